@@ -1,0 +1,8 @@
+"""`python -m stoker` is the `stoker` command."""
+
+import sys
+
+from stoker.commands import main
+
+if __name__ == "__main__":
+    sys.exit(main())

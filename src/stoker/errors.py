@@ -1,0 +1,17 @@
+"""The errors Stoker shows to people: one line that says what was wrong and what to do, never a traceback."""
+
+from __future__ import annotations
+
+
+class StokerError(Exception):
+    """Base of all errors meant for the user: the command line prints the message, exits with `exit_code`."""
+
+    exit_code = 2
+
+
+class UsageError(StokerError):
+    """The request itself is wrong: no such file, an option that makes no sense."""
+
+
+class RecordError(StokerError):
+    """A saved record is missing, damaged, or of a schema this version cannot read."""

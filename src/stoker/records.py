@@ -1,0 +1,136 @@
+"""The nouns every part of Stoker shares, as frozen dataclasses. Imports nothing else of ours.
+
+`Record` is what a run leaves behind. Its JSON form is a contract that other programs read: fields are added,
+never renamed. `to_json` and `from_json` derive from the dataclasses, so there is one list of fields.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+SCHEMA = 1
+
+# Where the host's time goes. Every second of a run is on exactly one of these.
+ACCOUNTS = (
+    "startup",
+    "trace",
+    "input",
+    "transfer",
+    "sync",
+    "compute",
+    "dispatch",
+    "checkpoint",
+    "python",
+)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A file and line of the user's program."""
+
+    file: str
+    line: int
+    function: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """The price of a finding: how much faster the run would have been without it."""
+
+    speedup: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A kind of stall at a line of the user's program, with its evidence, its cost and its remedy."""
+
+    kind: str
+    code: str
+    file: str
+    line: int
+    title: str
+    remedy: str
+    column: int | None = None
+    function: str = ""
+    source: str = ""
+    evidence: str = "measured"
+    count: int | None = None
+    seconds: float | None = None
+    wait_s: float | None = None
+    copy_s: float | None = None
+    # What the run would have been spared: a wait for useful work is in `seconds` but not lost.
+    lost_s: float | None = None
+    bytes: int | None = None
+    what_if: WhatIf | None = None
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Device:
+    """The accelerator the program ran on; `busy` is the share of the stepping time it had work, if known."""
+
+    name: str = "CPU"
+    kind: str = "CPU"
+    count: int = 1
+    busy: float | None = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run: what ran, on what, its ledger and its findings."""
+
+    id: str
+    program: str
+    argv: list[str]
+    exit_code: int | None
+    versions: dict[str, str]
+    device: Device
+    wall_s: float
+    steps: int
+    steps_per_s: float | None
+    examples_per_s: float | None
+    accounts: dict[str, float]
+    findings: list[Finding]
+    schema: int = SCHEMA
+    started: str = ""
+    # `running` until the program ended; a record found in that state is of a program that was killed.
+    state: str = "finished"
+    # What the reader must know to trust the figures: a probe that was disabled, TensorFlow never imported.
+    notes: list[str] = field(default_factory=list)
+    # Evidence beside the findings: traces, callbacks, pipelines, copies, where the Python time went.
+    tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as plain JSON values."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Record:
+        """Read a record back; fields this version does not know are ignored.
+
+        Raises:
+            KeyError, TypeError, ValueError: the data is not a record.
+        """
+        values = _known(cls, data)
+        values["device"] = Device(**_known(Device, values["device"]))
+        values["findings"] = [_finding(item) for item in values["findings"]]
+        return cls(**values)
+
+
+def _finding(data: Mapping[str, Any]) -> Finding:
+    values = _known(Finding, data)
+    if values.get("what_if") is not None:
+        values["what_if"] = WhatIf(**_known(WhatIf, values["what_if"]))
+    return Finding(**values)
+
+
+def _known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    return {f.name: data[f.name] for f in dataclasses.fields(cls) if f.name in data}

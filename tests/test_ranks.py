@@ -1,0 +1,65 @@
+"""The layers of the package: a module imports only lower ranks or its own package."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+SRC = Path(__file__).parent.parent / "src" / "stoker"
+
+# Lowest first. A package or module stands for everything below it.
+RANKS: tuple[frozenset[str], ...] = (
+    frozenset({"records", "kinds", "errors", "clock", "version"}),
+    frozenset({"config", "source"}),
+    frozenset({"rules", "probes", "software_gpu"}),
+    frozenset({"ledger", "store", "data"}),
+    frozenset({"diagnosis"}),
+    frozenset({"report", "fix", "guard", "train", "serve"}),
+    frozenset({"pytest_plugin", "web"}),
+    frozenset({"commands"}),
+    # The package's own front doors may reach everything.
+    frozenset({"__init__", "__main__", "bootstrap"}),
+)
+
+
+def rank_of(name: str) -> int:
+    for rank, names in enumerate(RANKS):
+        if name in names:
+            return rank
+    raise AssertionError(f"src/stoker/{name} has no rank: add it to RANKS and to ARCHITECTURE.md")
+
+
+def part(path: Path) -> str:
+    relative = path.relative_to(SRC)
+    return relative.parts[0].removesuffix(".py")
+
+
+def imported_parts(path: Path) -> list[tuple[int, str]]:
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names = [node.module] if node.module != "stoker" else [f"stoker.{a.name}" for a in node.names]
+        found += [(node.lineno, n.split(".")[1]) for n in names if n.startswith("stoker.")]  # type: ignore[attr-defined]
+    return found
+
+
+def upward_imports() -> list[str]:
+    wrong = []
+    for path in sorted(SRC.rglob("*.py")):
+        own = part(path)
+        for line, name in imported_parts(path):
+            if name != own and rank_of(name) >= rank_of(own):
+                wrong.append(f"{path.relative_to(SRC)}:{line} imports {name}")
+    return wrong
+
+
+def test_no_module_imports_its_own_rank_or_above() -> None:
+    assert upward_imports() == []
+
+
+def test_every_part_has_a_rank() -> None:
+    for path in SRC.rglob("*.py"):
+        rank_of(part(path))
