@@ -1,0 +1,133 @@
+"""Read one file: run its top level, then every function nobody was seen to call."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, replace
+
+from stoker.source import classes, functions, pipelines
+from stoker.source.facts import Fact
+from stoker.source.machine import Frame, Machine
+from stoker.source.module import ClassInfo, FunctionNode, Module, definitions
+from stoker.source.names import last_name
+from stoker.source.project import Project
+from stoker.source.values import Class, Func, Instance
+
+_COMPILED_METHODS = frozenset({"call", "train_step", "test_step", "predict_step", "compute_loss", "build"})
+_BATCH_METHODS = re.compile(r"^on_(train_|test_|predict_)?batch_(begin|end)$")
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What was observed in one file, and in the files it was followed into."""
+
+    module: Module
+    facts: list[Fact]
+    # Functions of other files that were followed: (path, line of the definition).
+    followed: frozenset[tuple[str, int]]
+    # Every path that decided something, for those who cache the result.
+    consulted: frozenset[str]
+
+
+def analyse(module: Module, project: Project) -> Analysis:
+    """Interpret a module and collect its facts."""
+    project.start(module)
+    m = Machine(project, module)
+    if module.uses_tensors:
+        module.interpreted = True
+        m.block(module.tree.body)
+        _run_the_rest(m)
+    followed = frozenset(
+        (function.module.path, function.node.lineno)
+        for node, function in m.functions.items()
+        if node in m.visited and function.module is not module
+    )
+    return Analysis(module, m.facts, followed, project.consulted)
+
+
+def _run_the_rest(m: Machine) -> None:
+    """Functions that nobody calls first, then those that only unknown callers call."""
+    owners = _owners(m)
+    called = _called_names(m.main.tree)
+    waiting = [node for node in definitions(m.main.tree) if node not in m.visited]
+    for node in sorted(waiting, key=lambda n: n.name in called):
+        if node not in m.visited and node in m.functions and m.budget > 0:
+            _run_root(m, node, owners.get(node))
+
+
+def _owners(m: Machine) -> dict[ast.AST, ClassInfo]:
+    return {child: info for node, info in m.classes.items() for child in info.node.body}
+
+
+def _called_names(tree: ast.Module) -> set[str]:
+    return {last_name(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+
+
+def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None) -> None:
+    function = m.functions[node]
+    if info is not None:
+        function = _as_method(m, function, info)
+        _initialise(m, info)
+    graph = function.compiled is not None or (
+        info is not None and classes.is_model(info) and node.name in _COMPILED_METHODS
+    )
+    callback = info is not None and classes.is_callback(info) and bool(_BATCH_METHODS.match(node.name))
+    hot = callback or is_step(node)
+    m.loops = []
+    m.pending = []
+    m.frame = Frame(m.main, m.main.scope, hot=hot, repeated=hot, presumed=node)
+    by_base = graph and node.name in ("train_step", "test_step")
+    traced = node if function.compiled is not None or by_base else None
+    names = functions.unknown_names(m, function)
+    summary = functions.follow(m, function, names, graph=graph, traced=traced)
+    pipelines.consume(m, _return_of(node), summary.value, "returned")
+
+
+def _as_method(m: Machine, function: Func, info: ClassInfo) -> Func:
+    member = info.members.get(function.node.name) if not isinstance(function.node, ast.Lambda) else None
+    known = member if isinstance(member, Func) else function
+    static = any(last_name(d) == "staticmethod" for d in getattr(known.node, "decorator_list", ()))
+    return replace(known, scope=info.scope, bound=None if static else Instance(info))
+
+
+def _initialise(m: Machine, info: ClassInfo) -> None:
+    """Learn what the attributes of a class hold when nobody makes an object of it."""
+    if info.initialised:
+        return
+    info.initialised = True
+    for base in info.bases:
+        if isinstance(base, Class):
+            _initialise(m, base.info)
+    for name in ("__init__", "build", "compile"):
+        function = info.members.get(name)
+        if isinstance(function, Func):
+            bound = replace(function, bound=Instance(info))
+            m.frame = Frame(m.main, m.main.scope)
+            with m.quietly():
+                functions.follow(m, bound, functions.unknown_names(m, bound), graph=False, traced=None)
+
+
+def _return_of(node: FunctionNode) -> ast.AST:
+    for child in ast.walk(node):
+        if isinstance(child, ast.Return) and child.value is not None:
+            return child
+    return node
+
+
+def is_step(node: FunctionNode) -> bool:
+    """Whether one run of this function is one train step: a tape and an optimizer, outside any loop."""
+    tape = applied = False
+    stack: list[ast.AST] = list(node.body)
+    while stack:
+        child = stack.pop()
+        if isinstance(child, (ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            continue
+        if isinstance(child, ast.Call):
+            name = last_name(child.func)
+            tape = tape or name == "GradientTape"
+            applied = applied or name in ("apply_gradients", "minimize")
+        stack.extend(ast.iter_child_nodes(child))
+    return tape and applied
+
+
