@@ -14,7 +14,9 @@ from stoker.source.values import Py
 
 _SWITCHES = frozenset({"tf.config.run_functions_eagerly", "tf.config.experimental_run_functions_eagerly"})
 # What only works, or only does what it says, outside a graph.
-_EAGER_ONLY = frozenset({"numpy", "item", "tolist", "print", "append", "extend", "write", "assign_moving", "train_on_batch"})
+_EAGER_ONLY = frozenset(
+    {"numpy", "item", "tolist", "print", "append", "extend", "write", "assign_moving", "train_on_batch"}
+)
 _HOST_MODULES = ("np.", "numpy.", "random.", "time.", "math.", "plt.", "wandb.", "logging.", "logger.", "os.")
 
 
@@ -285,7 +287,10 @@ def _compiles(node: ast.AST) -> bool:
         name = dotted_name(node.func)
         if last_name(node.func) in _EAGER_ONLY or name.startswith(_HOST_MODULES):
             return False
-        return not (isinstance(node.func, ast.Name) and node.func.id in ("float", "int", "bool", "str", "open", "round"))
+        return not (
+            isinstance(node.func, ast.Name)
+            and node.func.id in ("float", "int", "bool", "str", "open", "round")
+        )
     if isinstance(node, (ast.AugAssign, ast.Assign)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         return not any(isinstance(target, (ast.Attribute, ast.Subscript)) for target in targets)

@@ -147,7 +147,9 @@ class MapBeforeBatch(Rule):
             stages = dataset.stages
             for position, stage in enumerate(stages):
                 if stage.name == "map" and _batch_follows(stages[position + 1 :]) and _is_elementwise(stage):
-                    message = "this element-wise map runs for each element; after batch it would run once a batch"
+                    message = (
+                        "this element-wise map runs for each element; after batch it would run once a batch"
+                    )
                     yield self.problem_at(stage.module, stage.node, message)
 
 

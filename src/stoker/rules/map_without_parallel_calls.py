@@ -159,7 +159,12 @@ class MapWithoutParallelCalls(Rule):
             if not isinstance(fact, Extended):
                 continue
             stage = fact.dataset.stages[-1] if fact.dataset.stages else None
-            if stage is None or stage.name not in _PARALLEL_MATTERS or stage.parallel or id(stage.node) in inner:
+            if (
+                stage is None
+                or stage.name not in _PARALLEL_MATTERS
+                or stage.parallel
+                or id(stage.node) in inner
+            ):
                 continue
             if stage.node is fact.at.node and not _only_hands_on(stage) and not _in_mapped_function(fact):
                 yield self.problem(fact.at, "this map runs on one thread", _fix(stage))

@@ -163,7 +163,9 @@ class MissingPrefetch(Rule):
                 continue
             last = unprefetched(fact)
             if last is not None:
-                message = "the pipeline ends here without prefetch: the step waits while the next batch is made"
+                message = (
+                    "the pipeline ends here without prefetch: the step waits while the next batch is made"
+                )
                 yield self.problem_at(last.module, last.node, message, _fix(fact.dataset, last), fact.at)
 
 
@@ -197,14 +199,21 @@ def _fix(dataset: Dataset, last: Stage) -> Fix | None:
         name = autotune(module)
         if name is None:
             return None
-        return Fix("safe", (insert_after(module, last.node, f".prefetch({name})"),), "Add prefetch at the end")
+        return Fix(
+            "safe", (insert_after(module, last.node, f".prefetch({name})"),), "Add prefetch at the end"
+        )
     moved = early[-1]
     owner = moved.node.func.value if isinstance(moved.node.func, ast.Attribute) else None
     same = moved.module is module and _contains(last.node, moved.node)
     if not same or owner is None or len(early) > 1:
         return None
-    arguments = ", ".join(module.segment(node) for node in (*moved.node.args, *(k.value for k in moved.node.keywords)))
-    edits = (remove_between(module, owner, moved.node), insert_after(module, last.node, f".prefetch({arguments})"))
+    arguments = ", ".join(
+        module.segment(node) for node in (*moved.node.args, *(k.value for k in moved.node.keywords))
+    )
+    edits = (
+        remove_between(module, owner, moved.node),
+        insert_after(module, last.node, f".prefetch({arguments})"),
+    )
     return Fix("safe", edits, "Move prefetch to the end")
 
 

@@ -184,7 +184,9 @@ class NumpyFeedInLoop(Rule):
             elif isinstance(fact, CompiledCall):
                 for node, value in fact.arguments:
                     if isinstance(value, Array):
-                        message = f"the ndarray {describe(node)} is passed to a compiled function at every step"
+                        message = (
+                            f"the ndarray {describe(node)} is passed to a compiled function at every step"
+                        )
                         yield self.problem(fact.at, message)
                         break
 
@@ -218,7 +220,9 @@ def _starts_line(module: Module, loop: ast.For | ast.While) -> bool:
 
 
 def _converts(node: ast.AST, name: str) -> bool:
-    named = isinstance(node, ast.Call) and last_name(node.func) in ("convert_to_tensor", "constant") and node.args
+    named = (
+        isinstance(node, ast.Call) and last_name(node.func) in ("convert_to_tensor", "constant") and node.args
+    )
     return bool(named) and isinstance(node, ast.Call) and dotted_name(node.args[0]) == name
 
 

@@ -121,9 +121,13 @@ class PythonInputPipeline(Rule):
             if not isinstance(fact, Call):
                 continue
             if fact.name.endswith("Dataset.from_generator"):
-                yield self.problem(fact.at, "elements come out of a Python generator, one at a time under the GIL")
+                yield self.problem(
+                    fact.at, "elements come out of a Python generator, one at a time under the GIL"
+                )
             elif fact.name in _NAMES and _feeds(fact):
-                yield self.problem(fact.at, f"`{_NAMES[fact.name]}` runs Python for each element, under the GIL")
+                yield self.problem(
+                    fact.at, f"`{_NAMES[fact.name]}` runs Python for each element, under the GIL"
+                )
 
 
 def _feeds(fact: Call) -> bool:
@@ -131,7 +135,14 @@ def _feeds(fact: Call) -> bool:
     function = fact.at.function
     name = getattr(function, "name", "")
     first = [a.arg for a in function.args.args[:1]] if function is not None else []
-    in_model = first == ["self"] and name in ("call", "update_state", "result", "train_step", "test_step", "build")
+    in_model = first == ["self"] and name in (
+        "call",
+        "update_state",
+        "result",
+        "train_step",
+        "test_step",
+        "build",
+    )
     return not in_model and "loss" not in name and "metric" not in name
 
 

@@ -164,7 +164,9 @@ class TfFunctionInLoop(Rule):
         """Every tf.function made in a loop whose model lives longer than an iteration."""
         for fact in analysis.facts:
             if isinstance(fact, FunctionMade) and fact.at.repeated and not fact.at.graph and not fact.rebuilt:
-                yield self.problem(fact.at, "a new tf.function is made each time round, and traced anew each time")
+                yield self.problem(
+                    fact.at, "a new tf.function is made each time round, and traced anew each time"
+                )
 
 
 RULE = TfFunctionInLoop()

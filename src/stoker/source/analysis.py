@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from stoker.source import classes, functions, pipelines
@@ -28,6 +29,8 @@ class Analysis:
     followed: frozenset[tuple[str, int]]
     # Every path that decided something, for those who cache the result.
     consulted: frozenset[str]
+    # Methods that Keras calls at every batch.
+    batch_methods: frozenset[ast.AST] = frozenset()
 
 
 def analyse(module: Module, project: Project) -> Analysis:
@@ -43,7 +46,18 @@ def analyse(module: Module, project: Project) -> Analysis:
         for node, function in m.functions.items()
         if node in m.visited and function.module is not module
     )
-    return Analysis(module, m.facts, followed, project.consulted)
+    return Analysis(module, m.facts, followed, project.consulted, frozenset(_batch_methods(m)))
+
+
+def _batch_methods(m: Machine) -> Iterator[ast.AST]:
+    for info in m.classes.values():
+        if classes.is_callback(info):
+            yield from (
+                node
+                for node in info.node.body
+                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+                and _BATCH_METHODS.match(node.name)
+            )
 
 
 def _run_the_rest(m: Machine) -> None:
@@ -121,7 +135,9 @@ def is_step(node: FunctionNode) -> bool:
     stack: list[ast.AST] = list(node.body)
     while stack:
         child = stack.pop()
-        if isinstance(child, (ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+        if isinstance(
+            child, (ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+        ):
             continue
         if isinstance(child, ast.Call):
             name = last_name(child.func)
@@ -129,5 +145,3 @@ def is_step(node: FunctionNode) -> bool:
             applied = applied or name in ("apply_gradients", "minimize")
         stack.extend(ast.iter_child_nodes(child))
     return tape and applied
-
-

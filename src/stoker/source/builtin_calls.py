@@ -87,11 +87,16 @@ def _zip(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
     walks = [loops.walk(value) for _, value in arguments.positional]
     if not walks:
         return UNKNOWN
-    source = next((v for (_, v), w in zip(arguments.positional, walks, strict=True) if w.dataset or w.parts), None)
+    source = next(
+        (v for (_, v), w in zip(arguments.positional, walks, strict=True) if w.dataset or w.parts), None
+    )
     lengths = [w.length for w in walks if w.length is not None]
     items = tuple(w.element for w in walks)
     return Seq(
-        "generator", element=Seq("tuple", items=items), source=source, length=min(lengths) if lengths else None
+        "generator",
+        element=Seq("tuple", items=items),
+        source=source,
+        length=min(lengths) if lengths else None,
     )
 
 
@@ -195,4 +200,3 @@ _HANDLERS: dict[str, Callable[[Machine, ast.Call, Arguments], Value]] = {
     "callable": _same,
     "getattr": _getattr,
 }
-

@@ -6,7 +6,17 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stoker.source import attributes, classes, containers, functions, guesses, library, pipelines, tensors, things
+from stoker.source import (
+    attributes,
+    classes,
+    containers,
+    functions,
+    guesses,
+    library,
+    pipelines,
+    tensors,
+    things,
+)
 from stoker.source.functions import Summary
 from stoker.source.values import (
     UNKNOWN,

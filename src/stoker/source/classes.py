@@ -102,7 +102,9 @@ def library_bases(info: ClassInfo) -> set[str]:
 
 def is_model(info: ClassInfo) -> bool:
     """Whether its objects are Keras models or layers."""
-    return any(b in _MODELS or b.startswith("keras.layers.") or b == "keras.Layer" for b in library_bases(info))
+    return any(
+        b in _MODELS or b.startswith("keras.layers.") or b == "keras.Layer" for b in library_bases(info)
+    )
 
 
 def is_callback(info: ClassInfo) -> bool:

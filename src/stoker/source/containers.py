@@ -55,9 +55,7 @@ def _of_plain(m: Machine, owner: Py, name: str, node: ast.Call, arguments: Argum
     return UNKNOWN
 
 
-def _add(
-    m: Machine, owner: Seq, name: str, receiver: ast.expr, node: ast.Call, arguments: Arguments
-) -> None:
+def _add(m: Machine, owner: Seq, name: str, receiver: ast.expr, node: ast.Call, arguments: Arguments) -> None:
     if not arguments.positional:
         return
     added = arguments.positional[-1][1]

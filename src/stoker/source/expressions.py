@@ -113,7 +113,9 @@ def _sequence(m: Machine, node: ast.List | ast.Tuple | ast.Set) -> Value:
 
 
 def _dict(m: Machine, node: ast.Dict) -> Value:
-    keys = tuple(k.value if isinstance(k, ast.Constant) and isinstance(k.value, str) else "" for k in node.keys)
+    keys = tuple(
+        k.value if isinstance(k, ast.Constant) and isinstance(k.value, str) else "" for k in node.keys
+    )
     for key in node.keys:
         if key is not None:
             m.value(key)
@@ -133,7 +135,12 @@ def _subscript(m: Machine, node: ast.Subscript) -> Value:
         return _item(m, node, owner, index)
     if isinstance(owner, Tensor):
         m.work(strong=False)
-        return Tensor(host=owner.host, dtype=owner.dtype, ragged=owner.ragged)
+        return Tensor(
+            host=owner.host,
+            dtype=owner.dtype,
+            ragged=owner.ragged or _grows(m, node.slice),
+            pixels=owner.pixels,
+        )
     if isinstance(owner, Array):
         if isinstance(index, Tensor):
             reads.read(m, node.slice, index, "indexes an ndarray")
@@ -141,6 +148,17 @@ def _subscript(m: Machine, node: ast.Subscript) -> Value:
     if isinstance(owner, Symbolic):
         return Symbolic()
     return attributes.item_of(owner, index)
+
+
+def _grows(m: Machine, index: ast.expr) -> bool:
+    """`x[:, :t]` with a changing `t`: a shape that changes from round to round."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    for part in parts:
+        if isinstance(part, ast.Slice) and (part.lower is None) != (part.upper is None):
+            bound = m.value(part.lower or part.upper or part)
+            if isinstance(bound, Py) and bound.varies and bound.type == "int":
+                return True
+    return False
 
 
 def _item(m: Machine, node: ast.Subscript, owner: Seq, index: Value) -> Value:

@@ -176,7 +176,10 @@ def _defaults(m: Machine, function: Func, names: dict[str, Value]) -> None:
     spec = function.node.args
     positional = [*spec.posonlyargs, *spec.args]
     with_default = positional[len(positional) - len(spec.defaults) :]
-    pairs = [*zip(with_default, spec.defaults, strict=True), *zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]
+    pairs = [
+        *zip(with_default, spec.defaults, strict=True),
+        *zip(spec.kwonlyargs, spec.kw_defaults, strict=True),
+    ]
     for argument, default in pairs:
         if argument.arg not in names and default is not None:
             names[argument.arg] = m.value(default) if isinstance(default, ast.Constant) else UNKNOWN

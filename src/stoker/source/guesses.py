@@ -22,15 +22,29 @@ _MODEL = re.compile(
     r"(^|_)(model|net|network|generator|discriminator|gen|disc|encoder|decoder|actor|critic|classifier|vae|gan"
     r"|autoencoder|transformer|unet|resnet|policy_net|q_net|backbone|student|teacher)(\d*)($|_)"
 )
-_LOSS = re.compile(r"(^|_)(loss|losses|criterion|mse|cross_entropy|crossentropy|elbo)(_|$)|loss_?(fn|func|function|object|obj)$")
+_LOSS = re.compile(
+    r"(^|_)(loss|losses|criterion|mse|cross_entropy|crossentropy|elbo)(_|$)|loss_?(fn|func|function|object|obj)$"
+)
 _OPTIMIZER = re.compile(r"(^|_)(optimizer|optimiser|opt|optim)(\d*)($|_)")
 _METRIC = re.compile(r"(^|_)(metric|acc|accuracy|auc|mean|loss|precision|recall|tracker)(\d*)($|_)")
 _DATASET = re.compile(r"(^|_)(ds|dataset|datasets)(\d*)($|_)|^(train|val|valid|test)_?(ds|data|set|dataset)$")
-_STEP = re.compile(r"(^|_)(train|training|test|eval|update|optimize|learn)_?(step|batch|op|fn)|(^|_)step_fn$|^step$")
-_NOT_A_CALL = re.compile(r"^(build|make|get|create|load|compile|save|init|parse|log|print|plot|write|add|set)_")
+_STEP = re.compile(
+    r"(^|_)(train|training|test|eval|update|optimize|learn)_?(step|batch|op|fn)|(^|_)step_fn$|^step$"
+)
+_NOT_A_CALL = re.compile(
+    r"^(build|make|get|create|load|compile|save|init|parse|log|print|plot|write|add|set)_"
+)
+_LOSS_SCALING = ("get_scaled_loss", "get_unscaled_gradients")
 _PREDICTORS = ("sklearn", "xgboost", "lightgbm", "catboost", "torch", "statsmodels")
 _VARIABLES = frozenset(
-    {"trainable_variables", "trainable_weights", "variables", "weights", "non_trainable_variables", "non_trainable_weights"}
+    {
+        "trainable_variables",
+        "trainable_weights",
+        "variables",
+        "weights",
+        "non_trainable_variables",
+        "non_trainable_weights",
+    }
 )
 
 
@@ -76,7 +90,9 @@ def attribute(m: Machine, node: ast.Attribute) -> Value:
         return UNKNOWN
     if node.attr in _VARIABLES:
         return Seq("list", element=Tensor(variable=True))
-    if node.attr in ("iterations", "learning_rate", "lr") and _OPTIMIZER.search(last_name(node.value).lower()):
+    if node.attr in ("iterations", "learning_rate", "lr") and _OPTIMIZER.search(
+        last_name(node.value).lower()
+    ):
         return Tensor(variable=True)
     if node.attr == "optimizer" and _MODEL.search(last_name(node.value).lower()):
         return Thing("optimizer", "keras.optimizers.Optimizer")
@@ -111,6 +127,8 @@ def method(m: Machine, name: str, receiver: ast.expr, node: ast.Call, arguments:
     if name in reads.SINKS and name != "write":
         reads.given(m, arguments, "is shown or stored by a progress bar or log")
     owner = last_name(receiver)
+    if m.frame.hot:
+        m.emit(Call(m.at(node), f"?.{name}", node))
     if name in reads.LOGGING and re.search(r"log", owner, re.IGNORECASE):
         reads.given(m, arguments, "is logged")
     if not module.uses_tensors:
@@ -126,8 +144,10 @@ def _keras_like(
 ) -> Value:
     from stoker.source import pipelines, things
 
-    if name in ("apply_gradients", "minimize", "train_on_batch", "test_on_batch"):
-        return things.method(m, Thing("model" if "batch" in name else "optimizer", "?"), name, node, arguments)
+    if name in ("apply_gradients", "minimize", "train_on_batch", "test_on_batch", *_LOSS_SCALING):
+        return things.method(
+            m, Thing("model" if "batch" in name else "optimizer", "?"), name, node, arguments
+        )
     if name in ("predict", "fit", "evaluate") and _MODEL.search(owner):
         if m.frame.module.imports_any(*_PREDICTORS):
             return UNKNOWN
@@ -153,5 +173,3 @@ def _keras_like(
     if _LOSS.search(name.lower()) and len(arguments.positional) >= 2 and not _NOT_A_CALL.search(name):
         return Tensor()
     return UNKNOWN
-
-

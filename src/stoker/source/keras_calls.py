@@ -40,7 +40,12 @@ _IMAGES = {
 }
 _SCALING = frozenset({"Rescaling", "Normalization", "BatchNormalization", "LayerNormalization"})
 _LOADERS = frozenset(
-    {"keras.models.load_model", "keras.saving.load_model", "keras.models.model_from_json", "keras.models.clone_model"}
+    {
+        "keras.models.load_model",
+        "keras.saving.load_model",
+        "keras.models.model_from_json",
+        "keras.models.clone_model",
+    }
 )
 
 
@@ -123,11 +128,14 @@ def _function(m: Machine, area: str, name: str, node: ast.Call, arguments: Argum
         how = Compiled(node, m.frame.module)
         m.emit(FunctionMade(m.at(node), rebuilt=any(loop.builds for loop in m.loops)))
         return Thing("compiled", name, node, m.frame.module, {"of": UNKNOWN, "compiled": how})
-    if area in ("ops", "losses", "metrics", "activations", "random") or (area == "backend" and last not in _PLAIN):
+    if area in ("ops", "losses", "metrics", "activations", "random") or (
+        area == "backend" and last not in _PLAIN
+    ):
         m.work(strong=False)
         return Tensor()
     return UNKNOWN
 
 
-_PLAIN = frozenset({"set_floatx", "floatx", "clear_session", "epsilon", "set_session", "get_session", "set_value", "backend"})
-
+_PLAIN = frozenset(
+    {"set_floatx", "floatx", "clear_session", "epsilon", "set_session", "get_session", "set_value", "backend"}
+)

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from stoker.source.calls import Arguments
     from stoker.source.machine import Machine
 
-_CONVERSIONS = frozenset({"tf.convert_to_tensor", "tf.constant", "tf.cast", "keras.ops.convert_to_tensor", "tf.identity"})
+_CONVERSIONS = frozenset(
+    {"tf.convert_to_tensor", "tf.constant", "tf.cast", "keras.ops.convert_to_tensor", "tf.identity"}
+)
 # Functions of these modules work on the data's way in, on the host.
 _HOST_MODULES = ("tf.io.", "tf.strings.", "tf.image.", "tf.audio.")
 _HOST_FUNCTIONS = frozenset({"tf.shape", "tf.rank", "tf.size"})
@@ -58,14 +60,20 @@ _NO_TENSOR = (
 )
 # Evaluated once, while the graph is traced: the value is frozen into it.
 _FROZEN = ("np.random.", "random.", "time.", "datetime.", "uuid.")
-_CONTROL = frozenset({"tf.while_loop", "tf.cond", "tf.map_fn", "tf.scan", "tf.vectorized_map", "tf.switch_case"})
-_PY_FUNCTIONS = frozenset({"tf.py_function", "tf.numpy_function", "tf1.py_func", "tf.py_func", "tf1.py_function"})
+_CONTROL = frozenset(
+    {"tf.while_loop", "tf.cond", "tf.map_fn", "tf.scan", "tf.vectorized_map", "tf.switch_case"}
+)
+_PY_FUNCTIONS = frozenset(
+    {"tf.py_function", "tf.numpy_function", "tf1.py_func", "tf.py_func", "tf1.py_function"}
+)
 _TQDM = frozenset({"tqdm.tqdm", "tqdm.trange", "tqdm.tqdm_notebook", "tqdm.auto.tqdm", "tqdm.auto.trange"})
 
 
 def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
     """Call a library function by its canonical name."""
     m.note(name)
+    if m.frame.hot and name.startswith(("builtins.print", "builtins.open", "wandb.", "logging.")):
+        _fact(m, name, node, arguments)
     if m.frame.traced is not None:
         _side_effects(m, name, node, arguments)
     handler = _EXACT.get(name)
@@ -111,7 +119,9 @@ def _tensorflow(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> 
     if any(isinstance(value, Symbolic) for value in arguments.values):
         return Symbolic()
     if name.startswith(_HOST_MODULES) or name in _HOST_FUNCTIONS:
-        return Tensor(host=True, dtype="string" if name.startswith("tf.strings.") and "to_" not in name else "")
+        return Tensor(
+            host=True, dtype="string" if name.startswith("tf.strings.") and "to_" not in name else ""
+        )
     m.work(strong=False)
     feed(m, node, arguments, f"is passed to `{name}`")
     return _made(name, arguments)
@@ -220,13 +230,18 @@ def _other(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value
         return _progress(m, name, node, arguments)
     if name.startswith(reads.NUMBERS):
         reads.given(m, arguments, f"is passed to `{name}`")
-        return Py("float", varies=any(isinstance(v, Tensor) or (isinstance(v, Py) and v.varies) for v in arguments.values))
+        return Py(
+            "float",
+            varies=any(isinstance(v, Tensor) or (isinstance(v, Py) and v.varies) for v in arguments.values),
+        )
     if name in reads.TRACKERS or (name.startswith(("logging.", "absl.logging.")) and last in reads.LOGGING):
         reads.given(m, arguments, "is logged")
         return UNKNOWN
     if name.startswith(("random.", "time.")):
         return Py("float" if last in ("random", "uniform", "time", "perf_counter") else "object", varies=True)
-    if name.startswith("transformers.TF") or name.startswith(("tensorflow_hub.load", "tensorflow_hub.KerasLayer")):
+    if name.startswith("transformers.TF") or name.startswith(
+        ("tensorflow_hub.load", "tensorflow_hub.KerasLayer")
+    ):
         return Thing("model", name, node)
     if last in ("collections.deque", "deque", "defaultdict"):
         return Seq("list", items=())
@@ -244,11 +259,15 @@ def _tfds(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
     if name != "tfds.load" and not name.endswith("as_dataset"):
         return UNKNOWN
     pair = arguments.const(99, "as_supervised") is True
-    element: Value = Seq("tuple", items=(pipelines.HOST, pipelines.HOST)) if pair else Seq("dict", element=pipelines.HOST)
+    element: Value = (
+        Seq("tuple", items=(pipelines.HOST, pipelines.HOST)) if pair else Seq("dict", element=pipelines.HOST)
+    )
     made: Value = Dataset(source=name, element=element, prefetched=True)
     split = arguments.get(1, "split")
     if isinstance(split, Seq) and split.items is not None:
-        made = Seq("list", items=tuple(Dataset(source=name, element=element, prefetched=True) for _ in split.items))
+        made = Seq(
+            "list", items=tuple(Dataset(source=name, element=element, prefetched=True) for _ in split.items)
+        )
     elif split is None or (isinstance(split, Py) and split.type == "none"):
         made = Seq("dict", element=made)
     return Seq("tuple", items=(made, UNKNOWN)) if arguments.const(99, "with_info") is True else made
@@ -261,7 +280,12 @@ _EXACT: dict[str, Handler] = {
     **dict.fromkeys(_CONTROL, _control),
     **dict.fromkeys(_PY_FUNCTIONS, _py_function),
     **dict.fromkeys(
-        ("keras.ops.convert_to_numpy", "keras.backend.get_value", "keras.backend.eval", "keras.backend.batch_get_value"),
+        (
+            "keras.ops.convert_to_numpy",
+            "keras.backend.get_value",
+            "keras.backend.eval",
+            "keras.backend.batch_get_value",
+        ),
         _to_numpy,
     ),
     "tf.Variable": _variable,

@@ -106,7 +106,9 @@ def parse(path: str, text: str, cells: tuple[tuple[int, int], ...] | None = None
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
     except SyntaxError as error:
-        raise SourceError(f"{path}:{error.lineno or 1}:{error.offset or 1}: does not parse: {error.msg}") from error
+        raise SourceError(
+            f"{path}:{error.lineno or 1}:{error.offset or 1}: does not parse: {error.msg}"
+        ) from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise SourceError(f"{path}:1:1: does not parse: {error or type(error).__name__}") from error
     return Module(path, text, tree, frozenset(_imported_roots(tree)), cells=cells)

@@ -46,9 +46,9 @@ _PREFIXES = {
 _DEPTH = max(prefix.count(".") for prefix in _PREFIXES) + 1
 
 # Libraries whose presence makes a module worth reading.
-TENSOR_ROOTS = frozenset({"tensorflow", "keras", "tf_keras", "tensorflow_core"})
+TENSOR_ROOTS = frozenset({"tensorflow", "keras", "tf_keras", "tensorflow_core", "tensorflow_datasets"})
 # Their names are never looked for among the project's own files.
-LIBRARY_ROOTS = TENSOR_ROOTS | {"numpy", "tensorflow_datasets", "tensorflow_addons", "tqdm", "torch", "sklearn"}
+LIBRARY_ROOTS = TENSOR_ROOTS | {"numpy", "tensorflow_addons", "tqdm", "torch", "sklearn"}
 
 _cache: dict[str, str] = {}
 

@@ -14,12 +14,29 @@ if TYPE_CHECKING:
     from stoker.source.machine import Machine
 
 _REDUCTIONS = frozenset(
-    {"mean", "sum", "max", "min", "std", "var", "prod", "argmax", "argmin", "median", "all", "any", "amax", "amin"}
+    {
+        "mean",
+        "sum",
+        "max",
+        "min",
+        "std",
+        "var",
+        "prod",
+        "argmax",
+        "argmin",
+        "median",
+        "all",
+        "any",
+        "amax",
+        "amin",
+    }
 )
 _SHAPED = frozenset({"zeros", "ones", "empty", "full"})
 _RANDOM_SHAPED = frozenset({"rand", "randn"})
 _NO_READ = frozenset({"shape", "ndim", "isscalar", "dtype", "finfo", "iinfo", "result_type", "save", "load"})
-_KEEPING = frozenset({"array", "asarray", "expand_dims", "reshape", "squeeze", "ascontiguousarray", "copy", "repeat"})
+_KEEPING = frozenset(
+    {"array", "asarray", "expand_dims", "reshape", "squeeze", "ascontiguousarray", "copy", "repeat"}
+)
 _SCALARS = frozenset({"float32", "float64", "int32", "int64", "float16", "bool_", "uint8", "float_", "int_"})
 
 
@@ -57,7 +74,9 @@ def _read(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
         if isinstance(value, Seq):
             reads.deep(m, node, value, f"is passed to `{name}`")
         elif isinstance(value, Tensor):
-            reads.read(m, node if expression.lineno == node.lineno else expression, value, f"is passed to `{name}`")
+            reads.read(
+                m, node if expression.lineno == node.lineno else expression, value, f"is passed to `{name}`"
+            )
 
 
 def _kept(last: str, first: Value, arguments: Arguments) -> Value:

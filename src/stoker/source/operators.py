@@ -102,7 +102,8 @@ def _is_rare(node: ast.Compare, values: list[Value]) -> bool:
     if not isinstance(node.ops[0], ast.Eq):
         return False
     modulo = any(
-        isinstance(side, ast.BinOp) and isinstance(side.op, ast.Mod) for side in (node.left, *node.comparators)
+        isinstance(side, ast.BinOp) and isinstance(side.op, ast.Mod)
+        for side in (node.left, *node.comparators)
     )
     counts = any(isinstance(v, Py) and v.varies and v.type == "int" for v in values)
     return modulo or counts

@@ -45,7 +45,9 @@ _PREFETCHED = frozenset(
         "tf.data.experimental.make_batched_features_dataset",
     }
 )
-_WITH_FUNCTION = frozenset({"map", "filter", "interleave", "flat_map", "scan", "group_by_window", "take_while"})
+_WITH_FUNCTION = frozenset(
+    {"map", "filter", "interleave", "flat_map", "scan", "group_by_window", "take_while"}
+)
 # Position of num_parallel_calls among the positional arguments.
 _PARALLEL = {"map": 1, "interleave": 3, "batch": 2}
 HOST = Tensor(host=True)
@@ -54,8 +56,11 @@ HOST = Tensor(host=True)
 def is_source(name: str) -> bool:
     """Whether calling this library function gives a pipeline."""
     last = name.rsplit(".", 1)[-1]
-    return name.startswith("tf.data.") and (last.endswith("Dataset") or ".Dataset." in name) or name in _PREFETCHED or (
-        name.startswith("tf.data.experimental.make_") and last.endswith("dataset")
+    return (
+        name.startswith("tf.data.")
+        and (last.endswith("Dataset") or ".Dataset." in name)
+        or name in _PREFETCHED
+        or (name.startswith("tf.data.experimental.make_") and last.endswith("dataset"))
     )
 
 
@@ -90,6 +95,8 @@ def _source_element(last: str, arguments: Arguments) -> Value:
         given = arguments.get(0, "datasets")
         parts = given.items if isinstance(given, Seq) and given.items is not None else arguments.values
         return Seq("tuple", items=tuple(p.element if isinstance(p, Dataset) else HOST for p in parts))
+    if last == "image_dataset_from_directory":
+        return Seq("tuple", items=(Tensor(host=True, pixels="image files"), HOST))
     if "dataset_from_directory" in last or last == "timeseries_dataset_from_array":
         return Seq("tuple", items=(HOST, HOST))
     return HOST
@@ -100,12 +107,14 @@ def _as_host(value: Value) -> Value:
         if value.items is not None and (value.kind in ("tuple", "dict")):
             return replace(value, items=tuple(_as_host(item) for item in value.items))
         strings = isinstance(value.element, Py) and value.element.type == "str"
-        strings = strings or bool(value.items) and all(
-            isinstance(i, Py) and i.type == "str" for i in value.items or ()
+        strings = (
+            strings
+            or bool(value.items)
+            and all(isinstance(i, Py) and i.type == "str" for i in value.items or ())
         )
         return Tensor(host=True, dtype="string" if strings else "")
     if isinstance(value, Array):
-        return Tensor(host=True, dtype=value.dtype)
+        return Tensor(host=True, dtype=value.dtype, pixels=value.pixels)
     return HOST
 
 
@@ -145,7 +154,9 @@ def _stage(m: Machine, owner: Dataset, name: str, node: ast.Call, arguments: Arg
         element = result if name == "map" else element
         if isinstance(result, Dataset) and name in ("interleave", "flat_map"):
             element = result.element
-    if name in ("padded_batch", "bucket_by_sequence_length", "ragged_batch"):
+    if name in ("bucket_by_sequence_length", "ragged_batch") or (
+        name == "padded_batch" and not _pads_to_fixed(arguments)
+    ):
         element = _ragged(element)
     elif name == "enumerate":
         element = Seq("tuple", items=(HOST, element))
@@ -182,6 +193,16 @@ def _is_parallel(name: str, arguments: Arguments) -> bool:
     if arguments.open:
         return True
     return given is not None and not (isinstance(given, Py) and (given.type == "none" or given.const == 1))
+
+
+def _pads_to_fixed(arguments: Arguments) -> bool:
+    """`padded_shapes=[128]` pads every batch to the same length; None and -1 leave it to the batch."""
+    shapes = arguments.expression(1, "padded_shapes")
+    if shapes is None:
+        return False
+    parts = list(ast.walk(shapes))
+    opened = any(isinstance(p, ast.Constant) and p.value is None or isinstance(p, ast.USub) for p in parts)
+    return not opened and any(isinstance(p, (ast.Constant, ast.Name)) for p in parts)
 
 
 def _ragged(element: Value) -> Value:
@@ -226,7 +247,11 @@ def _spread(function: Func, names: dict[str, Value], element: Value) -> None:
             names[name] = items[position] if position < len(items) else names[name]
         elif position == 0 and element is not UNKNOWN:
             names[name] = element
-        elif position > 0 and isinstance(names[name], type(UNKNOWN)) and len(parameters) - len(spec.defaults) > position:
+        elif (
+            position > 0
+            and isinstance(names[name], type(UNKNOWN))
+            and len(parameters) - len(spec.defaults) > position
+        ):
             names[name] = HOST
 
 
@@ -236,9 +261,11 @@ def _apply(m: Machine, owner: Dataset, node: ast.Call, arguments: Arguments) -> 
         return functions.call_function(m, function, node, _just(node, owner))
     if isinstance(function, Thing) and function.type == "transform":
         last = function.name.rsplit(".", 1)[-1]
-        name = {"prefetch_to_device": "prefetch", "shuffle_and_repeat": "shuffle", "map_and_batch": "batch"}.get(
-            last, last
-        )
+        name = {
+            "prefetch_to_device": "prefetch",
+            "shuffle_and_repeat": "shuffle",
+            "map_and_batch": "batch",
+        }.get(last, last)
         if name in STAGES:
             made = owner.with_stage(Stage(name, node, m.frame.module, parallel=True))
             m.emit(Extended(m.at(node), made, owner))

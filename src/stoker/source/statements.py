@@ -97,7 +97,9 @@ def _if(m: Machine, node: ast.If) -> None:
     test = m.value(node.test)
     reads.truth(m, node.test, test)
     rare = rare_branch(m, node.test)
-    if not rare and (resets_counter(node.test, node.body) or isinstance(node.body[-1], (ast.Raise, ast.Break))):
+    if not rare and (
+        resets_counter(node.test, node.body) or isinstance(node.body[-1], (ast.Raise, ast.Break))
+    ):
         rare = "body"
     names = m.frame.scope.names
     before = dict(names)

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from stoker.source.calls import Arguments
     from stoker.source.machine import Machine
 
-_REDUCTIONS = frozenset({"mean", "sum", "max", "min", "std", "var", "prod", "item", "argmax", "argmin", "all", "any"})
+_REDUCTIONS = frozenset(
+    {"mean", "sum", "max", "min", "std", "var", "prod", "item", "argmax", "argmin", "all", "any"}
+)
 _ASSIGN = frozenset({"assign", "assign_add", "assign_sub", "scatter_nd_update", "scatter_update"})
 # A shape-only change keeps what is known of the pixels and labels.
 _SAME = frozenset({"reshape", "copy", "flatten", "ravel", "squeeze", "transpose", "repeat"})

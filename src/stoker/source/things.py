@@ -174,9 +174,13 @@ def _strategy(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Ar
         return replace(given, distributed=True) if isinstance(given, Dataset) else UNKNOWN
     if name in ("distribute_datasets_from_function", "experimental_distribute_datasets_from_function"):
         function = arguments.get(0, "dataset_fn")
-        result = functions.follow(m, function, functions.unknown_names(m, function), graph=False, traced=None).value if (
-            isinstance(function, Func)
-        ) else UNKNOWN
+        result = (
+            functions.follow(
+                m, function, functions.unknown_names(m, function), graph=False, traced=None
+            ).value
+            if (isinstance(function, Func))
+            else UNKNOWN
+        )
         pipelines.consume(m, node, result, "distribute")
         return replace(result, distributed=True) if isinstance(result, Dataset) else UNKNOWN
     if name in ("reduce", "gather"):

@@ -39,6 +39,8 @@ class Tensor(Value):
     dtype: str = ""
     # Its shape changes from batch to batch: it comes out of `padded_batch`, or is ragged.
     ragged: bool = False
+    # Where raw 0..255 pixels come from; arithmetic clears it.
+    pixels: str = ""
 
 
 @dataclass(frozen=True, slots=True)
