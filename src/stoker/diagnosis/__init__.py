@@ -1,0 +1,1 @@
+"""From measurements to findings: one module per subject, each a pure function from measurements to drafts."""

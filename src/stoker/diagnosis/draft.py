@@ -1,0 +1,44 @@
+"""A finding in the making: what a detector knows, before the source line and the text are put in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from stoker.probes.session import Measurements
+from stoker.probes.sites import SiteKey
+
+# A stall is repeated; what happens a few times is not in a loop, whatever it costs.
+MIN_REPEATS = 10
+
+
+@dataclass
+class Draft:
+    """A kind at a site, in nanoseconds."""
+
+    kind: str
+    site: SiteKey
+    count: int
+    ns: int
+    lost_ns: int
+    wait_ns: int | None = None
+    copy_ns: int | None = None
+    bytes: int | None = None
+    # Replaces the kind's own remedy where the run knows better.
+    remedy: str | None = None
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+def every_step(m: Measurements, count: int) -> bool:
+    """Whether something that happened `count` times belongs to the loop: to one step in five at least."""
+    return count >= max(MIN_REPEATS, m.steps // 5)
+
+
+def worth(m: Measurements, lost_ns: int, share: float = 0.02) -> bool:
+    """Whether so much was lost that it matters by itself."""
+    return lost_ns >= m.wall_ns * share
+
+
+def most(sites: dict[SiteKey, int]) -> SiteKey | None:
+    """The site seen most often."""
+    return max(sites, key=lambda site: sites[site]) if sites else None

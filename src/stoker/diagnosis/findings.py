@@ -1,0 +1,98 @@
+"""All detectors in a row, and their drafts made into findings: source line, text, order by price."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from stoker.diagnosis import checkpoints, feeds, graphs, inputs, keras, syncs
+from stoker.diagnosis.draft import Draft
+from stoker.kinds import KINDS
+from stoker.probes.session import Measurements
+from stoker.probes.sites import SiteKey
+from stoker.records import Finding
+
+DETECTORS: tuple[Callable[[Measurements], Iterator[Draft]], ...] = (
+    syncs.find,
+    feeds.find,
+    graphs.find,
+    inputs.find,
+    keras.find,
+    checkpoints.find,
+)
+
+# Beyond this many the list is no help any more.
+_MAX_FINDINGS = 200
+
+
+def findings(m: Measurements) -> list[Finding]:
+    """What was found, dearest first."""
+    drafts = _without_echoes([draft for detector in DETECTORS for draft in detector(m)])
+    drafts.sort(key=lambda draft: -draft.lost_ns)
+    return [_finding(draft, m) for draft in drafts[:_MAX_FINDINGS]]
+
+
+def _without_echoes(drafts: list[Draft]) -> list[Draft]:
+    """Drop what another finding already explains, such as the cost of `predict` in a loop."""
+    explained = {draft.site for draft in drafts if draft.kind == "predict-in-loop"}
+    eager = {(d.site[0], d.site[2]) for d in drafts if d.kind == "eager-train-step"}
+
+    def echo(draft: Draft) -> bool:
+        if (
+            draft.kind in ("launch-bound", "eager-train-step", "numpy-feed-in-loop")
+            and draft.site in explained
+        ):
+            return True
+        return draft.kind == "launch-bound" and (draft.site[0], draft.site[2]) in eager
+
+    return [draft for draft in drafts if not echo(draft)]
+
+
+def _finding(draft: Draft, m: Measurements) -> Finding:
+    kind = KINDS[draft.kind]
+    file, line, function = draft.site
+    return Finding(
+        kind=kind.slug,
+        code=kind.code,
+        file=shown_path(file),
+        line=line,
+        column=_column(draft.site, m),
+        function=function,
+        source=linecache.getline(file, line).strip(),
+        title=kind.title,
+        remedy=draft.remedy or kind.remedy,
+        count=draft.count,
+        seconds=_seconds(draft.ns),
+        wait_s=_seconds(draft.wait_ns),
+        copy_s=_seconds(draft.copy_ns),
+        lost_s=_seconds(draft.lost_ns),
+        bytes=draft.bytes,
+        detail=draft.detail,
+    )
+
+
+def _column(site: SiteKey, m: Measurements) -> int | None:
+    seen = m.columns.get(site)
+    if seen:
+        return seen
+    text = linecache.getline(site[0], site[1])
+    return len(text) - len(text.lstrip()) + 1 if text.strip() else None
+
+
+def shown_path(path: str) -> str:
+    """Relative to where the program was started, if it lies below."""
+    if not os.path.isabs(path):
+        return path
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
+def _seconds(ns: int | None) -> float | None:
+    return None if ns is None else round(ns / 1e9, 6)
+
+
+def site_row(site: SiteKey | None) -> dict[str, Any]:
+    """A site as columns of a table."""
+    return {"file": shown_path(site[0]), "line": site[1], "function": site[2]} if site else {}

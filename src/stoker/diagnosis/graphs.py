@@ -1,0 +1,134 @@
+"""Steps that are no graph, graphs that are built again, and calls too small for their price."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from stoker.diagnosis.draft import MIN_REPEATS, Draft, most, worth
+from stoker.ledger.accounts import eager_kernel_share, graph_input_share
+from stoker.probes.graph_calls import CalledFunction
+from stoker.probes.retrace import Change, TracedFunction
+from stoker.probes.session import Measurements
+from stoker.probes.sites import SiteKey
+
+# Fewer eager ops a step than this are the odd read or counter around a compiled step.
+_MIN_OPS_PER_STEP = 10
+# Two traces are usual (a last, smaller batch); from the third on something changes every time.
+_MIN_RETRACES = 3
+
+
+def find(m: Measurements) -> Iterator[Draft]:
+    """`eager-train-step`, `tf-function-in-loop`, `retrace-*`, `launch-bound`."""
+    yield from _eager(m)
+    yield from _retraces(m)
+    yield from _launch_bound(m)
+
+
+def _eager(m: Measurements) -> Iterator[Draft]:
+    """Eager ops by the user's function that dispatches them; a training step at its tape, helpers included."""
+    functions: defaultdict[tuple[str, str], list[tuple[SiteKey, int, int]]] = defaultdict(list)
+    for site, tally in m.tallies.get("eager", {}).items():
+        functions[site[0], site[2]].append((site, tally.count, tally.ns))
+    tape = most({site: t.count for site, t in m.tallies.get("tape", {}).items() if t.count >= MIN_REPEATS})
+    if tape is not None:
+        yield from _eager_draft(
+            m, "eager-train-step", tape, [s for group in functions.values() for s in group]
+        )
+        return
+    for samples in functions.values():
+        yield from _eager_draft(m, "launch-bound", max(samples, key=lambda s: s[2])[0], samples)
+
+
+def _eager_draft(
+    m: Measurements, kind: str, site: SiteKey, samples: list[tuple[SiteKey, int, int]]
+) -> Iterator[Draft]:
+    count, ns = sum(s[1] for s in samples), sum(s[2] for s in samples)
+    steps = max(1, m.steps)
+    # Without a step to measure by, only a loop of some length is one.
+    if count / steps < _MIN_OPS_PER_STEP or count < MIN_REPEATS * _MIN_OPS_PER_STEP:
+        return
+    # What the kernels take is needed either way.
+    lost = int(ns * (1 - eager_kernel_share(m) * m.eager_op_ns / max(1, m.eager_ns)))
+    if kind == "launch-bound" and not worth(m, lost):
+        return
+    remedy = (
+        None if kind == "eager-train-step" else "Put the loop's ops into a tf.function: one call, not many."
+    )
+    detail = {"ops": count, "ops_per_step": round(count / steps, 1)} if m.steps else {"ops": count}
+    yield Draft(kind, site, count, ns, lost, remedy=remedy, detail=detail)
+
+
+def _retraces(m: Measurements) -> Iterator[Draft]:
+    excess = {f.definition: f.first_call_excess_ns() for f in m.called if f.definition}
+    for function in m.traced:
+        if function.definition not in m.users_functions:
+            continue
+        site = most(function.sites) or function.definition
+        if site is None:
+            continue
+        repeated = max(1, function.traces - 1)
+        first_calls = excess.get(function.definition, 0) * repeated // max(1, function.traces)
+        lost = function.repeated_ns + first_calls
+        if function.objects >= _MIN_RETRACES and function.objects > function.retraces:
+            yield _in_loop(m, function, site, lost)
+        elif function.retraces >= _MIN_RETRACES:
+            yield _retraced(function, site, lost)
+
+
+def _in_loop(m: Measurements, function: TracedFunction, site: SiteKey, lost: int) -> Draft:
+    """Many tf.function objects of one definition: shown where it is defined, which is inside the loop."""
+    where = function.definition or site
+    detail = {"function": function.name, "objects": function.objects, "traces": function.traces}
+    return Draft(
+        "tf-function-in-loop",
+        where,
+        function.traces,
+        function.ns + lost - function.repeated_ns,
+        lost,
+        detail=detail,
+    )
+
+
+def _retraced(function: TracedFunction, site: SiteKey, lost: int) -> Draft:
+    python = sum(change.python for change in function.changes)
+    kind = "retrace-python-arg" if python * 2 >= len(function.changes) else "retrace-shape"
+    detail = {
+        "function": function.name,
+        "traces": function.traces,
+        "changes": [_change(change) for change in function.changes[:5]],
+    }
+    return Draft(kind, site, function.retraces, function.ns, lost, detail=detail)
+
+
+def _change(change: Change) -> dict[str, str]:
+    return {"argument": change.argument, "from": change.old, "to": change.new}
+
+
+def _launch_bound(m: Measurements) -> Iterator[Draft]:
+    """Loops whose calls cost more than what they call. Keras' loop pays for itself and for the call."""
+    in_keras: dict[SiteKey, CalledFunction] = {}
+    for function in m.called:
+        site = most(function.sites)
+        if site is None or function.calls < 10 * MIN_REPEATS:
+            continue
+        if site in m.fits:
+            in_keras[site] = function
+            continue
+        yield from _dispatch_bound(
+            m, site, function.calls, function.ns - function.graph_ns, function.graph_ns
+        )
+    for site, function in in_keras.items():
+        fit = m.fits[site]
+        yield from _dispatch_bound(m, site, function.calls, fit["dispatch"], fit["graph"])
+
+
+def _dispatch_bound(m: Measurements, site: SiteKey, calls: int, dispatch: int, graph: int) -> Iterator[Draft]:
+    computing = graph * (1 - graph_input_share(m))
+    if dispatch > computing:
+        detail = {
+            "calls": calls,
+            "call_us": round(dispatch / calls / 1e3),
+            "compute_us": round(computing / calls / 1e3),
+        }
+        yield Draft("launch-bound", site, calls, dispatch, dispatch, detail=detail)

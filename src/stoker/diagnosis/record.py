@@ -1,0 +1,122 @@
+"""The record of a run, from its measurements: ledger, findings and the tables behind them."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+from dataclasses import dataclass
+from typing import Any
+
+from stoker.diagnosis.findings import findings, site_row
+from stoker.ledger import accounts as ledger
+from stoker.probes.session import Measurements
+from stoker.records import Record
+from stoker.version import __version__
+
+_MAX_ROWS = 100
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What is known of a run before it starts."""
+
+    id: str
+    program: str
+    argv: list[str]
+    started: str
+
+
+def record(facts: RunFacts, m: Measurements, state: str, exit_code: int | None = None) -> Record:
+    """The record as of now."""
+    return Record(
+        id=facts.id,
+        program=facts.program,
+        argv=facts.argv,
+        exit_code=exit_code,
+        versions={"stoker": __version__, **m.versions, "python": platform.python_version()},
+        device=ledger.device(m),
+        wall_s=round(m.wall_ns / 1e9, 6),
+        steps=m.steps,
+        steps_per_s=_rounded(m.steps_per_s),
+        examples_per_s=_rounded(m.examples_per_s),
+        accounts={name: round(seconds, 6) for name, seconds in ledger.accounts(m).items()},
+        findings=findings(m),
+        started=facts.started,
+        state=state,
+        notes=m.notes,
+        tables=_tables(m),
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def _tables(m: Measurements) -> dict[str, list[dict[str, Any]]]:
+    return {
+        "traces": [
+            {
+                "function": f.name,
+                **site_row(f.definition),
+                "traces": f.traces,
+                "retraces": f.retraces,
+                "objects": f.objects,
+                "seconds": f.ns / 1e9,
+                "changes": [dataclasses.asdict(c) for c in f.changes[:5]],
+            }
+            for f in sorted(m.traced, key=lambda f: -f.ns)[:_MAX_ROWS]
+        ],
+        "functions": [
+            {
+                "function": f.name,
+                **site_row(f.definition),
+                "calls": f.calls,
+                "seconds": f.ns / 1e9,
+                "graph_s": f.graph_ns / 1e9,
+                "first_calls_s": f.first_call_excess_ns() / 1e9,
+                "jit_compile": f.jit_compile,
+            }
+            for f in sorted(m.called, key=lambda f: -f.ns)[:_MAX_ROWS]
+        ],
+        "callbacks": [
+            {
+                "callback": c.class_name,
+                "hook": c.hook,
+                **site_row(c.site),
+                "calls": c.calls,
+                "seconds": c.ns / 1e9,
+            }
+            for c in sorted(m.callbacks, key=lambda c: -c.ns)[:_MAX_ROWS]
+            if c.calls
+        ],
+        "pipelines": [
+            {
+                "stages": [{"name": s.name, **site_row(s.site), "python": s.python} for s in p.stages],
+                "elements": p.elements,
+                "wait_s": p.wait_ns / 1e9,
+            }
+            for p in m.pipelines[:_MAX_ROWS]
+        ],
+        "stages": [
+            {"path": path, "calls": s.calls, "self_s": s.self_ns / 1e9}
+            for path, s in sorted(m.windows.stages.items(), key=lambda item: -item[1].self_ns)[:_MAX_ROWS]
+        ],
+        "syncs": _tally_rows(m, "sync"),
+        "copies": _tally_rows(m, "transfer"),
+        "checkpoints": _tally_rows(m, "checkpoint"),
+        "windows": [dataclasses.asdict(dataclasses.replace(m.windows, stages={}))],
+    }
+
+
+def _tally_rows(m: Measurements, probe: str) -> list[dict[str, Any]]:
+    tallies = sorted(m.tallies.get(probe, {}).items(), key=lambda item: -item[1].ns)
+    return [
+        {
+            **site_row(site),
+            "count": t.count,
+            "seconds": t.ns / 1e9,
+            "wait_s": t.wait_ns / 1e9,
+            "bytes": t.bytes,
+        }
+        for site, t in tallies[:_MAX_ROWS]
+    ]

@@ -1,0 +1,30 @@
+"""Reads of tensors in the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stoker.diagnosis.draft import MIN_REPEATS, Draft, every_step, worth
+from stoker.probes.session import Measurements
+
+
+def find(m: Measurements) -> Iterator[Draft]:
+    """`sync-in-loop`: at every step, or rarer but dear."""
+    for site, tally in m.tallies.get("sync", {}).items():
+        dear = tally.count >= MIN_REPEATS and worth(m, tally.lost_ns)
+        if not dear and not every_step(m, tally.count):
+            continue
+        detail = dict(tally.detail)
+        if m.device_kind == "CPU" and not m.is_async:
+            detail["note"] = "cheap on a synchronous CPU; on an accelerator every read waits for the device"
+        yield Draft(
+            "sync-in-loop",
+            site,
+            tally.count,
+            tally.ns,
+            tally.lost_ns,
+            wait_ns=tally.wait_ns,
+            copy_ns=tally.ns - tally.wait_ns,
+            bytes=tally.bytes,
+            detail=detail,
+        )

@@ -1,0 +1,54 @@
+"""Folding the recorder's raw totals into the accounts of the record.
+
+Two raw totals are mixtures that only the profiler's windows can take apart: time inside compiled functions
+(compute, or waiting for the next element) and time inside eager ops (compute, or dispatching them). On a GPU the
+host only launches work in either: there all of it is dispatch, and the device has a book of its own.
+"""
+
+from __future__ import annotations
+
+from stoker.probes.session import Measurements
+from stoker.records import ACCOUNTS, Device
+
+
+def accounts(m: Measurements) -> dict[str, float]:
+    """Seconds by account; they sum to the wall time."""
+    ns = {name: float(m.totals.get(name, 0)) for name in ACCOUNTS}
+    graph, eager = float(m.totals["graph"]), float(m.totals["eager"])
+    first_calls = min(graph, float(first_call_ns(m)))
+    ns["trace"] += first_calls
+    graph -= first_calls
+    if m.device_kind == "CPU":
+        waiting = graph * graph_input_share(m)
+        ns["input"] += waiting
+        ns["compute"] += graph - waiting
+        computing = eager * eager_kernel_share(m)
+        ns["compute"] += computing
+        ns["dispatch"] += eager - computing
+    else:
+        ns["dispatch"] += graph + eager
+    return {name: value / 1e9 for name, value in ns.items()}
+
+
+def first_call_ns(m: Measurements) -> int:
+    """Graph optimisation and XLA compilation, which happen inside the first execution of a function."""
+    return sum(function.first_call_excess_ns() for function in m.called)
+
+
+def graph_input_share(m: Measurements) -> float:
+    """Of the time inside compiled functions, the part in which they only waited for input."""
+    return m.windows.graph_input_ns / m.windows.graph_ns if m.windows.graph_ns else 0.0
+
+
+def eager_kernel_share(m: Measurements) -> float:
+    """Of the time inside eager ops, the part in which a kernel ran."""
+    return m.windows.eager_kernel_ns / m.windows.eager_ns if m.windows.eager_ns else 0.0
+
+
+def device(m: Measurements) -> Device:
+    """The device's book: busy while the program stepped, from the windows; from the driver where there are none."""
+    windows = m.windows
+    busy = windows.busy_ns / windows.window_ns if windows.window_ns else m.gpu_load
+    return Device(
+        m.device_name, m.device_kind, m.device_count, None if busy is None else min(1.0, round(busy, 4))
+    )

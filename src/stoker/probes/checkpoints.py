@@ -1,0 +1,67 @@
+"""Checkpoints: time spent saving and loading models, by the line that asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from stoker.probes.patching import Probe
+from stoker.probes.recorder import CHECKPOINT
+
+
+class Checkpoints(Probe):
+    """Times the common ground of TensorFlow's savers."""
+
+    name = "checkpoint"
+
+    def attach(self) -> None:
+        from tensorflow.python.checkpoint import checkpoint
+        from tensorflow.python.saved_model import load, save
+
+        for name in ("save", "restore"):
+            self.replace(checkpoint.TrackableSaver, name, partial(self._saver, name))
+        self.replace(save, "save_and_return_nodes", partial(self._saver, "save"))
+        self.replace(load, "load_partial", partial(self._saver, "restore"))
+
+    def _saver(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self.recorder
+
+        def run(*args: Any, **kwds: Any) -> Any:
+            if not self.active or not recorder.on_main_thread() or recorder.top == CHECKPOINT:
+                return original(*args, **kwds)
+            started = recorder.enter(CHECKPOINT)
+            try:
+                return original(*args, **kwds)
+            finally:
+                elapsed = recorder.leave() - started
+                try:
+                    self._count(name, elapsed)
+                except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+                    self.fail(error)
+
+        return run
+
+    def _count(self, name: str, elapsed: int) -> None:
+        site, _ = self.recorder.sites.caller()
+        if site is None:
+            return
+        tally = self.recorder.tally("checkpoint", site)
+        tally.detail.setdefault("what", name)
+        tally.count += 1
+        tally.ns += elapsed
+        tally.lost_ns += elapsed
+
+
+class KerasCheckpoints(Checkpoints):
+    """Times Keras' own file formats."""
+
+    name = "keras checkpoint"
+
+    def attach(self) -> None:
+        from keras.src.saving import saving_lib
+
+        for name in ("save_model", "save_weights_only"):
+            self.replace(saving_lib, name, partial(self._saver, "save"))
+        for name in ("load_model", "load_weights_only"):
+            self.replace(saving_lib, name, partial(self._saver, "restore"))

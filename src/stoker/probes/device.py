@@ -1,0 +1,114 @@
+"""The device: what the program computes on, and for NVIDIA GPUs their load and memory as the driver tells them.
+
+Nothing here touches TensorFlow before the program has: listing devices would initialise them.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from stoker.probes.patching import Probe
+from stoker.probes.recorder import STARTUP, Recorder
+
+
+class DeviceProbe(Probe):
+    """Knows the device once TensorFlow has one; samples NVML when there is one."""
+
+    name = "device"
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder)
+        self.kind = "CPU"
+        self.device_name = _cpu_name()
+        self.count = 1
+        self.gpu_load: list[float] = [0.0, 0.0]
+        self.gpu_memory_peak = 0
+        self._known = False
+        self._handles: list[Any] = []
+        self._nvml: Any = None
+
+    def attach(self) -> None:
+        from tensorflow.python import pywrap_tfe
+        from tensorflow.python.eager import context
+
+        self._context = context
+        # Devices come up with the first op: that is start-up, not the op's cost.
+        self.replace(pywrap_tfe, "TFE_NewContext", self._start_up)
+
+    def _start_up(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self.recorder
+
+        def new_context(*args: Any) -> Any:
+            if not self.active or not recorder.on_main_thread():
+                return original(*args)
+            recorder.enter(STARTUP)
+            try:
+                return original(*args)
+            finally:
+                recorder.leave()
+
+        return new_context
+
+    def poll(self) -> None:
+        """Look at the device; called on the heartbeat's thread."""
+        if not self.active:
+            return
+        try:
+            if not self._known:
+                self._look()
+            self._sample()
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+            self.fail(error)
+
+    def _look(self) -> None:
+        current = self._context._context
+        if current is None or not current._initialized:
+            return
+        self._known = True
+        gpus = [device for device in current.list_logical_devices() if device.device_type == "GPU"]
+        if not gpus:
+            return
+        import tensorflow as tf
+
+        physical = tf.config.list_physical_devices("GPU")
+        details = tf.config.experimental.get_device_details(physical[0]) if physical else {}
+        self.kind, self.count = "GPU", len(gpus)
+        self.device_name = str(details.get("device_name", "GPU"))
+        self._open_nvml()
+
+    def _open_nvml(self) -> None:
+        try:
+            import pynvml
+        except ImportError:
+            self.recorder.note("install nvidia-ml-py to see the GPU's own load and memory")
+            return
+        try:
+            pynvml.nvmlInit()
+            self._handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+        except pynvml.NVMLError as error:
+            self.recorder.note(f"the GPU's driver does not answer ({error})")
+            return
+        self._nvml = pynvml
+
+    def _sample(self) -> None:
+        for handle in self._handles:
+            self.gpu_load[0] += self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100
+            self.gpu_load[1] += 1
+            used = int(self._nvml.nvmlDeviceGetMemoryInfo(handle).used)
+            self.gpu_memory_peak = max(self.gpu_memory_peak, used)
+
+
+def _cpu_name() -> str:
+    if sys.platform == "linux":
+        try:
+            lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        except OSError:
+            lines = []
+        for line in lines:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or "CPU"

@@ -1,0 +1,102 @@
+"""Eager ops: how many are dispatched one by one, what they take, and the function of the user's that does it.
+
+This is the hottest probe: it counts every op, but looks at the stack only every few milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stoker import clock
+from stoker.probes.patching import Probe
+from stoker.probes.recorder import DISPATCH, EAGER, PYTHON, Recorder
+from stoker.probes.steps import TAPES, Steps
+
+# Between two ops lie the wrappers of TensorFlow and Keras: dispatch. A longer gap is the program's own Python.
+_LIBRARY_GAP_NS = 500_000
+_SAMPLE_NS = 3_000_000
+
+
+class EagerOps(Probe):
+    """Counts ops of the main thread and samples whose they are."""
+
+    name = "eager ops"
+
+    def __init__(self, recorder: Recorder, steps: Steps) -> None:
+        super().__init__(recorder)
+        self._steps = steps
+        self.count = 0
+        # Whole time of dispatching, and the part inside the ops.
+        self.ns = 0
+        self.op_ns = 0
+        self._sampled_count = 0
+        self._sampled_ns = 0
+        self._next_sample = 0
+
+    def attach(self) -> None:
+        from tensorflow.python import pywrap_tfe
+        from tensorflow.python.eager import backprop
+
+        self.replace(pywrap_tfe, "TFE_Py_FastPathExecute", self._dispatch)
+        self.replace(backprop.GradientTape, "__enter__", self._tape)
+
+    def _dispatch(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder, now = self.recorder, clock.now_ns
+        totals = recorder.totals
+        on_main = recorder.on_main_thread
+
+        def execute(*args: Any) -> Any:
+            top = recorder.top
+            # Ops inside a span (the next batch, a checkpoint, a read) belong to that span.
+            if (top != PYTHON and top != DISPATCH) or not on_main():
+                return original(*args)
+            started = now()
+            gap = started - recorder.since
+            totals[DISPATCH if gap < _LIBRARY_GAP_NS else top] += gap
+            recorder.since = started
+            recorder.top = EAGER
+            if not recorder.first_dispatch_ns:
+                recorder.first_dispatch_ns = started
+            try:
+                return original(*args)
+            finally:
+                ended = now()
+                totals[EAGER] += ended - recorder.since
+                recorder.since = ended
+                recorder.top = top
+                self.count += 1
+                self.op_ns += ended - started
+                self.ns += ended - started + (gap if gap < _LIBRARY_GAP_NS else 0)
+                if ended > self._next_sample:
+                    self._sample(ended)
+
+        return execute
+
+    def _sample(self, now: int) -> None:
+        """Charge what was dispatched since the last sample to the line that dispatches now."""
+        self._next_sample = now + _SAMPLE_NS
+        try:
+            key, _ = self.recorder.sites.caller()
+            if key is not None:
+                tally = self.recorder.tally("eager", key)
+                tally.count += self.count - self._sampled_count
+                tally.ns += self.ns - self._sampled_ns
+            self._sampled_count, self._sampled_ns = self.count, self.ns
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+            self.fail(error)
+
+    def _tape(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def enter(tape: Any) -> Any:
+            if self.active and self.recorder.top in (PYTHON, DISPATCH) and self.recorder.on_main_thread():
+                try:
+                    key, _ = self.recorder.sites.caller()
+                    if key is not None:
+                        self.recorder.tally("tape", key).count += 1
+                        if not self._steps.keras_depth:
+                            self._steps.tick(TAPES, key, 1, 0, self.recorder.since)
+                except Exception as error:  # noqa: BLE001 - as above
+                    self.fail(error)
+            return original(tape)
+
+        return enter

@@ -1,0 +1,191 @@
+"""Calls of compiled functions: the time inside the graph, the Python around it, and which calls are steps."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from stoker.probes.patching import Probe
+from stoker.probes.recorder import DISPATCH, GRAPH, PYTHON, Recorder
+from stoker.probes.retrace import Retrace
+from stoker.probes.sites import SiteKey, definition
+from stoker.probes.steps import CALLS, TRAINING, Steps
+
+_MAX_FUNCTIONS = 1000
+# Looking at the stack and the arguments of every call would cost more than some calls.
+_LOOK_EVERY = 64
+
+
+@dataclass
+class Execution:
+    """Runs of one concrete function: the first one also optimises the graph, and compiles it under XLA."""
+
+    calls: int = 0
+    ns: int = 0
+    first_ns: int = 0
+
+
+@dataclass
+class CalledFunction:
+    """All calls of the functions made from one definition."""
+
+    name: str
+    definition: SiteKey | None
+    jit_compile: bool = False
+    calls: int = 0
+    # Whole call, and the part of it inside the graph.
+    ns: int = 0
+    graph_ns: int = 0
+    batch: int = 0
+    sites: dict[SiteKey, int] = field(default_factory=dict)
+    executions: dict[str, Execution] = field(default_factory=dict)
+
+    def first_call_excess_ns(self) -> int:
+        """What first executions took beyond a usual one: graph optimisation and XLA compilation.
+
+        A function executed once tells nothing by itself (a whole epoch may be one call), so it is measured
+        against its siblings; without any, nothing is claimed.
+        """
+        later = [(e.ns - e.first_ns) / (e.calls - 1) for e in self.executions.values() if e.calls > 1]
+        if not later:
+            return 0
+        usual = min(later)
+        return int(sum(max(0.0, e.first_ns - usual) for e in self.executions.values()))
+
+
+class GraphCalls(Probe):
+    """Times tf.function calls on the main thread."""
+
+    name = "graph calls"
+
+    def __init__(self, recorder: Recorder, retrace: Retrace, steps: Steps) -> None:
+        super().__init__(recorder)
+        self.functions: dict[Any, CalledFunction] = {}
+        self._retrace = retrace
+        self._steps = steps
+        self._known: weakref.WeakKeyDictionary[Any, CalledFunction] = weakref.WeakKeyDictionary()
+        self._current: CalledFunction | None = None
+
+    def attach(self) -> None:
+        from tensorflow.python import pywrap_tfe
+        from tensorflow.python.eager.polymorphic_function import polymorphic_function
+
+        # Inside `__call__` stands TensorFlow's traceback filter: patched below it, we are never seen.
+        self.replace(polymorphic_function.Function, "_call", self._call)
+        self.replace(pywrap_tfe, "TFE_Py_Execute", self._execute)
+        self.replace(pywrap_tfe, "TFE_Py_ExecuteCancelable", self._execute)
+
+    def _call(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self.recorder
+
+        def call(function: Any, *args: Any, **kwds: Any) -> Any:
+            if (
+                not self.active
+                or (recorder.top != PYTHON and recorder.top != DISPATCH)
+                or not recorder.on_main_thread()
+            ):
+                return original(function, *args, **kwds)
+            outer, graph_before = self._current, recorder.totals[GRAPH]
+            entry = self._enter(function, args, kwds)
+            self._current = entry
+            started = recorder.enter(DISPATCH)
+            try:
+                return original(function, *args, **kwds)
+            finally:
+                ended = recorder.leave()
+                self._current = outer
+                if entry is not None:
+                    entry.ns += ended - started
+                    entry.graph_ns += recorder.totals[GRAPH] - graph_before
+                    if not self._steps.keras_depth:
+                        self._tick(entry, ended)
+
+        return call
+
+    def _execute(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self.recorder
+
+        def execute(handle: Any, device: Any, op_name: Any, *args: Any) -> Any:
+            # Functions come by a str name, primitive ops by bytes.
+            if (
+                type(op_name) is not str
+                or (recorder.top != PYTHON and recorder.top != DISPATCH)
+                or not recorder.on_main_thread()
+            ):
+                return original(handle, device, op_name, *args)
+            started = recorder.enter(GRAPH)
+            if not recorder.first_dispatch_ns:
+                recorder.first_dispatch_ns = started
+            try:
+                return original(handle, device, op_name, *args)
+            finally:
+                elapsed = recorder.leave() - started
+                entry = self._current
+                if entry is not None:
+                    self._executed(entry, op_name, elapsed)
+
+        return execute
+
+    def _executed(self, entry: CalledFunction, op_name: str, elapsed: int) -> None:
+        execution = entry.executions.get(op_name)
+        if execution is None:
+            if len(entry.executions) >= _MAX_FUNCTIONS:
+                return
+            execution = entry.executions[op_name] = Execution(first_ns=elapsed)
+        execution.calls += 1
+        execution.ns += elapsed
+
+    def _enter(self, function: Any, args: tuple[Any, ...], kwds: dict[str, Any]) -> CalledFunction | None:
+        try:
+            entry = self._known.get(function)
+            if entry is None:
+                entry = self._known[function] = self._entry(function)
+            entry.calls += 1
+            self._retrace.call_serial += 1
+            if entry.calls <= 3 or entry.calls % _LOOK_EVERY == 0:
+                site, _ = self.recorder.sites.caller()
+                if site is not None and (site in entry.sites or len(entry.sites) < 20):
+                    entry.sites[site] = entry.sites.get(site, 0) + 1
+                entry.batch = leading_dimension((args, kwds))
+            return entry
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+            self.fail(error)
+            return None
+
+    def _entry(self, function: Any) -> CalledFunction:
+        python_function = function._python_function
+        where = definition(python_function)
+        key = where or function._name
+        if key not in self.functions and len(self.functions) >= _MAX_FUNCTIONS:
+            key = "<other functions>"
+        entry = self.functions.get(key)
+        if entry is None:
+            entry = self.functions[key] = CalledFunction(str(function._name), where)
+        entry.jit_compile = entry.jit_compile or bool(function._jit_compile)
+        return entry
+
+    def _tick(self, entry: CalledFunction, now: int) -> None:
+        traced = self._retrace.functions.get(entry.definition or entry.name)
+        updates = traced is not None and traced.updates_variables
+        key = entry.definition or entry.name
+        self._steps.tick(TRAINING if updates else CALLS, key, 1, entry.batch, now)
+
+
+def leading_dimension(value: Any, depth: int = 0) -> int:
+    """The batch size, as the first dimension of the first array or tensor found in a structure; 0 if none."""
+    shape = getattr(value, "shape", None)
+    if shape is not None and not isinstance(value, (list, tuple, dict)):
+        try:
+            return int(shape[0]) if len(shape) else 0
+        except (TypeError, ValueError):
+            return 0
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)) and depth < 4:
+        for item in value[:8]:
+            found = leading_dimension(item, depth + 1)
+            if found > 1:
+                return found
+    return 0

@@ -1,0 +1,43 @@
+"""The one thread of Stoker's in the program: it saves the books every second and takes profiler windows."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+from collections.abc import Callable
+
+from stoker import clock
+
+_TICK_S = 0.2
+_SAVE_S = 1.0
+
+
+class Heartbeat:
+    """Calls `poll` several times a second and `save` every second, until stopped."""
+
+    def __init__(self, poll: Callable[[], None], save: Callable[[], None]) -> None:
+        self._poll = poll
+        self._save = save
+        self._stopped = threading.Event()
+        self._ended = threading.Event()
+
+    def start(self) -> None:
+        """Begin beating."""
+        # Below the threading module: a program that counts its threads counts only its own.
+        _thread.start_new_thread(self._run, ())
+
+    def stop(self) -> None:
+        """No more beats after this returns."""
+        self._stopped.set()
+        self._ended.wait()
+
+    def _run(self) -> None:
+        due = clock.now_ns()
+        try:
+            while not self._stopped.wait(_TICK_S):
+                self._poll()
+                if clock.now_ns() >= due:
+                    self._save()
+                    due = clock.now_ns() + int(_SAVE_S * 1e9)
+        finally:
+            self._ended.set()

@@ -1,0 +1,205 @@
+"""Host syncs: every way a tensor's value reaches Python or NumPy.
+
+All readers but one family go through `EagerTensor._numpy_internal`. NumPy functions and `memoryview` take the C
+buffer protocol instead: on Python 3.12 and later the `__buffer__` attribute is that slot; before, the slot
+itself is replaced. Formatting a tensor and iterating over one are reads with a cost of their own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from stoker import clock
+from stoker.probes.patching import Probe
+from stoker.probes.recorder import SYNC, Recorder
+from stoker.probes.sites import FRAMEWORK
+
+# What a device-to-host copy of n bytes takes at least, to tell copying from waiting on a GPU: PCIe 3 x16 in
+# practice (12 GB/s) and a launch. Nothing here decides a price: only the share of wait in a read.
+_COPY_LATENCY_NS = 10_000
+_COPY_NS_PER_BYTE = 1 / 12
+
+
+class HostSync(Probe):
+    """Counts, sizes and times reads of tensors, by the user's line."""
+
+    name = "host sync"
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder)
+        self._depth = 0
+
+    def attach(self) -> None:
+        from tensorflow.python import pywrap_tfe
+        from tensorflow.python.eager import context
+        from tensorflow.python.framework import ops
+
+        self._context = context
+        tensor = ops.EagerTensor
+        self.replace(tensor, "_numpy_internal", lambda f: self._reader(f, "numpy"))
+        for name in ("__str__", "__repr__", "__format__"):
+            self.replace(tensor, name, lambda f: self._reader(f, "format"))
+        self.replace(tensor, "__iter__", self._iteration)
+        self.replace(pywrap_tfe, "TFE_ToDlpackCapsule", lambda f: self._reader(f, "dlpack"))
+        if sys.version_info >= (3, 12):
+            self.replace(tensor, "__buffer__", lambda f: self._reader(f, "buffer"))
+        else:
+            self._patch_buffer_slot(tensor)
+
+    def _reader(self, original: Callable[..., Any], how: str) -> Callable[..., Any]:
+        def read(tensor: Any, *args: Any) -> Any:
+            if self._depth or not self.active or not self.recorder.on_main_thread():
+                return self._read_aside(original, tensor, args, how)
+            started = self._begin()
+            try:
+                value = original(tensor, *args)
+            except BaseException:
+                self._abandon()
+                raise
+            self._end(tensor, started, how)
+            return value
+
+        return read
+
+    def _iteration(self, original: Callable[..., Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
+        def iterate(tensor: Any) -> Iterator[Any]:
+            elements = original(tensor)
+            if not self.active or not self.recorder.on_main_thread():
+                yield from elements
+                return
+            first = True
+            while True:
+                started = self._begin()
+                try:
+                    element = next(elements)
+                except StopIteration:
+                    return
+                finally:
+                    self._end(tensor if first else None, started, "iteration")
+                first = False
+                yield element
+
+        return iterate
+
+    def _begin(self) -> int:
+        self._depth += 1
+        return self.recorder.enter(SYNC)
+
+    def _abandon(self) -> None:
+        """Nothing was read: NumPy tries the buffer first and falls back, for one."""
+        self.recorder.leave()
+        self._depth -= 1
+
+    def _end(self, tensor: Any, started: int, how: str) -> None:
+        ended = self.recorder.leave()
+        self._depth -= 1
+        try:
+            self._count(tensor, started, ended, how)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+            self.fail(error)
+
+    def _read_aside(self, original: Callable[..., Any], tensor: Any, args: tuple[Any, ...], how: str) -> Any:
+        """A read inside a read (a format that calls numpy), or on another thread: no account, no depth."""
+        if not self.active or self.recorder.on_main_thread():
+            return original(tensor, *args)
+        started = clock.now_ns()
+        try:
+            return original(tensor, *args)
+        finally:
+            try:
+                self._count(tensor, started, clock.now_ns(), how)
+            except Exception as error:  # noqa: BLE001 - as above
+                self.fail(error)
+
+    def _count(self, tensor: Any, started: int, ended: int, how: str) -> None:
+        recorder = self.recorder
+        key, farthest = recorder.sites.caller()
+        wait = self._wait(tensor, ended - started)
+        # Had nobody waited, the device would have had work during the gap that followed the last sync.
+        gap = max(0, recorder.first_dispatch_ns - recorder.last_sync_end_ns)
+        recorder.last_sync_end_ns = ended
+        recorder.first_dispatch_ns = 0
+        if key is None or farthest >= FRAMEWORK:
+            return
+        tally = recorder.tally("sync", key)
+        if not tally.count and tensor is not None:
+            tally.detail = {"how": how, "shape": _shape(tensor), "dtype": _dtype(tensor)}
+        tally.count += tensor is not None
+        tally.ns += ended - started
+        tally.wait_ns += wait
+        tally.lost_ns += min(gap, wait) + (ended - started - wait)
+        if tensor is not None:
+            tally.bytes += _nbytes(tensor)
+
+    def _wait(self, tensor: Any, elapsed: int) -> int:
+        """How much of a read was waiting for the device, not copying."""
+        if tensor is None:
+            return 0
+        if "GPU" in tensor.backing_device:
+            return max(0, elapsed - _COPY_LATENCY_NS - int(_nbytes(tensor) * _COPY_NS_PER_BYTE))
+        # On a CPU a read is a view: all that takes long is the wait for an asynchronous executor.
+        return elapsed if self._context.context().is_async() else 0
+
+    def _patch_buffer_slot(self, tensor_type: type) -> None:
+        """Wrap `tp_as_buffer->bf_getbuffer` of the type: before 3.12 Python has no attribute for it."""
+        slot = _buffer_slot(tensor_type)
+        prototype = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
+        address = slot.value
+        if address is None:
+            raise RuntimeError("EagerTensor has no buffer slot")
+        original = prototype(address)
+
+        read = self._reader(original, "buffer")
+
+        def get_buffer(tensor: Any, view: int, flags: int) -> int:
+            try:
+                return int(read(tensor, view, flags))
+            except (BufferError, RuntimeError, ValueError):
+                # A ctypes callback cannot raise. NumPy takes -1 for "no buffer" and goes on to `__array__`.
+                return -1
+
+        wrapper = prototype(get_buffer)
+        slot.value = ctypes.cast(wrapper, ctypes.c_void_p).value
+
+        def restore() -> None:
+            slot.value = address
+
+        self.on_detach(restore)
+        # The slot holds a bare address: the wrapper must live as long as a reader may be inside it.
+        self._buffer_wrapper = wrapper
+
+
+def _buffer_slot(tensor_type: type) -> ctypes.c_void_p:
+    """The memory of `type->tp_as_buffer->bf_getbuffer`.
+
+    The layout of PyTypeObject is fixed within a minor version: a head of three words, then these fields.
+    """
+    pointer = ctypes.sizeof(ctypes.c_void_p)
+    fields = [
+        *("name", "basicsize", "itemsize", "dealloc", "vectorcall_offset", "getattr", "setattr", "as_async"),
+        *("repr", "as_number", "as_sequence", "as_mapping", "hash", "call", "str", "getattro", "setattro"),
+        "as_buffer",
+    ]
+    offset = (3 + fields.index("as_buffer")) * pointer
+    as_buffer = ctypes.c_void_p.from_address(id(tensor_type) + offset).value
+    if not as_buffer:
+        raise RuntimeError("EagerTensor does not export a buffer")
+    return ctypes.c_void_p.from_address(as_buffer)
+
+
+def _nbytes(tensor: Any) -> int:
+    size = 1
+    for dimension in tensor.shape:
+        size *= int(dimension)
+    return int(size * max(1, tensor.dtype.size or 1))
+
+
+def _shape(tensor: Any) -> list[int]:
+    return [int(dimension) for dimension in tensor.shape]
+
+
+def _dtype(tensor: Any) -> str:
+    return str(tensor.dtype.name)

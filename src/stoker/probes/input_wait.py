@@ -1,0 +1,190 @@
+"""Input: how long the program waits for the next element, and what its tf.data pipelines are made of.
+
+Python iteration is timed at the iterator. Inside a compiled step the wait is seen only by the profiler's
+windows; for those the pipelines noted here say which of the user's lines made which stage.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from stoker.probes.patching import Probe
+from stoker.probes.recorder import DISPATCH, INPUT, PYTHON, Recorder
+from stoker.probes.sites import KERAS_LOOP, SiteKey
+
+_MAX_PIPELINES = 200
+_LOOK_EVERY = 64
+_PYTHON_OPS = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
+
+
+@dataclass
+class Stage:
+    """One transformation of a pipeline, in the user's words and at the user's line."""
+
+    name: str
+    site: SiteKey | None
+    # It runs Python: from_generator, py_function, numpy_function.
+    python: bool = False
+    # It was given num_parallel_calls, or overlaps by nature.
+    parallel: bool = False
+
+
+@dataclass
+class Pipeline:
+    """A dataset that was iterated: its stages from the last transformation down to the source."""
+
+    stages: list[Stage]
+    iterators: int = 0
+    elements: int = 0
+    wait_ns: int = 0
+    # Iterators handed to a compiled function, whose waits only the windows see.
+    in_graph: int = 0
+    sites: dict[SiteKey, int] = field(default_factory=dict)
+
+
+class InputWait(Probe):
+    """Times `next()` on tf.data iterators and describes the pipelines behind them."""
+
+    name = "input"
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder)
+        self.pipelines: dict[Any, Pipeline] = {}
+        self._made: weakref.WeakKeyDictionary[Any, tuple[SiteKey | None, bool]] = weakref.WeakKeyDictionary()
+        self._of_iterator: weakref.WeakKeyDictionary[Any, Pipeline] = weakref.WeakKeyDictionary()
+
+    def attach(self) -> None:
+        from tensorflow.python.data.ops import dataset_ops, iterator_ops
+        from tensorflow.python.distribute import input_lib
+        from tensorflow.python.eager import context
+
+        self._eager = context.executing_eagerly
+        self.replace(dataset_ops.DatasetV2, "__init__", self._dataset_made)
+        self.replace(iterator_ops.OwnedIterator, "__init__", self._iterator_made)
+        self.replace(iterator_ops.OwnedIterator, "_next_internal", self._next)
+        self.replace(input_lib.DistributedIteratorBase, "get_next", self._next)
+
+    def _dataset_made(self, original: Callable[..., None]) -> Callable[..., None]:
+        def init(dataset: Any, *args: Any, **kwds: Any) -> None:
+            original(dataset, *args, **kwds)
+            if self.active:
+                try:
+                    site, farthest = self.recorder.sites.caller()
+                    generator = _called_from("from_generator_op.py")
+                    # What Keras builds around an array is its own affair; a Python source is the user's.
+                    self._made[dataset] = (site if generator or farthest < KERAS_LOOP else None, generator)
+                except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+                    self.fail(error)
+
+        return init
+
+    def _iterator_made(self, original: Callable[..., None]) -> Callable[..., None]:
+        def init(iterator: Any, *args: Any, **kwds: Any) -> None:
+            original(iterator, *args, **kwds)
+            dataset = getattr(iterator, "_dataset", None)
+            if self.active and dataset is not None:
+                try:
+                    self._of_iterator[iterator] = self._pipeline(dataset)
+                except Exception as error:  # noqa: BLE001 - as above
+                    self.fail(error)
+
+        return init
+
+    def _next(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self.recorder
+
+        def get_next(iterator: Any, *args: Any, **kwds: Any) -> Any:
+            if (
+                not self.active
+                or (recorder.top != PYTHON and recorder.top != DISPATCH)
+                or not recorder.on_main_thread()
+                or not self._eager()
+            ):
+                return original(iterator, *args, **kwds)
+            started = recorder.enter(INPUT)
+            try:
+                return original(iterator, *args, **kwds)
+            finally:
+                elapsed = recorder.leave() - started
+                try:
+                    self._waited(iterator, elapsed)
+                except Exception as error:  # noqa: BLE001 - as above
+                    self.fail(error)
+
+        return get_next
+
+    def _waited(self, iterator: Any, elapsed: int) -> None:
+        pipeline = self._of_iterator.get(iterator)
+        if pipeline is None:
+            return
+        pipeline.elements += 1
+        pipeline.wait_ns += elapsed
+        if pipeline.elements <= 3 or pipeline.elements % _LOOK_EVERY == 0:
+            site, _ = self.recorder.sites.caller()
+            if site is not None and (site in pipeline.sites or len(pipeline.sites) < 20):
+                pipeline.sites[site] = pipeline.sites.get(site, 0) + 1
+
+    def _pipeline(self, dataset: Any) -> Pipeline:
+        stages = self._stages(dataset)
+        key = tuple((stage.name, stage.site) for stage in stages)
+        pipeline = self.pipelines.get(key)
+        if pipeline is None:
+            if len(self.pipelines) >= _MAX_PIPELINES:
+                key = ()
+            pipeline = self.pipelines.setdefault(key, Pipeline(stages))
+            site, _ = self.recorder.sites.caller()
+            if site is not None:
+                pipeline.sites[site] = 1
+        pipeline.iterators += 1
+        return pipeline
+
+    def _stages(self, dataset: Any) -> list[Stage]:
+        """The chain of transformations; of a dataset with several inputs, all of them, first input first."""
+        stages: list[Stage] = []
+        pending = [dataset]
+        while pending and len(stages) < 50:
+            current = pending.pop()
+            site, generator = self._made.get(current, (None, False))
+            name = type(current).__name__.strip("_").removesuffix("Dataset").removesuffix("V2")
+            if generator:
+                # from_generator is built of several datasets: one stage stands for them all.
+                stages.append(Stage("from_generator", site, python=True))
+                continue
+            if name not in ("Options", "DatasetV1Adapter", "Model"):
+                stages.append(Stage(name, site, _runs_python(current), name.startswith("Parallel")))
+            pending.extend(reversed(current._inputs()))
+        return stages
+
+
+def batch_size(dataset: Any) -> int:
+    """The batch size a dataset was told in `batch()`, 0 if it never was."""
+    pending = [dataset]
+    while pending:
+        current = pending.pop()
+        size = getattr(current, "_batch_size", None)
+        if size is not None:
+            return int(size)
+        pending.extend(reversed(current._inputs()))
+    return 0
+
+
+def _runs_python(dataset: Any) -> bool:
+    wrapper = getattr(dataset, "_map_func", None)
+    graph = getattr(getattr(wrapper, "function", None), "graph", None)
+    return graph is not None and any(op.type in _PYTHON_OPS for op in graph.get_operations())
+
+
+def _called_from(basename: str) -> bool:
+    frame: FrameType | None = sys._getframe(2)
+    for _ in range(12):
+        if frame is None:
+            return False
+        if frame.f_code.co_filename.endswith(basename):
+            return True
+        frame = frame.f_back
+    return False

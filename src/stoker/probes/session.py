@@ -1,0 +1,260 @@
+"""One measured run inside the program's process: all probes, attached as TensorFlow and Keras are imported.
+
+session = Session(start_ns=..., user_root=None)
+session.watch_imports()
+... the program runs ...
+measurements = session.measurements()
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from stoker.probes.checkpoints import Checkpoints, KerasCheckpoints
+from stoker.probes.device import DeviceProbe
+from stoker.probes.eager_ops import EagerOps
+from stoker.probes.graph_calls import CalledFunction, GraphCalls
+from stoker.probes.host_sync import HostSync
+from stoker.probes.input_wait import InputWait, Pipeline
+from stoker.probes.keras_loop import CallbackTime, KerasLoop, PredictCalls
+from stoker.probes.patching import Probe
+from stoker.probes.recorder import ACCOUNT_NAMES, PYTHON, STARTUP, Recorder, Tally
+from stoker.probes.retrace import Retrace, TracedFunction
+from stoker.probes.sites import OWN_ROOT, SiteKey, Sites
+from stoker.probes.steps import Steps
+from stoker.probes.timeline import Summary
+from stoker.probes.transfer import Transfer
+from stoker.probes.windows import Windows
+
+OLDEST, NEWEST = (2, 17), (2, 21)
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """What the probes know at one moment, for the ledger and the diagnosis to read."""
+
+    wall_ns: int
+    totals: dict[str, int]
+    tallies: dict[str, dict[SiteKey, Tally]]
+    traced: list[TracedFunction]
+    called: list[CalledFunction]
+    pipelines: list[Pipeline]
+    callbacks: list[CallbackTime]
+    predicts: dict[SiteKey, PredictCalls]
+    fits: dict[SiteKey, dict[str, int]]
+    eager_ops: int
+    eager_ns: int
+    eager_op_ns: int
+    steps: int
+    steps_per_s: float | None
+    examples_per_s: float | None
+    windows: Summary
+    device_kind: str
+    device_name: str
+    device_count: int
+    gpu_load: float | None
+    gpu_memory_peak: int
+    versions: dict[str, str]
+    notes: list[str]
+    columns: dict[SiteKey, int]
+    # The functions whose Python code is the user's own.
+    users_functions: frozenset[SiteKey]
+    is_async: bool
+
+
+class Session:
+    """The probes of one run."""
+
+    def __init__(self, start_ns: int, user_root: str | None = None) -> None:
+        self.recorder = Recorder(start_ns, Sites(user_root))
+        self.steps = Steps()
+        recorder = self.recorder
+        self.retrace = Retrace(recorder)
+        self.graph_calls = GraphCalls(recorder, self.retrace, self.steps)
+        self.eager = EagerOps(recorder, self.steps)
+        self.input = InputWait(recorder)
+        self.keras = KerasLoop(recorder, self.steps)
+        self.device = DeviceProbe(recorder)
+        self.windows = Windows(recorder, self.steps, self.eager)
+        self.imported = False
+        # Called once TensorFlow is there.
+        self.on_import: Callable[[], None] = lambda: None
+        self._tensorflow_probes: list[Probe] = [
+            self.device,
+            HostSync(recorder),
+            Transfer(recorder),
+            self.retrace,
+            self.graph_calls,
+            self.eager,
+            self.input,
+            Checkpoints(recorder),
+            self.windows,
+        ]
+        self._keras_probes: list[Probe] = [self.keras, KerasCheckpoints(recorder)]
+
+    def watch_imports(self) -> None:
+        """Attach when the program imports TensorFlow, and Keras; both count as start-up."""
+        hooks = {"tensorflow": self._tensorflow_imported, "keras": self._keras_imported}
+        sys.meta_path.insert(0, _ImportWatcher(hooks, self.recorder))
+
+    def _tensorflow_imported(self, module: ModuleType) -> None:
+        version = str(getattr(module, "__version__", "unknown"))
+        self.recorder.versions["tensorflow"] = version
+        self.imported = True
+        self.recorder.rebase(PYTHON)
+        if not supported(version):
+            self.recorder.note(unsupported_message(version))
+            return
+        self._attach(self._tensorflow_probes)
+        self.on_import()
+        _hide_from_tracebacks("tensorflow.python.util.traceback_utils")
+
+    def _keras_imported(self, module: ModuleType) -> None:
+        self.recorder.versions["keras"] = str(getattr(module, "__version__", "unknown"))
+        backend = sys.modules.get("keras.src.backend")
+        if getattr(backend, "backend", lambda: "")() != "tensorflow":
+            self.recorder.note("Keras does not run on TensorFlow here: its loops are not measured")
+            return
+        self._attach(self._keras_probes)
+        _hide_from_tracebacks("keras.src.utils.traceback_utils")
+
+    def _attach(self, probes: Sequence[Probe]) -> None:
+        for probe in probes:
+            try:
+                probe.attach()
+            except Exception as error:  # noqa: BLE001 - a TensorFlow we do not know must still run
+                probe.fail(error)
+
+    def poll(self) -> None:
+        """Called several times a second on the heartbeat's thread."""
+        if self.imported:
+            self.device.poll()
+            self.windows.poll()
+
+    def close(self) -> None:
+        """No more windows: the program is ending."""
+        self.windows.close()
+
+    def measurements(self) -> Measurements:
+        """A snapshot of everything. Safe to call from another thread."""
+        recorder = self.recorder
+        totals, now = recorder.balances()
+        steps_per_s, examples_per_s = self.steps.rates()
+        load = self.device.gpu_load
+        return Measurements(
+            wall_ns=now - recorder.start_ns,
+            totals=dict(zip(ACCOUNT_NAMES, totals, strict=True)),
+            tallies={probe: dict(tallies) for probe, tallies in list(recorder.tallies.items())},
+            traced=list(self.retrace.functions.values()),
+            called=list(self.graph_calls.functions.values()),
+            pipelines=list(self.input.pipelines.values()),
+            callbacks=list(self.keras.callbacks.values()),
+            predicts=dict(self.keras.predicts),
+            fits=dict(self.keras.fits),
+            eager_ops=self.eager.count,
+            eager_ns=self.eager.ns,
+            eager_op_ns=self.eager.op_ns,
+            steps=self.steps.total(),
+            steps_per_s=steps_per_s,
+            examples_per_s=examples_per_s,
+            windows=self.windows.summary,
+            device_kind=self.device.kind,
+            device_name=self.device.device_name,
+            device_count=self.device.count,
+            gpu_load=load[0] / load[1] if load[1] else None,
+            gpu_memory_peak=self.device.gpu_memory_peak,
+            versions=dict(recorder.versions),
+            notes=list(recorder.notes),
+            columns=dict(recorder.sites.columns),
+            users_functions=frozenset(
+                f.definition
+                for f in self.retrace.functions.values()
+                if f.definition and self.retrace.is_users(f)
+            ),
+            is_async=_is_async(),
+        )
+
+
+def _is_async() -> bool:
+    """Whether eager execution is asynchronous; false before TensorFlow has started."""
+    module: Any = sys.modules.get("tensorflow.python.eager.context")
+    current = getattr(module, "_context", None)
+    return bool(current is not None and current._initialized and current.is_async())
+
+
+def supported(version: str) -> bool:
+    """Whether the probes were written for this TensorFlow."""
+    try:
+        major, minor = (int(part) for part in version.split(".")[:2])
+    except ValueError:
+        return False
+    return OLDEST <= (major, minor) <= NEWEST
+
+
+def unsupported_message(version: str) -> str:
+    """One line for the user."""
+    known = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
+    return f"TensorFlow {version} is not supported: Stoker measures {known}. Install one of those."
+
+
+def _hide_from_tracebacks(module_name: str) -> None:
+    """Have the library's traceback filter leave our frames out, as it does its own."""
+    module: Any = sys.modules.get(module_name)
+    excluded = getattr(module, "_EXCLUDED_PATHS", None)
+    if isinstance(excluded, tuple):
+        module._EXCLUDED_PATHS = (*excluded, OWN_ROOT)
+
+
+class _ImportWatcher(importlib.abc.MetaPathFinder):
+    """Runs a hook right after one of the named modules has been imported."""
+
+    def __init__(self, hooks: Mapping[str, Callable[[ModuleType], None]], recorder: Recorder) -> None:
+        self._hooks = dict(hooks)
+        self._recorder = recorder
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        hook = self._hooks.pop(fullname, None)
+        if hook is None:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _HookedLoader(spec.loader, hook, self._recorder)
+        return spec
+
+
+class _HookedLoader(importlib.abc.Loader):
+    """The module's own loader, with our hook after it. It leaves no trace on the module."""
+
+    def __init__(self, loader: Any, hook: Callable[[ModuleType], None], recorder: Recorder) -> None:
+        self._loader = loader
+        self._hook = hook
+        self._recorder = recorder
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        module: ModuleType | None = self._loader.create_module(spec)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        on_books = self._recorder.on_main_thread()
+        if on_books:
+            self._recorder.enter(STARTUP)
+        try:
+            self._loader.exec_module(module)
+        finally:
+            if on_books:
+                self._recorder.leave()
+        try:
+            self._hook(module)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+            self._recorder.note(f"could not attach to {module.__name__} ({type(error).__name__}: {error})")

@@ -1,0 +1,221 @@
+"""Reading a window of TensorFlow's profiler: what the graph, the eager ops and the input pipeline really did.
+
+A window is the profiler's trace: threads with named intervals. This module knows the names and turns them into
+a few sums; nothing of the trace is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+Interval = tuple[int, int]
+
+# `Repeat[77]`: the number of the input a stage is reading; the stage is the same.
+_ELEMENT = re.compile(r"\[\d+\]")
+
+# Buffers: an element that is not there yet is waited for here, but the slow stage lies below.
+BUFFERS = frozenset({"Prefetch", "Root", "Model"})
+
+
+@dataclass
+class StageTime:
+    """One stage of a tf.data pipeline, by its path from the root."""
+
+    calls: int = 0
+    self_ns: int = 0
+
+
+@dataclass
+class Summary:
+    """Sums over windows, in nanoseconds."""
+
+    windows: int = 0
+    window_ns: int = 0
+    # Inside compiled functions, and the part of it in which the graph only waited for the next element.
+    graph_ns: int = 0
+    graph_input_ns: int = 0
+    # Inside eager ops, and the part of it in which a kernel ran.
+    eager_ns: int = 0
+    eager_kernel_ns: int = 0
+    # The device had work.
+    busy_ns: int = 0
+    stages: dict[str, StageTime] = field(default_factory=dict)
+
+    def add(self, other: Summary) -> None:
+        """Put another window on top."""
+        for name in (
+            "windows",
+            "window_ns",
+            "graph_ns",
+            "graph_input_ns",
+            "eager_ns",
+            "eager_kernel_ns",
+            "busy_ns",
+        ):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for path, stage in other.stages.items():
+            mine = self.stages.setdefault(path, StageTime())
+            mine.calls += stage.calls
+            mine.self_ns += stage.self_ns
+
+
+def summarise(trace: Any, window_ns: int) -> Summary:
+    """The sums of one window; `trace` is the profiler's `Trace` message."""
+    threads = _by_thread(trace)
+    graph: list[Interval] = []
+    waits: list[Interval] = []
+    kernels: list[Interval] = []
+    streams: list[Interval] = []
+    summary = Summary(windows=1, window_ns=window_ns)
+    for (device, _), (thread_name, events) in threads.items():
+        if device.startswith("/device:GPU"):
+            streams += [(start, end) for start, end, _, _ in events]
+            continue
+        _add_stages(summary.stages, events)
+        input_thread = thread_name.startswith("tf_data")
+        for start, end, name, detail in events:
+            if name.startswith("TFE_Py_Execute"):
+                graph.append((start, end))
+            elif name == "IteratorGetNextOp::DoCompute":
+                waits.append((start, end))
+            elif not input_thread and _is_kernel(name, detail):
+                kernels.append((start, end))
+        kernels += _eager_kernels(summary, events)
+    graph, waits, kernels = merge(graph), merge(waits), merge(kernels)
+    summary.graph_ns = length(graph)
+    waiting = intersect(graph, waits)
+    summary.graph_input_ns = length(waiting) - length(intersect(waiting, kernels))
+    summary.busy_ns = length(merge(streams)) if streams else length(kernels)
+    return summary
+
+
+_Event = tuple[int, int, str, str]
+
+
+def _by_thread(trace: Any) -> dict[tuple[str, int], tuple[str, list[_Event]]]:
+    """Events by device and thread, as (start, end, name, long name), in order of their start."""
+    names = {
+        (device_id, resource_id): (device.name, resource.name)
+        for device_id, device in trace.devices.items()
+        for resource_id, resource in device.resources.items()
+    }
+    threads: dict[tuple[str, int], tuple[str, list[_Event]]] = {}
+    for event in trace.trace_events:
+        device, thread = names.get((event.device_id, event.resource_id), ("", ""))
+        start = event.timestamp_ps // 1000
+        args = event.args
+        detail = args["long_name"] if "long_name" in args else ""  # noqa: SIM401 - a protobuf map's get is slow
+        entry = (start, start + event.duration_ps // 1000, event.name, detail)
+        threads.setdefault((device, event.resource_id), (thread, []))[1].append(entry)
+    for _, events in threads.values():
+        events.sort(key=lambda e: (e[0], -e[1]))
+    return threads
+
+
+def _is_kernel(name: str, detail: str) -> bool:
+    """Whether an executor's thread was at work.
+
+    Only dear kernels have events of their own, with `node:Op` as long name; cheap ones run inside `Process`.
+    """
+    if name == "ExecutorState::Process":
+        return True
+    return (
+        ":" in detail
+        and not detail.startswith("Iterator::")
+        and not name.startswith(("Iterator", "Optional"))
+    )
+
+
+def _eager_kernels(summary: Summary, events: list[_Event]) -> list[Interval]:
+    """Count eager ops of one thread; returns the intervals in which their kernels ran."""
+    kernels: list[Interval] = []
+    op_end, op_start, run, waits = 0, 0, 0, False
+
+    def close() -> None:
+        nonlocal op_end
+        if op_end and not waits:
+            summary.eager_ns += op_end - op_start
+            summary.eager_kernel_ns += run
+        op_end = 0
+
+    for start, end, name, _ in events:
+        if op_end and start >= op_end:
+            close()
+        if name == "TFE_Py_FastPathExecute_C" and not op_end:
+            op_start, op_end, run, waits = start, end, 0, False
+        elif op_end and name.startswith("KernelAndDevice"):
+            run += end - start
+            kernels.append((start, end))
+        elif op_end and name.startswith("IteratorGetNext"):
+            waits = True
+            if kernels:
+                kernels.pop()
+    close()
+    return kernels
+
+
+def _add_stages(stages: dict[str, StageTime], events: list[_Event]) -> None:
+    """Self time of each pipeline stage on one thread: its interval without the stages it called there."""
+    open_stages: list[tuple[int, str]] = []
+    for start, end, name, detail in events:
+        if not name.startswith("Iterator::"):
+            continue
+        path = _ELEMENT.sub("", detail or name)
+        while open_stages and start >= open_stages[-1][0]:
+            open_stages.pop()
+        stage = stages.setdefault(path, StageTime())
+        stage.calls += 1
+        stage.self_ns += end - start
+        if open_stages:
+            stages[open_stages[-1][1]].self_ns -= end - start
+        open_stages.append((end, path))
+
+
+def slow_stage(stages: dict[str, StageTime]) -> str | None:
+    """The path of the stage in which the pipeline spends most of its own time, buffers left out."""
+    own: defaultdict[str, int] = defaultdict(int)
+    for path, stage in stages.items():
+        if stage_name(path) not in BUFFERS:
+            own[path] += stage.self_ns
+    return max(own, key=lambda path: own[path]) if own else None
+
+
+def stage_name(path: str) -> str:
+    """`Iterator::Root::Prefetch::BatchV2` is `Batch`."""
+    return path.rsplit("::", 1)[-1].removesuffix("V2").removesuffix("V3")
+
+
+def merge(intervals: Iterable[Interval]) -> list[Interval]:
+    """The union, as disjoint intervals in order."""
+    merged: list[Interval] = []
+    for start, end in sorted(intervals):
+        if merged and start <= merged[-1][1]:
+            if end > merged[-1][1]:
+                merged[-1] = (merged[-1][0], end)
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def intersect(a: list[Interval], b: list[Interval]) -> list[Interval]:
+    """The common part of two lists of disjoint intervals in order."""
+    common: list[Interval] = []
+    i = j = 0
+    while i < len(a) and j < len(b):
+        start, end = max(a[i][0], b[j][0]), min(a[i][1], b[j][1])
+        if start < end:
+            common.append((start, end))
+        if a[i][1] < b[j][1]:
+            i += 1
+        else:
+            j += 1
+    return common
+
+
+def length(intervals: list[Interval]) -> int:
+    """Total length of disjoint intervals."""
+    return sum(end - start for start, end in intervals)

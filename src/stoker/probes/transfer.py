@@ -1,0 +1,79 @@
+"""Host to device: NumPy arrays and lists that become tensors, wherever the conversion is asked for.
+
+`tf.constant`, `tf.convert_to_tensor`, an array given to an op or to a tf.function all end in
+`convert_to_eager_tensor`. Scalars pass uncounted: they are constants of the program, not its data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stoker import clock
+from stoker.probes.patching import Probe
+from stoker.probes.recorder import TRANSFER
+from stoker.probes.sites import INTERNAL
+
+# Shapes, axes and indexes are short lists; a batch is not.
+_MIN_LIST = 32
+_MIN_BYTES = 64
+
+
+class Transfer(Probe):
+    """Counts, sizes and times conversions of host data, by the user's line."""
+
+    name = "host-to-device"
+
+    def attach(self) -> None:
+        import numpy as np
+        from tensorflow.python.framework import constant_op
+
+        self._array_type = np.ndarray
+        self.replace(constant_op, "convert_to_eager_tensor", self._conversion)
+
+    def _conversion(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def convert(value: Any, ctx: Any, dtype: Any = None) -> Any:
+            if isinstance(value, self._array_type) and value.nbytes >= _MIN_BYTES:
+                size = value.nbytes
+            elif type(value) in (list, tuple) and len(value) >= _MIN_LIST:
+                size = 0
+            else:
+                return original(value, ctx, dtype)
+            if not self.active:
+                return original(value, ctx, dtype)
+            return self._timed(original, value, ctx, dtype, size)
+
+        return convert
+
+    def _timed(self, original: Callable[..., Any], value: Any, ctx: Any, dtype: Any, size: int) -> Any:
+        recorder = self.recorder
+        on_books = recorder.on_main_thread()
+        started = recorder.enter(TRANSFER) if on_books else clock.now_ns()
+        tensor = None
+        try:
+            tensor = original(value, ctx, dtype)
+            return tensor
+        finally:
+            ended = recorder.leave() if on_books else clock.now_ns()
+            try:
+                self._count(value, tensor, size, ended - started)
+            except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+                self.fail(error)
+
+    def _count(self, value: Any, tensor: Any, size: int, elapsed: int) -> None:
+        key, farthest = self.recorder.sites.caller()
+        if key is None or farthest >= INTERNAL:
+            return
+        tally = self.recorder.tally("transfer", key)
+        if not tally.count:
+            tally.detail = {
+                "type": type(value).__name__,
+                "shape": [int(n) for n in getattr(value, "shape", (len(value),))],
+                "dtype": str(getattr(value, "dtype", "")),
+            }
+        if not size and tensor is not None:
+            size = int(tensor.dtype.size) * int(tensor.shape.num_elements() or 0)
+        tally.count += 1
+        tally.ns += elapsed
+        tally.lost_ns += elapsed
+        tally.bytes += size

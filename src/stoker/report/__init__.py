@@ -1,0 +1,1 @@
+"""How a record is shown: one file per format."""

@@ -1,0 +1,207 @@
+"""The ledger on the terminal: accounts as bars, then what was found, dearest first."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from stoker.records import Finding, Record
+
+_COLOURS = {
+    "startup": "bright_black",
+    "trace": "magenta",
+    "input": "yellow",
+    "transfer": "cyan",
+    "sync": "red",
+    "compute": "green",
+    "dispatch": "blue",
+    "checkpoint": "bright_magenta",
+    "python": "bright_yellow",
+}
+_MEANINGS = {
+    "startup": "imports and devices",
+    "trace": "building and optimising graphs",
+    "input": "waiting for data",
+    "transfer": "copying host data in",
+    "sync": "reading tensors back",
+    "compute": "running kernels",
+    "dispatch": "launching work from Python",
+    "checkpoint": "saving and loading",
+    "python": "the program's own Python",
+}
+_MAX_SHOWN = 10
+# A finding below this share of the run is listed, but is no news.
+_MINOR = 0.02
+
+
+def show(record: Record, path: Path, to_stdout: bool = False) -> None:
+    """Print a record, to stderr unless it was asked for by itself."""
+    console = Console(stderr=not to_stdout, highlight=False, soft_wrap=False)
+    console.print(render(record, path, console.width))
+
+
+def render(record: Record, path: Path, width: int) -> RenderableType:
+    """The whole report."""
+    parts: list[RenderableType] = [Text(), _headline(record)]
+    if record.accounts and record.wall_s:
+        parts += [Text(), _accounts(record, width)]
+    parts += [Text(), *_findings(record)]
+    parts += [Text(f"note: {note}", style="yellow") for note in record.notes]
+    parts.append(Text(f"record: {path}", style="bright_black"))
+    return Group(*parts)
+
+
+def _headline(record: Record) -> Text:
+    facts = [f"{record.wall_s:.1f} s"]
+    if record.steps:
+        facts.append(f"{record.steps:,} steps")
+    if record.steps_per_s is not None:
+        facts.append(f"{_rate(record.steps_per_s)} steps/s")
+    if record.examples_per_s is not None:
+        facts.append(f"{_rate(record.examples_per_s)} examples/s")
+    if record.device.busy is not None:
+        facts.append(f"{record.device.kind} {record.device.busy:.0%} busy")
+    if record.state == "running":
+        facts.append("did not end: this is what was saved last")
+    elif record.exit_code:
+        facts.append(f"exit code {record.exit_code}")
+    line = Text("stoker  ", style="bold")
+    line.append(shlex.join([record.program, *record.argv]), style="bold")
+    return line.append("  " + " · ".join(facts))
+
+
+def _accounts(record: Record, width: int) -> Table:
+    """Bars to the scale of the run, longest first."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column(justify="right")
+    table.add_column(no_wrap=True)
+    table.add_column(style="bright_black", no_wrap=True)
+    room = max(10, min(40, width - 64))
+    for name, seconds in sorted(record.accounts.items(), key=lambda item: -item[1]):
+        share = seconds / record.wall_s
+        if share < 0.0005:
+            continue
+        bar = Text("█" * max(1, round(share * room)) if share >= 0.01 else "▏", style=_COLOURS.get(name, ""))
+        table.add_row(name, f"{seconds:.2f} s", f"{share:.1%}", bar, _MEANINGS.get(name, ""))
+    return table
+
+
+def _findings(record: Record) -> list[RenderableType]:
+    if not record.accounts:
+        return []
+    if not record.findings:
+        return [Text("Nothing stalls this program.", style="green")]
+    dear = [f for f in record.findings if (f.lost_s or 0) >= _MINOR * record.wall_s]
+    parts: list[RenderableType] = []
+    if not dear:
+        parts.append(Text("Nothing here costs 2 % or more.", style="green"))
+    for number, finding in enumerate(record.findings[:_MAX_SHOWN], 1):
+        parts.append(_finding(number, finding, record))
+    hidden = len(record.findings) - _MAX_SHOWN
+    if hidden > 0:
+        parts.append(Text(f"... and {hidden} more in the record", style="bright_black"))
+    return parts
+
+
+def _finding(number: int, finding: Finding, record: Record) -> RenderableType:
+    share = (finding.lost_s or 0) / record.wall_s if record.wall_s else 0.0
+    minor = share < _MINOR
+    head = Text(f"{number:>2}  ")
+    head.append(f"{finding.kind}", style="bold" if minor else "bold red")
+    head.append(f"  {finding.file}:{finding.line}", style="cyan")
+    if finding.function and finding.function != "<module>":
+        head.append(f" in {finding.function}", style="bright_black")
+    head.append(f"  {_seconds(finding.lost_s)} lost, {share:.1%} of the run")
+    lines: list[RenderableType] = []
+    if finding.source:
+        lines.append(Text(finding.source, style="on grey11", no_wrap=True, overflow="ellipsis"))
+    lines.append(Text(_evidence(finding), style="bright_black"))
+    lines.append(Text("→ " + finding.remedy, style="default" if minor else "green"))
+    return Group(head, Padding(Group(*lines), (0, 0, 1, 4)))
+
+
+def _evidence(finding: Finding) -> str:
+    """`300 times · 5.0 s · 4.9 s waiting, 0.1 s copying · 1.2 kB` and what the probe adds."""
+    parts = [finding.title]
+    if finding.count:
+        parts.append(f"{finding.count:,} times")
+    if finding.seconds is not None:
+        parts.append(_seconds(finding.seconds))
+    if finding.wait_s is not None and finding.copy_s is not None:
+        parts.append(f"{_seconds(finding.wait_s)} waiting, {_seconds(finding.copy_s)} copying")
+    if finding.bytes:
+        parts.append(size(finding.bytes))
+    return " · ".join(parts + _details(finding))
+
+
+def _details(finding: Finding) -> list[str]:
+    detail = finding.detail
+    parts = []
+    for change in detail.get("changes", [])[:2]:
+        parts.append(f"{change['argument']}: {change['from']} → {change['to']}")
+    if "ops_per_step" in detail:
+        parts.append(f"{detail['ops_per_step']:g} ops a step")
+    if "objects" in detail:
+        parts.append(f"{detail['objects']} function objects")
+    if "rows_per_call" in detail:
+        parts.append(f"{detail['rows_per_call']:g} rows a call")
+    if "call_us" in detail:
+        parts.append(f"{detail['call_us']} µs to call, {detail['compute_us']} µs to run")
+    if detail.get("pipeline"):
+        parts.append(" → ".join(detail["pipeline"]))
+    if "callback" in detail:
+        parts.append(f"{detail['callback']}.{detail['hook']}")
+    if "note" in detail:
+        parts.append(detail["note"])
+    return parts
+
+
+def show_runs(records: list[Record], damaged: list[str]) -> None:
+    """The list of runs."""
+    console = Console(highlight=False)
+    if not records and not damaged:
+        console.print("no runs yet: start one with `stoker run train.py`")
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("id", "program", "exit", "seconds", "steps/s", "first finding"):
+        table.add_column(title, no_wrap=title == "id")
+    for record in records:
+        first = record.findings[0] if record.findings else None
+        table.add_row(
+            record.id,
+            Text(shlex.join([record.program, *record.argv])),
+            "-" if record.exit_code is None else str(record.exit_code),
+            f"{record.wall_s:.1f}",
+            _rate(record.steps_per_s) if record.steps_per_s is not None else "-",
+            Text(f"{first.kind} {first.file}:{first.line}" if first else "-"),
+        )
+    console.print(table)
+    for line in damaged:
+        console.print(Text(line, style="yellow"))
+
+
+def _seconds(seconds: float | None) -> str:
+    if seconds is None:
+        return "?"
+    return f"{seconds:.2f} s" if seconds >= 0.1 else f"{seconds * 1e3:.1f} ms"
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def size(count: int) -> str:
+    """Bytes for people: 1.2 MB."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"

@@ -1,0 +1,88 @@
+"""Records as files: `.stoker/runs/<id>.json`, replaced whole, so that a reader never sees half of one."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from pathlib import Path
+
+from stoker.errors import RecordError, UsageError
+from stoker.records import SCHEMA, Record
+
+DIRECTORY = Path(".stoker") / "runs"
+
+
+def new_id() -> str:
+    """An id that sorts by time and does not collide: `20261115-210754-3fa9`."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+
+
+def path_of(run_id: str, directory: Path = DIRECTORY) -> Path:
+    """Where the record of a run is."""
+    return directory / f"{run_id}.json"
+
+
+def prepare(directory: Path = DIRECTORY) -> None:
+    """Make sure a record can be written, before the program starts."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe = directory / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to {directory} ({error.strerror}): make it writable, or run from another directory"
+        ) from None
+
+
+def write(record: Record, path: Path) -> None:
+    """Write a record, all or nothing."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(record.to_json()), encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def read(path: Path) -> Record:
+    """Read a record.
+
+    Raises:
+        RecordError: it is missing, damaged, or from a newer Stoker.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RecordError(f"no record at {path}: `stoker runs` lists what there is") from None
+    except (OSError, ValueError) as error:
+        raise RecordError(f"the record {path} cannot be read ({error}): it is damaged; delete it") from None
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if schema != SCHEMA:
+        raise RecordError(
+            f"the record {path} has schema {schema!r}, this Stoker reads {SCHEMA}: update Stoker"
+        )
+    try:
+        return Record.from_json(data)
+    except (KeyError, TypeError, ValueError) as error:
+        raise RecordError(f"the record {path} is damaged ({error}): delete it") from None
+
+
+def ids(directory: Path = DIRECTORY) -> list[str]:
+    """All runs, oldest first."""
+    return sorted(path.stem for path in directory.glob("*.json"))
+
+
+def resolve(run_id: str | None, directory: Path = DIRECTORY) -> Path:
+    """The path of a run by its id, a unique beginning of it, or a file name; the last run if None."""
+    known = ids(directory)
+    if run_id is None:
+        if not known:
+            raise RecordError(f"no runs in {directory}: start one with `stoker run train.py`")
+        return path_of(known[-1], directory)
+    if run_id.endswith(".json") and Path(run_id).exists():
+        return Path(run_id)
+    matches = [name for name in known if name.startswith(run_id)]
+    if len(matches) != 1:
+        problem = "no run" if not matches else f"{len(matches)} runs"
+        raise RecordError(f"{problem} with id {run_id!r} in {directory}: `stoker runs` lists them")
+    return path_of(matches[0], directory)
