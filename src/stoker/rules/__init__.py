@@ -7,16 +7,16 @@ A file here that defines `RULE` is a rule; there is no list to keep.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 from collections.abc import Iterator
-from functools import cache
 
 from stoker.rules.rule import Problem, Rule
 from stoker.source.analysis import Analysis
 
 
-@cache
+@functools.cache
 def all_rules() -> tuple[Rule, ...]:
     """Every rule, by code."""
     found = []

@@ -151,10 +151,17 @@ class Rule(ABC):
 def start(module: Module, node: ast.AST) -> tuple[int, int]:
     """Where people see a node: a method call at its method's name, not where the chain before it begins."""
     line, offset = int(getattr(node, "lineno", 1)), int(getattr(node, "col_offset", 0))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+    chained = (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _has_call(node.func.value)
+    )
+    if chained and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         line, offset = int(node.func.end_lineno or line), int(node.func.end_col_offset or 0)
         offset = max(0, offset - len(node.func.attr.encode()))
     return line, character(module, line, offset)
+
+
+def _has_call(node: ast.expr) -> bool:
+    return any(isinstance(child, ast.Call) for child in ast.walk(node))
 
 
 def character(module: Module, line: int, offset: int) -> int:

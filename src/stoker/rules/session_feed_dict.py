@@ -115,9 +115,12 @@ class SessionFeedDict(Rule):
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Runs with a dictionary, at each step."""
         for fact in analysis.facts:
-            if isinstance(fact, Call) and fact.name in _RUNS and fact.at.hot:
-                if len(fact.call.args) > 1 or any(k.arg == "feed_dict" for k in fact.call.keywords):
-                    yield self.problem(fact.at, "values are fed from Python through feed_dict at every step")
+            if isinstance(fact, Call) and fact.name in _RUNS and fact.at.hot and _is_fed(fact):
+                yield self.problem(fact.at, "values are fed from Python through feed_dict at every step")
+
+
+def _is_fed(fact: Call) -> bool:
+    return len(fact.call.args) > 1 or any(keyword.arg == "feed_dict" for keyword in fact.call.keywords)
 
 
 RULE = SessionFeedDict()

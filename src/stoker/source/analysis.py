@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from stoker.source import classes, functions, pipelines
 from stoker.source.facts import Fact
 from stoker.source.machine import Frame, Machine
-from stoker.source.module import ClassInfo, FunctionNode, Module, definitions
+from stoker.source.module import ClassInfo, FunctionNode, Module
 from stoker.source.names import last_name
 from stoker.source.project import Project
-from stoker.source.values import Class, Func, Instance
+from stoker.source.values import Class, Dataset, Func, Instance
 
 _COMPILED_METHODS = frozenset({"call", "train_step", "test_step", "predict_step", "compute_loss", "build"})
+_CALLED = re.compile(r"(?<!def )\b(\w+)\s*\(")
 _BATCH_METHODS = re.compile(r"^on_(train_|test_|predict_)?batch_(begin|end)$")
 
 
@@ -63,19 +64,26 @@ def _batch_methods(m: Machine) -> Iterator[ast.AST]:
 def _run_the_rest(m: Machine) -> None:
     """Functions that nobody calls first, then those that only unknown callers call."""
     owners = _owners(m)
-    called = _called_names(m.main.tree)
-    waiting = [node for node in definitions(m.main.tree) if node not in m.visited]
-    for node in sorted(waiting, key=lambda n: n.name in called):
-        if node not in m.visited and node in m.functions and m.budget > 0:
+    waiting = [node for node in m.functions if _is_waiting(m, node)]
+    if not waiting:
+        return
+    called = _called_names(m.main.text)
+    for node in sorted(waiting, key=lambda n: getattr(n, "name", "") in called):
+        if _is_waiting(m, node) and m.budget > 0 and not isinstance(node, ast.Lambda):
             _run_root(m, node, owners.get(node))
+
+
+def _is_waiting(m: Machine, node: FunctionNode | ast.Lambda) -> bool:
+    return node not in m.visited and m.functions[node].module is m.main and not isinstance(node, ast.Lambda)
 
 
 def _owners(m: Machine) -> dict[ast.AST, ClassInfo]:
     return {child: info for node, info in m.classes.items() for child in info.node.body}
 
 
-def _called_names(tree: ast.Module) -> set[str]:
-    return {last_name(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+def _called_names(text: str) -> set[str]:
+    # By text: walking the tree again would take longer than all the rest of a large file.
+    return set(_CALLED.findall(text))
 
 
 def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None) -> None:
@@ -84,10 +92,10 @@ def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None) -> None:
         function = _as_method(m, function, info)
         _initialise(m, info)
     graph = function.compiled is not None or (
-        info is not None and classes.is_model(info) and node.name in _COMPILED_METHODS
+        info is not None and node.name in _COMPILED_METHODS and classes.may_be_model(info)
     )
     callback = info is not None and classes.is_callback(info) and bool(_BATCH_METHODS.match(node.name))
-    hot = callback or is_step(node)
+    hot = callback or is_step(m.main, node)
     m.loops = []
     m.pending = []
     m.frame = Frame(m.main, m.main.scope, hot=hot, repeated=hot, presumed=node)
@@ -95,7 +103,8 @@ def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None) -> None:
     traced = node if function.compiled is not None or by_base else None
     names = functions.unknown_names(m, function)
     summary = functions.follow(m, function, names, graph=graph, traced=traced)
-    pipelines.consume(m, _return_of(node), summary.value, "returned")
+    if isinstance(summary.value, Dataset):
+        pipelines.consume(m, _return_of(node), summary.value, "returned")
 
 
 def _as_method(m: Machine, function: Func, info: ClassInfo) -> Func:
@@ -129,8 +138,10 @@ def _return_of(node: FunctionNode) -> ast.AST:
     return node
 
 
-def is_step(node: FunctionNode) -> bool:
+def is_step(module: Module, node: FunctionNode) -> bool:
     """Whether one run of this function is one train step: a tape and an optimizer, outside any loop."""
+    if not any("GradientTape" in line for line in module.lines[node.lineno - 1 : node.end_lineno]):
+        return False
     tape = applied = False
     stack: list[ast.AST] = list(node.body)
     while stack:

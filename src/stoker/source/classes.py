@@ -107,6 +107,15 @@ def is_model(info: ClassInfo) -> bool:
     )
 
 
+def may_be_model(info: ClassInfo) -> bool:
+    """Whether it is a Keras model or layer, or derives from something that cannot be seen and may be one."""
+    unseen = (base for one in ancestry(info) for base in one.bases if not isinstance(base, (Class, Api)))
+    foreign = (
+        b for b in library_bases(info) if not b.startswith(("builtins.", "abc.", "typing.", "tf.Module"))
+    )
+    return is_model(info) or any(True for _ in unseen) or any(True for _ in foreign)
+
+
 def is_callback(info: ClassInfo) -> bool:
     """Whether its objects are Keras callbacks."""
     return any(base.startswith("keras.callbacks.") for base in library_bases(info))

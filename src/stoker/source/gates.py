@@ -110,8 +110,12 @@ def resets_counter(test: ast.expr, body: list[ast.stmt]) -> bool:
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.GtE, ast.Gt, ast.Eq)):
         return False
     name = last_name(test.left)
-    for statement in body:
-        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
-            if statement.value.value == 0 and any(last_name(t) == name for t in statement.targets):
-                return bool(name)
-    return False
+    zeroed = [
+        target
+        for statement in body
+        if isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Constant)
+        and statement.value.value == 0
+        for target in statement.targets
+    ]
+    return bool(name) and any(last_name(target) == name for target in zeroed)

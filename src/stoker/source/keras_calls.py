@@ -128,14 +128,35 @@ def _function(m: Machine, area: str, name: str, node: ast.Call, arguments: Argum
         how = Compiled(node, m.frame.module)
         m.emit(FunctionMade(m.at(node), rebuilt=any(loop.builds for loop in m.loops)))
         return Thing("compiled", name, node, m.frame.module, {"of": UNKNOWN, "compiled": how})
-    if area in ("ops", "losses", "metrics", "activations", "random") or (
-        area == "backend" and last not in _PLAIN
-    ):
+    if last.startswith(_PLAIN):
+        return UNKNOWN
+    if area in ("ops", "losses", "metrics", "activations", "random", "backend"):
         m.work(strong=False)
         return Tensor()
     return UNKNOWN
 
 
-_PLAIN = frozenset(
-    {"set_floatx", "floatx", "clear_session", "epsilon", "set_session", "get_session", "set_value", "backend"}
+# Functions of the backend that are about names, shapes and sessions, not about values.
+_PLAIN = (
+    "is_",
+    "get_",
+    "set_",
+    "int_shape",
+    "image_data",
+    "floatx",
+    "epsilon",
+    "ndim",
+    "dtype",
+    "clear_",
+    "reset_",
+    "learning_phase",
+    "backend",
+    "name_scope",
+    "manual_",
+    "placeholder",
+    "symbolic",
+    "standardize",
+    "track",
+    "eager",
+    "unique",
 )

@@ -58,6 +58,32 @@ _NO_TENSOR = (
     "tf.nest.",
     "tf.data.",
 )
+# Functions at the top of the module that have nothing to do with tensors' values.
+_PLAIN = frozenset(
+    f"tf.{name}"
+    for name in (
+        "executing_eagerly",
+        "is_tensor",
+        "get_logger",
+        "inside_function",
+        "init_scope",
+        "device",
+        "name_scope",
+        "control_dependencies",
+        "group",
+        "no_op",
+        "print",
+        "load_op_library",
+        "load_library",
+        "type_spec_from_value",
+        "custom_gradient",
+        "recompute_grad",
+        "as_dtype",
+        "make_ndarray",
+        "get_static_value",
+        "grad_pass_through",
+    )
+)
 # Evaluated once, while the graph is traced: the value is frozen into it.
 _FROZEN = ("np.random.", "random.", "time.", "datetime.", "uuid.")
 _CONTROL = frozenset(
@@ -113,6 +139,8 @@ def _tensorflow(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> 
         return Thing("transform", name, node, about={"arguments": arguments})
     if name.startswith(("tf.random.Generator", "tf.random.get_global_generator")):
         return Thing("rng", name)
+    if name in _PLAIN:
+        return UNKNOWN
     if name.startswith(_NO_TENSOR) or last[:1].isupper():
         about = {key: value for key, (_, value) in arguments.named.items()}
         return Thing("object", name, node, about=about) if last[:1].isupper() else UNKNOWN
@@ -239,9 +267,7 @@ def _other(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value
         return UNKNOWN
     if name.startswith(("random.", "time.")):
         return Py("float" if last in ("random", "uniform", "time", "perf_counter") else "object", varies=True)
-    if name.startswith("transformers.TF") or name.startswith(
-        ("tensorflow_hub.load", "tensorflow_hub.KerasLayer")
-    ):
+    if name.startswith(("transformers.TF", "tensorflow_hub.load", "tensorflow_hub.KerasLayer")):
         return Thing("model", name, node)
     if last in ("collections.deque", "deque", "defaultdict"):
         return Seq("list", items=())

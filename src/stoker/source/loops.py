@@ -39,8 +39,7 @@ class Walk:
 def walk(value: Value) -> Walk:
     """Look through `enumerate`, `zip`, `tqdm` and `iter` for what is walked over."""
     if isinstance(value, Thing) and value.type == "progress":
-        inner = walk(value.about.get("over", UNKNOWN))
-        return inner
+        return walk(value.about.get("over", UNKNOWN))
     if isinstance(value, Thing) and value.type == "iterator":
         return Walk(value.about["dataset"].element, value.about["dataset"])
     if isinstance(value, Dataset):
@@ -134,7 +133,7 @@ def _circumstances(m: Machine, loop: Loop, over: Walk, once: bool) -> tuple[bool
 
 def _hand_up(m: Machine, loop: Loop, over: Walk, once: bool) -> None:
     """Tell the loop around what this one did."""
-    steps = is_steps(loop, over) and (loop.strong or over.dataset is not None) or loop.inner_steps
+    steps = (is_steps(loop, over) and (loop.strong or over.dataset is not None)) or loop.inner_steps
     part_of_a_step = loop.taped or over.parts or once or is_short(loop, over)
     if steps and not part_of_a_step:
         m.note("+steps")

@@ -81,7 +81,7 @@ class Machine:
         self.active: set[object] = set()
         # Functions interpreted so far, and the latest value of each function seen.
         self.visited: set[ast.AST] = set()
-        self.functions: dict[ast.AST, Func] = {}
+        self.functions: dict[FunctionNode | ast.Lambda, Func] = {}
         self.classes: dict[ast.AST, ClassInfo] = {}
         self.frame = Frame(main, main.scope)
 

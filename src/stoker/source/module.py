@@ -6,10 +6,14 @@ import ast
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from stoker.errors import StokerError
 from stoker.source.names import TENSOR_ROOTS
 from stoker.source.values import Scope, Value
+
+if TYPE_CHECKING:
+    from stoker.source.notebook import Cell
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -43,8 +47,8 @@ class Module:
     scope: Scope = field(default_factory=Scope)
     interpreted: bool = False
     star_imports: list[str] = field(default_factory=list)
-    # A notebook's cells, as (first line, last line) of `text`; None for a plain file.
-    cells: tuple[tuple[int, int], ...] | None = None
+    # A notebook's cells; None for a plain file.
+    cells: tuple[Cell, ...] | None = None
     _lines: list[str] | None = None
     _parents: dict[ast.AST, ast.AST] | None = None
 
@@ -94,7 +98,7 @@ def split_lines(text: str) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def parse(path: str, text: str, cells: tuple[tuple[int, int], ...] | None = None) -> Module:
+def parse(path: str, text: str, cells: tuple[Cell, ...] | None = None) -> Module:
     """Parse one file's text.
 
     Raises:
@@ -137,19 +141,11 @@ def _root(dotted: str) -> str:
     return dotted.split(".", 1)[0]
 
 
-def definitions(tree: ast.Module) -> Iterator[FunctionNode]:
-    """Every function and method of a file, outer ones first."""
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield node
-
-
 __all__ = [
     "ClassInfo",
     "FunctionNode",
     "Module",
     "SourceError",
-    "definitions",
     "parse",
     "split_lines",
 ]

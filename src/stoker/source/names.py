@@ -9,6 +9,8 @@ _PREFIXES = {
     "tensorflow": "tf",
     "tensorflow.compat.v2": "tf",
     "tensorflow.compat.v1": "tf1",
+    # TensorFlow's own insides are another vocabulary, not the public one.
+    "tensorflow.python": "tf_internal",
     "tensorflow.python.keras": "keras",
     "tensorflow.keras": "keras",
     "tensorflow.python.data": "tf.data",

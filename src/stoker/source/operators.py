@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from stoker.source import reads
 from stoker.source.values import UNKNOWN, Array, Py, Seq, Symbolic, Tensor, Value
@@ -11,7 +12,7 @@ from stoker.source.values import UNKNOWN, Array, Py, Seq, Symbolic, Tensor, Valu
 if TYPE_CHECKING:
     from stoker.source.machine import Machine
 
-_SMALL = {
+_SMALL: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
     ast.Mult: lambda a, b: a * b,

@@ -28,9 +28,38 @@ if TYPE_CHECKING:
     from stoker.source.machine import Machine
 
 STAGES = frozenset(
-    "map batch shuffle prefetch cache repeat take skip filter interleave flat_map padded_batch ragged_batch window"
-    " unbatch enumerate with_options apply concatenate shard snapshot bucket_by_sequence_length ignore_errors"
-    " rebatch group_by_window scan parallel_interleave take_while unique rejection_resample".split()
+    {
+        "map",
+        "batch",
+        "shuffle",
+        "prefetch",
+        "cache",
+        "repeat",
+        "take",
+        "skip",
+        "filter",
+        "interleave",
+        "flat_map",
+        "padded_batch",
+        "ragged_batch",
+        "window",
+        "unbatch",
+        "enumerate",
+        "with_options",
+        "apply",
+        "concatenate",
+        "shard",
+        "snapshot",
+        "bucket_by_sequence_length",
+        "ignore_errors",
+        "rebatch",
+        "group_by_window",
+        "scan",
+        "parallel_interleave",
+        "take_while",
+        "unique",
+        "rejection_resample",
+    }
 )
 # Sources that end in a prefetch of their own.
 _PREFETCHED = frozenset(
@@ -57,8 +86,7 @@ def is_source(name: str) -> bool:
     """Whether calling this library function gives a pipeline."""
     last = name.rsplit(".", 1)[-1]
     return (
-        name.startswith("tf.data.")
-        and (last.endswith("Dataset") or ".Dataset." in name)
+        (name.startswith("tf.data.") and (last.endswith("Dataset") or ".Dataset." in name))
         or name in _PREFETCHED
         or (name.startswith("tf.data.experimental.make_") and last.endswith("dataset"))
     )
@@ -71,10 +99,8 @@ def source(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value
     m.emit(Call(m.at(node), name, node, made, tuple(v for _, v in arguments.positional), _named(arguments)))
     if last in ("zip", "choose_from_datasets", "sample_from_datasets"):
         _zip(m, node, made, arguments)
-    if name in _PREFETCHED and arguments.get(99, "validation_split") is not None:
-        if arguments.const(99, "subset") == "both":
-            return Seq("tuple", items=(made, made))
-    return made
+    both = name in _PREFETCHED and arguments.const(99, "subset") == "both"
+    return Seq("tuple", items=(made, made)) if both else made
 
 
 def _zip(m: Machine, node: ast.Call, made: Dataset, arguments: Arguments) -> None:
@@ -107,10 +133,8 @@ def _as_host(value: Value) -> Value:
         if value.items is not None and (value.kind in ("tuple", "dict")):
             return replace(value, items=tuple(_as_host(item) for item in value.items))
         strings = isinstance(value.element, Py) and value.element.type == "str"
-        strings = (
-            strings
-            or bool(value.items)
-            and all(isinstance(i, Py) and i.type == "str" for i in value.items or ())
+        strings = strings or (
+            bool(value.items) and all(isinstance(i, Py) and i.type == "str" for i in value.items or ())
         )
         return Tensor(host=True, dtype="string" if strings else "")
     if isinstance(value, Array):
@@ -201,7 +225,7 @@ def _pads_to_fixed(arguments: Arguments) -> bool:
     if shapes is None:
         return False
     parts = list(ast.walk(shapes))
-    opened = any(isinstance(p, ast.Constant) and p.value is None or isinstance(p, ast.USub) for p in parts)
+    opened = any((isinstance(p, ast.Constant) and p.value is None) or isinstance(p, ast.USub) for p in parts)
     return not opened and any(isinstance(p, (ast.Constant, ast.Name)) for p in parts)
 
 

@@ -12,6 +12,8 @@ from stoker.source.names import LIBRARY_ROOTS
 # A directory with one of these is the top of a project: imports are not looked for above it.
 _TOPS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _LEVELS = 6
+# Where other people's packages live: nothing there is the project's own.
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
 _SKIPPED = LIBRARY_ROOTS | frozenset(sys.stdlib_module_names)
 
 
@@ -67,6 +69,8 @@ class Project:
             known = []
             place = directory
             for _ in range(_LEVELS):
+                if place.name in _INSTALLED:
+                    break
                 known.append(place)
                 resolved = place.resolve()
                 if resolved.parent == resolved or any((resolved / top).exists() for top in _TOPS):

@@ -40,6 +40,7 @@ def call_thing(m: Machine, thing: Thing, node: ast.Call, arguments: Arguments) -
     if thing.type in ("loss", "metric", "schedule"):
         m.work(strong=False)
         return Tensor()
+    m.note("?")
     return UNKNOWN
 
 
