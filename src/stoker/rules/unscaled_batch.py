@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from stoker.rules.rule import Page, Problem, Rule, bad, good
@@ -10,6 +11,10 @@ from stoker.source.facts import Call, Consumed
 from stoker.source.values import Dataset, Py, Stage, Value
 
 _STRATEGIES = ("MirroredStrategy", "TPUStrategy", "CollectiveAllReduceStrategy")
+# The program multiplies by the replicas somewhere, or counts its batch per replica.
+_SCALES = re.compile(
+    r"num_replicas_in_sync\s*\)?\s*\*|\*\s*\(?[\w.]*num_replicas_in_sync|per_replica", re.IGNORECASE
+)
 _TRAINING = frozenset({"fit", "loop", "distribute"})
 
 
@@ -31,6 +36,7 @@ class UnscaledBatch(Rule):
             import tensorflow as tf
 
             strategy = tf.distribute.MirroredStrategy()
+            print("devices:", strategy.num_replicas_in_sync)
             with strategy.scope():
                 model = build()
             train = tf.data.Dataset.from_tensor_slices((x, y)).batch(64).prefetch(2)  #!
@@ -122,7 +128,7 @@ class UnscaledBatch(Rule):
         """Constant batches of what is trained on, once a strategy with replicas is made."""
         if not any(isinstance(f, Call) and _makes_strategy(f) for f in analysis.facts):
             return
-        if "num_replicas_in_sync" in analysis.module.text or "per_replica" in analysis.module.text.lower():
+        if _SCALES.search(analysis.module.text):
             return
         message = "this global batch is shared by all replicas: multiply it by strategy.num_replicas_in_sync"
         for fact in analysis.facts:

@@ -124,13 +124,30 @@ def _model(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Argum
 
 
 def _fit(m: Machine, thing: Thing, node: ast.Call, arguments: Arguments) -> Value:
-    m.note("+fits")
-    m.note("+steps")
-    if m.loops:
-        m.loops[-1].inner_steps = m.loops[-1].fits = True
+    if _fits_a_sample(m, arguments):
+        # `fit` on what the loop picked is one step, the way replay loops do it.
+        m.work(strong=True)
+    else:
+        m.note("+fits")
+        m.note("+steps")
+        if m.loops:
+            m.loops[-1].inner_steps = m.loops[-1].fits = True
     pipelines.consume(m, node, arguments.get(0, "x"), "fit")
     pipelines.consume(m, node, arguments.get(99, "validation_data"), "validation")
     return Thing("history")
+
+
+def _fits_a_sample(m: Machine, arguments: Arguments) -> bool:
+    """One epoch over data that the loop around, in the same function, takes anew each time."""
+    epochs = arguments.get(99, "epochs")
+    if not m.frame.loops or not (epochs is None or (isinstance(epochs, Py) and epochs.const == 1)):
+        return False
+    data = arguments.expression(0, "x")
+    loop = m.frame.loops[-1]
+    if data is None or isinstance(arguments.get(0, "x"), Dataset) or (m.loops and m.loops[-1].builds):
+        return False
+    bound = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return any(isinstance(n, ast.Name) and n.id in bound for n in ast.walk(data))
 
 
 def _optimizer(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
