@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from stoker.rules.rule import Page, Problem, Rule, bad, good
@@ -15,6 +16,9 @@ _NAMES = {
     "tf1.py_func": "tf.py_func",
     "tf1.py_function": "tf.py_function",
 }
+_LOADING = re.compile(
+    r"load|read|pars|decod|preproc|augment|transform|process_|_map|wrap|tf_|image|audio|encode|token"
+)
 
 
 class PythonInputPipeline(Rule):
@@ -131,19 +135,9 @@ class PythonInputPipeline(Rule):
 
 
 def _feeds(fact: Call) -> bool:
-    """Whether it is on the data's way in, rather than in a model, a loss or a metric."""
-    function = fact.at.function
-    name = getattr(function, "name", "")
-    first = [a.arg for a in function.args.args[:1]] if function is not None else []
-    in_model = first == ["self"] and name in (
-        "call",
-        "update_state",
-        "result",
-        "train_step",
-        "test_step",
-        "build",
-    )
-    return not in_model and "loss" not in name and "metric" not in name
+    """Whether it is on the data's way in: in a mapped function, or in one whose name says so."""
+    name = getattr(fact.at.function, "name", "")
+    return fact.at.mapped or bool(_LOADING.search(name.lower()))
 
 
 RULE = PythonInputPipeline()

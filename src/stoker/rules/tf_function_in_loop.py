@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from stoker.rules.rule import Page, Problem, Rule, bad, good
 from stoker.source.analysis import Analysis
-from stoker.source.facts import FunctionMade
+from stoker.source.facts import Fact, FunctionMade
 
 
 class TfFunctionInLoop(Rule):
@@ -151,6 +152,18 @@ class TfFunctionInLoop(Rule):
             """
             import tensorflow as tf
 
+            steps = {}
+            for task, batch in stream:
+                if task not in steps:
+                    steps[task] = tf.function(make(task))
+                loss = steps[task](batch)
+                total = total + tf.reduce_mean(loss)
+            """
+        ),
+        good(
+            """
+            import tensorflow as tf
+
             compiled = None
             for i, batch in enumerate(dataset):
                 if i == 0:
@@ -163,10 +176,22 @@ class TfFunctionInLoop(Rule):
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Every tf.function made in a loop whose model lives longer than an iteration."""
         for fact in analysis.facts:
-            if isinstance(fact, FunctionMade) and fact.at.repeated and not fact.at.graph and not fact.rebuilt:
+            made_anew = isinstance(fact, FunctionMade) and fact.at.repeated and not fact.rebuilt
+            if made_anew and not fact.at.graph and not _is_kept(fact):
                 yield self.problem(
                     fact.at, "a new tf.function is made each time round, and traced anew each time"
                 )
+
+
+def _is_kept(fact: Fact) -> bool:
+    """Whether it goes into a dictionary, or is made only where there is none yet: a cache of the program's own."""
+    module, node = fact.at.module, fact.at.node
+    statement = module.enclosing(node, ast.stmt)
+    if isinstance(statement, ast.Assign) and any(isinstance(t, ast.Subscript) for t in statement.targets):
+        return True
+    guard = module.enclosing(node, ast.If, ast.FunctionDef, ast.For, ast.While)
+    test = guard.test if isinstance(guard, ast.If) else None
+    return isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.NotIn, ast.Is))
 
 
 RULE = TfFunctionInLoop()

@@ -15,7 +15,19 @@ from stoker.source.names import last_name
 from stoker.source.project import Project
 from stoker.source.values import Class, Dataset, Func, Instance
 
-_COMPILED_METHODS = frozenset({"call", "train_step", "test_step", "predict_step", "compute_loss", "build"})
+_COMPILED_METHODS = frozenset(
+    {
+        "call",
+        "train_step",
+        "test_step",
+        "predict_step",
+        "compute_loss",
+        "build",
+        "update_state",
+        "result",
+        "__call__",
+    }
+)
 _CALLED = re.compile(r"(?<!def )\b(\w+)\s*\(")
 _BATCH_METHODS = re.compile(r"^on_(train_|test_|predict_)?batch_(begin|end)$")
 
@@ -40,6 +52,7 @@ def analyse(module: Module, project: Project) -> Analysis:
     m = Machine(project, module)
     if module.uses_tensors:
         module.interpreted = True
+        m.frame.graph = module.builds_graphs
         m.block(module.tree.body)
         _run_the_rest(m)
     followed = frozenset(
@@ -91,11 +104,14 @@ def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None) -> None:
     if info is not None:
         function = _as_method(m, function, info)
         _initialise(m, info)
-    graph = function.compiled is not None or (
-        info is not None and node.name in _COMPILED_METHODS and classes.may_be_model(info)
+    by_mode = m.main.builds_graphs
+    graph = (
+        by_mode or function.compiled is not None or (info is not None and _is_compiled_by_base(node, info))
     )
     callback = info is not None and classes.is_callback(info) and bool(_BATCH_METHODS.match(node.name))
-    hot = callback or is_step(m.main, node)
+    # A method of a derived class may be called, and compiled, by the base: its look proves nothing.
+    own = info is None or not classes.has_unseen_base(info)
+    hot = callback or (own and is_step(m.main, node))
     m.loops = []
     m.pending = []
     m.frame = Frame(m.main, m.main.scope, hot=hot, repeated=hot, presumed=node)
@@ -105,6 +121,10 @@ def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None) -> None:
     summary = functions.follow(m, function, names, graph=graph, traced=traced)
     if isinstance(summary.value, Dataset):
         pipelines.consume(m, _return_of(node), summary.value, "returned")
+
+
+def _is_compiled_by_base(node: FunctionNode, info: ClassInfo) -> bool:
+    return node.name in _COMPILED_METHODS and classes.runs_in_graph(info) and not classes.is_callback(info)
 
 
 def _as_method(m: Machine, function: Func, info: ClassInfo) -> Func:

@@ -29,6 +29,17 @@ if TYPE_CHECKING:
     from stoker.source.calls import Arguments
     from stoker.source.machine import Machine
 
+# Deriving from these says nothing about who calls the methods.
+_PLAIN_BASES = (
+    "builtins.",
+    "abc.",
+    "typing.",
+    "tf.Module",
+    "collections.",
+    "enum.",
+    "threading.",
+    "unittest.",
+)
 _MODELS = ("keras.Model", "keras.Sequential")
 
 
@@ -107,13 +118,20 @@ def is_model(info: ClassInfo) -> bool:
     )
 
 
-def may_be_model(info: ClassInfo) -> bool:
-    """Whether it is a Keras model or layer, or derives from something that cannot be seen and may be one."""
-    unseen = (base for one in ancestry(info) for base in one.bases if not isinstance(base, (Class, Api)))
-    foreign = (
-        b for b in library_bases(info) if not b.startswith(("builtins.", "abc.", "typing.", "tf.Module"))
+def runs_in_graph(info: ClassInfo) -> bool:
+    """Whether Keras compiles its methods: a model, layer, loss, metric, or something derived from unseen code."""
+    return any(base.startswith("keras.") for base in library_bases(info)) or has_unseen_base(info)
+
+
+def has_unseen_base(info: ClassInfo) -> bool:
+    """Whether it derives from a class that is neither the program's nor a well-known plain one."""
+    bases = [base for one in ancestry(info) for base in one.bases]
+    if any("test" in base.name.lower() for base in bases if isinstance(base, Api)):
+        return False
+    return any(
+        not isinstance(base, Class) and not (isinstance(base, Api) and base.name.startswith(_PLAIN_BASES))
+        for base in bases
     )
-    return is_model(info) or any(True for _ in unseen) or any(True for _ in foreign)
 
 
 def is_callback(info: ClassInfo) -> bool:

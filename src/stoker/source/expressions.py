@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from stoker.source import attributes, calls, loops, reads
+from stoker.source import attributes, calls, imports, loops, reads
 from stoker.source.binding import bind
 from stoker.source.operators import arithmetic, compared
 from stoker.source.values import (
@@ -15,6 +15,7 @@ from stoker.source.values import (
     Api,
     Array,
     Func,
+    Lazy,
     Py,
     Seq,
     Symbolic,
@@ -41,6 +42,10 @@ def _constant(m: Machine, node: ast.Constant) -> Value:
 
 def _name(m: Machine, node: ast.Name) -> Value:
     found = m.frame.scope.find(node.id)
+    if isinstance(found, Lazy):
+        m.frame.scope.settle(node.id, UNKNOWN)
+        found = imports.settle(m, found)
+        m.frame.scope.settle(node.id, found)
     if found is not None:
         return found
     if node.id in _BUILTINS:

@@ -29,6 +29,8 @@ class At:
     presumed: FunctionNode | None
     # The innermost loop around this place in the same function, if there is one.
     loop: ast.AST | None
+    # Runs for the elements of a pipeline.
+    mapped: bool = False
 
     @property
     def line(self) -> int:

@@ -75,7 +75,7 @@ def follow(
         function.bound,
         id(function.scope),
         tuple(names.items()),
-        (hot, repeated, graph, traced is not None, bool(m.muted), frame.presumed),
+        (hot, repeated, graph, traced is not None, bool(m.muted), frame.presumed, frame.mapped),
     )
     summary = m.memo.get(key)
     if summary is None:
@@ -110,6 +110,7 @@ def _run(
         graph=graph,
         presumed=m.frame.presumed,
         traced=traced if graph else None,
+        mapped=m.frame.mapped,
     )
     tapes: tuple[TapeStep, ...] = ()
     try:
@@ -211,7 +212,7 @@ def compile_function(m: Machine, function: Value, node: ast.AST, arguments: Argu
         {"reduce_retracing", "experimental_relax_shapes"} & set(arguments.named)
     )
     how = Compiled(node, m.frame.module, signature=signature, relaxed=relaxed)
-    m.emit(FunctionMade(m.at(node), rebuilt=any(loop.builds for loop in m.loops)))
+    m.emit(FunctionMade(m.at(node), rebuilt=is_rebuilt(m)))
     if isinstance(function, Func):
         made = replace(function, compiled=how)
         m.functions[function.node] = made
@@ -219,6 +220,12 @@ def compile_function(m: Machine, function: Value, node: ast.AST, arguments: Argu
     from stoker.source.values import Thing
 
     return Thing("compiled", "tf.function", node, m.frame.module, {"of": function, "compiled": how})
+
+
+def is_rebuilt(m: Machine) -> bool:
+    """Whether the loops around need a function of their own each time: they build models, or take no step."""
+    steps = any(loop.strong or loop.weak or loop.inner_steps for loop in m.loops)
+    return any(loop.builds for loop in m.loops) or (bool(m.loops) and not steps)
 
 
 def as_tensors(value: Value) -> Value:

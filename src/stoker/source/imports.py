@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stoker.source.module import Module
 from stoker.source.names import canonical
-from stoker.source.values import UNKNOWN, Api, File, Value
+from stoker.source.values import UNKNOWN, Api, File, Lazy, Value
 
 if TYPE_CHECKING:
     from stoker.source.machine import Machine
@@ -41,15 +41,22 @@ def run_import_from(m: Machine, node: ast.ImportFrom) -> None:
 
 def _imported(m: Machine, dotted: str, level: int, module: Module | None, name: str) -> Value:
     if module is not None:
-        found = member(m, module, name)
-        if found is not None:
-            return found
+        # Most imported names are never needed: reading the other file waits until one is.
+        return Lazy(m.frame.module, module, dotted, level, name)
     inner = m.project.find(m.frame.module, f"{dotted}.{name}" if dotted else name, level)
     if inner is not None:
         return File(inner)
-    if module is not None or level:
-        return UNKNOWN
-    return Api(canonical(f"{dotted}.{name}"))
+    return UNKNOWN if level else Api(canonical(f"{dotted}.{name}"))
+
+
+def settle(m: Machine, lazy: Lazy) -> Value:
+    """What a lazily imported name means: a member of the file, or a file beside it."""
+    found = member(m, lazy.module, lazy.name)
+    if found is not None:
+        return found
+    dotted = f"{lazy.dotted}.{lazy.name}" if lazy.dotted else lazy.name
+    inner = m.project.find(lazy.importer, dotted, lazy.level)
+    return UNKNOWN if inner is None else File(inner)
 
 
 def _star(m: Machine, dotted: str, module: Module | None, level: int) -> None:
@@ -65,7 +72,12 @@ def _star(m: Machine, dotted: str, module: Module | None, level: int) -> None:
 def member(m: Machine, module: Module, name: str) -> Value | None:
     """A top-level name of a project file."""
     interpret(m, module)
-    return module.scope.names.get(name)
+    found = module.scope.names.get(name)
+    if isinstance(found, Lazy):
+        # Guards against two files that import a name from each other.
+        module.scope.names[name] = UNKNOWN
+        found = module.scope.names[name] = settle(m, found)
+    return found
 
 
 def interpret(m: Machine, module: Module) -> None:

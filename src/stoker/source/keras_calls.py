@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from stoker.source import pipelines
+from stoker.source import functions, pipelines
 from stoker.source.facts import Call, FunctionMade
 from stoker.source.values import (
     UNKNOWN,
@@ -126,7 +126,7 @@ def _function(m: Machine, area: str, name: str, node: ast.Call, arguments: Argum
         return Array()
     if area == "backend" and last == "function":
         how = Compiled(node, m.frame.module)
-        m.emit(FunctionMade(m.at(node), rebuilt=any(loop.builds for loop in m.loops)))
+        m.emit(FunctionMade(m.at(node), rebuilt=functions.is_rebuilt(m)))
         return Thing("compiled", name, node, m.frame.module, {"of": UNKNOWN, "compiled": how})
     if last.startswith(_PLAIN):
         return UNKNOWN

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stoker.source import builtin_calls, functions, keras_calls, numpy_calls, pipelines, reads
-from stoker.source.classes import feed
 from stoker.source.facts import Call, Feed, SideEffect
 from stoker.source.tensors import dtype_name
 from stoker.source.values import (
@@ -57,6 +56,10 @@ _NO_TENSOR = (
     "tf.io.gfile.",
     "tf.nest.",
     "tf.data.",
+)
+_DTYPES = tuple(
+    f"tf.{name}."
+    for name in ("float32", "float64", "float16", "bfloat16", "int32", "int64", "string", "bool")
 )
 # Functions at the top of the module that have nothing to do with tensors' values.
 _PLAIN = frozenset(
@@ -131,6 +134,8 @@ def _fact(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
 def _tensorflow(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
     _fact(m, name, node, arguments)
     last = name.rsplit(".", 1)[-1]
+    if "__" in name or name.startswith(_DTYPES):
+        return Py("object")
     if pipelines.is_source(name):
         return pipelines.source(m, name, node, arguments)
     if name.startswith("tf.distribute."):
@@ -151,7 +156,6 @@ def _tensorflow(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> 
             host=True, dtype="string" if name.startswith("tf.strings.") and "to_" not in name else ""
         )
     m.work(strong=False)
-    feed(m, node, arguments, f"is passed to `{name}`")
     return _made(name, arguments)
 
 

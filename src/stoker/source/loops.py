@@ -34,6 +34,9 @@ class Walk:
     length: int | None = None
     # The loop goes through layers, variables or gradients: a part of one step.
     parts: bool = False
+    # The loop counts or waits: `range`, `while`. Tensor work alone makes such a loop one of steps, while a walk
+    # over a list of a few things is not.
+    counts: bool = False
 
 
 def walk(value: Value) -> Walk:
@@ -47,10 +50,11 @@ def walk(value: Value) -> Walk:
     if isinstance(value, Seq):
         if value.source is not None:
             inner = walk(value.source)
-            return Walk(element_of(value), inner.dataset, _shortest(inner.length, value.length), inner.parts)
+            length = _shortest(inner.length, value.length)
+            return Walk(element_of(value), inner.dataset, length, inner.parts, inner.counts)
         element = element_of(value)
         length = len(value.items) if value.items is not None and value.kind != "dict" else value.length
-        return Walk(element, None, length, _is_part(element))
+        return Walk(element, None, length, _is_part(element), counts=value.kind == "range")
     return Walk(element_of(value))
 
 
@@ -110,7 +114,7 @@ def is_steps(loop: Loop, over: Walk) -> bool:
     """Whether one iteration of the loop is one step."""
     if over.dataset is not None:
         return loop.strong or loop.weak
-    return (loop.strong or loop.weak) and not loop.inner_steps
+    return (loop.strong or (loop.weak and over.counts)) and not loop.inner_steps
 
 
 def is_short(loop: Loop, over: Walk) -> bool:
@@ -127,8 +131,18 @@ def _circumstances(m: Machine, loop: Loop, over: Walk, once: bool) -> tuple[bool
     if over.parts:
         return frame.hot, True
     if is_steps(loop, over):
-        return True, True
+        # A function nobody was seen to call may be meant for a graph, unless it steps or reads by itself.
+        certain = loop.strong or over.dataset is not None or frame.presumed is None or _is_eager(m)
+        return certain, True
     return frame.hot and not loop.inner_steps, True
+
+
+def _is_eager(m: Machine) -> bool:
+    function = m.frame.function
+    if function is None:
+        return True
+    lines = m.frame.module.lines[function.lineno - 1 : function.end_lineno]
+    return any(".numpy()" in line for line in lines)
 
 
 def _hand_up(m: Machine, loop: Loop, over: Walk, once: bool) -> None:

@@ -55,6 +55,8 @@ class Frame:
     info: ClassInfo | None = None
     # Traced as part of a tf.function, so that Python effects happen only once.
     traced: FunctionNode | ast.Lambda | None = None
+    # Runs for the elements of a pipeline.
+    mapped: bool = False
     returns: list[Value] = field(default_factory=list)
     yields: list[Value] = field(default_factory=list)
     loops: list[ast.AST] = field(default_factory=list)
@@ -110,6 +112,7 @@ class Machine:
             frame.function,
             frame.presumed,
             frame.loops[-1] if frame.loops else None,
+            frame.mapped,
         )
 
     def emit(self, fact: Fact) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,6 +16,10 @@ from stoker.source.values import Scope, Value
 if TYPE_CHECKING:
     from stoker.source.notebook import Cell
 
+_GRAPH_MODE = re.compile(
+    r"compat\.v1|\btf\.(Session|placeholder|InteractiveSession)\(|disable_(v2_behavior|eager_execution)|tf\.contrib"
+)
+_EAGER_MODE = re.compile(r"GradientTape|\.numpy\(\)|enable_(eager_execution|v2_behavior)|@tf\.function")
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -49,6 +54,8 @@ class Module:
     star_imports: list[str] = field(default_factory=list)
     # A notebook's cells; None for a plain file.
     cells: tuple[Cell, ...] | None = None
+    # How many imports away from the file being checked.
+    distance: int = 0
     _lines: list[str] | None = None
     _parents: dict[ast.AST, ast.AST] | None = None
 
@@ -76,6 +83,11 @@ class Module:
     def uses_tensors(self) -> bool:
         """Whether the file imports TensorFlow or Keras."""
         return not TENSOR_ROOTS.isdisjoint(self.imports)
+
+    @property
+    def builds_graphs(self) -> bool:
+        """Whether it is written for TensorFlow 1: its code builds a graph, and a session runs it."""
+        return bool(_GRAPH_MODE.search(self.text)) and not _EAGER_MODE.search(self.text)
 
     def imports_any(self, *roots: str) -> bool:
         """Whether one of these top-level packages is imported anywhere in the file."""

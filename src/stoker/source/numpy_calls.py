@@ -81,6 +81,8 @@ def _read(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
 
 def _kept(last: str, first: Value, arguments: Arguments) -> Value:
     dtype = dtype_name(arguments.get(1 if last in ("array", "asarray") else 99, "dtype"))
+    if isinstance(first, Py):
+        return Py("object", varies=first.varies)
     if isinstance(first, Array):
         return Array(dtype or first.dtype, first.pixels, first.labels, first.size)
     if isinstance(first, Seq):

@@ -242,8 +242,10 @@ def _mapped(
     if isinstance(function, Func):
         names = functions.unknown_names(m, function)
         _spread(function, names, owner.element)
+        mapped, m.frame.mapped = m.frame.mapped, True
         with m.running(hot=False, repeated=False):
             summary = functions.follow(m, function, names, graph=True, traced=None)
+        m.frame.mapped = mapped
         value = summary.value
         if isinstance(value, Dataset) and inner:
             value = replace(value, inner=True)

@@ -12,6 +12,8 @@ from stoker.source.names import LIBRARY_ROOTS
 # A directory with one of these is the top of a project: imports are not looked for above it.
 _TOPS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _LEVELS = 6
+# Files further away than this many imports are not followed: what they do rarely decides anything here.
+_FAR = 3
 # Where other people's packages live: nothing there is the project's own.
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _SKIPPED = LIBRARY_ROOTS | frozenset(sys.stdlib_module_names)
@@ -44,13 +46,15 @@ class Project:
 
     def find(self, importer: Module, dotted: str, level: int = 0) -> Module | None:
         """The project's module that `dotted` means in `importer`, if it is one of the project's files."""
+        if importer.distance >= _FAR:
+            return None
         if level == 0 and (not dotted or dotted.split(".", 1)[0] in _SKIPPED):
             return None
         for directory in self._search(importer.path, level):
             base = directory.joinpath(*dotted.split(".")) if dotted else directory
             for candidate in (base.with_suffix(".py") if dotted else None, base / "__init__.py"):
                 if candidate is not None and self._is_file(str(candidate)):
-                    return self._load(str(candidate))
+                    return self._load(str(candidate), importer.distance + 1)
         return None
 
     def _search(self, path: str, level: int) -> list[Path]:
@@ -86,7 +90,7 @@ class Project:
             known = self._exists[path] = Path(path).is_file()
         return known
 
-    def _load(self, path: str) -> Module | None:
+    def _load(self, path: str, distance: int) -> Module | None:
         if path not in self._modules:
             if path not in self._parsed:
                 try:
@@ -95,7 +99,10 @@ class Project:
                     # Reported when that file itself is checked; for its importer it is just not known.
                     self._parsed[path] = None
             parsed = self._parsed[path]
-            self._modules[path] = None if parsed is None else parsed.fresh()
+            module = None if parsed is None else parsed.fresh()
+            if module is not None:
+                module.distance = distance
+            self._modules[path] = module
         return self._modules[path]
 
 

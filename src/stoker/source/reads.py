@@ -29,7 +29,6 @@ BUILTINS = {
     "all": "is tested in Python",
     "range": "bounds a Python range",
     "print": "is printed",
-    "list": "becomes a Python list",
 }
 _SORTING = frozenset({"min", "max", "sorted", "any", "all"})
 # Functions that need numbers: what they are given is read.

@@ -149,7 +149,7 @@ def _while(m: Machine, node: ast.While) -> None:
         reads.truth(m, node.test, m.value(node.test))
         m.block(node.body)
 
-    loops.run(m, node, loops.Walk(UNKNOWN), body, once=loops.always_leaves(node.body))
+    loops.run(m, node, loops.Walk(UNKNOWN, counts=True), body, once=loops.always_leaves(node.body))
     m.block(node.orelse)
 
 

@@ -195,6 +195,17 @@ class File(Value):
     module: Module
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Lazy(Value):
+    """A name imported from a file of the project that nobody has used yet."""
+
+    importer: Module
+    module: Module
+    dotted: str
+    level: int
+    name: str
+
+
 class Scope:
     """The names of a function or module, and the scope around it."""
 
@@ -213,6 +224,15 @@ class Scope:
                 return value
             scope = scope.outer
         return None
+
+    def settle(self, name: str, value: Value) -> None:
+        """Put the value of a lazily imported name in its place, wherever it is."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                scope.names[name] = value
+                return
+            scope = scope.outer
 
 
 NONE = Py("none")
@@ -251,6 +271,8 @@ def join(a: Value, b: Value) -> Value:
     if isinstance(a, Dataset) and isinstance(b, Dataset):
         return a if len(a.stages) >= len(b.stages) else b
     for one, other in ((a, b), (b, a)):
+        if isinstance(one, Lazy):
+            return other
         if one == NONE or one is UNKNOWN:
             return other if one == NONE else _join_unknown(other)
         # A running total starts as 0 and becomes a tensor.
@@ -265,7 +287,9 @@ def join(a: Value, b: Value) -> Value:
         return Array(dtype=a.dtype if a.dtype == b.dtype else "")
     if isinstance(a, Seq) and isinstance(b, Seq):
         return _join_sequences(a, b)
-    return UNKNOWN if type(a) is not type(b) else a
+    if isinstance(a, Thing) and isinstance(b, Thing):
+        return a if a.type == b.type else UNKNOWN
+    return a if type(a) is type(b) and isinstance(a, (Func, Instance, Symbolic)) else UNKNOWN
 
 
 def _join_unknown(other: Value) -> Value:
