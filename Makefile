@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint clean bench-check
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -19,6 +19,11 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Against ruff, flake8 and pylint over the installed sources of Keras and TensorFlow.
+bench-check: $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[bench-check]'
+	$(BIN)/python benchmarks/check.py
 
 clean:
 	rm -rf $(VENV) .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -249,7 +249,7 @@ class EagerTrainStep(Rule):
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Tapes at each step outside a graph, and switches that turn graphs off."""
         for fact in analysis.facts:
-            if isinstance(fact, TapeStep) and fact.at.hot and not fact.at.graph:
+            if isinstance(fact, TapeStep) and fact.at.repeated and not fact.at.graph:
                 message = "the train step runs op by op: nothing compiles the function around this tape"
                 yield self.problem(fact.at, message, decorated(fact.at))
             elif isinstance(fact, Call) and _switches_to_eager(fact):

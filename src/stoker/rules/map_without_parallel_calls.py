@@ -23,6 +23,9 @@ _HANDING_ON = (
     ast.Load,
     ast.Starred,
     ast.Attribute,
+    ast.Slice,
+    ast.UnaryOp,
+    ast.USub,
 )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from stoker.source import classes, functions, pipelines
 from stoker.source.facts import Fact
 from stoker.source.machine import Frame, Machine
-from stoker.source.module import ClassInfo, FunctionNode, Module
+from stoker.source.module import ClassInfo, FunctionNode, Module, SourceError
 from stoker.source.names import last_name
 from stoker.source.project import Project
 from stoker.source.values import Class, Dataset, Func, Instance
@@ -28,6 +29,12 @@ _COMPILED_METHODS = frozenset(
         "__call__",
     }
 )
+_TELLING = re.compile(
+    r"\b(?:for|while)\b|Dataset|dataset|_ds\b|\bds\b|function|float64|mixed_precision|scaled|py_func|callbacks"
+    r"|\.(?:map|fit|compile|predict|evaluate|run|set_floatx|layers|Sequential|Dense)\b"
+    r"|\b(?:Dense|Sequential|Model|Input)\(|on_\w*batch"
+)
+_RECURSION = 20_000
 _CALLED = re.compile(r"(?<!def )\b(\w+)\s*\(")
 _BATCH_METHODS = re.compile(r"^on_(train_|test_|predict_)?batch_(begin|end)$")
 
@@ -47,20 +54,36 @@ class Analysis:
 
 
 def analyse(module: Module, project: Project) -> Analysis:
-    """Interpret a module and collect its facts."""
+    """Interpret a module and collect its facts.
+
+    Raises:
+        SourceError: it is nested too deeply.
+    """
     project.start(module)
     m = Machine(project, module)
     if module.uses_tensors:
-        module.interpreted = True
-        m.frame.graph = module.builds_graphs
-        m.block(module.tree.body)
-        _run_the_rest(m)
+        _interpret(m)
     followed = frozenset(
         (function.module.path, function.node.lineno)
         for node, function in m.functions.items()
         if node in m.visited and function.module is not module
     )
     return Analysis(module, m.facts, followed, project.consulted, frozenset(_batch_methods(m)))
+
+
+def _interpret(m: Machine) -> None:
+    m.main.interpreted = True
+    m.frame.graph = m.main.builds_graphs
+    limit = sys.getrecursionlimit()
+    # A sum of a thousand terms is a tree a thousand levels deep.
+    sys.setrecursionlimit(max(limit, _RECURSION))
+    try:
+        m.block(m.main.tree.body)
+        _run_the_rest(m)
+    except RecursionError as error:
+        raise SourceError(f"{m.main.path}:1:1: is nested too deeply to be followed") from error
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def _batch_methods(m: Machine) -> Iterator[ast.AST]:
@@ -101,6 +124,8 @@ def _called_names(text: str) -> set[str]:
 
 def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None) -> None:
     function = m.functions[node]
+    if function.compiled is None and not node.decorator_list and not _may_tell(m.main, node):
+        return
     if info is not None:
         function = _as_method(m, function, info)
         _initialise(m, info)
@@ -121,6 +146,15 @@ def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None) -> None:
     summary = functions.follow(m, function, names, graph=graph, traced=traced)
     if isinstance(summary.value, Dataset):
         pipelines.consume(m, _return_of(node), summary.value, "returned")
+
+
+def _may_tell(module: Module, node: FunctionNode) -> bool:
+    """Whether running a function nobody calls could show anything: a loop, a tape, a pipeline, a model.
+
+    Most functions of a library have none of these, and running them would be most of the time.
+    """
+    text = "\n".join(module.lines[node.lineno - 1 : node.end_lineno])
+    return bool(_TELLING.search(text)) or "GradientTape" in module.text
 
 
 def _is_compiled_by_base(node: FunctionNode, info: ClassInfo) -> bool:

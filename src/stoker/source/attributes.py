@@ -41,11 +41,15 @@ _VARIABLES = frozenset(
 )
 
 
+_CONSTANTS = frozenset({"math.pi", "math.e", "math.inf", "np.pi", "np.e", "np.inf"})
+
+
 def attribute(m: Machine, owner: Value, node: ast.Attribute) -> Value:
     """`owner.name`."""
     name = node.attr
     if isinstance(owner, Api):
-        return Api(canonical(f"{owner.name}.{name}"))
+        dotted = canonical(f"{owner.name}.{name}")
+        return Py("float") if dotted in _CONSTANTS else Api(dotted)
     if isinstance(owner, File):
         found = imports.member(m, owner.module, name)
         if found is None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from stoker.source import loops, pipelines, reads
+from stoker.source import guesses, loops, pipelines, reads
 from stoker.source.values import (
     UNKNOWN,
     Array,
@@ -79,6 +79,8 @@ def _range(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
 
 def _enumerate(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
     over = arguments.get(0, "iterable") or UNKNOWN
+    if over is UNKNOWN and arguments.positional:
+        over = guesses.walked(m, arguments.positional[0][0])
     pair = Seq("tuple", items=(Py("int", varies=True), loops.walk(over).element))
     return Seq("generator", element=pair, source=over)
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from stoker.source import attributes, calls, imports, loops, reads
+from stoker.source import attributes, calls, guesses, imports, loops, reads
 from stoker.source.binding import bind
 from stoker.source.operators import arithmetic, compared
 from stoker.source.values import (
@@ -67,7 +67,12 @@ def _call(m: Machine, node: ast.Call) -> Value:
 
 
 def _binary(m: Machine, node: ast.BinOp) -> Value:
-    return arithmetic(m, node, node.op, m.value(node.left), m.value(node.right))
+    left, right = m.value(node.left), m.value(node.right)
+    for side, value, other in ((node.left, left, right), (node.right, right, left)):
+        # A counter over `total_steps` is a number, even where nobody says what the total is.
+        if value is UNKNOWN and isinstance(other, Py) and other.varies and guesses.counts(side):
+            return Py("float", varies=True)
+    return arithmetic(m, node, node.op, left, right)
 
 
 def _unary(m: Machine, node: ast.UnaryOp) -> Value:

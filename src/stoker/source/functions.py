@@ -143,7 +143,9 @@ def _replay(m: Machine, summary: Summary) -> None:
         m.applied()
     if here is None:
         return
-    here.strong |= "+strong" in effects and "+steps" not in effects
+    strong = "+strong" in effects and "+steps" not in effects
+    here.strong |= strong
+    here.often |= strong and not m.rare
     here.weak |= "+weak" in effects
     here.inner_steps |= "+steps" in effects
     here.fits |= "+fits" in effects

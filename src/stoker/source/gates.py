@@ -105,6 +105,21 @@ def _is_rare_name(m: Machine, test: ast.expr) -> bool:
     return bool(_RARE_NAMES.search(last_name(test).lower()))
 
 
+def initialises(test: ast.expr, body: list[ast.stmt]) -> bool:
+    """`if self.step is None: self.step = ...` and `if key not in steps: steps[key] = ...`: the first time only."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        held = test.operand
+    elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is):
+        held = test.left
+    elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn):
+        held = test.comparators[0]
+    else:
+        return False
+    name = last_name(held)
+    targets = [t for statement in body if isinstance(statement, ast.Assign) for t in statement.targets]
+    return bool(name) and any(last_name(target) == name for target in targets)
+
+
 def resets_counter(test: ast.expr, body: list[ast.stmt]) -> bool:
     """`if count >= 100: count = 0 ...`: a modulo in other words."""
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.GtE, ast.Gt, ast.Eq)):

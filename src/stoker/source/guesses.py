@@ -34,6 +34,9 @@ _STEP = re.compile(
 _NOT_A_CALL = re.compile(
     r"^(build|make|get|create|load|compile|save|init|parse|log|print|plot|write|add|set)_"
 )
+_NUMBER = re.compile(
+    r"(^|_)(total|num|n|max|min|steps?|epochs?|count|size|len|length|rate|decay|lr|alpha|beta|gamma|eps|epsilon)($|_)"
+)
 _LOSS_SCALING = ("get_scaled_loss", "get_unscaled_gradients")
 _PREDICTORS = ("sklearn", "xgboost", "lightgbm", "catboost", "torch", "statsmodels")
 _VARIABLES = frozenset(
@@ -84,6 +87,18 @@ def _annotated(annotation: str) -> Value | None:
     return None
 
 
+def walked(m: Machine, node: ast.expr) -> Value:
+    """What a loop over something unknown walks over, if its name says that it is a pipeline."""
+    if m.frame.module.uses_tensors and _DATASET.search(last_name(node).lower()):
+        return Dataset(source="?", element=Tensor(host=True), prefetched=True)
+    return UNKNOWN
+
+
+def counts(node: ast.expr) -> bool:
+    """Whether a name says that it holds a plain number: `total_steps`, `decay`, `lr`."""
+    return bool(_NUMBER.search(last_name(node).lower()))
+
+
 def attribute(m: Machine, node: ast.Attribute) -> Value:
     """An attribute of something unknown."""
     if not m.frame.module.uses_tensors:
@@ -110,7 +125,8 @@ def call(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
         return UNKNOWN
     if _STEP.search(name):
         m.work(strong=True)
-        return UNKNOWN
+        # What a train step hands back is a loss or metrics, not yet read.
+        return Tensor() if name.endswith("_step") and isinstance(node.func, ast.Name) else UNKNOWN
     if _MODEL.search(name) and arguments.positional:
         m.work(strong=True)
         return Tensor()

@@ -7,6 +7,7 @@ epoch loop: what it does beside the inner loop happens once an epoch and costs n
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 # A loop of so few iterations is not worth a report.
 _SHORT = 3
+# An inner loop of so few rounds, such as the critic's in a WGAN, is a part of its outer loop's step.
+_FEW_INSIDE = 8
+_EPOCHS = re.compile(r"epoch|fold|trial|\bep\b|repeat|run")
 # `take(k)` of so few batches is a look at the data.
 LOOK = 20
 # What is walked over when a loop goes through the parts of a model rather than through steps.
@@ -91,6 +95,7 @@ def run(m: Machine, node: ast.AST, over: Walk, body: Callable[[], None], *, once
         m.note("+iterates")
     m.loops.append(loop)
     m.frame.loops.append(node)
+    rare, m.rare = m.rare, 0
     before = dict(m.frame.scope.names)
     try:
         hot, repeated = m.frame.hot, m.frame.repeated
@@ -105,16 +110,27 @@ def run(m: Machine, node: ast.AST, over: Walk, body: Callable[[], None], *, once
             if over.dataset is not None and (loop.strong or loop.inner_steps):
                 m.emit(Consumed(m.at(node), over.dataset, "loop"))
     finally:
+        m.rare = rare
         m.loops.pop()
         m.frame.loops.pop()
         _hand_up(m, loop, over, once)
 
 
-def is_steps(loop: Loop, over: Walk) -> bool:
-    """Whether one iteration of the loop is one step."""
+def is_steps(loop: Loop, over: Walk, *, nested: bool = False) -> bool:
+    """Whether one iteration of the loop is one step.
+
+    The outermost loop around steps is an epoch loop. Further in, a loop that steps and also calls something
+    that loops (an agent that acts and then replays) is still one of steps, unless it says that it counts epochs.
+    """
     if over.dataset is not None:
         return loop.strong or loop.weak
-    return (loop.strong or (loop.weak and over.counts)) and not loop.inner_steps
+    if loop.inner_steps:
+        return nested and loop.strong and not loop.fits and not _EPOCHS.search(_target(loop.node))
+    return loop.strong or (loop.weak and over.counts)
+
+
+def _target(node: ast.AST) -> str:
+    return ast.unparse(node.target).lower() if isinstance(node, (ast.For, ast.AsyncFor)) else ""
 
 
 def is_short(loop: Loop, over: Walk) -> bool:
@@ -130,7 +146,7 @@ def _circumstances(m: Machine, loop: Loop, over: Walk, once: bool) -> tuple[bool
         return frame.hot, frame.repeated
     if over.parts:
         return frame.hot, True
-    if is_steps(loop, over):
+    if is_steps(loop, over, nested=len(m.loops) > 1):
         # A function nobody was seen to call may be meant for a graph, unless it steps or reads by itself.
         certain = loop.strong or over.dataset is not None or frame.presumed is None or _is_eager(m)
         return certain, True
@@ -148,7 +164,8 @@ def _is_eager(m: Machine) -> bool:
 def _hand_up(m: Machine, loop: Loop, over: Walk, once: bool) -> None:
     """Tell the loop around what this one did."""
     steps = (is_steps(loop, over) and (loop.strong or over.dataset is not None)) or loop.inner_steps
-    part_of_a_step = loop.taped or over.parts or once or is_short(loop, over)
+    few = over.length is not None and over.dataset is None and over.length <= _FEW_INSIDE
+    part_of_a_step = loop.taped or over.parts or once or is_short(loop, over) or few
     if steps and not part_of_a_step:
         m.note("+steps")
     if not m.loops:
@@ -159,6 +176,7 @@ def _hand_up(m: Machine, loop: Loop, over: Walk, once: bool) -> None:
         outer.inner_steps = True
     else:
         outer.strong |= loop.strong
+        outer.often |= loop.strong and not m.rare
         outer.weak |= loop.weak
         outer.inner_steps |= loop.inner_steps
 

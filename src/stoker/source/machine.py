@@ -31,6 +31,8 @@ class Loop:
     taped: bool = False
     # Calls a model, a compiled step, an optimizer.
     strong: bool = False
+    # Does so in the open, not only in a branch that looks rare.
+    often: bool = False
     # Computes with tensors.
     weak: bool = False
     # Contains a loop of steps, here or in a function it calls.
@@ -72,6 +74,8 @@ class Machine:
         self.facts: list[Fact] = []
         self.muted = 0
         self.tapes = 0
+        # How many rare branches of the innermost loop we are in.
+        self.rare = 0
         self.depth = 0
         self.budget = _BUDGET
         self.loops: list[Loop] = []
@@ -130,6 +134,7 @@ class Machine:
         if self.loops:
             loop = self.loops[-1]
             loop.strong |= strong
+            loop.often |= strong and not self.rare
             loop.weak |= not strong
 
     def builds(self) -> None:

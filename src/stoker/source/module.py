@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import warnings
 from collections.abc import Iterator
@@ -84,7 +85,7 @@ class Module:
         """Whether the file imports TensorFlow or Keras."""
         return not TENSOR_ROOTS.isdisjoint(self.imports)
 
-    @property
+    @functools.cached_property
     def builds_graphs(self) -> bool:
         """Whether it is written for TensorFlow 1: its code builds a graph, and a session runs it."""
         return bool(_GRAPH_MODE.search(self.text)) and not _EAGER_MODE.search(self.text)

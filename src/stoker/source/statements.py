@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stoker.source import classes, imports, loops, reads
+from stoker.source import classes, guesses, imports, loops, reads
 from stoker.source.binding import bind
 from stoker.source.facts import SideEffect
-from stoker.source.gates import rare_branch, resets_counter
+from stoker.source.gates import initialises, rare_branch, resets_counter
 from stoker.source.operators import arithmetic
 from stoker.source.values import NONE, UNKNOWN, Class, Py, Seq, Thing, Value, join
 
@@ -97,9 +97,7 @@ def _if(m: Machine, node: ast.If) -> None:
     test = m.value(node.test)
     reads.truth(m, node.test, test)
     rare = rare_branch(m, node.test)
-    if not rare and (
-        resets_counter(node.test, node.body) or isinstance(node.body[-1], (ast.Raise, ast.Break))
-    ):
+    if not rare and _runs_once(node):
         rare = "body"
     names = m.frame.scope.names
     before = dict(names)
@@ -117,6 +115,11 @@ def _if(m: Machine, node: ast.If) -> None:
         names[name] = value if other is None else join(value, other)
 
 
+def _runs_once(node: ast.If) -> bool:
+    leaves = isinstance(node.body[-1], (ast.Raise, ast.Break))
+    return leaves or resets_counter(node.test, node.body) or initialises(node.test, node.body)
+
+
 def _asks_for_main(test: ast.expr) -> bool:
     return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
 
@@ -128,12 +131,22 @@ def _restore(names: dict[str, Value], before: dict[str, Value]) -> None:
 
 def _branch(m: Machine, body: Sequence[ast.stmt], rare: bool) -> bool:
     frame = m.frame
-    with m.running(hot=frame.hot and not rare, repeated=frame.repeated and not rare):
-        return m.block(body)
+    loop = m.loops[-1] if m.loops else None
+    if rare and loop is not None and loop.strong and not loop.often:
+        # The loop steps nowhere else: `if filled == batch_size:` is where it steps, however often that is.
+        rare = False
+    m.rare += rare
+    try:
+        with m.running(hot=frame.hot and not rare, repeated=frame.repeated and not rare):
+            return m.block(body)
+    finally:
+        m.rare -= rare
 
 
 def _for(m: Machine, node: ast.For | ast.AsyncFor) -> None:
     iterated = m.value(node.iter)
+    if iterated is UNKNOWN:
+        iterated = guesses.walked(m, node.iter)
     over = loops.walk(iterated)
 
     def body() -> None:
