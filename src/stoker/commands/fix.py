@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 from stoker.commands.check import add_selection, configuration
 from stoker.errors import UsageError
@@ -34,6 +36,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="PROGRAM",
         help="run this program before and after; put the files back unless it computes the same as fast",
     )
+    _allow_separator(parser)
+
+
+def _allow_separator(parser: argparse.ArgumentParser) -> None:
+    """Let `--verify -- python train.py` mean `--verify python train.py`.
+
+    argparse ends an option's remainder at `--`, whatever follows; so the separator is taken out before it looks.
+    """
+    parse = parser.parse_known_args
+
+    def parse_without(args: Sequence[str] | None = None, namespace: Any = None) -> Any:
+        words = list(args or ())
+        if "--verify" in words:
+            after = words.index("--verify") + 1
+            if words[after : after + 1] == ["--"]:
+                del words[after]
+        return parse(words, namespace)
+
+    parser.parse_known_args = parse_without  # type: ignore[method-assign, assignment]
 
 
 def run(args: argparse.Namespace) -> int:
