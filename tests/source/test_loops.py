@@ -40,7 +40,7 @@ def syncs(body: str) -> list[int]:
         ("out = [model(x).numpy() for x in ds]", [1]),
         ("for i in range(3):\n    print(model(data).numpy())", []),
         ("last = 0\nfor x in ds:\n    y = model(x)\n    if time.time() - last > 9:\n        print(y.numpy())", []),
-        ("n = 0\nfor x in ds:\n    y = model(x)\n    n += 1\n    if n >= 99:\n        float(y[0])\n        n = 0", []),
+        ("n = 0\nfor x in ds:\n    y = model(x)\n    n += 1\n    if n > 9:\n        float(y[0])\n        n = 0", []),
         ("for i, x in enumerate(ds):\n    y = model(x)\n    if i % 9: continue\n    print(y.numpy())", []),
         ("for x in ds:\n    y = model(x)\n    break\nprint(y.numpy())", []),
         ("for x, t in ds:\n    y = model(x)\n    t.numpy()", []),
