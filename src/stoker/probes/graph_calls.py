@@ -40,7 +40,7 @@ class CalledFunction:
     graph_ns: int = 0
     batch: int = 0
     sites: dict[SiteKey, int] = field(default_factory=dict)
-    executions: dict[str, Execution] = field(default_factory=dict)
+    executions: dict[bytes, Execution] = field(default_factory=dict)
 
     def first_call_excess_ns(self) -> int:
         """What first executions took beyond a usual one: graph optimisation and XLA compilation.
@@ -69,13 +69,12 @@ class GraphCalls(Probe):
         self._current: CalledFunction | None = None
 
     def attach(self) -> None:
-        from tensorflow.python import pywrap_tfe
+        from tensorflow.python.eager import context
         from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
         # Inside `__call__` stands TensorFlow's traceback filter: patched below it, we are never seen.
         self.replace(polymorphic_function.Function, "_call", self._call)
-        self.replace(pywrap_tfe, "TFE_Py_Execute", self._execute)
-        self.replace(pywrap_tfe, "TFE_Py_ExecuteCancelable", self._execute)
+        self.replace(context.Context, "call_function", self._execute)
 
     def _call(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = self.recorder
@@ -107,33 +106,28 @@ class GraphCalls(Probe):
     def _execute(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = self.recorder
 
-        def execute(handle: Any, device: Any, op_name: Any, *args: Any) -> Any:
-            # Functions come by a str name, primitive ops by bytes.
-            if (
-                type(op_name) is not str
-                or (recorder.top != PYTHON and recorder.top != DISPATCH)
-                or not recorder.on_main_thread()
-            ):
-                return original(handle, device, op_name, *args)
+        def call_function(context: Any, name: bytes, *args: Any, **kwds: Any) -> Any:
+            if (recorder.top != PYTHON and recorder.top != DISPATCH) or not recorder.on_main_thread():
+                return original(context, name, *args, **kwds)
             started = recorder.enter(GRAPH)
             if not recorder.first_dispatch_ns:
                 recorder.first_dispatch_ns = started
             try:
-                return original(handle, device, op_name, *args)
+                return original(context, name, *args, **kwds)
             finally:
                 elapsed = recorder.leave() - started
                 entry = self._current
                 if entry is not None:
-                    self._executed(entry, op_name, elapsed)
+                    self._executed(entry, name, elapsed)
 
-        return execute
+        return call_function
 
-    def _executed(self, entry: CalledFunction, op_name: str, elapsed: int) -> None:
-        execution = entry.executions.get(op_name)
+    def _executed(self, entry: CalledFunction, name: bytes, elapsed: int) -> None:
+        execution = entry.executions.get(name)
         if execution is None:
             if len(entry.executions) >= _MAX_FUNCTIONS:
                 return
-            execution = entry.executions[op_name] = Execution(first_ns=elapsed)
+            execution = entry.executions[name] = Execution(first_ns=elapsed)
         execution.calls += 1
         execution.ns += elapsed
 

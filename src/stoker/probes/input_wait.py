@@ -67,6 +67,7 @@ class InputWait(Probe):
         self.replace(dataset_ops.DatasetV2, "__init__", self._dataset_made)
         self.replace(iterator_ops.OwnedIterator, "__init__", self._iterator_made)
         self.replace(iterator_ops.OwnedIterator, "_next_internal", self._next)
+        self.add(iterator_ops.OwnedIterator, "__del__", self._teardown())
         self.replace(input_lib.DistributedIteratorBase, "get_next", self._next)
 
     def _dataset_made(self, original: Callable[..., None]) -> Callable[..., None]:
@@ -117,6 +118,20 @@ class InputWait(Probe):
                     self.fail(error)
 
         return get_next
+
+    def _teardown(self) -> Callable[[Any], None]:
+        """An iterator that goes away waits for its pipeline's threads, up to a second: that is input, too."""
+        recorder = self.recorder
+
+        def delete(iterator: Any) -> None:
+            if self.active and recorder.top in (PYTHON, DISPATCH) and recorder.on_main_thread():
+                recorder.enter(INPUT)
+                try:
+                    iterator.__dict__.pop("_iterator_resource", None)
+                finally:
+                    recorder.leave()
+
+        return delete
 
     def _waited(self, iterator: Any, elapsed: int) -> None:
         pipeline = self._of_iterator.get(iterator)
