@@ -24,7 +24,7 @@ _FRAMEWORK_PATH = os.path.join(OWN_ROOT, "tensorflow", "python", "")
 def as_framework(function: Any) -> Any:
     """Have a wrapper's frames count as the framework's own."""
     code = getattr(function, "__code__", None)
-    if isinstance(code, CodeType):
+    if isinstance(code, CodeType) and code.co_filename.startswith(OWN_ROOT):
         function.__code__ = code.replace(co_filename=_FRAMEWORK_PATH + os.path.basename(code.co_filename))
     return function
 

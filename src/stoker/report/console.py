@@ -70,8 +70,7 @@ def _headline(record: Record) -> Text:
         facts.append("did not end: this is what was saved last")
     elif record.exit_code:
         facts.append(f"exit code {record.exit_code}")
-    line = Text("stoker  ", style="bold")
-    line.append(shlex.join([record.program, *record.argv]), style="bold")
+    line = Text().append(f"stoker  {shlex.join([record.program, *record.argv])}", style="bold")
     return line.append("  " + " · ".join(facts))
 
 
@@ -124,7 +123,7 @@ def _finding(number: int, finding: Finding, record: Record) -> RenderableType:
         lines.append(Text(finding.source, style="on grey11", no_wrap=True, overflow="ellipsis"))
     lines.append(Text(_evidence(finding), style="bright_black"))
     lines.append(Text("→ " + finding.remedy, style="default" if minor else "green"))
-    return Group(head, Padding(Group(*lines), (0, 0, 1, 4)))
+    return Group(head, Padding(Group(*lines), (0, 0, 1, 4), expand=False))
 
 
 def _evidence(finding: Finding) -> str:
