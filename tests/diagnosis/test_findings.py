@@ -97,13 +97,17 @@ WINDOWS = Summary(windows=1, window_ns=1000, graph_ns=500, graph_busy_ns=100, bu
 
 
 def test_calls_that_cost_more_than_they_run() -> None:
-    function = CalledFunction("step", STEP, calls=1000, ns=3 * SECOND, graph_ns=2 * SECOND, sites={LOOP: 3})
+    function = CalledFunction(
+        "step", STEP, calls=1000, graph_ns=2 * SECOND, dispatch_ns=SECOND, sites={LOOP: 3}
+    )
     (found,) = findings(measurements(called=[function], windows=WINDOWS))
     assert (found.kind, found.line, found.lost_s) == ("launch-bound", 10, 2.6)
 
 
 def test_an_asynchronous_call_is_judged_by_the_device() -> None:
-    function = CalledFunction("step", STEP, calls=1000, ns=3 * SECOND, graph_ns=2 * SECOND, sites={LOOP: 3})
+    function = CalledFunction(
+        "step", STEP, calls=1000, graph_ns=2 * SECOND, dispatch_ns=SECOND, sites={LOOP: 3}
+    )
     busy = Summary(windows=1, window_ns=1000, graph_ns=500, busy_ns=900)
     assert kinds(called=[function], windows=busy, is_async=True) == []
 

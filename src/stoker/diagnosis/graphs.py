@@ -115,12 +115,12 @@ def _launch_bound(m: Measurements) -> Iterator[Draft]:
         if site in m.fits:
             in_keras[site] = function
             continue
-        yield from _dispatch_bound(
-            m, site, function.calls, function.ns - function.graph_ns, function.graph_ns
-        )
+        graph = function.graph_ns - function.first_call_excess_ns()
+        yield from _dispatch_bound(m, site, function.calls, function.dispatch_ns, graph)
     for site, function in in_keras.items():
         fit = m.fits[site]
-        yield from _dispatch_bound(m, site, function.calls, fit["dispatch"], fit["graph"])
+        graph = fit["graph"] - function.first_call_excess_ns()
+        yield from _dispatch_bound(m, site, function.calls, fit["dispatch"], graph)
 
 
 def _dispatch_bound(m: Measurements, site: SiteKey, calls: int, around: int, graph: int) -> Iterator[Draft]:
