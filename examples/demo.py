@@ -34,8 +34,8 @@ def make_model():
         [
             tf.keras.layers.Input([28, 28]),
             tf.keras.layers.Flatten(),
-            tf.keras.layers.Dense(256, activation="relu"),
-            tf.keras.layers.Dense(256, activation="relu"),
+            tf.keras.layers.Dense(512, activation="relu"),
+            tf.keras.layers.Dense(512, activation="relu"),
             tf.keras.layers.Dense(CLASSES),
         ]
     )
@@ -53,21 +53,22 @@ def train_step(model, optimizer, images, labels):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=512)
     parser.add_argument("--examples", type=int, default=12_800)
     args = parser.parse_args()
 
     tf.keras.utils.set_random_seed(0)
     dataset = make_dataset(*make_images(args.examples), args.batch_size)
-    model, optimizer = make_model(), tf.keras.optimizers.SGD(0.05)
+    model, optimizer = make_model(), tf.keras.optimizers.Adam(0.0002)
     for epoch in range(args.epochs):
         losses, accuracies = [], []
         for images, labels in dataset:
             loss, accuracy = train_step(model, optimizer, images, labels)
             losses.append(float(loss))
             accuracies.append(accuracy)
-        print(f"epoch {epoch + 1}: loss {np.mean(losses):.2f}, accuracy {np.mean(accuracies):.2f}")
+        loss, accuracy = np.mean(losses), np.mean(accuracies)
+        print(f"epoch {epoch + 1}: loss {loss:.2f}, accuracy {accuracy:.2f}")
 
 
 if __name__ == "__main__":

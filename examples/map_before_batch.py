@@ -9,7 +9,7 @@ tf.keras.utils.set_random_seed(0)
 
 words = tf.strings.as_string(tf.range(1000))
 table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(words, tf.range(1000)), default_value=0)
-rows = tf.gather(words, tf.random.uniform([16384, 16], maxval=1000, dtype=tf.int32))
+rows = tf.gather(words, tf.random.uniform([16384, 4], maxval=1000, dtype=tf.int32))
 
 dataset = tf.data.Dataset.from_tensor_slices(rows).repeat(10)
 dataset = dataset.map(table.lookup)  # <-- the stall
@@ -17,7 +17,7 @@ dataset = dataset.shuffle(1024, seed=0).batch(4096)
 dataset = dataset.prefetch(tf.data.AUTOTUNE)
 
 model = tf.keras.Sequential(
-    [tf.keras.layers.Embedding(1000, 32), tf.keras.layers.Flatten(), tf.keras.layers.Dense(256)]
+    [tf.keras.layers.Embedding(1000, 32), tf.keras.layers.Flatten(), tf.keras.layers.Dense(512)]
 )
 model.add(tf.keras.layers.Dense(1))
 optimizer = tf.keras.optimizers.SGD(0.01)

@@ -60,7 +60,7 @@ def _eager_draft(
 
 
 def _retraces(m: Measurements) -> Iterator[Draft]:
-    excess = {f.definition: f.first_call_excess_ns() for f in m.called if f.definition}
+    excess = {f.definition: f.first_call_excess_ns(graph_busy_share(m)) for f in m.called if f.definition}
     for function in m.traced:
         if function.definition not in m.users_functions:
             continue
@@ -115,11 +115,11 @@ def _launch_bound(m: Measurements) -> Iterator[Draft]:
         if site in m.fits:
             in_keras[site] = function
             continue
-        graph = function.graph_ns - function.first_call_excess_ns()
+        graph = function.graph_ns - function.first_call_excess_ns(graph_busy_share(m))
         yield from _dispatch_bound(m, site, function.calls, function.dispatch_ns, graph)
     for site, function in in_keras.items():
         fit = m.fits[site]
-        graph = fit["graph"] - function.first_call_excess_ns()
+        graph = fit["graph"] - function.first_call_excess_ns(graph_busy_share(m))
         yield from _dispatch_bound(m, site, function.calls, fit["dispatch"], graph)
 
 

@@ -73,7 +73,7 @@ def _tables(m: Measurements) -> dict[str, list[dict[str, Any]]]:
                 "calls": f.calls,
                 "seconds": f.ns / 1e9,
                 "graph_s": f.graph_ns / 1e9,
-                "first_calls_s": f.first_call_excess_ns() / 1e9,
+                "first_calls_s": f.first_call_excess_ns(ledger.graph_busy_share(m)) / 1e9,
                 "jit_compile": f.jit_compile,
             }
             for f in sorted(m.called, key=lambda f: -f.ns)[:_MAX_ROWS]

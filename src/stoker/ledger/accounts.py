@@ -31,7 +31,7 @@ def accounts(m: Measurements) -> dict[str, float]:
 
 def first_call_ns(m: Measurements) -> int:
     """Graph optimisation and XLA compilation, which happen inside the first execution of a function."""
-    return sum(function.first_call_excess_ns() for function in m.called)
+    return sum(function.first_call_excess_ns(graph_busy_share(m)) for function in m.called)
 
 
 def graph_input_share(m: Measurements) -> float:

@@ -11,11 +11,12 @@ from stoker.probes.patching import Probe
 from stoker.probes.recorder import DISPATCH, GRAPH, PYTHON, Recorder
 from stoker.probes.retrace import Retrace
 from stoker.probes.sites import SiteKey, definition
-from stoker.probes.steps import CALLS, TRAINING, Steps
+from stoker.probes.steps import CALLS, TRAINING, StepCount, Steps
 
 _MAX_FUNCTIONS = 1000
 # Looking at the stack and the arguments of every call would cost more than some calls.
 _LOOK_EVERY = 64
+_SEVERAL = 3
 
 
 @dataclass
@@ -40,18 +41,21 @@ class CalledFunction:
     graph_ns: int = 0
     dispatch_ns: int = 0
     batch: int = 0
+    step_count: StepCount | None = None
     sites: dict[SiteKey, int] = field(default_factory=dict)
     executions: dict[bytes, Execution] = field(default_factory=dict)
 
-    def first_call_excess_ns(self) -> int:
+    def first_call_excess_ns(self, busy_share: float = 1.0) -> int:
         """What first executions took beyond a usual one: graph optimisation and XLA compilation.
 
         A function executed once tells nothing by itself (a whole epoch may be one call), so it is measured
-        against its siblings; without any, nothing is claimed.
+        against its siblings. Where all of several were executed only once, `busy_share` of the time in graphs
+        was kernels, and the rest of theirs was getting ready.
         """
         later = [(e.ns - e.first_ns) / (e.calls - 1) for e in self.executions.values() if e.calls > 1]
         if not later:
-            return 0
+            several = len(self.executions) >= _SEVERAL
+            return int(sum(e.ns for e in self.executions.values()) * (1 - busy_share)) if several else 0
         usual = min(later)
         return int(sum(max(0.0, e.first_ns - usual) for e in self.executions.values()))
 
@@ -66,7 +70,8 @@ class GraphCalls(Probe):
         self.functions: dict[Any, CalledFunction] = {}
         self._retrace = retrace
         self._steps = steps
-        self._known: weakref.WeakKeyDictionary[Any, CalledFunction] = weakref.WeakKeyDictionary()
+        # By id, with a reference that forgets the id when the function goes: a weak dictionary takes longer.
+        self._known: dict[int, tuple[CalledFunction, weakref.ref[Any]]] = {}
         self._current: CalledFunction | None = None
 
     def attach(self) -> None:
@@ -136,9 +141,8 @@ class GraphCalls(Probe):
 
     def _enter(self, function: Any, args: tuple[Any, ...], kwds: dict[str, Any]) -> CalledFunction | None:
         try:
-            entry = self._known.get(function)
-            if entry is None:
-                entry = self._known[function] = self._entry(function)
+            known = self._known.get(id(function))
+            entry = known[0] if known is not None else self._remember(function)
             entry.calls += 1
             self._retrace.call_serial += 1
             if entry.calls <= 3 or entry.calls % _LOOK_EVERY == 0:
@@ -150,6 +154,11 @@ class GraphCalls(Probe):
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             self.fail(error)
             return None
+
+    def _remember(self, function: Any) -> CalledFunction:
+        number, entry = id(function), self._entry(function)
+        self._known[number] = (entry, weakref.ref(function, lambda _: self._known.pop(number, None)))
+        return entry
 
     def _entry(self, function: Any) -> CalledFunction:
         python_function = function._python_function
@@ -164,10 +173,15 @@ class GraphCalls(Probe):
         return entry
 
     def _tick(self, entry: CalledFunction, now: int) -> None:
-        traced = self._retrace.functions.get(entry.definition or entry.name)
-        updates = traced is not None and traced.updates_variables
-        key = entry.definition or entry.name
-        self._steps.tick(TRAINING if updates else CALLS, key, 1, entry.batch, now)
+        count = entry.step_count
+        if count is None:
+            key = entry.definition or entry.name
+            traced = self._retrace.functions.get(key)
+            rank = TRAINING if traced is not None and traced.updates_variables else CALLS
+            count = self._steps.source(rank, key)
+            # A function is traced at its first call: from then on its rank stays.
+            entry.step_count = count
+        count.tick(1, entry.batch, now)
 
 
 def leading_dimension(value: Any, depth: int = 0) -> int:

@@ -22,6 +22,10 @@ _COPY_LATENCY_NS = 10_000
 _COPY_NS_PER_BYTE = 1 / 12
 
 
+# A read as short as this waited for nothing.
+_SHORT_NS = 20_000
+
+
 class HostSync(Probe):
     """Counts, sizes and times reads of tensors, by the user's line."""
 
@@ -112,13 +116,13 @@ class HostSync(Probe):
 
     def _count(self, tensor: Any, started: int, ended: int, how: str) -> None:
         recorder = self.recorder
-        key, farthest = recorder.sites.caller()
-        wait = self._wait(tensor, ended - started)
+        wait = self._wait(tensor, ended - started) if ended - started > _SHORT_NS else 0
         # Had nobody waited, the device would have had work during the gap that followed the last sync.
         gap = max(0, recorder.first_dispatch_ns - recorder.last_sync_end_ns)
         recorder.last_sync_end_ns = ended
         recorder.first_dispatch_ns = 0
-        if key is None or farthest >= FRAMEWORK:
+        key, _ = recorder.sites.caller(nearer_than=FRAMEWORK)
+        if key is None:
             return
         tally = recorder.tally("sync", key)
         if not tally.count and tensor is not None:

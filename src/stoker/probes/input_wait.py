@@ -107,13 +107,15 @@ class InputWait(Probe):
                 or not self._eager()
             ):
                 return original(iterator, *args, **kwds)
-            started = recorder.enter(INPUT)
+            started, found = recorder.enter(INPUT), 0
             try:
-                return original(iterator, *args, **kwds)
+                element = original(iterator, *args, **kwds)
+                found = 1
+                return element
             finally:
                 elapsed = recorder.leave() - started
                 try:
-                    self._waited(iterator, elapsed)
+                    self._waited(iterator, elapsed, found)
                 except Exception as error:  # noqa: BLE001 - as above
                     self.fail(error)
 
@@ -133,11 +135,11 @@ class InputWait(Probe):
 
         return delete
 
-    def _waited(self, iterator: Any, elapsed: int) -> None:
+    def _waited(self, iterator: Any, elapsed: int, found: int) -> None:
         pipeline = self._of_iterator.get(iterator)
         if pipeline is None:
             return
-        pipeline.elements += 1
+        pipeline.elements += found
         pipeline.wait_ns += elapsed
         if pipeline.elements <= 3 or pipeline.elements % _LOOK_EVERY == 0:
             site, _ = self.recorder.sites.caller()
@@ -165,7 +167,7 @@ class InputWait(Probe):
         while pending and len(stages) < 50:
             current = pending.pop()
             site, generator = self._made.get(current, (None, False))
-            name = type(current).__name__.strip("_").removesuffix("Dataset").removesuffix("V2")
+            name = type(current).__name__.strip("_").removesuffix("V2").removesuffix("Dataset")
             if generator:
                 # from_generator is built of several datasets: one stage stands for them all.
                 stages.append(Stage("from_generator", site, python=True))

@@ -12,7 +12,7 @@ from stoker.probes.graph_calls import leading_dimension
 from stoker.probes.input_wait import batch_size
 from stoker.probes.patching import Probe, as_framework
 from stoker.probes.recorder import CHECKPOINT, DISPATCH, GRAPH, PYTHON, SYNC, Recorder
-from stoker.probes.sites import INTERNAL, USER, SiteKey, definition
+from stoker.probes.sites import USER, SiteKey, definition
 from stoker.probes.steps import EAGER_TRAINING, INFERENCE, TRAINING, Steps
 
 _BATCH_HOOKS = tuple(
@@ -121,8 +121,9 @@ class KerasLoop(Probe):
 
     def _count(self, name: str, args: Any, kwds: Any, before: list[int], elapsed: int) -> None:
         recorder = self.recorder
-        site, farthest = recorder.sites.caller()
-        if site is None or farthest >= INTERNAL:
+        # Not `nearer_than`: the loop's own frame is Keras' and stands between.
+        site, _ = recorder.sites.caller()
+        if site is None or self._steps.keras_depth:
             return
         spent = [after - b for after, b in zip(recorder.totals, before, strict=True)]
         if name == "predict":

@@ -79,9 +79,10 @@ class Recorder:
     def enter(self, account: int) -> int:
         """Open a span on the main thread; returns the time."""
         now = clock.now_ns()
-        self.totals[self.top] += now - self.since
+        top = self.top
+        self.totals[top] += now - self.since
         self.since = now
-        self._stack.append(self.top)
+        self._stack.append(top)
         self.top = account
         return now
 

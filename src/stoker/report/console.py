@@ -130,7 +130,7 @@ def _evidence(finding: Finding) -> str:
     """`300 times · 5.0 s · 4.9 s waiting, 0.1 s copying · 1.2 kB` and what the probe adds."""
     parts = [finding.title]
     if finding.count:
-        parts.append(f"{finding.count:,} times")
+        parts.append(f"{finding.count:,} {'ops' if 'ops' in finding.detail else 'times'}")
     if finding.seconds is not None:
         parts.append(_seconds(finding.seconds))
     if finding.wait_s is not None and finding.copy_s is not None:
