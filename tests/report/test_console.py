@@ -75,7 +75,7 @@ def test_a_run_that_was_killed_says_so() -> None:
 
 
 def test_a_failed_run_shows_its_code() -> None:
-    assert "exit code 3" in drawn(sample_record(exit_code=3))
+    assert "exit code 3" in words(sample_record(exit_code=3))
 
 
 def test_a_retrace_shows_what_changed() -> None:

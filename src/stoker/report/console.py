@@ -51,9 +51,15 @@ def render(record: Record, path: Path, width: int) -> RenderableType:
     if record.accounts and record.wall_s:
         parts += [Text(), _accounts(record, width)]
     parts += [Text(), *_findings(record)]
-    parts += [Text(f"note: {note}", style="yellow") for note in record.notes]
+    parts += [Text(f"note: {note}", style="yellow") for note in _notes(record)]
     parts.append(Text(f"record: {path}", style="bright_black"))
     return Group(*parts)
+
+
+def _notes(record: Record) -> list[str]:
+    """What the reader must know: of the run, and, once each, of its findings."""
+    of_findings = dict.fromkeys(str(f.detail["note"]) for f in record.findings if "note" in f.detail)
+    return [*record.notes, *of_findings]
 
 
 def _headline(record: Record) -> Text:
@@ -71,7 +77,8 @@ def _headline(record: Record) -> Text:
     elif record.exit_code:
         facts.append(f"exit code {record.exit_code}")
     line = Text().append(f"stoker  {shlex.join([record.program, *record.argv])}", style="bold")
-    return line.append("  " + " · ".join(facts))
+    # A line may break between two facts, not inside one.
+    return line.append("  " + " · ".join(fact.replace(" ", "\u00a0") for fact in facts))
 
 
 def _accounts(record: Record, width: int) -> Table:
@@ -157,8 +164,6 @@ def _details(finding: Finding) -> list[str]:
         parts.append(" → ".join(detail["pipeline"]))
     if "callback" in detail:
         parts.append(f"{detail['callback']}.{detail['hook']}")
-    if "note" in detail:
-        parts.append(detail["note"])
     return parts
 
 
