@@ -77,7 +77,6 @@ def measurements(**changes: Any) -> Measurements:
         callbacks=[],
         predicts={},
         fits={},
-        eager_ops=0,
         eager_ns=0,
         eager_op_ns=0,
         steps=100,

@@ -54,5 +54,10 @@ def device(m: Measurements) -> Device:
     windows = m.windows
     busy = windows.busy_ns / windows.window_ns if windows.window_ns else m.gpu_load
     return Device(
-        m.device_name, m.device_kind, m.device_count, None if busy is None else min(1.0, round(busy, 4))
+        name=m.device_name,
+        kind=m.device_kind,
+        count=m.device_count,
+        busy=None if busy is None else min(1.0, round(busy, 4)),
+        utilisation=m.gpu_load,
+        memory_peak=m.gpu_memory_peak or None,
     )

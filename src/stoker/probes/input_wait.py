@@ -42,8 +42,6 @@ class Pipeline:
     iterators: int = 0
     elements: int = 0
     wait_ns: int = 0
-    # Iterators handed to a compiled function, whose waits only the windows see.
-    in_graph: int = 0
     sites: dict[SiteKey, int] = field(default_factory=dict)
 
 

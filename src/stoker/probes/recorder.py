@@ -66,7 +66,6 @@ class Recorder:
         self.first_dispatch_ns = 0
         self.last_sync_end_ns = 0
         self.tallies: dict[str, dict[SiteKey, Tally]] = {}
-        self.tables: dict[str, dict[Any, Any]] = {}
         self.notes: list[str] = []
         self.versions: dict[str, str] = {}
         self._stack: list[int] = []
@@ -116,10 +115,6 @@ class Recorder:
                 key = ("<other sites>", 0, "")
             found = tallies.setdefault(key, Tally())
         return found
-
-    def table(self, name: str) -> dict[Any, Any]:
-        """A probe's own evidence, by whatever key it likes."""
-        return self.tables.setdefault(name, {})
 
     def note(self, text: str) -> None:
         """Something the reader of the report must know; said once."""

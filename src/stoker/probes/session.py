@@ -48,7 +48,6 @@ class Measurements:
     callbacks: list[CallbackTime]
     predicts: dict[SiteKey, PredictCalls]
     fits: dict[SiteKey, dict[str, int]]
-    eager_ops: int
     eager_ns: int
     eager_op_ns: int
     steps: int
@@ -170,7 +169,6 @@ class Session:
             callbacks=list(self.keras.callbacks.values()),
             predicts=dict(self.keras.predicts),
             fits=dict(self.keras.fits),
-            eager_ops=self.eager.count,
             eager_ns=self.eager.ns,
             eager_op_ns=self.eager.op_ns,
             steps=self.steps.total(),
