@@ -19,7 +19,7 @@ def letterhead(page):
     return tf.image.convert_image_dtype(rows, tf.float32)
 
 
-dataset = tf.data.Dataset.from_tensor_slices(pages).repeat(160)
+dataset = tf.data.Dataset.from_tensor_slices(pages).repeat(120)
 dataset = dataset.map(letterhead, num_parallel_calls=tf.data.AUTOTUNE)  # <-- the stall
 dataset = dataset.batch(16).prefetch(tf.data.AUTOTUNE)
 
