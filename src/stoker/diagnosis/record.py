@@ -94,6 +94,7 @@ def _tables(m: Measurements) -> dict[str, list[dict[str, Any]]]:
                 "stages": [{"name": s.name, **site_row(s.site), "python": s.python} for s in p.stages],
                 "elements": p.elements,
                 "wait_s": p.wait_ns / 1e9,
+                "first_wait_s": p.first_ns / 1e9,
             }
             for p in m.pipelines[:_MAX_ROWS]
         ],

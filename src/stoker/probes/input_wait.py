@@ -42,6 +42,8 @@ class Pipeline:
     iterators: int = 0
     elements: int = 0
     wait_ns: int = 0
+    # Waiting for the first element of each iterator: nothing could overlap with that.
+    first_ns: int = 0
     sites: dict[SiteKey, int] = field(default_factory=dict)
 
 
@@ -54,6 +56,7 @@ class InputWait(Probe):
         super().__init__(recorder)
         self.pipelines: dict[Any, Pipeline] = {}
         self._made: weakref.WeakKeyDictionary[Any, tuple[SiteKey | None, bool]] = weakref.WeakKeyDictionary()
+        self._fresh: weakref.WeakSet[Any] = weakref.WeakSet()
         self._of_iterator: weakref.WeakKeyDictionary[Any, Pipeline] = weakref.WeakKeyDictionary()
 
     def attach(self) -> None:
@@ -89,6 +92,7 @@ class InputWait(Probe):
             if self.active and dataset is not None:
                 try:
                     self._of_iterator[iterator] = self._pipeline(dataset)
+                    self._fresh.add(iterator)
                 except Exception as error:  # noqa: BLE001 - as above
                     self.fail(error)
 
@@ -138,7 +142,11 @@ class InputWait(Probe):
         if pipeline is None:
             return
         pipeline.elements += found
-        pipeline.wait_ns += elapsed
+        if iterator in self._fresh:
+            self._fresh.discard(iterator)
+            pipeline.first_ns += elapsed
+        else:
+            pipeline.wait_ns += elapsed
         if pipeline.elements <= 3 or pipeline.elements % _LOOK_EVERY == 0:
             site, _ = self.recorder.sites.caller()
             if site is not None and (site in pipeline.sites or len(pipeline.sites) < 20):
