@@ -55,7 +55,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=512)
-    parser.add_argument("--examples", type=int, default=12_800)
+    parser.add_argument("--examples", type=int, default=10_240)
     args = parser.parse_args()
 
     tf.keras.utils.set_random_seed(0)

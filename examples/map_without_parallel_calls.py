@@ -22,7 +22,7 @@ def augment(images, labels):
 options = tf.data.Options()
 options.autotune.enabled = False
 dataset = tf.data.Dataset.from_tensor_slices((images, labels)).with_options(options)
-dataset = dataset.repeat(14).batch(128)
+dataset = dataset.repeat(14).batch(256)
 dataset = dataset.map(augment)  # <-- the stall
 
 model = tf.keras.Sequential(

@@ -21,8 +21,8 @@ def augment(images, labels):
 options = tf.data.Options()
 options.autotune.enabled = False
 dataset = tf.data.Dataset.from_tensor_slices((images, labels)).with_options(options)
-dataset = dataset.repeat(14).batch(128)
-dataset = dataset.map(augment, num_parallel_calls=4)
+dataset = dataset.repeat(14).batch(256)
+dataset = dataset.map(augment, num_parallel_calls=2)
 
 model = tf.keras.Sequential(
     [
