@@ -3,14 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+BENCH_READY := $(VENV)/.bench-ready
 
-.PHONY: demo test lint clean bench-check
+.PHONY: demo test lint bench bench-overhead bench-check soak clean
 
-$(READY): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev]'
-	@touch $@
+demo: $(READY)
+	$(BIN)/python examples/show_demo.py
 
 test: lint
 	$(BIN)/python -m pytest
@@ -20,10 +18,29 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+bench: bench-overhead
+
+bench-overhead: $(BENCH_READY)
+	$(BIN)/python benchmarks/overhead.py
+
 # Against ruff, flake8 and pylint over the installed sources of Keras and TensorFlow.
 bench-check: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[bench-check]'
 	$(BIN)/python benchmarks/check.py
+
+# A million steps: the record stays small and the process does not grow.
+soak: $(READY)
+	$(BIN)/python benchmarks/soak.py
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev]'
+	@touch $@
+
+$(BENCH_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,bench]'
+	@touch $@
 
 clean:
 	rm -rf $(VENV) .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

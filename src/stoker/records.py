@@ -28,18 +28,6 @@ ACCOUNTS = (
 
 
 @dataclass(frozen=True)
-class Site:
-    """A file and line of the user's program."""
-
-    file: str
-    line: int
-    function: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
-
-
-@dataclass(frozen=True)
 class WhatIf:
     """The price of a finding: how much faster the run would have been without it."""
 
@@ -81,6 +69,9 @@ class Device:
     kind: str = "CPU"
     count: int = 1
     busy: float | None = None
+    # As the driver tells them, for devices that have one: share of time with any work, peak memory in bytes.
+    utilisation: float | None = None
+    memory_peak: int | None = None
 
 
 @dataclass(frozen=True)

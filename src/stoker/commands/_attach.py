@@ -14,7 +14,7 @@ from typing import Any
 
 from stoker.diagnosis.record import RunFacts, record
 from stoker.probes.heartbeat import Heartbeat
-from stoker.probes.session import Session
+from stoker.probes.session import Measurements, Session
 from stoker.probes.sites import OWN_ROOT
 from stoker.store import files
 
@@ -70,26 +70,28 @@ class Attachment:
     def _save(self) -> None:
         """The heartbeat's save. A fault here must not end the heartbeat, and is told at the end."""
         try:
-            self._write("running")
+            self._write(self._session.measurements(), "running")
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             self._session.recorder.note(f"the record could not be saved ({type(error).__name__}: {error})")
 
-    def _write(self, state: str) -> None:
-        files.write(record(self._settings.facts, self._session.measurements(), state), self._path)
+    def _write(self, measurements: Measurements, state: str) -> None:
+        files.write(record(self._settings.facts, measurements, state), self._path)
 
     def _finish(self) -> None:
         """Last of all exit handlers. In a forked child there is no heartbeat and nothing to say."""
         if os.getpid() != self._pid:
             return
         try:
-            if self._beating:
-                self._session.close()
-                self._heartbeat.stop()
-            else:
+            if not self._session.imported:
                 self._session.recorder.note(
                     "the program never imported TensorFlow: there is nothing to measure"
                 )
-            self._write("ended")
+            # The run ends here; what we take to close our books is not on them.
+            measurements = self._session.measurements()
+            if self._beating:
+                self._session.close()
+                self._heartbeat.stop()
+            self._write(measurements, "ended")
         except Exception as error:  # noqa: BLE001 - as above
             print(f"stoker: the record could not be saved ({type(error).__name__}: {error})", file=sys.stderr)
 

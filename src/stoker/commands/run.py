@@ -34,7 +34,7 @@ from stoker.version import __version__
 
 _DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-rocm", "tf-nightly")
 # Before this release TensorFlow's C++ log level is fixed at start-up, and the profiler writes to it.
-_LOG_LEVEL_IS_DYNAMIC = (2, 20)
+_LOG_LEVEL_IS_DYNAMIC = (2, 21)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

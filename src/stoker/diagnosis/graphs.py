@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from stoker.diagnosis.draft import MIN_REPEATS, Draft, most, worth
-from stoker.ledger.accounts import eager_kernel_share, graph_input_share
+from stoker.ledger.accounts import device, eager_kernel_share, graph_busy_share, graph_input_share
 from stoker.probes.graph_calls import CalledFunction
 from stoker.probes.retrace import Change, TracedFunction
 from stoker.probes.session import Measurements
@@ -60,7 +60,7 @@ def _eager_draft(
 
 
 def _retraces(m: Measurements) -> Iterator[Draft]:
-    excess = {f.definition: f.first_call_excess_ns() for f in m.called if f.definition}
+    excess = {f.definition: f.first_call_excess_ns(graph_busy_share(m)) for f in m.called if f.definition}
     for function in m.traced:
         if function.definition not in m.users_functions:
             continue
@@ -115,20 +115,29 @@ def _launch_bound(m: Measurements) -> Iterator[Draft]:
         if site in m.fits:
             in_keras[site] = function
             continue
-        yield from _dispatch_bound(
-            m, site, function.calls, function.ns - function.graph_ns, function.graph_ns
-        )
+        graph = function.graph_ns - function.first_call_excess_ns(graph_busy_share(m))
+        yield from _dispatch_bound(m, site, function.calls, function.dispatch_ns, graph)
     for site, function in in_keras.items():
         fit = m.fits[site]
-        yield from _dispatch_bound(m, site, function.calls, fit["dispatch"], fit["graph"])
+        graph = fit["graph"] - function.first_call_excess_ns(graph_busy_share(m))
+        yield from _dispatch_bound(m, site, function.calls, fit["dispatch"], graph)
 
 
-def _dispatch_bound(m: Measurements, site: SiteKey, calls: int, dispatch: int, graph: int) -> Iterator[Draft]:
-    computing = graph * (1 - graph_input_share(m))
-    if dispatch > computing:
+def _dispatch_bound(m: Measurements, site: SiteKey, calls: int, around: int, graph: int) -> Iterator[Draft]:
+    """`around` is the Python of the calls, `graph` the time inside: starting a graph is part of its price."""
+    if m.is_async or m.device_kind != "CPU":
+        # The call only enqueues. What it enqueues keeps the device busy, or it does not.
+        busy = device(m).busy
+        if busy is None or busy >= 0.5:
+            return
+        computing = busy * (around + graph)
+    else:
+        computing = graph * graph_busy_share(m)
+    launching = int(around + graph * (1 - graph_input_share(m)) - computing)
+    if launching > computing:
         detail = {
             "calls": calls,
-            "call_us": round(dispatch / calls / 1e3),
+            "call_us": round(launching / calls / 1e3),
             "compute_us": round(computing / calls / 1e3),
         }
-        yield Draft("launch-bound", site, calls, dispatch, dispatch, detail=detail)
+        yield Draft("launch-bound", site, calls, launching, launching, detail=detail)

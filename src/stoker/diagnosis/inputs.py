@@ -13,7 +13,7 @@ from stoker.probes.timeline import slow_stage, stage_name
 # A pipeline that keeps the step waiting for less than this share of the run is doing its job.
 _MIN_SHARE = 0.01
 # A map cheaper than this per element is mostly the price of calling it.
-_CHEAP_MAP_NS = 60_000
+_CHEAP_MAP_NS = 150_000
 
 
 def find(m: Measurements) -> Iterator[Draft]:

@@ -73,7 +73,7 @@ def _tables(m: Measurements) -> dict[str, list[dict[str, Any]]]:
                 "calls": f.calls,
                 "seconds": f.ns / 1e9,
                 "graph_s": f.graph_ns / 1e9,
-                "first_calls_s": f.first_call_excess_ns() / 1e9,
+                "first_calls_s": f.first_call_excess_ns(ledger.graph_busy_share(m)) / 1e9,
                 "jit_compile": f.jit_compile,
             }
             for f in sorted(m.called, key=lambda f: -f.ns)[:_MAX_ROWS]
@@ -94,6 +94,7 @@ def _tables(m: Measurements) -> dict[str, list[dict[str, Any]]]:
                 "stages": [{"name": s.name, **site_row(s.site), "python": s.python} for s in p.stages],
                 "elements": p.elements,
                 "wait_s": p.wait_ns / 1e9,
+                "first_wait_s": p.first_ns / 1e9,
             }
             for p in m.pipelines[:_MAX_ROWS]
         ],

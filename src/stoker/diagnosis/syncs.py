@@ -16,7 +16,9 @@ def find(m: Measurements) -> Iterator[Draft]:
             continue
         detail = dict(tally.detail)
         if m.device_kind == "CPU" and not m.is_async:
-            detail["note"] = "cheap on a synchronous CPU; on an accelerator every read waits for the device"
+            detail["note"] = (
+                "reads are cheap on a synchronous CPU; on an accelerator every one waits for the device"
+            )
         yield Draft(
             "sync-in-loop",
             site,

@@ -11,11 +11,12 @@ from stoker.probes.patching import Probe
 from stoker.probes.recorder import DISPATCH, GRAPH, PYTHON, Recorder
 from stoker.probes.retrace import Retrace
 from stoker.probes.sites import SiteKey, definition
-from stoker.probes.steps import CALLS, TRAINING, Steps
+from stoker.probes.steps import CALLS, TRAINING, StepCount, Steps
 
 _MAX_FUNCTIONS = 1000
 # Looking at the stack and the arguments of every call would cost more than some calls.
 _LOOK_EVERY = 64
+_SEVERAL = 3
 
 
 @dataclass
@@ -35,22 +36,26 @@ class CalledFunction:
     definition: SiteKey | None
     jit_compile: bool = False
     calls: int = 0
-    # Whole call, and the part of it inside the graph.
+    # Whole call, the part of it inside the graph, and the Python around the graph (tracing left out).
     ns: int = 0
     graph_ns: int = 0
+    dispatch_ns: int = 0
     batch: int = 0
+    step_count: StepCount | None = None
     sites: dict[SiteKey, int] = field(default_factory=dict)
-    executions: dict[str, Execution] = field(default_factory=dict)
+    executions: dict[bytes, Execution] = field(default_factory=dict)
 
-    def first_call_excess_ns(self) -> int:
+    def first_call_excess_ns(self, busy_share: float = 1.0) -> int:
         """What first executions took beyond a usual one: graph optimisation and XLA compilation.
 
         A function executed once tells nothing by itself (a whole epoch may be one call), so it is measured
-        against its siblings; without any, nothing is claimed.
+        against its siblings. Where all of several were executed only once, `busy_share` of the time in graphs
+        was kernels, and the rest of theirs was getting ready.
         """
         later = [(e.ns - e.first_ns) / (e.calls - 1) for e in self.executions.values() if e.calls > 1]
         if not later:
-            return 0
+            several = len(self.executions) >= _SEVERAL
+            return int(sum(e.ns for e in self.executions.values()) * (1 - busy_share)) if several else 0
         usual = min(later)
         return int(sum(max(0.0, e.first_ns - usual) for e in self.executions.values()))
 
@@ -65,17 +70,17 @@ class GraphCalls(Probe):
         self.functions: dict[Any, CalledFunction] = {}
         self._retrace = retrace
         self._steps = steps
-        self._known: weakref.WeakKeyDictionary[Any, CalledFunction] = weakref.WeakKeyDictionary()
+        # By id, with a reference that forgets the id when the function goes: a weak dictionary takes longer.
+        self._known: dict[int, tuple[CalledFunction, weakref.ref[Any]]] = {}
         self._current: CalledFunction | None = None
 
     def attach(self) -> None:
-        from tensorflow.python import pywrap_tfe
+        from tensorflow.python.eager import context
         from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
         # Inside `__call__` stands TensorFlow's traceback filter: patched below it, we are never seen.
         self.replace(polymorphic_function.Function, "_call", self._call)
-        self.replace(pywrap_tfe, "TFE_Py_Execute", self._execute)
-        self.replace(pywrap_tfe, "TFE_Py_ExecuteCancelable", self._execute)
+        self.replace(context.Context, "call_function", self._execute)
 
     def _call(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = self.recorder
@@ -87,10 +92,11 @@ class GraphCalls(Probe):
                 or not recorder.on_main_thread()
             ):
                 return original(function, *args, **kwds)
-            outer, graph_before = self._current, recorder.totals[GRAPH]
+            outer, totals = self._current, recorder.totals
             entry = self._enter(function, args, kwds)
             self._current = entry
             started = recorder.enter(DISPATCH)
+            graph_before, dispatch_before = totals[GRAPH], totals[DISPATCH]
             try:
                 return original(function, *args, **kwds)
             finally:
@@ -98,7 +104,8 @@ class GraphCalls(Probe):
                 self._current = outer
                 if entry is not None:
                     entry.ns += ended - started
-                    entry.graph_ns += recorder.totals[GRAPH] - graph_before
+                    entry.graph_ns += totals[GRAPH] - graph_before
+                    entry.dispatch_ns += totals[DISPATCH] - dispatch_before
                     if not self._steps.keras_depth:
                         self._tick(entry, ended)
 
@@ -107,41 +114,35 @@ class GraphCalls(Probe):
     def _execute(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = self.recorder
 
-        def execute(handle: Any, device: Any, op_name: Any, *args: Any) -> Any:
-            # Functions come by a str name, primitive ops by bytes.
-            if (
-                type(op_name) is not str
-                or (recorder.top != PYTHON and recorder.top != DISPATCH)
-                or not recorder.on_main_thread()
-            ):
-                return original(handle, device, op_name, *args)
+        def call_function(context: Any, name: bytes, *args: Any, **kwds: Any) -> Any:
+            if (recorder.top != PYTHON and recorder.top != DISPATCH) or not recorder.on_main_thread():
+                return original(context, name, *args, **kwds)
             started = recorder.enter(GRAPH)
             if not recorder.first_dispatch_ns:
                 recorder.first_dispatch_ns = started
             try:
-                return original(handle, device, op_name, *args)
+                return original(context, name, *args, **kwds)
             finally:
                 elapsed = recorder.leave() - started
                 entry = self._current
                 if entry is not None:
-                    self._executed(entry, op_name, elapsed)
+                    self._executed(entry, name, elapsed)
 
-        return execute
+        return call_function
 
-    def _executed(self, entry: CalledFunction, op_name: str, elapsed: int) -> None:
-        execution = entry.executions.get(op_name)
+    def _executed(self, entry: CalledFunction, name: bytes, elapsed: int) -> None:
+        execution = entry.executions.get(name)
         if execution is None:
             if len(entry.executions) >= _MAX_FUNCTIONS:
                 return
-            execution = entry.executions[op_name] = Execution(first_ns=elapsed)
+            execution = entry.executions[name] = Execution(first_ns=elapsed)
         execution.calls += 1
         execution.ns += elapsed
 
     def _enter(self, function: Any, args: tuple[Any, ...], kwds: dict[str, Any]) -> CalledFunction | None:
         try:
-            entry = self._known.get(function)
-            if entry is None:
-                entry = self._known[function] = self._entry(function)
+            known = self._known.get(id(function))
+            entry = known[0] if known is not None else self._remember(function)
             entry.calls += 1
             self._retrace.call_serial += 1
             if entry.calls <= 3 or entry.calls % _LOOK_EVERY == 0:
@@ -153,6 +154,11 @@ class GraphCalls(Probe):
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             self.fail(error)
             return None
+
+    def _remember(self, function: Any) -> CalledFunction:
+        number, entry = id(function), self._entry(function)
+        self._known[number] = (entry, weakref.ref(function, lambda _: self._known.pop(number, None)))
+        return entry
 
     def _entry(self, function: Any) -> CalledFunction:
         python_function = function._python_function
@@ -167,10 +173,15 @@ class GraphCalls(Probe):
         return entry
 
     def _tick(self, entry: CalledFunction, now: int) -> None:
-        traced = self._retrace.functions.get(entry.definition or entry.name)
-        updates = traced is not None and traced.updates_variables
-        key = entry.definition or entry.name
-        self._steps.tick(TRAINING if updates else CALLS, key, 1, entry.batch, now)
+        count = entry.step_count
+        if count is None:
+            key = entry.definition or entry.name
+            traced = self._retrace.functions.get(key)
+            rank = TRAINING if traced is not None and traced.updates_variables else CALLS
+            count = self._steps.source(rank, key)
+            # A function is traced at its first call: from then on its rank stays.
+            entry.step_count = count
+        count.tick(1, entry.batch, now)
 
 
 def leading_dimension(value: Any, depth: int = 0) -> int:

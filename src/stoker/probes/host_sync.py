@@ -1,14 +1,13 @@
 """Host syncs: every way a tensor's value reaches Python or NumPy.
 
 All readers but one family go through `EagerTensor._numpy_internal`. NumPy functions and `memoryview` take the C
-buffer protocol instead: on Python 3.12 and later the `__buffer__` attribute is that slot; before, the slot
-itself is replaced. Formatting a tensor and iterating over one are reads with a cost of their own.
+buffer protocol instead; `EagerTensor` has no attribute for it, so the slot of the type is replaced. Formatting a
+tensor and iterating over one are reads with a cost of their own.
 """
 
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +20,10 @@ from stoker.probes.sites import FRAMEWORK
 # practice (12 GB/s) and a launch. Nothing here decides a price: only the share of wait in a read.
 _COPY_LATENCY_NS = 10_000
 _COPY_NS_PER_BYTE = 1 / 12
+
+
+# A read as short as this waited for nothing.
+_SHORT_NS = 20_000
 
 
 class HostSync(Probe):
@@ -44,10 +47,7 @@ class HostSync(Probe):
             self.replace(tensor, name, lambda f: self._reader(f, "format"))
         self.replace(tensor, "__iter__", self._iteration)
         self.replace(pywrap_tfe, "TFE_ToDlpackCapsule", lambda f: self._reader(f, "dlpack"))
-        if sys.version_info >= (3, 12):
-            self.replace(tensor, "__buffer__", lambda f: self._reader(f, "buffer"))
-        else:
-            self._patch_buffer_slot(tensor)
+        self._patch_buffer_slot(tensor)
 
     def _reader(self, original: Callable[..., Any], how: str) -> Callable[..., Any]:
         def read(tensor: Any, *args: Any) -> Any:
@@ -116,13 +116,13 @@ class HostSync(Probe):
 
     def _count(self, tensor: Any, started: int, ended: int, how: str) -> None:
         recorder = self.recorder
-        key, farthest = recorder.sites.caller()
-        wait = self._wait(tensor, ended - started)
+        wait = self._wait(tensor, ended - started) if ended - started > _SHORT_NS else 0
         # Had nobody waited, the device would have had work during the gap that followed the last sync.
         gap = max(0, recorder.first_dispatch_ns - recorder.last_sync_end_ns)
         recorder.last_sync_end_ns = ended
         recorder.first_dispatch_ns = 0
-        if key is None or farthest >= FRAMEWORK:
+        key, _ = recorder.sites.caller(nearer_than=FRAMEWORK)
+        if key is None:
             return
         tally = recorder.tally("sync", key)
         if not tally.count and tensor is not None:
@@ -144,7 +144,7 @@ class HostSync(Probe):
         return elapsed if self._context.context().is_async() else 0
 
     def _patch_buffer_slot(self, tensor_type: type) -> None:
-        """Wrap `tp_as_buffer->bf_getbuffer` of the type: before 3.12 Python has no attribute for it."""
+        """Wrap `tp_as_buffer->bf_getbuffer` of the type."""
         slot = _buffer_slot(tensor_type)
         prototype = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
         address = slot.value

@@ -42,8 +42,8 @@ class Pipeline:
     iterators: int = 0
     elements: int = 0
     wait_ns: int = 0
-    # Iterators handed to a compiled function, whose waits only the windows see.
-    in_graph: int = 0
+    # Waiting for the first element of each iterator: nothing could overlap with that.
+    first_ns: int = 0
     sites: dict[SiteKey, int] = field(default_factory=dict)
 
 
@@ -56,6 +56,7 @@ class InputWait(Probe):
         super().__init__(recorder)
         self.pipelines: dict[Any, Pipeline] = {}
         self._made: weakref.WeakKeyDictionary[Any, tuple[SiteKey | None, bool]] = weakref.WeakKeyDictionary()
+        self._fresh: weakref.WeakSet[Any] = weakref.WeakSet()
         self._of_iterator: weakref.WeakKeyDictionary[Any, Pipeline] = weakref.WeakKeyDictionary()
 
     def attach(self) -> None:
@@ -67,6 +68,7 @@ class InputWait(Probe):
         self.replace(dataset_ops.DatasetV2, "__init__", self._dataset_made)
         self.replace(iterator_ops.OwnedIterator, "__init__", self._iterator_made)
         self.replace(iterator_ops.OwnedIterator, "_next_internal", self._next)
+        self.add(iterator_ops.OwnedIterator, "__del__", self._teardown())
         self.replace(input_lib.DistributedIteratorBase, "get_next", self._next)
 
     def _dataset_made(self, original: Callable[..., None]) -> Callable[..., None]:
@@ -90,6 +92,7 @@ class InputWait(Probe):
             if self.active and dataset is not None:
                 try:
                     self._of_iterator[iterator] = self._pipeline(dataset)
+                    self._fresh.add(iterator)
                 except Exception as error:  # noqa: BLE001 - as above
                     self.fail(error)
 
@@ -106,24 +109,44 @@ class InputWait(Probe):
                 or not self._eager()
             ):
                 return original(iterator, *args, **kwds)
-            started = recorder.enter(INPUT)
+            started, found = recorder.enter(INPUT), 0
             try:
-                return original(iterator, *args, **kwds)
+                element = original(iterator, *args, **kwds)
+                found = 1
+                return element
             finally:
                 elapsed = recorder.leave() - started
                 try:
-                    self._waited(iterator, elapsed)
+                    self._waited(iterator, elapsed, found)
                 except Exception as error:  # noqa: BLE001 - as above
                     self.fail(error)
 
         return get_next
 
-    def _waited(self, iterator: Any, elapsed: int) -> None:
+    def _teardown(self) -> Callable[[Any], None]:
+        """An iterator that goes away waits for its pipeline's threads, up to a second: that is input, too."""
+        recorder = self.recorder
+
+        def delete(iterator: Any) -> None:
+            if self.active and recorder.top in (PYTHON, DISPATCH) and recorder.on_main_thread():
+                recorder.enter(INPUT)
+                try:
+                    iterator.__dict__.pop("_iterator_resource", None)
+                finally:
+                    recorder.leave()
+
+        return delete
+
+    def _waited(self, iterator: Any, elapsed: int, found: int) -> None:
         pipeline = self._of_iterator.get(iterator)
         if pipeline is None:
             return
-        pipeline.elements += 1
-        pipeline.wait_ns += elapsed
+        pipeline.elements += found
+        if iterator in self._fresh:
+            self._fresh.discard(iterator)
+            pipeline.first_ns += elapsed
+        else:
+            pipeline.wait_ns += elapsed
         if pipeline.elements <= 3 or pipeline.elements % _LOOK_EVERY == 0:
             site, _ = self.recorder.sites.caller()
             if site is not None and (site in pipeline.sites or len(pipeline.sites) < 20):
@@ -150,7 +173,7 @@ class InputWait(Probe):
         while pending and len(stages) < 50:
             current = pending.pop()
             site, generator = self._made.get(current, (None, False))
-            name = type(current).__name__.strip("_").removesuffix("Dataset").removesuffix("V2")
+            name = type(current).__name__.strip("_").removesuffix("V2").removesuffix("Dataset")
             if generator:
                 # from_generator is built of several datasets: one stage stands for them all.
                 stages.append(Stage("from_generator", site, python=True))

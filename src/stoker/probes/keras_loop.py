@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from stoker.probes.eager_ops import EagerOps
 from stoker.probes.graph_calls import leading_dimension
 from stoker.probes.input_wait import batch_size
-from stoker.probes.patching import Probe
+from stoker.probes.patching import Probe, as_framework
 from stoker.probes.recorder import CHECKPOINT, DISPATCH, GRAPH, PYTHON, SYNC, Recorder
-from stoker.probes.sites import INTERNAL, USER, SiteKey, definition
+from stoker.probes.sites import USER, SiteKey, definition
 from stoker.probes.steps import EAGER_TRAINING, INFERENCE, TRAINING, Steps
 
 _BATCH_HOOKS = tuple(
@@ -59,8 +60,9 @@ class KerasLoop(Probe):
 
     name = "keras"
 
-    def __init__(self, recorder: Recorder, steps: Steps) -> None:
+    def __init__(self, recorder: Recorder, steps: Steps, eager: EagerOps) -> None:
         super().__init__(recorder)
+        self._eager = eager
         self.callbacks: dict[tuple[str, str], CallbackTime] = {}
         self.predicts: dict[SiteKey, PredictCalls] = {}
         # Time of fit's own Python (its loop, the progress bar), by the line that calls it.
@@ -73,6 +75,7 @@ class KerasLoop(Probe):
     def attach(self) -> None:
         from keras.src.backend.tensorflow import trainer
         from keras.src.callbacks import callback_list
+        from keras.src.layers import layer
         from keras.src.optimizers import base_optimizer
         from keras.src.utils import traceback_utils
 
@@ -90,6 +93,8 @@ class KerasLoop(Probe):
         self.replace(callbacks, "on_test_batch_end", partial(self._batch_end, INFERENCE, "evaluate"))
         self.replace(callbacks, "on_predict_batch_end", partial(self._batch_end, INFERENCE, "predict"))
         self.replace(base_optimizer.BaseOptimizer, "apply", self._apply)
+        self.replace(base_optimizer.BaseOptimizer, "apply", self._eager.dispatching)
+        self.replace(layer.Layer, "__call__", self._eager.dispatching)
 
     def _loop(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
         recorder = self.recorder
@@ -116,8 +121,9 @@ class KerasLoop(Probe):
 
     def _count(self, name: str, args: Any, kwds: Any, before: list[int], elapsed: int) -> None:
         recorder = self.recorder
-        site, farthest = recorder.sites.caller()
-        if site is None or farthest >= INTERNAL:
+        # Not `nearer_than`: the loop's own frame is Keras' and stands between.
+        site, _ = recorder.sites.caller()
+        if site is None or self._steps.keras_depth:
             return
         spent = [after - b for after, b in zip(recorder.totals, before, strict=True)]
         if name == "predict":
@@ -237,7 +243,7 @@ def _refilter(traceback_utils: Any, wrap: Callable[..., Any], name: str, loop: A
     inner = getattr(loop, "__wrapped__", None)
     if inner is None:
         return wrap(loop, name)
-    wrapped = wrap(inner, name)
+    wrapped = as_framework(wrap(inner, name))
     for attribute in ("__name__", "__qualname__", "__doc__", "__module__"):
         setattr(wrapped, attribute, getattr(inner, attribute))
     wrapped.__wrapped__ = inner

@@ -6,12 +6,27 @@ are taken out, the report says so once, and the program never notices.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 from stoker.probes.recorder import Recorder
+from stoker.probes.sites import OWN_ROOT
 
 _MISSING = object()
+
+# TensorFlow and Keras leave frames of files below `tensorflow/python` out of the tracebacks and the "defined
+# at" lists they print. Our wrappers stand between their frames and must not show up either.
+_FRAMEWORK_PATH = os.path.join(OWN_ROOT, "tensorflow", "python", "")
+
+
+def as_framework(function: Any) -> Any:
+    """Have a wrapper's frames count as the framework's own."""
+    code = getattr(function, "__code__", None)
+    if isinstance(code, CodeType) and code.co_filename.startswith(OWN_ROOT):
+        function.__code__ = code.replace(co_filename=_FRAMEWORK_PATH + os.path.basename(code.co_filename))
+    return function
 
 
 class Probe:
@@ -31,7 +46,7 @@ class Probe:
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Set `owner.name` to `make(original)`, to be undone by `detach`."""
         own = vars(owner).get(name, _MISSING)
-        replacement = make(getattr(owner, name))
+        replacement = as_framework(make(getattr(owner, name)))
         setattr(owner, name, replacement)
 
         def undo() -> None:
@@ -43,6 +58,12 @@ class Probe:
                     setattr(owner, name, own)
 
         self._undo.append(undo)
+
+    def add(self, owner: Any, name: str, function: Any) -> None:
+        """Set an attribute that `owner` does not have, to be removed by `detach`; no-op if it has one."""
+        if not hasattr(owner, name):
+            setattr(owner, name, as_framework(function))
+            self._undo.append(lambda: delattr(owner, name))
 
     def on_detach(self, undo: Callable[[], None]) -> None:
         """Run `undo` when the probe is taken out."""

@@ -66,7 +66,6 @@ class Recorder:
         self.first_dispatch_ns = 0
         self.last_sync_end_ns = 0
         self.tallies: dict[str, dict[SiteKey, Tally]] = {}
-        self.tables: dict[str, dict[Any, Any]] = {}
         self.notes: list[str] = []
         self.versions: dict[str, str] = {}
         self._stack: list[int] = []
@@ -79,9 +78,10 @@ class Recorder:
     def enter(self, account: int) -> int:
         """Open a span on the main thread; returns the time."""
         now = clock.now_ns()
-        self.totals[self.top] += now - self.since
+        top = self.top
+        self.totals[top] += now - self.since
         self.since = now
-        self._stack.append(self.top)
+        self._stack.append(top)
         self.top = account
         return now
 
@@ -115,10 +115,6 @@ class Recorder:
                 key = ("<other sites>", 0, "")
             found = tallies.setdefault(key, Tally())
         return found
-
-    def table(self, name: str) -> dict[Any, Any]:
-        """A probe's own evidence, by whatever key it likes."""
-        return self.tables.setdefault(name, {})
 
     def note(self, text: str) -> None:
         """Something the reader of the report must know; said once."""

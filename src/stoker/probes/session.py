@@ -48,7 +48,6 @@ class Measurements:
     callbacks: list[CallbackTime]
     predicts: dict[SiteKey, PredictCalls]
     fits: dict[SiteKey, dict[str, int]]
-    eager_ops: int
     eager_ns: int
     eager_op_ns: int
     steps: int
@@ -79,7 +78,7 @@ class Session:
         self.graph_calls = GraphCalls(recorder, self.retrace, self.steps)
         self.eager = EagerOps(recorder, self.steps)
         self.input = InputWait(recorder)
-        self.keras = KerasLoop(recorder, self.steps)
+        self.keras = KerasLoop(recorder, self.steps, self.eager)
         self.device = DeviceProbe(recorder)
         self.windows = Windows(recorder, self.steps, self.eager)
         self.imported = False
@@ -102,6 +101,19 @@ class Session:
         """Attach when the program imports TensorFlow, and Keras; both count as start-up."""
         hooks = {"tensorflow": self._tensorflow_imported, "keras": self._keras_imported}
         sys.meta_path.insert(0, _ImportWatcher(hooks, self.recorder))
+
+    def attach_now(self) -> None:
+        """Attach to a TensorFlow, and a Keras, that are already imported."""
+        for name, hook in (("tensorflow", self._tensorflow_imported), ("keras", self._keras_imported)):
+            module = sys.modules.get(name)
+            if module is not None:
+                hook(module)
+
+    def detach(self) -> None:
+        """Take all patches out: TensorFlow and Keras are as they were."""
+        self.close()
+        for probe in reversed(self._tensorflow_probes + self._keras_probes):
+            probe.detach()
 
     def _tensorflow_imported(self, module: ModuleType) -> None:
         version = str(getattr(module, "__version__", "unknown"))
@@ -157,7 +169,6 @@ class Session:
             callbacks=list(self.keras.callbacks.values()),
             predicts=dict(self.keras.predicts),
             fits=dict(self.keras.fits),
-            eager_ops=self.eager.count,
             eager_ns=self.eager.ns,
             eager_op_ns=self.eager.op_ns,
             steps=self.steps.total(),
@@ -221,11 +232,12 @@ class _ImportWatcher(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        hook = self._hooks.pop(fullname, None)
+        hook = self._hooks.get(fullname)
         if hook is None:
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
+            # Being looked for is not being imported: TensorFlow asks for Keras a dozen times before it loads it.
             spec.loader = _HookedLoader(spec.loader, hook, self._recorder)
         return spec
 

@@ -104,8 +104,11 @@ class Sites:
             return FRAMEWORK if framework and not any(part in path for part in _ON_REQUEST_PARTS) else LIBRARY
         return USER
 
-    def caller(self) -> tuple[SiteKey | None, int]:
-        """The innermost user line on the stack, and the farthest kind of frame between it and us."""
+    def caller(self, nearer_than: int = KERAS_LOOP + 1) -> tuple[SiteKey | None, int]:
+        """The innermost user line on the stack, and the farthest kind of frame between it and us.
+
+        With `nearer_than`, the search ends without a line at the first frame of that kind or beyond.
+        """
         farthest = LIBRARY
         frame: FrameType | None = sys._getframe(1)
         kinds = self._kinds
@@ -120,6 +123,8 @@ class Sites:
                     self.columns[key] = _column(code, frame.f_lasti)
                 return key, farthest
             if kind > farthest:
+                if kind >= nearer_than:
+                    return None, kind
                 farthest = kind
             frame = frame.f_back
         return None, farthest

@@ -25,6 +25,14 @@ class StepCount:
     first_ns: int = 0
     last_ns: int = 0
 
+    def tick(self, steps: int, examples: int, now: int) -> None:
+        """`steps` steps over `examples` examples just ended."""
+        if not self.steps:
+            self.first_ns, self.first_steps, self.first_examples = now, steps, examples
+        self.steps += steps
+        self.examples += examples
+        self.last_ns = now
+
 
 class Steps:
     """All sources of steps of a run."""
@@ -34,15 +42,16 @@ class Steps:
         # Open calls of Keras' fit, evaluate and predict: what they call is not a step of its own.
         self.keras_depth = 0
 
-    def tick(self, rank: int, source: object, steps: int, examples: int, now: int) -> None:
-        """`steps` steps over `examples` examples just ended."""
+    def source(self, rank: int, source: object) -> StepCount:
+        """The count of one source, to be held by who ticks it often."""
         count = self.sources.get((rank, source))
         if count is None:
-            count = self.sources[rank, source] = StepCount(rank, first_ns=now)
-            count.first_steps, count.first_examples = steps, examples
-        count.steps += steps
-        count.examples += examples
-        count.last_ns = now
+            count = self.sources[rank, source] = StepCount(rank)
+        return count
+
+    def tick(self, rank: int, source: object, steps: int, examples: int, now: int) -> None:
+        """`steps` steps over `examples` examples just ended."""
+        self.source(rank, source).tick(steps, examples, now)
 
     def reported(self) -> list[StepCount]:
         """The counts of the best class that has any; of plain calls only the most frequent source."""

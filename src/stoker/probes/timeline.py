@@ -7,15 +7,23 @@ a few sums; nothing of the trace is kept.
 from __future__ import annotations
 
 import re
+import time
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 Interval = tuple[int, int]
 
 # `Repeat[77]`: the number of the input a stage is reading; the stage is the same.
 _ELEMENT = re.compile(r"\[\d+\]")
+
+# Events of which there are many and nothing is learnt.
+_IRRELEVANT = ("ThreadpoolListener", "TFE_DeleteTensorHandle", "EagerCopyToDevice", "ValidateInput")
+
+# A reader that holds Python's lock makes the program wait for it: read a little, then step back.
+_CHUNK, _PAUSE_S = 200, 0.0005
 
 # Buffers: an element that is not there yet is waited for here, but the slow stage lies below.
 BUFFERS = frozenset({"Prefetch", "Root", "Model"})
@@ -38,6 +46,8 @@ class Summary:
     # Inside compiled functions, and the part of it in which the graph only waited for the next element.
     graph_ns: int = 0
     graph_input_ns: int = 0
+    # The part of it in which kernels ran.
+    graph_busy_ns: int = 0
     # Inside eager ops, and the part of it in which a kernel ran.
     eager_ns: int = 0
     eager_kernel_ns: int = 0
@@ -47,16 +57,9 @@ class Summary:
 
     def add(self, other: Summary) -> None:
         """Put another window on top."""
-        for name in (
-            "windows",
-            "window_ns",
-            "graph_ns",
-            "graph_input_ns",
-            "eager_ns",
-            "eager_kernel_ns",
-            "busy_ns",
-        ):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for item in fields(Summary):
+            if item.name != "stages":
+                setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))
         for path, stage in other.stages.items():
             mine = self.stages.setdefault(path, StageTime())
             mine.calls += stage.calls
@@ -77,7 +80,7 @@ def summarise(trace: Any, window_ns: int) -> Summary:
             continue
         _add_stages(summary.stages, events)
         input_thread = thread_name.startswith("tf_data")
-        for start, end, name, detail in events:
+        for start, end, name, detail in gently(events):
             if name.startswith("TFE_Py_Execute"):
                 graph.append((start, end))
             elif name == "IteratorGetNextOp::DoCompute":
@@ -87,6 +90,7 @@ def summarise(trace: Any, window_ns: int) -> Summary:
         kernels += _eager_kernels(summary, events)
     graph, waits, kernels = merge(graph), merge(waits), merge(kernels)
     summary.graph_ns = length(graph)
+    summary.graph_busy_ns = length(intersect(graph, kernels))
     waiting = intersect(graph, waits)
     summary.graph_input_ns = length(waiting) - length(intersect(waiting, kernels))
     summary.busy_ns = length(merge(streams)) if streams else length(kernels)
@@ -104,16 +108,27 @@ def _by_thread(trace: Any) -> dict[tuple[str, int], tuple[str, list[_Event]]]:
         for resource_id, resource in device.resources.items()
     }
     threads: dict[tuple[str, int], tuple[str, list[_Event]]] = {}
-    for event in trace.trace_events:
+    for event in gently(trace.trace_events):
+        name = event.name
+        if name.startswith(_IRRELEVANT):
+            continue
         device, thread = names.get((event.device_id, event.resource_id), ("", ""))
         start = event.timestamp_ps // 1000
         args = event.args
         detail = args["long_name"] if "long_name" in args else ""  # noqa: SIM401 - a protobuf map's get is slow
-        entry = (start, start + event.duration_ps // 1000, event.name, detail)
+        entry = (start, start + event.duration_ps // 1000, name, detail)
         threads.setdefault((device, event.resource_id), (thread, []))[1].append(entry)
     for _, events in threads.values():
         events.sort(key=lambda e: (e[0], -e[1]))
     return threads
+
+
+def gently(items: Iterable[T]) -> Iterator[T]:
+    """The items, with a pause every now and then in which the program's own threads may run."""
+    for index, item in enumerate(items, 1):
+        yield item
+        if index % _CHUNK == 0:
+            time.sleep(_PAUSE_S)
 
 
 def _is_kernel(name: str, detail: str) -> bool:
@@ -161,7 +176,7 @@ def _eager_kernels(summary: Summary, events: list[_Event]) -> list[Interval]:
 def _add_stages(stages: dict[str, StageTime], events: list[_Event]) -> None:
     """Self time of each pipeline stage on one thread: its interval without the stages it called there."""
     open_stages: list[tuple[int, str]] = []
-    for start, end, name, detail in events:
+    for start, end, name, detail in gently(events):
         if not name.startswith("Iterator::"):
             continue
         path = _ELEMENT.sub("", detail or name)

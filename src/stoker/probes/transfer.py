@@ -61,8 +61,8 @@ class Transfer(Probe):
                 self.fail(error)
 
     def _count(self, value: Any, tensor: Any, size: int, elapsed: int) -> None:
-        key, farthest = self.recorder.sites.caller()
-        if key is None or farthest >= INTERNAL:
+        key, _ = self.recorder.sites.caller(nearer_than=INTERNAL)
+        if key is None:
             return
         tally = self.recorder.tally("transfer", key)
         if not tally.count:

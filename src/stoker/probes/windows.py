@@ -32,6 +32,10 @@ _WINDOW_SLOWDOWN = 0.15
 _MIN_PAUSE_S = 1.0
 # Until this many steps or eager ops have passed, what runs is warm-up.
 _WARM_STEPS, _WARM_OPS = 3, 500
+# Between the program's making a session and its starting it.
+_GRACE_NS = 1_000_000_000
+_FOREVER_NS = 1 << 63
+_ASIDE = "the program uses TensorFlow's profiler itself: ours stepped aside meanwhile"
 
 
 class Windows(Probe):
@@ -46,8 +50,7 @@ class Windows(Probe):
         self._eager = eager
         self._lock = threading.RLock()
         self._session: Any = None
-        # The program is profiling itself, or a profiler server was started.
-        self._aside = False
+        self._aside_until = 0
         self._next_ns = 0
         self._seen = (0, 0)
         self._interrupted = threading.Event()
@@ -60,9 +63,9 @@ class Windows(Probe):
         self._new_session = _pywrap_profiler.ProfilerSession
         self._parse = trace_events_pb2.Trace.FromString
         self._quiet = log_silencer()
-        self.replace(profiler_v2, "start", lambda f: self._step_aside(f, until_stop=True))
-        self.replace(profiler_v2, "start_server", lambda f: self._step_aside(f, until_stop=False))
-        self.replace(profiler_v2, "stop", self._come_back)
+        self._profiler_v2 = profiler_v2
+        self.replace(_pywrap_profiler, "ProfilerSession", self._step_aside)
+        self.replace(_pywrap_profiler, "start_server", self._step_aside_for_good)
 
     def poll(self) -> None:
         """Take a window if one is due and the program is stepping. Called on the heartbeat's thread."""
@@ -71,7 +74,7 @@ class Windows(Probe):
         moved = seen[0] - self._seen[0] > 0 or seen[1] - self._seen[1] > 50
         self._seen = seen
         warm = seen[0] > _WARM_STEPS or seen[1] > _WARM_OPS
-        if not self.active or self._aside or not moved or not warm or now < self._next_ns:
+        if not self.active or self._must_wait() or not moved or not warm or now < self._next_ns:
             return
         if self.recorder.top in (TRACE, STARTUP):
             return
@@ -94,7 +97,7 @@ class Windows(Probe):
 
     def _take(self, seconds: float) -> None:
         with self._lock:
-            if self._aside or not self.active:
+            if not self.active or self._must_wait():
                 return
             self._interrupted.clear()
             session = self._new_session()
@@ -104,13 +107,15 @@ class Windows(Probe):
         started = clock.now_ns()
         self._interrupted.wait(seconds)
         opened = clock.now_ns() - started
+        stopping = clock.now_ns()
         with self._lock:
             data = self._stop()
         if data is None:
             return
+        cost = clock.now_ns() - stopping + int(opened * _WINDOW_SLOWDOWN)
         reading = time.thread_time_ns()
         self.summary.add(summarise(self._parse(data), opened))
-        cost = time.thread_time_ns() - reading + int(opened * _WINDOW_SLOWDOWN)
+        cost += time.thread_time_ns() - reading
         self._next_ns = clock.now_ns() + max(int(cost / _BUDGET), int(_MIN_PAUSE_S * 1e9))
 
     def _stop(self) -> bytes | None:
@@ -121,29 +126,35 @@ class Windows(Probe):
         with self._quiet():
             return bytes(session.stop())
 
-    def _step_aside(self, original: Callable[..., Any], until_stop: bool) -> Callable[..., Any]:
-        def start(*args: Any, **kwds: Any) -> Any:
+    def _step_aside(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """The program makes a session of its own: end ours first, and let it have the profiler."""
+
+        def new_session(*args: Any, **kwds: Any) -> Any:
             with self._lock:
-                self._aside = True
+                self._aside_until = clock.now_ns() + _GRACE_NS
                 self._interrupted.set()
                 self._stop()
-            self.recorder.note("the program uses TensorFlow's profiler itself: ours stepped aside meanwhile")
-            try:
-                return original(*args, **kwds)
-            except BaseException:
-                self._aside = not until_stop
-                raise
+            self.recorder.note(_ASIDE)
+            return original(*args, **kwds)
 
-        return start
+        return new_session
 
-    def _come_back(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def stop(*args: Any, **kwds: Any) -> Any:
-            try:
-                return original(*args, **kwds)
-            finally:
-                self._aside = False
+    def _step_aside_for_good(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """A profiler server may be asked for a trace at any time."""
 
-        return stop
+        def start_server(*args: Any, **kwds: Any) -> Any:
+            with self._lock:
+                self._aside_until = _FOREVER_NS
+                self._interrupted.set()
+                self._stop()
+            self.recorder.note(_ASIDE)
+            return original(*args, **kwds)
+
+        return start_server
+
+    def _must_wait(self) -> bool:
+        """The program's own profiler is on, or about to be."""
+        return self._profiler_v2._profiler is not None or clock.now_ns() < self._aside_until
 
 
 def log_silencer() -> Callable[[], Any]:

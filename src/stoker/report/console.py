@@ -51,9 +51,15 @@ def render(record: Record, path: Path, width: int) -> RenderableType:
     if record.accounts and record.wall_s:
         parts += [Text(), _accounts(record, width)]
     parts += [Text(), *_findings(record)]
-    parts += [Text(f"note: {note}", style="yellow") for note in record.notes]
+    parts += [Text(f"note: {note}", style="yellow") for note in _notes(record)]
     parts.append(Text(f"record: {path}", style="bright_black"))
     return Group(*parts)
+
+
+def _notes(record: Record) -> list[str]:
+    """What the reader must know: of the run, and, once each, of its findings."""
+    of_findings = dict.fromkeys(str(f.detail["note"]) for f in record.findings if "note" in f.detail)
+    return [*record.notes, *of_findings]
 
 
 def _headline(record: Record) -> Text:
@@ -70,9 +76,9 @@ def _headline(record: Record) -> Text:
         facts.append("did not end: this is what was saved last")
     elif record.exit_code:
         facts.append(f"exit code {record.exit_code}")
-    line = Text("stoker  ", style="bold")
-    line.append(shlex.join([record.program, *record.argv]), style="bold")
-    return line.append("  " + " · ".join(facts))
+    line = Text().append(f"stoker  {shlex.join([record.program, *record.argv])}", style="bold")
+    # A line may break between two facts, not inside one.
+    return line.append("  " + " · ".join(fact.replace(" ", "\u00a0") for fact in facts))
 
 
 def _accounts(record: Record, width: int) -> Table:
@@ -124,14 +130,14 @@ def _finding(number: int, finding: Finding, record: Record) -> RenderableType:
         lines.append(Text(finding.source, style="on grey11", no_wrap=True, overflow="ellipsis"))
     lines.append(Text(_evidence(finding), style="bright_black"))
     lines.append(Text("→ " + finding.remedy, style="default" if minor else "green"))
-    return Group(head, Padding(Group(*lines), (0, 0, 1, 4)))
+    return Group(head, Padding(Group(*lines), (0, 0, 1, 4), expand=False))
 
 
 def _evidence(finding: Finding) -> str:
     """`300 times · 5.0 s · 4.9 s waiting, 0.1 s copying · 1.2 kB` and what the probe adds."""
     parts = [finding.title]
     if finding.count:
-        parts.append(f"{finding.count:,} times")
+        parts.append(f"{finding.count:,} {'ops' if 'ops' in finding.detail else 'times'}")
     if finding.seconds is not None:
         parts.append(_seconds(finding.seconds))
     if finding.wait_s is not None and finding.copy_s is not None:
@@ -158,8 +164,6 @@ def _details(finding: Finding) -> list[str]:
         parts.append(" → ".join(detail["pipeline"]))
     if "callback" in detail:
         parts.append(f"{detail['callback']}.{detail['hook']}")
-    if "note" in detail:
-        parts.append(detail["note"])
     return parts
 
 

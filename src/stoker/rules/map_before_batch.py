@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from stoker.rules.chains import complete
 from stoker.rules.rule import Page, Problem, Rule, bad, good
 from stoker.source.analysis import Analysis
-from stoker.source.values import Func, Stage
+from stoker.source.values import Func, Method, Stage
 
 # Element-wise functions: they do the same to a batch as to each of its elements.
 _ELEMENTWISE = frozenset(
     {
         "tf.cast",
+        "tf.lookup",
         "tf.math.divide",
         "tf.divide",
         "tf.subtract",
@@ -165,6 +166,8 @@ def _batch_follows(rest: tuple[Stage, ...]) -> bool:
 def _is_elementwise(stage: Stage) -> bool:
     names = {effect for effect in stage.effects if not effect.startswith("+")}
     function = stage.function
+    if names == {"tf.lookup"} and isinstance(function, Method):
+        return True
     if not isinstance(function, Func) or not names <= _ELEMENTWISE:
         return False
     works = False

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from stoker.source import attributes, calls, guesses, imports, loops, reads
+from stoker.source import attributes, calls, gates, guesses, imports, loops, reads
 from stoker.source.binding import bind
 from stoker.source.operators import arithmetic, compared
 from stoker.source.values import (
@@ -86,11 +86,19 @@ def _unary(m: Machine, node: ast.UnaryOp) -> Value:
 
 
 def _boolean(m: Machine, node: ast.BoolOp) -> Value:
-    values = [m.value(value) for value in node.values]
-    for operand, value in zip(node.values[:-1], values[:-1], strict=True):
-        reads.truth(m, operand, value)
-    rare = [isinstance(v, Py) and v.rare for v in values]
-    if any(rare) if isinstance(node.op, ast.And) else all(rare):
+    values: list[Value] = []
+    frame = m.frame
+    rare = False
+    for position, operand in enumerate(node.values):
+        # `step % 50 == 0 and loss.numpy() > 3` reads only every fifty steps.
+        with m.running(hot=frame.hot and not rare, repeated=frame.repeated and not rare):
+            value = m.value(operand)
+            if position < len(node.values) - 1:
+                reads.truth(m, operand, value)
+        values.append(value)
+        rare = rare or (isinstance(node.op, ast.And) and gates.rare_branch(m, operand) == "body")
+    flags = [isinstance(v, Py) and v.rare for v in values]
+    if any(flags) if isinstance(node.op, ast.And) else all(flags):
         return Py("bool", rare=True)
     if isinstance(node.op, ast.And) and isinstance(values[-1], Tensor):
         return values[-1]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stoker.source import reads
 from stoker.source.tensors import array_size, dtype_name
-from stoker.source.values import UNKNOWN, Array, Py, Seq, Tensor, Value
+from stoker.source.values import UNKNOWN, Array, Py, Seq, Tensor, Thing, Value
 
 if TYPE_CHECKING:
     from stoker.source.calls import Arguments
@@ -92,6 +92,19 @@ def _kept(last: str, first: Value, arguments: Arguments) -> Value:
     return Array(dtype)
 
 
+def generated(name: str, arguments: Arguments) -> Value:
+    """A method of NumPy's random generators: an array where a size is given, else one number."""
+    if name in ("shuffle", "seed", "bit_generator"):
+        return UNKNOWN
+    shape = arguments.get(0, "size") if name in ("random", "standard_normal") else arguments.get(2, "size")
+    if shape is None and name not in ("permutation", "choice", "rand", "randn"):
+        return Py("object", varies=True)
+    dtype = dtype_name(arguments.get(99, "dtype")) or (
+        "int64" if name in ("integers", "randint") else "float64"
+    )
+    return Array(dtype, size=array_size(shape, dtype))
+
+
 def _random(last: str, arguments: Arguments) -> Value:
     if not arguments.positional and not arguments.named:
         return Py("float", varies=True)
@@ -107,5 +120,5 @@ def _random(last: str, arguments: Arguments) -> Value:
         dtype = dtype_name(arguments.get(99, "dtype")) or ("int64" if last == "randint" else "float64")
         return Array(dtype, size=array_size(arguments.get(2, "size"), dtype))
     if last in ("RandomState", "default_rng"):
-        return UNKNOWN
+        return Thing("nprng", f"np.random.{last}")
     return Array()

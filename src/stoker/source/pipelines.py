@@ -256,8 +256,10 @@ def _mapped(
         return frozenset({function.name}), HOST
     if isinstance(function, (Thing, Method)):
         thing = function if isinstance(function, Thing) else function.receiver
-        random = isinstance(thing, Thing) and bool(thing.about.get("random"))
-        return frozenset({"+random"} if random else {"?"}), HOST
+        if isinstance(thing, Thing) and thing.about.get("random"):
+            return frozenset({"+random"}), HOST
+        table = isinstance(thing, Thing) and thing.name.startswith("tf.lookup.")
+        return frozenset({"tf.lookup"} if table else {"?"}), HOST
     return frozenset({"?"}), HOST
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stoker.source import builtin_calls, classes, functions, pipelines, reads
+from stoker.source import builtin_calls, classes, functions, numpy_calls, pipelines, reads
 from stoker.source.facts import Call, CompiledCall, TensorRead
 from stoker.source.values import (
     UNKNOWN,
@@ -267,6 +267,11 @@ def _rng(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Argumen
     return Tensor()
 
 
+def _nprng(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    m.note(f"np.random.{name}")
+    return numpy_calls.generated(name, arguments)
+
+
 def _graphs(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
     return Thing("graph", thing.name) if name == "as_default" else UNKNOWN
 
@@ -316,6 +321,7 @@ _METHODS: dict[str, Callable[[Machine, Thing, str, ast.Call, Arguments], Value]]
     "progress": _progress,
     "progbar": _progbar,
     "rng": _rng,
+    "nprng": _nprng,
     "graphs": _graphs,
     "datagen": _datagen,
     "super": _super,

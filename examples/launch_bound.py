@@ -1,0 +1,26 @@
+"""The model is so small that calling the compiled step costs more than running it.
+
+The repair moves the loop into the tf.function: one call runs all the steps.
+"""
+
+import tensorflow as tf
+
+tf.keras.utils.set_random_seed(0)
+
+inputs = tf.random.normal([1024, 8])
+targets = tf.reduce_sum(inputs, axis=1, keepdims=True)
+weights = tf.Variable(tf.zeros([8, 1]))
+
+
+@tf.function
+def train_step(step):
+    start = step % 64 * 16
+    x, y = inputs[start : start + 16], targets[start : start + 16]
+    error = tf.matmul(x, weights) - y
+    weights.assign_sub(0.0001 * tf.matmul(x, error, transpose_a=True))
+
+
+for step in range(8000):
+    train_step(tf.constant(step))  # <-- the stall
+
+print(f"weights {float(tf.reduce_mean(weights)):.3f}")

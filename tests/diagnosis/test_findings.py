@@ -1,0 +1,181 @@
+"""From measurements to findings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stoker.diagnosis.findings import findings
+from stoker.probes.graph_calls import CalledFunction
+from stoker.probes.input_wait import Pipeline, Stage
+from stoker.probes.keras_loop import CallbackTime, PredictCalls
+from stoker.probes.recorder import Tally
+from stoker.probes.retrace import Change, TracedFunction
+from stoker.probes.timeline import StageTime, Summary
+from tests.samples import SECOND, measurements
+
+LOOP = ("train.py", 10, "train")
+STEP = ("train.py", 3, "step")
+
+
+def kinds(**changes: Any) -> list[str]:
+    return [finding.kind for finding in findings(measurements(**changes))]
+
+
+def test_nothing_found_in_a_clean_run() -> None:
+    assert kinds() == []
+
+
+@pytest.mark.parametrize(
+    ("count", "lost", "found"),
+    [(100, 1, True), (20, 1, True), (19, 1, False), (10, SECOND, True), (9, SECOND, False)],
+)
+def test_a_read_is_in_the_loop_if_frequent_or_dear(count: int, lost: int, found: bool) -> None:
+    tally = Tally(count=count, ns=lost, lost_ns=lost)
+    assert kinds(tallies={"sync": {LOOP: tally}}) == (["sync-in-loop"] if found else [])
+
+
+def test_findings_are_ordered_by_what_is_lost_not_by_what_it_took() -> None:
+    tallies = {
+        "sync": {LOOP: Tally(count=100, ns=5 * SECOND, wait_ns=5 * SECOND, lost_ns=SECOND // 10)},
+        "transfer": {STEP: Tally(count=100, ns=SECOND, lost_ns=SECOND, bytes=400)},
+    }
+    found = findings(measurements(tallies=tallies))
+    assert [f.kind for f in found] == ["numpy-feed-in-loop", "sync-in-loop"]
+    assert (found[1].seconds, found[1].wait_s, found[1].copy_s, found[1].lost_s) == (5.0, 5.0, 0.0, 0.1)
+    assert (found[0].file, found[0].line, found[0].function, found[0].bytes) == ("train.py", 3, "step", 400)
+
+
+def test_an_eager_step_is_shown_at_its_tape() -> None:
+    tallies = {
+        "eager": {
+            ("train.py", 5, "step"): Tally(count=900, ns=SECOND),
+            ("net.py", 7, "layer"): Tally(600, SECOND),
+        },
+        "tape": {STEP: Tally(count=100)},
+    }
+    (found,) = findings(measurements(tallies=tallies, eager_ns=2 * SECOND, eager_op_ns=SECOND))
+    assert (found.kind, found.line, found.count, found.detail["ops_per_step"]) == (
+        "eager-train-step",
+        3,
+        1500,
+        15.0,
+    )
+
+
+def traced(**changes: Any) -> TracedFunction:
+    function = TracedFunction("step", STEP, objects=1, traces=10, retraces=9, ns=SECOND, sites={LOOP: 10})
+    function.repeated_ns = SECOND // 2
+    for name, value in changes.items():
+        setattr(function, name, value)
+    return function
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "line"),
+    [
+        (traced(changes=[Change("n", "1", "2", True)]), "retrace-python-arg", 10),
+        (traced(changes=[Change("x", "float32[3]", "float32[4]", False)]), "retrace-shape", 10),
+        (traced(objects=10, retraces=0), "tf-function-in-loop", 3),
+    ],
+)
+def test_repeated_tracing(function: TracedFunction, kind: str, line: int) -> None:
+    (found,) = findings(measurements(traced=[function], users_functions=frozenset({STEP})))
+    assert (found.kind, found.line, found.lost_s) == (kind, line, 0.5)
+
+
+def test_tracing_of_library_functions_is_not_the_users_finding() -> None:
+    assert kinds(traced=[traced(objects=10, retraces=0)]) == []
+
+
+def test_two_traces_are_usual() -> None:
+    assert kinds(traced=[traced(traces=2, retraces=1)], users_functions=frozenset({STEP})) == []
+
+
+WINDOWS = Summary(windows=1, window_ns=1000, graph_ns=500, graph_busy_ns=100, busy_ns=100)
+
+
+def test_calls_that_cost_more_than_they_run() -> None:
+    function = CalledFunction(
+        "step", STEP, calls=1000, graph_ns=2 * SECOND, dispatch_ns=SECOND, sites={LOOP: 3}
+    )
+    (found,) = findings(measurements(called=[function], windows=WINDOWS))
+    assert (found.kind, found.line, found.lost_s) == ("launch-bound", 10, 2.6)
+
+
+def test_an_asynchronous_call_is_judged_by_the_device() -> None:
+    function = CalledFunction(
+        "step", STEP, calls=1000, graph_ns=2 * SECOND, dispatch_ns=SECOND, sites={LOOP: 3}
+    )
+    busy = Summary(windows=1, window_ns=1000, graph_ns=500, busy_ns=900)
+    assert kinds(called=[function], windows=busy, is_async=True) == []
+
+
+def stage(name: str, line: int, **flags: bool) -> Stage:
+    return Stage(name, ("data.py", line, "pipeline"), **flags)
+
+
+@pytest.mark.parametrize(
+    ("stages", "ran_as", "kind", "line"),
+    [
+        (
+            [stage("Prefetch", 4), stage("from_generator", 2, python=True)],
+            "Iterator::Root::Prefetch::FlatMap::Generator",
+            "python-input-pipeline",
+            2,
+        ),
+        (
+            [stage("Prefetch", 4), stage("Map", 3, python=True), stage("Range", 2)],
+            "Iterator::Root::Prefetch::Map",
+            "python-input-pipeline",
+            3,
+        ),
+        (
+            [stage("Prefetch", 5), stage("Shuffle", 4), stage("Map", 3), stage("Range", 2)],
+            "Iterator::Root::Prefetch::Shuffle::Map",
+            "map-without-parallel-calls",
+            3,
+        ),
+        ([stage("Batch", 5), stage("Range", 2)], "Iterator::Root::BatchV2", "missing-prefetch", 5),
+        (
+            [stage("Prefetch", 5), stage("ParallelMap", 3, parallel=True), stage("Range", 2)],
+            "Iterator::Root::Prefetch::ParallelMapV2",
+            "input-starved",
+            3,
+        ),
+    ],
+)
+def test_the_pipeline_is_blamed_where_it_is_slow(
+    stages: list[Stage], ran_as: str, kind: str, line: int
+) -> None:
+    windows = Summary(windows=1, window_ns=1000, stages={ran_as: StageTime(10, 10 * SECOND)})
+    pipeline = Pipeline(stages, elements=100, wait_ns=SECOND)
+    (found,) = findings(measurements(pipelines=[pipeline], windows=windows))
+    assert (found.kind, found.line, found.lost_s) == (kind, line, 1.0)
+
+
+def test_a_pipeline_that_keeps_up_is_no_finding() -> None:
+    assert kinds(pipelines=[Pipeline([stage("Batch", 5)], elements=100, wait_ns=SECOND // 100)]) == []
+
+
+def test_callbacks_and_predict() -> None:
+    callback = CallbackTime(
+        "Logger", "on_train_batch_end", ("train.py", 20, "on_train_batch_end"), True, 100, SECOND
+    )
+    predict = PredictCalls(calls=50, rows=50, ns=2 * SECOND, graph_ns=SECOND // 2)
+    found = findings(measurements(callbacks=[callback], predicts={LOOP: predict}))
+    assert [(f.kind, f.line, f.lost_s) for f in found] == [
+        ("predict-in-loop", 10, 1.5),
+        ("host-callback-per-batch", 20, 1.0),
+    ]
+
+
+def test_large_batches_in_predict_are_fine() -> None:
+    predict = PredictCalls(calls=50, rows=50 * 256, ns=2 * SECOND)
+    assert kinds(predicts={LOOP: predict}) == []
+
+
+def test_saving_in_the_loop() -> None:
+    tally = Tally(count=50, ns=SECOND, detail={"what": "save"})
+    assert kinds(tallies={"checkpoint": {LOOP: tally}}) == ["checkpoint-in-loop"]

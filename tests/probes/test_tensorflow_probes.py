@@ -1,0 +1,283 @@
+"""Transfers, traces, calls, input, eager ops and Keras loops, seen on the real thing."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stoker.probes.recorder import CHECKPOINT, EAGER, GRAPH, INPUT, TRACE, TRANSFER
+from stoker.probes.session import Session
+
+tf: Any = pytest.importorskip("tensorflow")
+keras: Any = pytest.importorskip("keras")
+np = pytest.importorskip("numpy")
+
+
+def tallied(session: Session, probe: str) -> dict[str, Any]:
+    """Tallies of this file by the function they are in."""
+    return {key[2]: t for key, t in session.recorder.tallies.get(probe, {}).items() if key[0] == __file__}
+
+
+def constant_in_loop(data: Any) -> None:
+    for _ in range(4):
+        tf.constant(data)
+
+
+def convert_in_loop(data: Any) -> None:
+    for _ in range(4):
+        tf.convert_to_tensor(data)
+
+
+def implicit_in_op(data: Any) -> None:
+    for _ in range(4):
+        tf.reduce_sum(data)
+
+
+def implicit_in_function(data: Any) -> None:
+    double = tf.function(lambda x: x * 2)
+    for _ in range(4):
+        double(data)
+
+
+@pytest.mark.parametrize("feed", [constant_in_loop, convert_in_loop, implicit_in_op, implicit_in_function])
+def test_host_data_is_counted_with_its_bytes(session: Session, feed: Any) -> None:
+    feed(np.ones((100, 10), np.float32))
+    tally = tallied(session, "transfer")[feed.__name__]
+    assert (tally.count, tally.bytes) == (4, 4 * 4000)
+    assert tally.detail["shape"] == [100, 10]
+    assert session.recorder.balances()[0][TRANSFER] > 0
+
+
+def test_scalars_and_shapes_are_not_data(session: Session) -> None:
+    tf.constant(3.0) + tf.reshape(tf.zeros([4]), [2, 2])
+    assert tallied(session, "transfer") == {}
+
+
+def test_a_python_argument_that_changes_is_named(session: Session) -> None:
+    @tf.function
+    def scale(x: Any, factor: int) -> Any:
+        return x * factor
+
+    for factor in range(4):
+        scale(tf.ones(3), factor)
+    (traced,) = [f for f in session.retrace.functions.values() if f.name == "scale"]
+    assert (traced.traces, traced.retraces, traced.objects) == (4, 3, 1)
+    assert [(c.argument, c.old, c.new, c.python) for c in traced.changes[:1]] == [("factor", "0", "1", True)]
+    assert session.recorder.balances()[0][TRACE] > 0
+
+
+def test_a_shape_that_changes_is_named(session: Session) -> None:
+    @tf.function
+    def total(batch: Any) -> Any:
+        return tf.reduce_sum(batch)
+
+    for size in (1, 2, 3):
+        total(tf.ones(size))
+    (traced,) = [f for f in session.retrace.functions.values() if f.name == "total"]
+    first = traced.changes[0]
+    assert (first.argument, first.old, first.new, first.python) == (
+        "batch",
+        "float32[1]",
+        "float32[2]",
+        False,
+    )
+
+
+def test_a_function_made_again_and_again_is_several_objects(session: Session) -> None:
+    for _ in range(5):
+
+        @tf.function
+        def step(x: Any) -> Any:
+            return x + 1
+
+        step(tf.ones(2))
+    (traced,) = [f for f in session.retrace.functions.values() if f.name == "step"]
+    assert (traced.objects, traced.traces, traced.retraces) == (5, 5, 0)
+
+
+def test_a_function_that_makes_its_variables_is_one_object(session: Session) -> None:
+    holder: list[Any] = []
+
+    @tf.function
+    def step(x: Any) -> Any:
+        if not holder:
+            holder.append(tf.Variable(1.0))
+        return holder[0].assign_add(x)
+
+    for _ in range(3):
+        step(tf.constant(1.0))
+    (traced,) = [f for f in session.retrace.functions.values() if f.name == "step"]
+    assert (traced.objects, traced.retraces) == (1, 0)
+
+
+def test_a_call_that_updates_variables_is_a_step(session: Session) -> None:
+    weight = tf.Variable(0.0)
+
+    @tf.function
+    def helper(x: Any) -> Any:
+        return x * 2
+
+    @tf.function
+    def train(x: Any) -> None:
+        weight.assign_add(tf.reduce_mean(x))
+
+    for _ in range(6):
+        train(helper(tf.ones([8, 2])))
+    measured = session.measurements()
+    assert measured.steps == 6
+    (called,) = [f for f in measured.called if f.name == "train"]
+    assert (called.calls, called.batch) == (6, 8)
+    assert measured.totals["graph"] > 0
+
+
+def test_eager_ops_are_counted_and_their_tape_found(session: Session) -> None:
+    weight = tf.Variable(1.0)
+    before = session.eager.count
+    for _ in range(20):
+        with tf.GradientTape() as tape:
+            loss = tf.square(weight * 3.0)
+        weight.assign_sub(0.1 * tape.gradient(loss, weight))
+    assert session.eager.count - before >= 20 * 4
+    tape_tally = tallied(session, "tape")["test_eager_ops_are_counted_and_their_tape_found"]
+    assert tape_tally.count == 20
+    assert session.measurements().steps == 20
+    assert session.recorder.balances()[0][EAGER] > 0
+
+
+def test_an_op_inside_a_function_is_not_an_eager_op(session: Session) -> None:
+    step = tf.function(lambda x: tf.square(x) + x * 2)
+    x = tf.constant(1.0)
+    step(x)
+    before, graph = session.eager.count, session.recorder.balances()[0][GRAPH]
+    for _ in range(10):
+        step(x)
+    assert session.eager.count == before
+    assert session.recorder.balances()[0][GRAPH] > graph
+
+
+def test_python_iteration_waits_on_the_input_account(session: Session) -> None:
+    dataset = tf.data.Dataset.range(20).map(lambda x: x + 1).batch(4)
+    for _ in dataset:
+        pass
+    pipeline = list(session.input.pipelines.values())[-1]
+    assert [stage.name for stage in pipeline.stages] == ["Batch", "Map", "Range"]
+    assert pipeline.elements == 5
+    assert all(stage.site is not None and stage.site[0] == __file__ for stage in pipeline.stages)
+    assert session.recorder.balances()[0][INPUT] >= pipeline.wait_ns > 0
+
+
+def test_python_in_a_pipeline_is_seen(session: Session) -> None:
+    def numbers() -> Any:
+        yield from range(3)
+
+    source = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec([], tf.int64))
+    mapped = source.map(lambda x: tf.py_function(lambda y: y, [x], tf.int64))
+    list(mapped)
+    pipeline = list(session.input.pipelines.values())[-1]
+    assert [(stage.name, stage.python) for stage in pipeline.stages] == [
+        ("Map", True),
+        ("from_generator", True),
+    ]
+
+
+class Slow(keras.callbacks.Callback):  # type: ignore[misc]
+    """A callback with a batch hook."""
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        sum(range(1000))
+
+
+def small_model() -> Any:
+    model = keras.Sequential([keras.Input([3]), keras.layers.Dense(2)])
+    model.compile("sgd", "mse")
+    return model
+
+
+def test_fit_is_understood(session: Session) -> None:
+    small_model().fit(
+        np.ones((40, 3)), np.ones((40, 2)), batch_size=8, epochs=2, verbose=0, callbacks=[Slow()]
+    )
+    measured = session.measurements()
+    assert measured.steps == 10
+    assert measured.examples_per_s
+    (hook,) = [c for c in measured.callbacks if c.class_name == "Slow"]
+    assert (hook.hook, hook.calls, hook.own) == ("on_train_batch_end", 10, True)
+    assert hook.site is not None
+    assert hook.site[2] == "on_train_batch_end"
+    assert hook.site[0] == __file__
+    (fit,) = measured.fits.values()
+    assert fit["calls"] == 1
+    # Keras reads its own logs: not the user's doing.
+    assert tallied(session, "sync") == {}
+
+
+def test_steps_per_execution_counts_steps_not_calls(session: Session) -> None:
+    model = small_model()
+    model.compile("sgd", "mse", steps_per_execution=5)
+    model.fit(np.ones((80, 3)), np.ones((80, 2)), batch_size=8, verbose=0)
+    assert session.measurements().steps == 10
+
+
+def test_predict_by_rows_is_counted(session: Session) -> None:
+    model = small_model()
+    for row in np.ones((3, 1, 3), np.float32):
+        model.predict(row, verbose=0)
+    ((site, calls),) = session.measurements().predicts.items()
+    assert (calls.calls, calls.rows) == (3, 3)
+    assert site[2] == "test_predict_by_rows_is_counted"
+
+
+def test_saving_and_loading_are_on_the_checkpoint_account(session: Session, tmp_path: Path) -> None:
+    model = small_model()
+    model.save(tmp_path / "model.keras")
+    model.save_weights(tmp_path / "model.weights.h5")
+    keras.saving.load_model(tmp_path / "model.keras")
+    tf.train.Checkpoint(v=tf.Variable(1.0)).save(str(tmp_path / "ckpt"))
+    assert (
+        sum(t.count for key, t in session.recorder.tallies["checkpoint"].items() if key[0] == __file__) == 4
+    )
+    assert session.recorder.balances()[0][CHECKPOINT] > 0
+
+
+def test_the_programs_own_profiler_comes_first(session: Session, tmp_path: Path) -> None:
+    tf.profiler.experimental.start(str(tmp_path))
+    session.windows._take(0.01)
+    assert session.windows.summary.windows == 0
+    tf.profiler.experimental.stop()
+    assert list(tmp_path.rglob("*.xplane.pb"))
+    assert session.recorder.notes == [
+        "the program uses TensorFlow's profiler itself: ours stepped aside meanwhile"
+    ]
+    session.recorder.notes.clear()
+
+
+def test_a_window_yields_to_a_profiler_started_meanwhile(session: Session, tmp_path: Path) -> None:
+    thread = threading.Thread(target=session.windows._take, args=(20.0,))
+    thread.start()
+    while session.windows._session is None:
+        pass
+    tf.profiler.experimental.start(str(tmp_path))
+    tf.profiler.experimental.stop()
+    thread.join(timeout=10)
+    assert not thread.is_alive()
+    session.recorder.notes.clear()
+
+
+def test_a_window_sees_the_graph_and_writes_nothing_to_stderr(
+    session: Session, capfd: pytest.CaptureFixture[str]
+) -> None:
+    step = tf.function(lambda x: tf.linalg.matmul(x, x))
+    x = tf.random.normal([300, 300])
+    step(x)
+    capfd.readouterr()
+    thread = threading.Thread(target=session.windows._take, args=(0.3,))
+    thread.start()
+    while thread.is_alive():
+        step(x)
+    summary = session.windows.summary
+    assert summary.windows == 1
+    assert 0 < summary.graph_busy_ns <= summary.graph_ns <= summary.window_ns * 1.5
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,102 @@
+"""The ledger on the terminal."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from stoker.records import Record
+from stoker.report import console, live
+from tests.samples import sample_finding, sample_record
+
+
+def drawn(record: Record, width: int = 100) -> str:
+    stream = io.StringIO()
+    Console(file=stream, width=width, highlight=False).print(
+        console.render(record, Path(".stoker/runs/x.json"), width)
+    )
+    return stream.getvalue()
+
+
+def words(record: Record) -> str:
+    """The report without its line breaks."""
+    return " ".join(drawn(record).split())
+
+
+def test_the_report_has_what_people_need() -> None:
+    text = words(sample_record())
+    for part in (
+        "train.py --epochs 3",
+        "300 steps",
+        "24.4 steps/s",
+        "780 examples/s",
+        "CPU 21% busy",
+        "sync-in-loop train.py:42 in train",
+        "print(loss.numpy())",
+        "300 times",
+        "4.90 s waiting, 0.10 s copying",
+        "1.2 kB",
+        "→ Read every N steps.",
+        ".stoker/runs/x.json",
+    ):
+        assert part in text
+
+
+def test_accounts_are_longest_first_and_empty_ones_left_out() -> None:
+    text = drawn(sample_record())
+    assert text.index("sync ") < text.index("compute ") < text.index("startup ")
+    assert "checkpoint" not in text
+    assert "40.7%" in text
+
+
+def test_quiet_when_nothing_is_wrong() -> None:
+    assert "Nothing stalls this program." in drawn(sample_record(findings=[]))
+
+
+def test_small_findings_are_called_small() -> None:
+    assert "Nothing here costs 2 % or more." in drawn(sample_record(findings=[sample_finding(lost_s=0.01)]))
+
+
+def test_every_width_is_respected() -> None:
+    for width in (40, 60, 80, 120, 200):
+        assert all(len(line) <= width for line in drawn(sample_record(), width).splitlines())
+
+
+def test_text_of_the_users_is_not_markup() -> None:
+    text = drawn(sample_record(program="[red]x[/red].py", findings=[sample_finding(source="a[bold]b")]))
+    assert "[red]x[/red].py" in text
+    assert "a[bold]b" in text
+
+
+def test_a_run_that_was_killed_says_so() -> None:
+    assert "did not end" in words(sample_record(state="running", exit_code=None))
+
+
+def test_a_failed_run_shows_its_code() -> None:
+    assert "exit code 3" in words(sample_record(exit_code=3))
+
+
+def test_a_retrace_shows_what_changed() -> None:
+    changes = [{"argument": "n", "from": "3", "to": "4"}]
+    finding = sample_finding(kind="retrace-python-arg", detail={"changes": changes})
+    assert "n: 3 → 4" in drawn(sample_record(findings=[finding]))
+
+
+def test_many_findings_are_cut() -> None:
+    text = drawn(sample_record(findings=[sample_finding(line=n) for n in range(1, 15)]))
+    assert "and 4 more" in text
+
+
+def test_sizes() -> None:
+    assert [console.size(n) for n in (999, 1200, 3_400_000, 5_600_000_000)] == [
+        "999 B",
+        "1.2 kB",
+        "3.4 MB",
+        "5.6 GB",
+    ]
+
+
+def test_the_live_line() -> None:
+    assert live.text(sample_record()) == "stoker  12 s  300 steps  24.4 steps/s  device 21% busy"
