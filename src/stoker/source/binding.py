@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from stoker.source import reads
-from stoker.source.facts import Call, SideEffect
+from stoker.source.facts import Call
 from stoker.source.values import (
     UNKNOWN,
     Array,
@@ -71,7 +71,7 @@ def _subscript(m: Machine, target: ast.Subscript, value: Value) -> None:
         _store_item(m, target, target.value.id, owner, value)
     frame = m.frame
     if frame.traced is not None and isinstance(target.value, ast.Attribute) and isinstance(owner, Seq):
-        m.emit(SideEffect(m.at(target), f"`{ast.unparse(target.value)}` is changed", frame.traced))
+        m.side_effect(target, f"`{ast.unparse(target.value)}` is changed")
 
 
 def _store_item(m: Machine, target: ast.Subscript, name: str, owner: Seq, value: Value) -> None:

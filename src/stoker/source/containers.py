@@ -6,7 +6,6 @@ import ast
 from typing import TYPE_CHECKING
 
 from stoker.source import reads
-from stoker.source.facts import SideEffect
 from stoker.source.values import UNKNOWN, Instance, Py, Seq, Value, element_of, join
 
 if TYPE_CHECKING:
@@ -67,14 +66,14 @@ def _add(m: Machine, owner: Seq, name: str, receiver: ast.expr, node: ast.Call, 
             m.frame.scope.names[receiver.id] = grown
         elif m.frame.traced is not None:
             effect = f"the outer list `{receiver.id}` grows"
-            m.emit(SideEffect(m.at(node), effect, m.frame.traced))
+            m.side_effect(node, effect)
     elif isinstance(receiver, ast.Attribute):
         holder = m.value(receiver.value)
         if isinstance(holder, Instance):
             holder.info.attributes[receiver.attr] = grown
             if m.frame.traced is not None:
                 effect = f"`{ast.unparse(receiver)}` grows"
-                m.emit(SideEffect(m.at(node), effect, m.frame.traced))
+                m.side_effect(node, effect)
 
 
 def _grown(owner: Seq, added: Value) -> Seq:

@@ -116,8 +116,15 @@ def initialises(test: ast.expr, body: list[ast.stmt]) -> bool:
     else:
         return False
     name = last_name(held)
-    targets = [t for statement in body if isinstance(statement, ast.Assign) for t in statement.targets]
-    return bool(name) and any(last_name(target) == name for target in targets)
+    filled = [t for statement in body if isinstance(statement, ast.Assign) for t in statement.targets]
+    filled += [
+        statement.value.func.value
+        for statement in body
+        if isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Call)
+        and isinstance(statement.value.func, ast.Attribute)
+    ]
+    return bool(name) and any(last_name(target) == name for target in filled)
 
 
 def resets_counter(test: ast.expr, body: list[ast.stmt]) -> bool:

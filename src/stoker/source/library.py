@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stoker.source import builtin_calls, functions, keras_calls, numpy_calls, pipelines, reads
-from stoker.source.facts import Call, Feed, SideEffect
+from stoker.source.facts import Call, Feed
 from stoker.source.tensors import dtype_name
 from stoker.source.values import (
     UNKNOWN,
@@ -114,16 +114,15 @@ def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
 
 
 def _side_effects(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
-    traced = m.frame.traced
     if name == "builtins.print":
         words = " ".join(str(v.const).lower() for _, v in arguments.positional if isinstance(v, Py))
         # Printing "Tracing ..." is how people watch for retraces: it is meant to happen only then.
         if "trac" not in words and "compil" not in words:
-            m.emit(SideEffect(m.at(node), "`print` runs", traced))
+            m.side_effect(node, "`print` runs")
     elif name.startswith(_FROZEN) and not name.startswith(("random.seed", "np.random.seed", "time.sleep")):
-        m.emit(SideEffect(m.at(node), f"`{name}` is evaluated", traced))
+        m.side_effect(node, f"`{name}` is evaluated")
     elif name == "builtins.open" or name.startswith("logging."):
-        m.emit(SideEffect(m.at(node), f"`{name.removeprefix('builtins.')}` runs", traced))
+        m.side_effect(node, f"`{name.removeprefix('builtins.')}` runs")
 
 
 def _fact(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:

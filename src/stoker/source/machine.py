@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from stoker.source import calls, expressions, statements
-from stoker.source.facts import At, Fact, TapeStep
+from stoker.source.facts import At, Fact, SideEffect, TapeStep
 from stoker.source.module import ClassInfo, FunctionNode, Module
 from stoker.source.project import Project
 from stoker.source.values import UNKNOWN, Func, Scope, Value
@@ -76,6 +76,8 @@ class Machine:
         self.tapes = 0
         # How many rare branches of the innermost loop we are in.
         self.rare = 0
+        # In a branch that sets something up the first time.
+        self.initialising = 0
         self.depth = 0
         self.budget = _BUDGET
         self.loops: list[Loop] = []
@@ -127,6 +129,15 @@ class Machine:
     def note(self, effect: str) -> None:
         """Remember that something was called, for those who ask what a function does."""
         self.effects.add(effect)
+
+    def side_effect(self, node: ast.AST, how: str) -> None:
+        """Python does something here that a graph does only while it is traced.
+
+        Setting something up the first time is what tracing is for.
+        """
+        traced = self.frame.traced
+        if traced is not None and not self.initialising:
+            self.emit(SideEffect(self.at(node), how, traced))
 
     def work(self, *, strong: bool) -> None:
         """The program computes on the device here."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.source import classes, guesses, imports, loops, reads
 from stoker.source.binding import bind
-from stoker.source.facts import SideEffect
 from stoker.source.gates import initialises, rare_branch, resets_counter
 from stoker.source.operators import arithmetic
 from stoker.source.values import NONE, UNKNOWN, Class, Py, Seq, Thing, Value, join
@@ -82,9 +81,9 @@ def _note_outside_change(m: Machine, node: ast.AugAssign) -> None:
     target = node.target
     held = m.value(target)
     if isinstance(target, ast.Attribute) and isinstance(held, (Py, Seq)):
-        m.emit(SideEffect(m.at(node), f"`{ast.unparse(target)}` is changed", frame.traced))
+        m.side_effect(node, f"`{ast.unparse(target)}` is changed")
     elif isinstance(target, ast.Name) and target.id not in frame.scope.names and isinstance(held, Py):
-        m.emit(SideEffect(m.at(node), f"the outer variable `{target.id}` is changed", frame.traced))
+        m.side_effect(node, f"the outer variable `{target.id}` is changed")
 
 
 def _expression(m: Machine, node: ast.Expr) -> None:
@@ -101,7 +100,10 @@ def _if(m: Machine, node: ast.If) -> None:
         rare = "body"
     names = m.frame.scope.names
     before = dict(names)
+    first_time = initialises(node.test, node.body)
+    m.initialising += first_time
     body_leaves = _branch(m, node.body, rare == "body")
+    m.initialising -= first_time
     after_body = dict(names)
     _restore(names, before)
     else_leaves = _branch(m, node.orelse, rare == "else" and bool(node.orelse))
