@@ -17,6 +17,7 @@ from stoker.source.values import Scope, Value
 if TYPE_CHECKING:
     from stoker.source.notebook import Cell
 
+_IMPORTS = re.compile(r"^[ \t]*(?:from[ \t]+(\w[\w.]*)[ \t]+import|import[ \t]+([\w., \t]+))", re.MULTILINE)
 _GRAPH_MODE = re.compile(
     r"compat\.v1|\btf\.(Session|placeholder|InteractiveSession)\(|disable_(v2_behavior|eager_execution)|tf\.contrib"
 )
@@ -128,21 +129,17 @@ def parse(path: str, text: str, cells: tuple[Cell, ...] | None = None) -> Module
         ) from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise SourceError(f"{path}:1:1: does not parse: {error or type(error).__name__}") from error
-    return Module(path, text, tree, frozenset(_imported_roots(tree)), cells=cells)
+    return Module(path, text, tree, frozenset(_imported_roots(text)), cells=cells)
 
 
-def _imported_roots(tree: ast.Module) -> Iterator[str]:
-    """Top-level packages the file imports; the tree is walked over statements only, which is most of the speed."""
-    stack: list[ast.AST] = [tree]
-    while stack:
-        node = stack.pop()
-        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-            stack.extend(getattr(node, name, ()) if not isinstance(node, (ast.IfExp, ast.Lambda)) else ())
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield _root(alias.name)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            yield _root(node.module)
+def _imported_roots(text: str) -> Iterator[str]:
+    """Top-level packages the file imports, wherever it does. By text: walking the tree for it takes far longer,
+    and an import in a docstring does no harm here."""
+    for source, names in _IMPORTS.findall(text):
+        for name in (source,) if source else names.split(","):
+            words = name.split()
+            if words:
+                yield _root(words[0])
 
 
 def _root(dotted: str) -> str:
