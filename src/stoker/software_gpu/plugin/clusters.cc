@@ -35,6 +35,19 @@ std::map<int64_t, Cluster*>& Clusters() {
 // Steps of sessions are not negative and those of functions random and negative: start where neither is likely.
 std::atomic<int64_t> next_step{int64_t{-1} << 62};
 
+// The function a node calls: named by the node's attribute `f` or, when run eagerly, the node's op itself.
+tf::NameAttrList CalledFunction(const tf::NodeDef& node) {
+  tf::NameAttrList function;
+  if (node.op() == "PartitionedCall" || node.op() == "StatefulPartitionedCall") {
+    auto attribute = node.attr().find("f");
+    if (attribute != node.attr().end()) function = attribute->second.func();
+    return function;
+  }
+  function.set_name(node.op());
+  *function.mutable_attr() = node.attr();
+  return function;
+}
+
 class ClusterKernel : public tf::AsyncOpKernel {
  public:
   explicit ClusterKernel(tf::OpKernelConstruction* c) : AsyncOpKernel(c) {}
@@ -83,7 +96,8 @@ class ClusterKernel : public tf::AsyncOpKernel {
   absl::Status Instantiate(tf::FunctionLibraryRuntime* library, tf::FunctionLibraryRuntime::Handle* handle) {
     tf::FunctionLibraryRuntime::InstantiateOptions options;
     options.is_multi_device_function = false;
-    return library->Instantiate(def().op(), tf::AttrSlice(def()), options, handle);
+    tf::NameAttrList function = CalledFunction(def());
+    return library->Instantiate(function.name(), tf::AttrSlice(&function.attr()), options, handle);
   }
 
   static int64_t Enter(int ordinal, int64_t step) {
@@ -141,7 +155,7 @@ class ClusterCreator : public tf::CustomKernelCreator {
   }
 
   static bool MustCompile(const tf::FunctionLibraryRuntime& library, const tf::NodeDef& node) {
-    const tf::FunctionDef* function = library.GetFunctionLibraryDefinition()->Find(node.op());
+    const tf::FunctionDef* function = library.GetFunctionLibraryDefinition()->Find(CalledFunction(node).name());
     if (function == nullptr) return false;
     bool must = false;
     if (tf::TryGetNodeAttr(node, "_XlaMustCompile", &must)) return must;
