@@ -67,7 +67,7 @@ class ClusterKernel : public tf::AsyncOpKernel {
     bool nested = ClusterOf(c->step_id()) != nullptr;
     int64_t step = nested ? c->step_id() : next_step++;
     int ordinal = Ordinal(c);
-    int64_t launched_at = nested ? 0 : Enter(ordinal, step);
+    int64_t launched_at = nested ? 0 : Enter(ordinal, step, arguments);
 
     tf::FunctionLibraryRuntime::Options options(step);
     options.rendezvous = c->rendezvous();
@@ -100,9 +100,13 @@ class ClusterKernel : public tf::AsyncOpKernel {
     return library->Instantiate(function.name(), tf::AttrSlice(&function.attr()), options, handle);
   }
 
-  static int64_t Enter(int ordinal, int64_t step) {
+  static int64_t Enter(int ordinal, int64_t step, const std::vector<tf::Tensor>& arguments) {
     Machine& m = TheMachine();
     Lock lock(m.mutex);
+    for (const tf::Tensor& argument : arguments) {
+      if (!tf::DataTypeCanUseMemcpy(argument.dtype())) continue;
+      m.WaitForArrival(m.devices[ordinal], argument.data(), argument.TotalBytes());
+    }
     Clusters()[step] = new Cluster;
     running_clusters++;
     if (m.clock.deterministic()) m.clock.Advance(static_cast<int64_t>(m.config.host_op_ns));

@@ -22,12 +22,8 @@ KernelRun::KernelRun(tf::OpKernelContext* c, const CostModel& cost)
   Lock lock(m.mutex);
   Device& device = m.devices[ordinal_];
   if (!device.arrivals.empty()) {
-    int64_t arrived = 0;
-    cost.ForEachDeviceInput(c, [&](int, const tf::Tensor& tensor) {
-      arrived = std::max(arrived, m.TakeArrival(device, tensor.data()));
-    });
-    // TensorFlow launches the reader of a copy only after the copy is done, so it is the host that waits.
-    m.HostWaits(device, arrived, arrived);
+    cost.ForEachDeviceInput(
+        c, [&](int, const tf::Tensor& tensor) { m.WaitForArrival(device, tensor.data(), tensor.TotalBytes()); });
   }
   if (m.clock.deterministic()) m.clock.Advance(static_cast<int64_t>(m.config.host_op_ns));
   launched_at_ = m.clock.Now();

@@ -50,14 +50,19 @@ void Machine::HostWaits(Device& device, int64_t until, int64_t copying) {
   });
 }
 
-int64_t Machine::TakeArrival(Device& device, const void* data) {
+void Machine::WaitForArrival(Device& device, const void* data, uint64_t size) {
   auto found = device.arrivals.find(data);
-  if (found == device.arrivals.end()) return 0;
+  if (found == device.arrivals.end()) return;
   Arrival arrival = found->second;
   device.arrivals.erase(found);
-  if (arrival.fetch == 0) return arrival.end;
-  // A prefetch: the next element is fetched while this one is used, so the copy starts when the one before it was
-  // taken and the bus is free. With the real clock it cannot start before it was issued either. The moment of issue
+  if (arrival.size != size) return;
+  // TensorFlow launches the reader of a copy only after the copy is done, so it is the host that waits.
+  HostWaits(device, arrival.fetch == 0 ? arrival.end : EndOfFetch(device, arrival), arrival.duration);
+}
+
+int64_t Machine::EndOfFetch(Device& device, const Arrival& arrival) {
+  // The next element is fetched while this one is used, so the copy starts when the one before it was taken and the
+  // bus is free. With the real clock it cannot start before it was issued either. The moment of issue
   // depends on how the threads happened to run, so the deterministic clock leaves it out.
   int64_t now = clock.Now();
   if (arrival.fetch != device.newest_fetch) {

@@ -65,6 +65,7 @@ struct Arrival {
   int64_t end = 0;       // known at once for a copy inside a step
   int64_t issued = 0;    // for a prefetch the end is worked out when the data is taken
   int64_t duration = 0;
+  uint64_t size = 0;     // with the address, tells the tensor from a later one in the same place
   int64_t fetch = 0;     // number of the prefetch it belongs to, 0 for none
 };
 
@@ -93,8 +94,8 @@ class Machine {
   int64_t Enqueue(SP_Stream_st* stream, int64_t earliest, int64_t duration);
   // The host stands still until the modelled time `until`; the last `copying` nanoseconds of it move bytes.
   void HostWaits(Device& device, int64_t until, int64_t copying);
-  // When the data a kernel reads is there; forgets the arrival.
-  int64_t TakeArrival(Device& device, const void* data);
+  // A kernel reads this data: the host waits until it is there, and the arrival is forgotten.
+  void WaitForArrival(Device& device, const void* data, uint64_t size);
   // When everything queued on the device is done.
   int64_t AllDone(const Device& device) const;
   // Adds one event to the device's counters and to those of the calling thread.
@@ -105,6 +106,9 @@ class Machine {
   }
   // What the calling thread itself caused: lets a probe attribute an event to the call it wraps.
   static Counters& ThisThread();
+
+ private:
+  int64_t EndOfFetch(Device& device, const Arrival& arrival);
 };
 
 Machine& TheMachine();

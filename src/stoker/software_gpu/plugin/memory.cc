@@ -117,6 +117,7 @@ void HostToDevice(int ordinal, SP_Stream stream, void* to, const void* from, uin
   Arrival arrival;
   arrival.issued = m.clock.Now();
   arrival.duration = duration;
+  arrival.size = size;
   if (device.fetches_running > 0) {
     arrival.fetch = device.fetches_started;
   } else {
@@ -140,6 +141,8 @@ void DeviceToDevice(int ordinal, SP_Stream stream, void* to, const void* from, u
   if (stream == m.devices[ordinal].streams.front()) return;  // in order with the kernels
   Arrival arrival;
   arrival.end = end;
+  arrival.duration = duration;
+  arrival.size = size;
   // The reader may be any of the devices: only its kernels look this address up.
   for (Device& device : m.devices) device.arrivals[to] = arrival;
 }
