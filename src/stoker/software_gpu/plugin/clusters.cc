@@ -2,7 +2,6 @@
 // one on the CPU, but they count as XLA would have them: one launch, whose time is that of its matrix products and
 // convolutions plus reading its arguments and writing its results once.
 
-#include <atomic>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "machine.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/function.h"
+#include "tensorflow/core/common_runtime/step_stats_collector.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
@@ -24,16 +24,20 @@ namespace tf = tensorflow;
 
 namespace {
 
-// Running clusters by step. An op knows the step it runs in and hands it on to functions it calls, so everything
-// inside a cluster finds it. Guarded by Machine's mutex; the count spares others the lock.
-std::atomic<int> running_clusters{0};
-std::map<int64_t, Cluster*>& Clusters() {
-  static auto* clusters = new std::map<int64_t, Cluster*>;
-  return *clusters;
-}
+// How the ops inside find their cluster: a step's collector of statistics is the one object that every op hands on
+// to the functions it calls. This one collects nothing.
+class Marker : public tf::StepStatsCollectorInterface {
+ public:
+  Cluster cluster;
+  tf::NodeExecStatsInterface* CreateNodeExecStats(const tf::NodeDef*) override { return nullptr; }
+  std::string ReportAllocsOnResourceExhausted(absl::string_view) override { return ""; }
+};
 
-// Steps of sessions are not negative and those of functions random and negative: start where neither is likely.
-std::atomic<int64_t> next_step{int64_t{-1} << 62};
+// The markers of the clusters that run now. Guarded by Machine's mutex.
+std::map<const tf::StepStatsCollectorInterface*, Marker*>& Markers() {
+  static auto* markers = new std::map<const tf::StepStatsCollectorInterface*, Marker*>;
+  return *markers;
+}
 
 // The function a node calls: named by the node's attribute `f` or, when run eagerly, the node's op itself.
 tf::NameAttrList CalledFunction(const tf::NodeDef& node) {
@@ -64,24 +68,24 @@ class ClusterKernel : public tf::AsyncOpKernel {
       if (c->input_dtype(i) != tf::DT_RESOURCE) bytes += c->input(i).TotalBytes();
     }
     auto* results = new std::vector<tf::Tensor>;
-    bool nested = ClusterOf(c->step_id()) != nullptr;
-    int64_t step = nested ? c->step_id() : next_step++;
+    // A compiled function that a compiled function calls is part of it.
+    Marker* marker = ClusterOf(c) == nullptr ? new Marker : nullptr;
     int ordinal = Ordinal(c);
-    int64_t launched_at = nested ? 0 : Enter(ordinal, step, arguments);
+    int64_t launched_at = marker != nullptr ? Enter(ordinal, marker, arguments) : 0;
 
-    tf::FunctionLibraryRuntime::Options options(step);
+    tf::FunctionLibraryRuntime::Options options(c->step_id());
     options.rendezvous = c->rendezvous();
     options.cancellation_manager = c->cancellation_manager();
     options.collective_executor = c->collective_executor();
     options.step_container = c->step_container();
-    options.stats_collector = c->stats_collector();
+    options.stats_collector = marker != nullptr ? marker : c->stats_collector();
     options.runner = c->runner();
     options.run_all_kernels_inline = c->run_all_kernels_inline();
     library->Run(options, handle, arguments, results,
                  [=, done = std::move(done)](const absl::Status& status) {
                    double moved = bytes;
                    for (const tf::Tensor& result : *results) moved += result.TotalBytes();
-                   if (!nested) Leave(ordinal, step, launched_at, moved);
+                   if (marker != nullptr) Leave(ordinal, marker, launched_at, moved);
                    if (!status.ok()) {
                      c->SetStatus(status);
                    } else {
@@ -100,31 +104,29 @@ class ClusterKernel : public tf::AsyncOpKernel {
     return library->Instantiate(function.name(), tf::AttrSlice(&function.attr()), options, handle);
   }
 
-  static int64_t Enter(int ordinal, int64_t step, const std::vector<tf::Tensor>& arguments) {
+  static int64_t Enter(int ordinal, Marker* marker, const std::vector<tf::Tensor>& arguments) {
     Machine& m = TheMachine();
     Lock lock(m.mutex);
     for (const tf::Tensor& argument : arguments) {
       if (!tf::DataTypeCanUseMemcpy(argument.dtype())) continue;
       m.WaitForArrival(m.devices[ordinal], argument.data(), argument.TotalBytes());
     }
-    Clusters()[step] = new Cluster;
-    running_clusters++;
+    Markers()[marker] = marker;
     if (m.clock.deterministic()) m.clock.Advance(static_cast<int64_t>(m.config.host_op_ns));
     int64_t now = m.clock.Now();
     m.clock.Stop();
     return now;
   }
 
-  static void Leave(int ordinal, int64_t step, int64_t launched_at, double bytes) {
+  static void Leave(int ordinal, Marker* marker, int64_t launched_at, double bytes) {
     Machine& m = TheMachine();
     Lock lock(m.mutex);
     m.clock.Go();
-    std::unique_ptr<Cluster> cluster(Clusters()[step]);
-    Clusters().erase(step);
-    running_clusters--;
+    std::unique_ptr<Marker> owned(marker);
+    Markers().erase(marker);
     Work edges;
     edges.bytes = bytes;
-    int64_t duration = static_cast<int64_t>(cluster->device_ns) + edges.Duration(m.config);
+    int64_t duration = static_cast<int64_t>(marker->cluster.device_ns) + edges.Duration(m.config);
     Device& device = m.devices[ordinal];
     m.Enqueue(device.streams.front(), launched_at, duration);
     m.clock.Advance(static_cast<int64_t>(m.config.launch_ns));
@@ -198,11 +200,11 @@ class ClusterCreator : public tf::CustomKernelCreator {
 
 }  // namespace
 
-Cluster* ClusterOf(int64_t step_id) {
-  if (running_clusters.load(std::memory_order_relaxed) == 0) return nullptr;
+Cluster* ClusterOf(tf::OpKernelContext* c) {
+  if (c->stats_collector() == nullptr) return nullptr;
   Lock lock(TheMachine().mutex);
-  auto found = Clusters().find(step_id);
-  return found == Clusters().end() ? nullptr : found->second;
+  auto found = Markers().find(c->stats_collector());
+  return found == Markers().end() ? nullptr : &found->second->cluster;
 }
 
 void TakeOverCompiledFunctions() {

@@ -16,7 +16,7 @@ int Ordinal(tf::OpKernelContext* c) {
 }
 
 KernelRun::KernelRun(tf::OpKernelContext* c, const CostModel& cost)
-    : cluster_(ClusterOf(c->step_id())), ordinal_(Ordinal(c)) {
+    : cluster_(ClusterOf(c)), ordinal_(Ordinal(c)) {
   if (cluster_ != nullptr) return;
   Machine& m = TheMachine();
   Lock lock(m.mutex);
@@ -46,11 +46,10 @@ void KernelRun::Finish(const Work& work) {
 }
 
 void CountHostOp(tf::OpKernelContext* c) {
-  if (ClusterOf(c->step_id()) != nullptr) return;
+  if (ClusterOf(c) != nullptr) return;
   Machine& m = TheMachine();
   Lock lock(m.mutex);
   m.Count(m.devices[Ordinal(c)], [](Counters& counters) { counters.host_ops++; });
-  if (m.clock.deterministic()) m.clock.Advance(static_cast<int64_t>(m.config.host_op_ns));
 }
 
 }  // namespace stoker

@@ -14,8 +14,8 @@ struct Cluster {
   double device_ns = 0;
 };
 
-// The cluster a running op belongs to, by the step it runs in; null for none.
-Cluster* ClusterOf(int64_t step_id);
+// The cluster a running op belongs to; null for none.
+Cluster* ClusterOf(tensorflow::OpKernelContext* context);
 
 // The number of the device an op runs on.
 int Ordinal(tensorflow::OpKernelContext* context);
@@ -43,7 +43,7 @@ void RunAsKernel(tensorflow::OpKernelContext* context, const CostModel& cost, Bo
   run.Finish(work);
 }
 
-// An op that is no device work: counted, and charged to the host by the deterministic clock.
+// An op that is no device work.
 void CountHostOp(tensorflow::OpKernelContext* context);
 
 }  // namespace stoker

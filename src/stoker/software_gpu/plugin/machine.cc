@@ -57,7 +57,15 @@ void Machine::WaitForArrival(Device& device, const void* data, uint64_t size) {
   device.arrivals.erase(found);
   if (arrival.size != size) return;
   // TensorFlow launches the reader of a copy only after the copy is done, so it is the host that waits.
-  HostWaits(device, arrival.fetch == 0 ? arrival.end : EndOfFetch(device, arrival), arrival.duration);
+  HostWaits(device, EndOf(device, arrival), arrival.duration);
+}
+
+int64_t Machine::EndOf(Device& device, const Arrival& arrival) {
+  if (arrival.fetch != 0) return EndOfFetch(device, arrival);
+  if (!clock.deterministic()) return arrival.end;
+  // Which thread copied, and when, differs from run to run; that this kernel reads the data does not.
+  int64_t earliest = std::max(clock.Now(), device.streams.front()->free_at);
+  return Enqueue(arrival.stream, earliest, arrival.duration);
 }
 
 int64_t Machine::EndOfFetch(Device& device, const Arrival& arrival) {

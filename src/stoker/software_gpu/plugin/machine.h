@@ -40,7 +40,7 @@ struct Config {
   double kernel_ns;    // device: the least a kernel takes
   double copy_ns;      // device: the least a copy takes
   double sync_ns;      // host: returning from a wait, even when the device was idle
-  double host_op_ns;   // host, deterministic clock only: TensorFlow's own work per op
+  double host_op_ns;   // host, deterministic clock only: TensorFlow's own work per launch
 };
 
 struct Copies {
@@ -60,10 +60,11 @@ struct Counters {
   int64_t host_copy_ns = 0;  // the host stood still while bytes moved
 };
 
-// A host-to-device copy whose copying thread did not wait for it: the first kernel that reads it does.
+// A copy to a device whose copying thread did not wait for it: the first kernel that reads it does.
 struct Arrival {
-  int64_t end = 0;       // known at once for a copy inside a step
-  int64_t issued = 0;    // for a prefetch the end is worked out when the data is taken
+  SP_Stream_st* stream = nullptr;  // what the copy is queued on
+  int64_t issued = 0;
+  int64_t end = 0;       // with the real clock; the deterministic one works it out when the data is read
   int64_t duration = 0;
   uint64_t size = 0;     // with the address, tells the tensor from a later one in the same place
   int64_t fetch = 0;     // number of the prefetch it belongs to, 0 for none
@@ -108,6 +109,7 @@ class Machine {
   static Counters& ThisThread();
 
  private:
+  int64_t EndOf(Device& device, const Arrival& arrival);
   int64_t EndOfFetch(Device& device, const Arrival& arrival);
 };
 

@@ -115,12 +115,13 @@ void HostToDevice(int ordinal, SP_Stream stream, void* to, const void* from, uin
     return;
   }
   Arrival arrival;
+  arrival.stream = stream;
   arrival.issued = m.clock.Now();
   arrival.duration = duration;
   arrival.size = size;
   if (device.fetches_running > 0) {
     arrival.fetch = device.fetches_started;
-  } else {
+  } else if (!m.clock.deterministic()) {
     arrival.end = m.Enqueue(stream, arrival.issued, duration);
   }
   device.arrivals[to] = arrival;
@@ -132,15 +133,16 @@ void DeviceToDevice(int ordinal, SP_Stream stream, void* to, const void* from, u
   Lock lock(m.mutex);
   // Both within a device and between two: the peer's memory is reached at memory speed, as over NVLink.
   int64_t duration = static_cast<int64_t>(m.config.kernel_ns + 2 * size / m.config.memory_rate);
-  int64_t end = m.Enqueue(stream, m.clock.Now(), duration);
   m.Count(m.devices[ordinal], [&](Counters& c) {
     c.d2d.count++;
     c.d2d.bytes += size;
     c.d2d.time_ns += duration;
   });
-  if (stream == m.devices[ordinal].streams.front()) return;  // in order with the kernels
+  bool with_kernels = stream == m.devices[ordinal].streams.front();
   Arrival arrival;
-  arrival.end = end;
+  arrival.stream = stream;
+  if (with_kernels || !m.clock.deterministic()) arrival.end = m.Enqueue(stream, m.clock.Now(), duration);
+  if (with_kernels) return;  // in order with them, so nobody has to wait
   arrival.duration = duration;
   arrival.size = size;
   // The reader may be any of the devices: only its kernels look this address up.
