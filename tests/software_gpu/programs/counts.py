@@ -1,4 +1,4 @@
-"""Exact counts of copies, syncs and launches for things people write, as JSON. With an argument: that clock."""
+"""Copies, syncs and launches of things people write, as JSON. With an argument: on that clock."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def training() -> dict[str, Any]:
     weights = tf.Variable(tf.random.stateless_normal([128, 128], [1, 2]))
     batch = tf.constant(ARRAY)
 
-    @tf.function
+    @tf.function  # type: ignore[untyped-decorator]
     def step(x: Any) -> Any:
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.square(tf.matmul(x, weights)))
         weights.assign_sub(0.1 * tape.gradient(loss, weights))
         return loss
 
-    @tf.function(jit_compile=True)
+    @tf.function(jit_compile=True)  # type: ignore[untyped-decorator]
     def compiled(x: Any) -> Any:
         return step(x)
 

@@ -1,4 +1,4 @@
-"""Every case on the CPU and on the software GPU: the largest difference of results and of gradients, as JSON."""
+"""Every case on the CPU and on the software GPU: the largest differences, as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def evaluate(case: Case, device: str) -> tuple[list[Any], list[Any], int]:
         tape.watch(watched)
         results = [tf.convert_to_tensor(r) for r in tf.nest.flatten(case.call(*arguments))]
         launches = software_gpu.counters().launches
-        score = tf.add_n([tf.reduce_sum(tf.cast(r, tf.float32) * 0.5) for r in results if r.dtype.is_floating] or [0.0])
+        score = tf.add_n(
+            [tf.reduce_sum(tf.cast(r, tf.float32) * 0.5) for r in results if r.dtype.is_floating] or [0.0]
+        )
     gradients = tape.gradient(score, watched, unconnected_gradients="zero") if case.gradient else []
     dense = [tf.convert_to_tensor(g) for g in gradients]
     return [r.numpy() for r in results], [g.numpy() for g in dense], launches

@@ -1,9 +1,10 @@
-"""The ops of the parity sweep: name, how to call it, and its arguments. Floating-point arguments get gradients."""
+"""The ops of the parity sweep: their names, how to call them, and with which arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import tensorflow as tf
 
 @dataclass(frozen=True)
 class Case:
-    """One op on some arguments; the results are compared after `call`, the gradients of all float arguments too."""
+    """One op on some arguments. Its results are compared, and the gradients of all float arguments."""
 
     name: str
     call: Callable[..., Any]
@@ -24,7 +25,8 @@ _random = np.random.RandomState(7)
 
 
 def floats(*shape: int, low: float = -1.0, high: float = 1.0) -> np.ndarray[Any, Any]:
-    return _random.uniform(low, high, shape).astype(np.float32)
+    values: np.ndarray[Any, Any] = _random.uniform(low, high, shape).astype(np.float32)
+    return values
 
 
 def positive(*shape: int) -> np.ndarray[Any, Any]:
@@ -34,18 +36,21 @@ def positive(*shape: int) -> np.ndarray[Any, Any]:
 def _unary() -> list[Case]:
     anywhere = (
         "abs asinh atan cos cosh erf erfc exp expm1 negative sigmoid sign sin sinh softplus softsign square "
-        "tan tanh floor ceil round rint identity zeros_like ones_like reverse_sum cumsum cumprod is_nan is_inf "
-        "is_finite"
+        "tan tanh floor ceil round rint identity zeros_like ones_like reverse_sum cumsum cumprod "
+        "is_nan is_inf is_finite"
     )
     inside = "acos asin atanh log log1p sqrt rsqrt lgamma digamma reciprocal ndtri erfinv"
-    special = {
+    special: dict[str, Any] = {
         "reverse_sum": lambda x: tf.reverse(x, [0]) * 2.0,
         "reciprocal": tf.math.reciprocal,
         "identity": tf.identity,
         "zeros_like": tf.zeros_like,
         "ones_like": tf.ones_like,
     }
-    find = lambda name: special.get(name) or getattr(tf.math, name)  # noqa: E731
+
+    def find(name: str) -> Any:
+        return special.get(name) or getattr(tf.math, name)
+
     cases = [Case(name, find(name), (floats(3, 4),)) for name in anywhere.split()]
     cases += [Case(name, find(name), (positive(3, 4),)) for name in inside.split()]
     cases.append(Case("acosh", tf.math.acosh, (floats(3, 4, low=1.5, high=3.0),)))
@@ -55,12 +60,13 @@ def _unary() -> list[Case]:
 
 
 def _binary() -> list[Case]:
-    names = "add subtract multiply divide maximum minimum squared_difference atan2 floormod pow floordiv xdivy xlogy"
+    names = "add subtract multiply divide maximum minimum squared_difference atan2 pow floormod floordiv"
+    names += " xdivy xlogy"
     cases = [Case(n, getattr(tf.math, n), (positive(3, 4), positive(1, 4))) for n in names.split()]
     for name in ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal"):
         cases.append(Case(name, getattr(tf.math, name), (floats(3, 4), floats(3, 4)), gradient=False))
     for name in ("igamma", "igammac", "zeta", "polygamma", "betainc"):
-        arguments = (positive(4), positive(4) + np.float32(1))
+        arguments: tuple[Any, ...] = (positive(4), positive(4) + np.float32(1))
         if name == "zeta":
             arguments = (positive(4) + np.float32(2), positive(4))
         if name == "polygamma":
@@ -78,8 +84,12 @@ def _binary() -> list[Case]:
         Case("clip_by_value", lambda x: tf.clip_by_value(x, -0.5, 0.5), (floats(3, 4),)),
         Case("clip_by_norm", lambda x: tf.clip_by_norm(x, 0.5), (floats(3, 4),)),
         Case("add_n", lambda a, b: tf.add_n([a, b]), (floats(3, 4), floats(3, 4))),
-        Case("bitwise_and", tf.bitwise.bitwise_and, (np.arange(5), np.arange(5)[::-1].copy()), gradient=False),
-        Case("bitwise_xor", tf.bitwise.bitwise_xor, (np.arange(5), np.arange(5)[::-1].copy()), gradient=False),
+        Case(
+            "bitwise_and", tf.bitwise.bitwise_and, (np.arange(5), np.arange(5)[::-1].copy()), gradient=False
+        ),
+        Case(
+            "bitwise_xor", tf.bitwise.bitwise_xor, (np.arange(5), np.arange(5)[::-1].copy()), gradient=False
+        ),
         Case("cast", lambda x: tf.cast(x, tf.float64), (floats(3, 4),)),
         Case("cast_half", lambda x: tf.cast(tf.cast(x, tf.float16), tf.float32), (floats(3, 4),)),
         Case("add_int64", tf.add, (np.arange(5), np.arange(5)), gradient=False),
@@ -90,7 +100,7 @@ def _binary() -> list[Case]:
 def _reductions() -> list[Case]:
     names = "sum mean max min prod logsumexp std variance euclidean_norm"
     cases = [
-        Case(f"reduce_{n}", lambda x, f=getattr(tf.math, f"reduce_{n}"): f(x, axis=1), (positive(3, 4),))
+        Case(f"reduce_{n}", partial(getattr(tf.math, f"reduce_{n}"), axis=1), (positive(3, 4),))
         for n in names.split()
     ]
     return cases + [
@@ -105,9 +115,15 @@ def _reductions() -> list[Case]:
         Case("l2_normalize", lambda x: tf.math.l2_normalize(x, axis=1), (floats(3, 4),)),
         Case("norm", tf.norm, (floats(3, 4),)),
         Case("moments", lambda x: tf.nn.moments(x, [0]), (floats(3, 4),)),
-        Case("bincount", lambda x: tf.math.bincount(x, minlength=5), (np.array([1, 2, 2, 4], np.int32),), False),
-        Case("unsorted_segment_sum", lambda x: tf.math.unsorted_segment_sum(x, [0, 1, 0], 2), (floats(3, 4),)),
-        Case("unsorted_segment_max", lambda x: tf.math.unsorted_segment_max(x, [0, 1, 0], 2), (floats(3, 4),)),
+        Case(
+            "bincount", lambda x: tf.math.bincount(x, minlength=5), (np.array([1, 2, 2, 4], np.int32),), False
+        ),
+        Case(
+            "unsorted_segment_sum", lambda x: tf.math.unsorted_segment_sum(x, [0, 1, 0], 2), (floats(3, 4),)
+        ),
+        Case(
+            "unsorted_segment_max", lambda x: tf.math.unsorted_segment_max(x, [0, 1, 0], 2), (floats(3, 4),)
+        ),
         Case("segment_sum", lambda x: tf.math.segment_sum(x, [0, 0, 1]), (floats(3, 4),)),
         Case("segment_mean", lambda x: tf.math.segment_mean(x, [0, 0, 1]), (floats(3, 4),)),
     ]
@@ -151,7 +167,9 @@ def _shapes() -> list[Case]:
         Case("meshgrid", lambda a, b: tf.meshgrid(a, b), (floats(3), floats(4))),
         Case("sequence_mask", lambda i: tf.sequence_mask(i, 5), (np.array([1, 3]),), False),
         Case("reverse_sequence", lambda a: tf.reverse_sequence(a, [2, 4, 1], 1, 0), (x,)),
-        Case("space_to_batch", lambda a: tf.space_to_batch(a, [2, 2], [[0, 0], [0, 0]]), (floats(1, 4, 4, 2),)),
+        Case(
+            "space_to_batch", lambda a: tf.space_to_batch(a, [2, 2], [[0, 0], [0, 0]]), (floats(1, 4, 4, 2),)
+        ),
         Case("depth_to_space", lambda a: tf.nn.depth_to_space(a, 2), (floats(1, 2, 2, 8),)),
         Case("space_to_depth", lambda a: tf.nn.space_to_depth(a, 2), (floats(1, 4, 4, 2),)),
         Case("unique", lambda i: tf.unique(i)[0], (np.array([3, 1, 3, 2]),), False),
@@ -171,7 +189,9 @@ def _linear_algebra() -> list[Case]:
     spd = (spd @ spd.T + 4 * np.eye(4)).astype(np.float32)
     return [
         Case("matmul", tf.matmul, (floats(5, 6), floats(6, 7))),
-        Case("matmul_transposed", lambda a, b: tf.matmul(a, b, transpose_b=True), (floats(5, 6), floats(7, 6))),
+        Case(
+            "matmul_transposed", lambda a, b: tf.matmul(a, b, transpose_b=True), (floats(5, 6), floats(7, 6))
+        ),
         Case("matmul_batched", tf.matmul, (floats(2, 5, 6), floats(2, 6, 7))),
         Case("matmul_broadcast", tf.matmul, (floats(2, 5, 6), floats(6, 7))),
         Case("matmul_double", tf.matmul, (floats(5, 6).astype(np.float64), floats(6, 7).astype(np.float64))),
@@ -202,25 +222,53 @@ def _images() -> list[Case]:
         Case("conv1d", lambda x, f: tf.nn.conv1d(x, f, 1, "SAME"), (floats(2, 8, 3), floats(3, 3, 4))),
         Case("conv2d", lambda x, f: tf.nn.conv2d(x, f, 2, "SAME"), (image, filters)),
         Case("conv2d_dilated", lambda x, f: tf.nn.conv2d(x, f, 1, "VALID", dilations=2), (image, filters)),
-        Case("conv2d_transpose", lambda x, f: tf.nn.conv2d_transpose(x, f, [2, 16, 16, 3], 2), (floats(2, 8, 8, 4), filters)),
-        Case("conv3d", lambda x, f: tf.nn.conv3d(x, f, [1] * 5, "SAME"), (floats(1, 4, 4, 4, 2), floats(2, 2, 2, 2, 3))),
-        Case("depthwise_conv2d", lambda x, f: tf.nn.depthwise_conv2d(x, f, [1] * 4, "SAME"), (image, floats(3, 3, 3, 2))),
+        Case(
+            "conv2d_transpose",
+            lambda x, f: tf.nn.conv2d_transpose(x, f, [2, 16, 16, 3], 2),
+            (floats(2, 8, 8, 4), filters),
+        ),
+        Case(
+            "conv3d",
+            lambda x, f: tf.nn.conv3d(x, f, [1] * 5, "SAME"),
+            (floats(1, 4, 4, 4, 2), floats(2, 2, 2, 2, 3)),
+        ),
+        Case(
+            "depthwise_conv2d",
+            lambda x, f: tf.nn.depthwise_conv2d(x, f, [1] * 4, "SAME"),
+            (image, floats(3, 3, 3, 2)),
+        ),
         Case("max_pool2d", lambda x: tf.nn.max_pool2d(x, **pool), (image,)),
         Case("avg_pool2d", lambda x: tf.nn.avg_pool2d(x, **pool), (image,)),
         Case("max_pool3d", lambda x: tf.nn.max_pool3d(x, 2, 2, "VALID"), (floats(1, 4, 4, 4, 2),)),
         Case("avg_pool3d", lambda x: tf.nn.avg_pool3d(x, 2, 2, "VALID"), (floats(1, 4, 4, 4, 2),)),
         Case("max_pool_with_argmax", lambda x: tf.nn.max_pool_with_argmax(x, 2, 2, "VALID")[0], (image,)),
         Case("bias_add", tf.nn.bias_add, (image, floats(3))),
-        Case("fused_batch_norm", lambda x, s, b: tf.compat.v1.nn.fused_batch_norm(x, s, b)[0], (image, positive(3), floats(3))),
+        Case(
+            "fused_batch_norm",
+            lambda x, s, b: tf.compat.v1.nn.fused_batch_norm(x, s, b)[0],
+            (image, positive(3), floats(3)),
+        ),
         Case("local_response_normalization", tf.nn.local_response_normalization, (image,)),
         Case("resize_bilinear", lambda x: tf.image.resize(x, [5, 5]), (image,)),
         Case("resize_nearest", lambda x: tf.image.resize(x, [5, 5], "nearest"), (image,)),
-        Case("crop_and_resize", lambda x: tf.image.crop_and_resize(x, [[0.1, 0.1, 0.8, 0.8]], [1], [4, 4]), (image,)),
+        Case(
+            "crop_and_resize",
+            lambda x: tf.image.crop_and_resize(x, [[0.1, 0.1, 0.8, 0.8]], [1], [4, 4]),
+            (image,),
+        ),
         Case("adjust_contrast", lambda x: tf.image.adjust_contrast(x, 2.0), (positive(2, 8, 8, 3),), False),
         Case("rgb_to_hsv", tf.image.rgb_to_hsv, (positive(2, 8, 8, 3),), False),
         Case("flip_left_right", tf.image.flip_left_right, (image,)),
-        Case("extract_patches", lambda x: tf.image.extract_patches(x, [1, 3, 3, 1], [1, 2, 2, 1], [1] * 4, "SAME"), (image,)),
-        Case("dilation2d", lambda x, f: tf.nn.dilation2d(x, f, [1] * 4, "SAME", "NHWC", [1] * 4), (image, floats(3, 3, 3))),
+        Case(
+            "extract_patches",
+            lambda x: tf.image.extract_patches(x, [1, 3, 3, 1], [1, 2, 2, 1], [1] * 4, "SAME"),
+            (image,),
+        ),
+        Case(
+            "dilation2d",
+            lambda x, f: tf.nn.dilation2d(x, f, [1] * 4, "SAME", "NHWC", [1] * 4),
+            (image, floats(3, 3, 3)),
+        ),
         Case("conv2d_first", _last_on_cpu("conv2d"), (first, filters)),
         Case("max_pool_first", _last_on_cpu("max_pool"), (first,)),
         Case("avg_pool_first", _last_on_cpu("avg_pool"), (first,)),
@@ -229,7 +277,7 @@ def _images() -> list[Case]:
 
 
 def _last_on_cpu(kind: str) -> Callable[..., Any]:
-    """A channels-first op; where the CPU has no kernel for it, its reference is the channels-last one, transposed."""
+    """A channels-first op; on the CPU, which may lack it, the channels-last one, transposed."""
 
     def call(x: Any, filters: Any = None) -> Any:
         on_cpu = tf.constant(0.0).device.endswith("CPU:0")
@@ -262,7 +310,11 @@ def _losses() -> list[Case]:
         Case("stateless_normal", lambda: tf.random.stateless_normal([50], [1, 2]), (), False),
         Case("dropout", lambda x: tf.nn.experimental.stateless_dropout(x, 0.5, [1, 2]), (floats(40),)),
         Case("check_numerics", lambda x: tf.debugging.check_numerics(x, "bad"), (logits,)),
-        Case("while_loop", lambda x: tf.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * x), (0, x))[1], (logits,)),
+        Case(
+            "while_loop",
+            lambda x: tf.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * x), (0, x))[1],
+            (logits,),
+        ),
         Case("cond", lambda x: tf.cond(tf.reduce_sum(x) > 0, lambda: x * 2.0, lambda: x * 3.0), (logits,)),
         Case("map_fn", lambda x: tf.map_fn(lambda row: row * row, x), (logits,)),
         Case("scan", lambda x: tf.scan(lambda a, b: a + b, x), (logits,)),
