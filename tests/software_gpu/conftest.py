@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -32,7 +33,8 @@ def _run(program: str, arguments: tuple[str, ...], attempt: int) -> dict[str, An
 @pytest.fixture(scope="session")
 def run() -> Run:
     """Run a program and return the facts it prints; the same run serves all tests that ask for it."""
-    pytest.importorskip("tensorflow")
+    if importlib.util.find_spec("tensorflow") is None:
+        pytest.skip("TensorFlow is not installed")
     if build.compiler() is None and not build.library_path(build.installed_tensorflow()).exists():
         pytest.skip("no C++ compiler: the software GPU's plug-in cannot be built")
     return lambda program, *arguments, attempt=1: _run(program, arguments, attempt)
