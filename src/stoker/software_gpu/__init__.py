@@ -11,9 +11,25 @@ counted exactly; device time is modelled from the profile (`docs/software-gpu.md
 cannot tell). Importing this package does not import TensorFlow.
 """
 
-from stoker.software_gpu.activation import enable, enable_from_environment, environment_for, is_enabled
+from stoker.software_gpu.activation import (
+    enable,
+    enable_from_environment,
+    environment_for,
+    is_enabled,
+    settings_of,
+)
+from stoker.software_gpu.build import ensure_built
 from stoker.software_gpu.profiles import PROFILES, Profile
-from stoker.software_gpu.reading import Copies, Counters, DeviceCounters, Meter, counters, now_ns, reset
+from stoker.software_gpu.reading import (
+    Copies,
+    Counters,
+    DeviceCounters,
+    Meter,
+    counters,
+    now_ns,
+    raw_clock,
+    reset,
+)
 
 __all__ = [
     "PROFILES",
@@ -25,8 +41,11 @@ __all__ = [
     "counters",
     "enable",
     "enable_from_environment",
+    "ensure_built",
     "environment_for",
     "is_enabled",
     "now_ns",
+    "raw_clock",
     "reset",
+    "settings_of",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -159,6 +160,12 @@ def _state() -> _Attached:
 def now_ns() -> int:
     """The virtual clock; the real one is `time.monotonic_ns()` less emulation, plus modelled waits."""
     return int(_state().library.stoker_gpu_now_ns())
+
+
+def raw_clock() -> Callable[[], int]:
+    """The virtual clock as a bare function, for those who read it all the time."""
+    clock: Callable[[], int] = _state().library.stoker_gpu_now_ns
+    return clock
 
 
 def counters() -> Counters:

@@ -65,14 +65,14 @@ def training() -> dict[str, Any]:
     weights = tf.Variable(tf.random.stateless_normal([128, 128], [1, 2]))
     batch = tf.constant(ARRAY)
 
-    @tf.function  # type: ignore[untyped-decorator]
+    @tf.function
     def step(x: Any) -> Any:
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.square(tf.matmul(x, weights)))
         weights.assign_sub(0.1 * tape.gradient(loss, weights))
         return loss
 
-    @tf.function(jit_compile=True)  # type: ignore[untyped-decorator]
+    @tf.function(jit_compile=True)
     def compiled(x: Any) -> Any:
         return step(x)
 

@@ -122,7 +122,7 @@ class Scale(tf.Module):  # type: ignore[misc]
         super().__init__()
         self.factor = tf.Variable(3.0)
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])  # type: ignore[untyped-decorator]
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
     def __call__(self, x: Any) -> Any:
         return x * self.factor
 
