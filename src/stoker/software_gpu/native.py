@@ -100,6 +100,7 @@ def open_library(path: Path) -> ctypes.PyDLL:
     library = ctypes.PyDLL(str(path))
     library.stoker_gpu_now_ns.restype = ctypes.c_int64
     library.stoker_gpu_now_ns.argtypes = ()
+    library.stoker_gpu_registered_kernels.restype = ctypes.c_int64
     library.stoker_gpu_configure.argtypes = (ctypes.POINTER(Config),)
     library.stoker_gpu_set_kernel_table.argtypes = (ctypes.c_char_p,)
     library.stoker_gpu_read_device.argtypes = (ctypes.c_int64, ctypes.POINTER(DeviceReading))

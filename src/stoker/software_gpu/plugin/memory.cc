@@ -5,6 +5,7 @@
 
 #include "memory.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -14,9 +15,13 @@
 namespace stoker {
 namespace {
 
-// TensorFlow keeps some of a GPU's memory back for libraries (see MinSystemMemory there). The software GPU has none,
-// so it reports as much more, and the limit a program meets is the one that was asked for.
-constexpr int64_t kHeldBackAtLeast = int64_t{1536} << 20;
+// TensorFlow keeps some of a GPU's memory back for libraries: 255 MiB of a device under 2 GiB, else 300 MiB or 5 %. The
+// software GPU has no libraries, so it reports that much more, and a program gets what was asked for.
+int64_t WithHeldBack(int64_t memory) {
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  if (memory + 255 * kMiB < 2048 * kMiB) return memory + 255 * kMiB;
+  return std::max(memory + 300 * kMiB, memory * 20 / 19 + kMiB);
+}
 
 size_t RoundedUp(uint64_t size, uint64_t unit) { return (size + unit - 1) / unit * unit; }
 
@@ -58,7 +63,7 @@ TF_Bool AllocatorStats(const SP_Device* d, SP_AllocatorStats* stats) {
 TF_Bool MemoryUsage(const SP_Device* d, int64_t* free, int64_t* total) {
   Machine& m = TheMachine();
   Lock lock(m.mutex);
-  *total = m.config.memory_bytes + kHeldBackAtLeast;
+  *total = WithHeldBack(m.config.memory_bytes);
   *free = *total - m.devices[d->ordinal].memory_used;
   return true;
 }
