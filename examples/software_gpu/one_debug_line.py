@@ -95,8 +95,9 @@ def report(rows: list[tuple[str, software_gpu.Counters, int]], profile: str) -> 
         device = counters.devices[0]
         extra = max(device.d2h.count - 1, 0)  # less the one read after the loop
         each = device.d2h.seconds / device.d2h.count * 1e6 if extra else 0.0
+        milliseconds, slower = counters.wall_s / steps * 1e3, counters.wall_s / base - 1
         print(
-            f"{name:24}{device.busy:10.1%}{counters.wall_s / steps * 1e3:10.2f}{counters.wall_s / base - 1:10.1%}"
+            f"{name:24}{device.busy:10.1%}{milliseconds:10.2f}{slower:10.1%}"
             f"{device.syncs:10d}{device.d2h.bytes / 2**20:10.1f}{each:10.0f}"
         )
     print(
