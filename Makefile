@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint clean
+.PHONY: demo demo-software-gpu bench-software-gpu test lint clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -22,3 +22,11 @@ lint: $(READY)
 
 clean:
 	rm -rf $(VENV) .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+
+bench-software-gpu: $(READY)
+	$(BIN)/python benchmarks/software_gpu.py
+
+# The famous example, where a C++ compiler can build the device; elsewhere it says what to install.
+demo-software-gpu: $(READY)
+	@if $(BIN)/stoker software-gpu --build; then $(BIN)/python examples/software_gpu/one_debug_line.py; \
+	else echo "The software GPU example was left out: it needs a C++ compiler."; fi

@@ -107,6 +107,7 @@ def open_library(path: Path) -> ctypes.PyDLL:
     # By address, which ctypes passes on without making an object.
     library.stoker_gpu_read.argtypes = (ctypes.c_void_p,)
     library.stoker_gpu_read_thread.argtypes = (ctypes.c_void_p,)
+    library.stoker_gpu_read_thread_since.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
     return library
 
 

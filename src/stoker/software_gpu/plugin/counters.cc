@@ -22,6 +22,11 @@ struct Reading {
   int64_t emulated_ns;  // real time taken out of it so far
 };
 
+// What happened between two readings, for probes: fewer and flat fields, so that Python unpacks them in one go.
+struct Delta {
+  int64_t syncs, h2d_count, h2d_bytes, d2h_count, d2h_bytes, launches, wait_ns, copy_ns, elapsed_ns, emulated_ns;
+};
+
 namespace {
 
 // Every field is an int64_t, so adding two of them is adding their words.
@@ -62,6 +67,23 @@ void stoker_gpu_read_thread(stoker::Reading* reading) {
   reading->counters = stoker::Machine::ThisThread();
   reading->now_ns = m.clock.Now();
   reading->emulated_ns = m.clock.Removed();
+}
+
+// The calling thread again, against a reading it took before.
+void stoker_gpu_read_thread_since(const stoker::Reading* before, stoker::Delta* delta) {
+  stoker::Reading after;
+  stoker_gpu_read_thread(&after);
+  const stoker::Counters &a = before->counters, &b = after.counters;
+  *delta = {b.syncs - a.syncs,
+            b.h2d.count - a.h2d.count,
+            b.h2d.bytes - a.h2d.bytes,
+            b.d2h.count - a.d2h.count,
+            b.d2h.bytes - a.d2h.bytes,
+            b.launches - a.launches,
+            b.host_wait_ns - a.host_wait_ns,
+            b.host_copy_ns - a.host_copy_ns,
+            after.now_ns - before->now_ns,
+            after.emulated_ns - before->emulated_ns};
 }
 
 void stoker_gpu_read_device(int64_t ordinal, stoker::DeviceReading* reading) {
