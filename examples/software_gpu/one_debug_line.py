@@ -1,6 +1,6 @@
 """One innocent debug line, and what it does to a GPU: shown on a machine that has none.
 
-    python examples/software_gpu/one_debug_line.py [--steps 20] [--profile t4]
+    python examples/software_gpu/one_debug_line.py [--steps 10] [--profile t4]
 
 The same training loop four times: as it should be; with the loss printed at every step; with a look at a
 large gradient at every step; and with that look taken on the device, so that one number comes back instead of
@@ -22,7 +22,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0] if __doc__ else "")
-    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--profile", default="t4", choices=sorted(software_gpu.PROFILES))
     args = parser.parse_args()
     software_gpu.enable(memory="2GiB", profile=args.profile)
@@ -35,8 +35,7 @@ def main() -> None:
         "np.abs(gradient).max()": look_on_the_host,
         "float(reduce_max(...))": look_on_the_device,
     }
-    rows = [measure(name, look, step, batch, args.steps) for name, look in variants.items()]
-    report(rows, args.profile)
+    report([quietest(name, look, step, batch, args.steps) for name, look in variants.items()], args.profile)
 
 
 def training_step() -> tuple[Any, Any]:
@@ -69,6 +68,14 @@ def look_on_the_device(loss: Any, gradient: Any) -> object:
     import tensorflow as tf
 
     return float(tf.reduce_max(tf.abs(gradient)))  # the same number, computed where the data is
+
+
+def quietest(
+    name: str, look: Callable[[Any, Any], object], step: Any, batch: Any, steps: int
+) -> tuple[str, software_gpu.Counters, int]:
+    """The faster of two measurements: whatever else the machine does only ever adds to the host's time."""
+    both = [measure(name, look, step, batch, steps) for _ in range(2)]
+    return min(both, key=lambda row: row[1].wall_s)
 
 
 def measure(

@@ -72,14 +72,14 @@ class FetchKernel : public tf::AsyncOpKernel {
     int ordinal = Ordinal(c);
     Machine& m = TheMachine();
     {
-      Lock lock(m.mutex);
+      Lock lock(m);
       m.devices[ordinal].fetches_started++;
       m.devices[ordinal].fetches_running++;
     }
     cpu_->AsAsync()->ComputeAsync(c, [ordinal, done = std::move(done)] {
       {
         Machine& m = TheMachine();
-        Lock lock(m.mutex);
+        Lock lock(m);
         m.devices[ordinal].fetches_running--;
       }
       done();

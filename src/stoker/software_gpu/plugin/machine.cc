@@ -27,7 +27,7 @@ bool IsPythonThread() {
 }
 
 void Machine::Configure(const Config& wanted) {
-  Lock lock(mutex);
+  Lock lock(*this);
   config = wanted;
   clock.SetDeterministic(wanted.deterministic != 0);
   devices.resize(wanted.device_count);
