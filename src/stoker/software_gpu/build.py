@@ -8,7 +8,6 @@ a lock lets one build, and the finished directory appears in one step.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -109,6 +108,8 @@ def ensure_built(progress: Callable[[str], None] | None = None) -> Path:
     library = library_path(tensorflow)
     if library.exists():
         return library
+    if sys.platform != "linux":
+        raise BuildError(f"the software GPU runs on Linux, not on {sys.platform}")
     program = compiler()
     if program is None:
         raise BuildError(
@@ -134,6 +135,8 @@ def _sources() -> list[Path]:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
+    import fcntl  # not on every system, and the command line must start on all of them
+
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
