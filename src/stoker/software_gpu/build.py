@@ -117,7 +117,7 @@ def ensure_built(progress: Callable[[str], None] | None = None) -> Path:
             "install g++ (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++) or set CXX"
         )
     say = progress or _to_stderr
-    with _locked(library.parent.with_suffix(".lock")):
+    with _locked(library.parent.with_name(f"{library.parent.name}.lock")):
         if not library.exists():
             say(f"building the software GPU for TensorFlow {tensorflow.version} (once, about 20 s) ...")
             _build(program, tensorflow, library)
