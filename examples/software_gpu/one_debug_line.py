@@ -1,10 +1,11 @@
 """One innocent debug line, and what it does to a GPU: shown on a machine that has none.
 
-    python examples/software_gpu/one_debug_line.py [--steps 20] [--profile t4]
+    python examples/software_gpu/one_debug_line.py [--steps 10] [--profile t4]
 
-The same training loop four times: as it should be; with the loss printed at every step; with a look at a large
-gradient at every step; and with that look taken on the device, so that one number comes back instead of 16 MiB.
-Counts and bytes are exact. Times are modelled, from the profile's figures and the real time of the Python code.
+The same training loop four times: as it should be; with the loss printed at every step; with a look at a
+large gradient at every step; and with that look taken on the device, so that one number comes back instead of
+16 MiB. Counts and bytes are exact. Times are modelled, from the profile's figures and the real time of the
+Python code.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0] if __doc__ else "")
-    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--profile", default="t4", choices=sorted(software_gpu.PROFILES))
     args = parser.parse_args()
     software_gpu.enable(memory="2GiB", profile=args.profile)
@@ -34,12 +35,11 @@ def main() -> None:
         "np.abs(gradient).max()": look_on_the_host,
         "float(reduce_max(...))": look_on_the_device,
     }
-    rows = [measure(name, look, step, batch, args.steps) for name, look in variants.items()]
-    report(rows, args.profile)
+    report([quietest(name, look, step, batch, args.steps) for name, look in variants.items()], args.profile)
 
 
 def training_step() -> tuple[Any, Any]:
-    """Three dense layers of 2,048 units, trained by gradient descent; the weights and the batch are on the device."""
+    """Three dense layers of 2,048 units and gradient descent; weights and batch are on the device."""
     import tensorflow as tf
 
     weights = [tf.Variable(tf.random.stateless_normal([2048, 2048], [i, 7], stddev=0.02)) for i in range(3)]
@@ -70,6 +70,14 @@ def look_on_the_device(loss: Any, gradient: Any) -> object:
     return float(tf.reduce_max(tf.abs(gradient)))  # the same number, computed where the data is
 
 
+def quietest(
+    name: str, look: Callable[[Any, Any], object], step: Any, batch: Any, steps: int
+) -> tuple[str, software_gpu.Counters, int]:
+    """The faster of two measurements: whatever else the machine does only ever adds to the host's time."""
+    both = [measure(name, look, step, batch, steps) for _ in range(2)]
+    return min(both, key=lambda row: row[1].wall_s)
+
+
 def measure(
     name: str, look: Callable[[Any, Any], object], step: Any, batch: Any, steps: int
 ) -> tuple[str, software_gpu.Counters, int]:
@@ -87,21 +95,21 @@ def measure(
 
 def report(rows: list[tuple[str, software_gpu.Counters, int]], profile: str) -> None:
     print(f"\nThe same loop on a software GPU, profile {profile} (times are modelled)\n")
-    print(
-        f"{'debug line':24} {'busy':>6} {'ms/step':>8} {'slower':>7} {'syncs':>6} {'MiB read':>9} {'us to read':>11}"
-    )
+    heads = ("busy", "ms/step", "slower", "syncs", "MiB read", "us a read")
+    print(f"{'debug line':24}" + "".join(f"{head:>10}" for head in heads))
     base = rows[0][1].wall_s
     for name, counters, steps in rows:
         device = counters.devices[0]
         extra = max(device.d2h.count - 1, 0)  # less the one read after the loop
         each = device.d2h.seconds / device.d2h.count * 1e6 if extra else 0.0
+        milliseconds, slower = counters.wall_s / steps * 1e3, counters.wall_s / base - 1
         print(
-            f"{name:24} {device.busy:6.1%} {counters.wall_s / steps * 1e3:8.2f} {counters.wall_s / base - 1:7.1%} "
-            f"{device.syncs:6d} {device.d2h.bytes / 2**20:9.1f} {each:11.0f}"
+            f"{name:24}{device.busy:10.1%}{milliseconds:10.2f}{slower:10.1%}"
+            f"{device.syncs:10d}{device.d2h.bytes / 2**20:10.1f}{each:10.0f}"
         )
     print(
-        "\nA scalar is small, but to get it the host waits until the device has finished, and the device then waits "
-        "for\nthe host to hand it the next step. A large tensor costs that and the copy besides."
+        "\nA scalar is small, but to get it the host waits until the device has finished, and the device then"
+        "\nwaits for the host to hand it the next step. A large tensor costs that and the copy besides."
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from stoker import software_gpu
 from stoker.commands import main
 from stoker.software_gpu import build
 from tests.software_gpu.conftest import ROOT, Run
@@ -61,6 +62,26 @@ def test_enabling_too_late_is_one_clear_error(run: Run) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "TensorFlow has started already: enable the software GPU before the first op\n"
+
+
+def test_the_environment_enables_it_after_tensorflow_was_imported(run: Run) -> None:
+    code = (
+        "import tensorflow as tf\n"
+        "from stoker import software_gpu, errors\n"
+        "assert software_gpu.enable_from_environment()\n"
+        "print(len(tf.config.list_physical_devices('GPU')), software_gpu.counters().profile)\n"
+        "software_gpu.enable(2, '64MiB', {'base': 't4', 'name': 'mine'})\n"
+        "try: software_gpu.enable(3)\n"
+        "except errors.UsageError as error: print(error)"
+    )
+    asked = software_gpu.environment_for(2, "64MiB", {"base": "t4", "name": "mine"})
+    environment = {**os.environ, **asked}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    first, second = done.stdout.splitlines()
+    assert first == "2 mine"
+    assert second.startswith("the software GPU is on already")
 
 
 def test_the_example_shows_what_one_debug_line_costs(run: Run) -> None:

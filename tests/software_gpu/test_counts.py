@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -59,6 +60,13 @@ def test_keras_fit_copies_and_syncs_a_fixed_number_of_times_per_epoch(run: Run) 
         assert two[key] == 2 * one[key]
     for key in ("h2d", "d2h"):
         assert two[key] == [2 * value for value in one[key]]
+
+
+@pytest.mark.skipif(not version("keras").startswith("3.15."), reason="the counts are those of Keras 3.15")
+def test_keras_fit_exactly(run: Run) -> None:
+    # Four steps: the batch's 512 + 64 bytes each, and the scalars Keras makes; losses and counters come back.
+    fact = run("counts")["fit_epoch"]
+    assert (fact["h2d"], fact["d2h"], fact["syncs"], fact["launches"]) == ([32, 2404], [13, 56], 9, 173)
 
 
 def test_a_second_run_prints_the_same_counts(run: Run) -> None:

@@ -80,6 +80,8 @@ def enable(
     from stoker.software_gpu import tensorflow_side
 
     tensorflow_side.load_plugin(library_path, settings.count)
+    if library.stoker_gpu_registered_kernels() == 0:
+        raise BuildError(f"the software GPU found no kernels in {KERNEL_TABLE}: reinstall stoker")
     tensorflow_side.adapt(library, deterministic=clock == "deterministic")
     reading.attach(library, settings.profile.name, settings.count, settings.memory, clock)
     _enabled = settings

@@ -8,7 +8,6 @@ a lock lets one build, and the finished directory appears in one step.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -109,6 +108,8 @@ def ensure_built(progress: Callable[[str], None] | None = None) -> Path:
     library = library_path(tensorflow)
     if library.exists():
         return library
+    if sys.platform != "linux":
+        raise BuildError(f"the software GPU runs on Linux, not on {sys.platform}")
     program = compiler()
     if program is None:
         raise BuildError(
@@ -116,7 +117,7 @@ def ensure_built(progress: Callable[[str], None] | None = None) -> Path:
             "install g++ (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++) or set CXX"
         )
     say = progress or _to_stderr
-    with _locked(library.parent.with_suffix(".lock")):
+    with _locked(library.parent.with_name(f"{library.parent.name}.lock")):
         if not library.exists():
             say(f"building the software GPU for TensorFlow {tensorflow.version} (once, about 20 s) ...")
             _build(program, tensorflow, library)
@@ -134,6 +135,8 @@ def _sources() -> list[Path]:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
+    import fcntl  # not on every system, and the command line must start on all of them
+
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

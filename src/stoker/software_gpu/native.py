@@ -100,12 +100,14 @@ def open_library(path: Path) -> ctypes.PyDLL:
     library = ctypes.PyDLL(str(path))
     library.stoker_gpu_now_ns.restype = ctypes.c_int64
     library.stoker_gpu_now_ns.argtypes = ()
+    library.stoker_gpu_registered_kernels.restype = ctypes.c_int64
     library.stoker_gpu_configure.argtypes = (ctypes.POINTER(Config),)
     library.stoker_gpu_set_kernel_table.argtypes = (ctypes.c_char_p,)
     library.stoker_gpu_read_device.argtypes = (ctypes.c_int64, ctypes.POINTER(DeviceReading))
     # By address, which ctypes passes on without making an object.
     library.stoker_gpu_read.argtypes = (ctypes.c_void_p,)
     library.stoker_gpu_read_thread.argtypes = (ctypes.c_void_p,)
+    library.stoker_gpu_read_thread_since.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
     return library
 
 

@@ -12,10 +12,6 @@ from stoker.errors import UsageError
 from stoker.software_gpu.native import CopiesStruct, DeviceReading, Reading
 
 _NS = 1e-9
-# A `Reading` as plain numbers, which is several times faster than field by field: the three directions of
-# copies with count, bytes and time; syncs, launches, clusters, host ops, wait, copy; now, emulated.
-_WORDS = struct.Struct("=17q")
-_DELTA_WORDS = (9, 0, 1, 3, 4, 10, 13, 14, 15, 16)
 
 
 @dataclass(frozen=True)
@@ -114,7 +110,10 @@ class Counters:
 
 
 class Delta(NamedTuple):
-    """What one call did, in the thread that made it. Times are of the virtual clock, in nanoseconds."""
+    """What one call did, in the thread that made it. Times are of the virtual clock, in nanoseconds.
+
+    The fields are those of `Delta` in plugin/counters.cc, in the same order.
+    """
 
     syncs: int
     h2d_count: int
@@ -238,19 +237,21 @@ class Meter:
     calls costs well under a microsecond. A meter serves one call at a time: nested probes need one each.
     """
 
-    __slots__ = ("_after", "_after_at", "_before", "_before_at", "_read")
+    __slots__ = ("_at", "_before", "_delta", "_delta_at", "_read", "_read_since", "_unpack")
 
     def __init__(self) -> None:
-        self._before, self._after = Reading(), Reading()
-        self._before_at, self._after_at = ctypes.addressof(self._before), ctypes.addressof(self._after)
-        self._read = _state().library.stoker_gpu_read_thread
+        words = struct.Struct(f"={len(Delta._fields)}q")
+        self._before, self._delta = Reading(), ctypes.create_string_buffer(words.size)
+        self._at, self._delta_at = ctypes.addressof(self._before), ctypes.addressof(self._delta)
+        self._unpack = words.unpack_from
+        library = _state().library
+        self._read, self._read_since = library.stoker_gpu_read_thread, library.stoker_gpu_read_thread_since
 
     def start(self) -> None:
         """Remember where the counters are."""
-        self._read(self._before_at)
+        self._read(self._at)
 
     def stop(self) -> Delta:
         """What happened since `start`."""
-        self._read(self._after_at)
-        a, b = _WORDS.unpack_from(self._before), _WORDS.unpack_from(self._after)
-        return Delta(*[b[word] - a[word] for word in _DELTA_WORDS])
+        self._read_since(self._at, self._delta_at)
+        return Delta._make(self._unpack(self._delta))

@@ -1,4 +1,4 @@
-"""A short program on the software GPU, checked against the CPU: `stoker software-gpu` runs it in a new process."""
+"""A short program on the software GPU, checked against the CPU; `stoker software-gpu` runs it."""
 
 from __future__ import annotations
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.data.ops import iterator_ops
+from tensorflow.python.distribute import collective_util
 from tensorflow.python.eager import context
 from tensorflow.python.framework import errors_impl, load_library
 from tensorflow.python.platform import build_info
@@ -49,6 +51,7 @@ def adapt(library: ctypes.PyDLL, deterministic: bool) -> None:
         # One op after another: the order in which they reach the device is then that of the graph.
         tf.config.threading.set_inter_op_parallelism_threads(1)
     _leave_iterator_teardown_out(library)
+    _reduce_without_nccl()
 
 
 def memory_of(ordinal: int) -> tuple[int, int]:
@@ -82,3 +85,21 @@ def _leave_iterator_teardown_out(library: ctypes.PyDLL) -> None:
             library.stoker_gpu_start_clock()
 
     iterator_ops.OwnedIterator.__del__ = release
+
+
+def _reduce_without_nccl() -> None:
+    """Let strategies reduce across devices by TensorFlow's own ring.
+
+    They ask for NCCL when they see GPUs. A CUDA build has it, but it needs CUDA; other builds use the ring
+    anyway.
+    """
+    original = collective_util.Options.merge
+    implementations = collective_util.CommunicationImplementation
+
+    def merge(self: Any, options: Any) -> Any:
+        merged = copy.copy(original(self, options))
+        if merged.implementation == implementations.NCCL:
+            merged.implementation = implementations.RING
+        return merged
+
+    collective_util.Options.merge = merge

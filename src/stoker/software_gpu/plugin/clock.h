@@ -3,6 +3,7 @@
 // Real clock (the default): the machine's monotonic clock, minus the time in which the plug-in emulated device
 // work (a kernel computed on the CPU, bytes moved), plus the waits and launches the profile says a device costs. So
 // the program's own Python and TensorFlow's own dispatch count as they are.
+// Time in which a thread was ready to run but another program had the core is left out too, where Linux tells it.
 // Deterministic clock: nothing but modelled events moves it. Two runs print the same times; Python costs nothing.
 //
 // It never runs backwards. Not thread-safe by itself: Machine's mutex guards it.
@@ -22,6 +23,8 @@ class Clock {
   bool deterministic() const { return deterministic_; }
 
   int64_t Now() const;
+  // The calling thread is about to read or move the clock: leaves out what it waited for a core since the last event.
+  void Settle();
   void Advance(int64_t ns) { added_ += ns; }
 
   // Between Stop and Go the clock stands still. They nest, and overlap between threads: it goes on when all are out.
@@ -37,6 +40,7 @@ class Clock {
   int64_t stopped_at_ = 0;
   int64_t removed_ = 0;
   int64_t added_ = 0;
+  int64_t settled_at_ = 0;  // real time of the last event
 };
 
 }  // namespace stoker

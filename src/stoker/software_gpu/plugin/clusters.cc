@@ -106,7 +106,7 @@ class ClusterKernel : public tf::AsyncOpKernel {
 
   static int64_t Enter(int ordinal, Marker* marker, const std::vector<tf::Tensor>& arguments) {
     Machine& m = TheMachine();
-    Lock lock(m.mutex);
+    Lock lock(m);
     for (const tf::Tensor& argument : arguments) {
       if (!tf::DataTypeCanUseMemcpy(argument.dtype())) continue;
       m.WaitForArrival(m.devices[ordinal], argument.data(), argument.TotalBytes());
@@ -120,7 +120,7 @@ class ClusterKernel : public tf::AsyncOpKernel {
 
   static void Leave(int ordinal, Marker* marker, int64_t launched_at, double bytes) {
     Machine& m = TheMachine();
-    Lock lock(m.mutex);
+    Lock lock(m);
     m.clock.Go();
     std::unique_ptr<Marker> owned(marker);
     Markers().erase(marker);
@@ -202,7 +202,7 @@ class ClusterCreator : public tf::CustomKernelCreator {
 
 Cluster* ClusterOf(tf::OpKernelContext* c) {
   if (c->stats_collector() == nullptr) return nullptr;
-  Lock lock(TheMachine().mutex);
+  Lock lock(TheMachine());
   auto found = Markers().find(c->stats_collector());
   return found == Markers().end() ? nullptr : &found->second->cluster;
 }

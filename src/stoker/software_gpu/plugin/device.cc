@@ -28,7 +28,7 @@ void Ok(TF_Status* status) { TF_SetStatus(status, TF_OK, ""); }
 
 void CreateStream(const SP_Device* device, SP_Stream* stream, TF_Status* status) {
   Machine& m = TheMachine();
-  Lock lock(m.mutex);
+  Lock lock(m);
   *stream = new SP_Stream_st;
   (*stream)->device = device->ordinal;
   (*stream)->free_at = m.clock.Now();
@@ -38,14 +38,14 @@ void CreateStream(const SP_Device* device, SP_Stream* stream, TF_Status* status)
 
 void DestroyStream(const SP_Device* device, SP_Stream stream) {
   Machine& m = TheMachine();
-  Lock lock(m.mutex);
+  Lock lock(m);
   auto& streams = m.devices[device->ordinal].streams;
   streams.erase(std::remove(streams.begin(), streams.end(), stream), streams.end());
   delete stream;
 }
 
 void StreamWaitsForStream(const SP_Device*, SP_Stream dependent, SP_Stream other, TF_Status* status) {
-  Lock lock(TheMachine().mutex);
+  Lock lock(TheMachine());
   dependent->free_at = std::max(dependent->free_at, other->free_at);
   Ok(status);
 }
@@ -64,13 +64,13 @@ void DestroyEvent(const SP_Device*, SP_Event event) { delete event; }
 SE_EventStatus EventStatus(const SP_Device*, SP_Event) { return SE_EVENT_COMPLETE; }
 
 void RecordEvent(const SP_Device*, SP_Stream stream, SP_Event event, TF_Status* status) {
-  Lock lock(TheMachine().mutex);
+  Lock lock(TheMachine());
   event->at = stream->free_at;
   Ok(status);
 }
 
 void StreamWaitsForEvent(const SP_Device* const, SP_Stream stream, SP_Event event, TF_Status* const status) {
-  Lock lock(TheMachine().mutex);
+  Lock lock(TheMachine());
   stream->free_at = std::max(stream->free_at, event->at);
   Ok(status);
 }
@@ -83,13 +83,13 @@ void CreateTimer(const SP_Device*, SP_Timer* timer, TF_Status* status) {
 void DestroyTimer(const SP_Device*, SP_Timer timer) { delete timer; }
 
 void StartTimer(const SP_Device*, SP_Stream stream, SP_Timer timer, TF_Status* status) {
-  Lock lock(TheMachine().mutex);
+  Lock lock(TheMachine());
   timer->started = stream->free_at;
   Ok(status);
 }
 
 void StopTimer(const SP_Device*, SP_Stream stream, SP_Timer timer, TF_Status* status) {
-  Lock lock(TheMachine().mutex);
+  Lock lock(TheMachine());
   timer->stopped = stream->free_at;
   Ok(status);
 }
@@ -106,20 +106,20 @@ void WaitFor(int ordinal, int64_t until) {
 }
 
 void HostWaitsForEvent(const SP_Device* device, SP_Event event, TF_Status* status) {
-  Lock lock(TheMachine().mutex);
+  Lock lock(TheMachine());
   WaitFor(device->ordinal, event->at);
   Ok(status);
 }
 
 void HostWaitsForStream(const SP_Device* device, SP_Stream stream, TF_Status* status) {
-  Lock lock(TheMachine().mutex);
+  Lock lock(TheMachine());
   WaitFor(device->ordinal, stream->free_at);
   Ok(status);
 }
 
 void SynchronizeAll(const SP_Device* device, TF_Status* status) {
   Machine& m = TheMachine();
-  Lock lock(m.mutex);
+  Lock lock(m);
   WaitFor(device->ordinal, m.AllDone(m.devices[device->ordinal]));
   Ok(status);
 }

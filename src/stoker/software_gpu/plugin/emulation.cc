@@ -19,7 +19,7 @@ KernelRun::KernelRun(tf::OpKernelContext* c, const CostModel& cost)
     : cluster_(ClusterOf(c)), ordinal_(Ordinal(c)) {
   if (cluster_ != nullptr) return;
   Machine& m = TheMachine();
-  Lock lock(m.mutex);
+  Lock lock(m);
   Device& device = m.devices[ordinal_];
   if (!device.arrivals.empty()) {
     cost.ForEachDeviceInput(
@@ -32,7 +32,7 @@ KernelRun::KernelRun(tf::OpKernelContext* c, const CostModel& cost)
 
 void KernelRun::Finish(const Work& work) {
   Machine& m = TheMachine();
-  Lock lock(m.mutex);
+  Lock lock(m);
   if (cluster_ != nullptr) {
     // XLA fuses what only moves data; what computes still reads and writes its operands.
     if (work.flops > 0) cluster_->device_ns += work.Duration(m.config);
@@ -48,7 +48,7 @@ void KernelRun::Finish(const Work& work) {
 void CountHostOp(tf::OpKernelContext* c) {
   if (ClusterOf(c) != nullptr) return;
   Machine& m = TheMachine();
-  Lock lock(m.mutex);
+  Lock lock(m);
   m.Count(m.devices[Ordinal(c)], [](Counters& counters) { counters.host_ops++; });
 }
 

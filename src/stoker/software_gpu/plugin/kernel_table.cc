@@ -22,7 +22,8 @@ std::vector<std::string> Split(const std::string& text, char separator) {
   return parts;
 }
 
-// "T=DT_FLOAT|DT_HALF", "k=i:-1", "is_max_k=b:1", "mode=s:fast".
+// "T=DT_FLOAT|DT_HALF", "k=i:-1", "is_max_k=b:1", "mode=s:fast". Types that this TensorFlow does not have are left
+// out: the table may be of a newer one.
 bool AddConstraint(const std::string& text, tf::KernelDef* kernel) {
   size_t equals = text.find('=');
   if (equals == std::string::npos) return false;
@@ -39,11 +40,20 @@ bool AddConstraint(const std::string& text, tf::KernelDef* kernel) {
       allowed->add_b(value == "b:1");
     } else if (value.rfind("s:", 0) == 0) {
       allowed->add_s(value.substr(2));
-    } else {
+    } else if (value.rfind("DT_", 0) != 0) {
       return false;
     }
   }
   return true;
+}
+
+// A constraint that allows nothing: none of the types it lists exists here.
+bool IsForNothing(const tf::KernelDef& kernel) {
+  for (const auto& constraint : kernel.constraint()) {
+    const auto& allowed = constraint.allowed_values().list();
+    if (allowed.type_size() + allowed.i_size() + allowed.b_size() + allowed.s_size() == 0) return true;
+  }
+  return false;
 }
 
 bool ReadLine(const std::string& line, tf::KernelDef* kernel) {
@@ -73,7 +83,7 @@ absl::Status ReadKernelTable(const std::string& path, std::vector<tf::KernelDef>
     if (line.empty() || line[0] == '#') continue;
     tf::KernelDef kernel;
     if (!ReadLine(line, &kernel)) return absl::InvalidArgumentError("bad line in the kernel table: " + line);
-    kernels->push_back(kernel);
+    if (!IsForNothing(kernel)) kernels->push_back(kernel);
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 
 #include "kernels.h"
 
+#include <atomic>
 #include <memory>
 #include <set>
 #include <string>
@@ -71,14 +72,14 @@ class FetchKernel : public tf::AsyncOpKernel {
     int ordinal = Ordinal(c);
     Machine& m = TheMachine();
     {
-      Lock lock(m.mutex);
+      Lock lock(m);
       m.devices[ordinal].fetches_started++;
       m.devices[ordinal].fetches_running++;
     }
     cpu_->AsAsync()->ComputeAsync(c, [ordinal, done = std::move(done)] {
       {
         Machine& m = TheMachine();
-        Lock lock(m.mutex);
+        Lock lock(m);
         m.devices[ordinal].fetches_running--;
       }
       done();
@@ -98,6 +99,8 @@ tf::OpKernel* CreateKernel(tf::OpKernelConstruction* c) {
   if (cpu->AsAsync() != nullptr) return new AsyncKernel(c, std::move(cpu));
   return new SyncKernel(c, std::move(cpu));
 }
+
+std::atomic<int64_t> registered_kernels{0};
 
 std::string& TablePath() {
   static auto* path = new std::string;
@@ -130,6 +133,7 @@ void RegisterKernels() {
     if (on_cpu.count(kernel.op()) == 0 || tf::OpRegistry::Global()->LookUp(kernel.op()) == nullptr) continue;
     kernel.set_priority(kernel.priority() + kPriority);
     tf::kernel_factory::OpKernelRegistrar(new tf::KernelDef(kernel), "StokerKernel", CreateKernel);
+    registered_kernels++;
   }
 }
 
@@ -138,6 +142,9 @@ void RegisterKernels() {
 
 // Called from Python before TensorFlow loads the plug-in.
 extern "C" void stoker_gpu_set_kernel_table(const char* path) { stoker::TablePath() = path; }
+
+// How many it registered, once TensorFlow has loaded it: Python checks that it is not none.
+extern "C" int64_t stoker_gpu_registered_kernels() { return stoker::registered_kernels; }
 
 // Called by TensorFlow when it loads the plug-in.
 extern "C" void TF_InitKernel() {

@@ -27,7 +27,7 @@ bool IsPythonThread() {
 }
 
 void Machine::Configure(const Config& wanted) {
-  Lock lock(mutex);
+  Lock lock(*this);
   config = wanted;
   clock.SetDeterministic(wanted.deterministic != 0);
   devices.resize(wanted.device_count);
@@ -69,9 +69,9 @@ int64_t Machine::EndOf(Device& device, const Arrival& arrival) {
 }
 
 int64_t Machine::EndOfFetch(Device& device, const Arrival& arrival) {
-  // The next element is fetched while this one is used, so the copy starts when the one before it was taken and the
-  // bus is free. With the real clock it cannot start before it was issued either. The moment of issue
-  // depends on how the threads happened to run, so the deterministic clock leaves it out.
+  // An element is fetched while the one before it is used. With the real clock its copy starts when it was issued;
+  // that moment depends on how the threads happened to run, so the deterministic clock takes the one at which the
+  // element before was first read. Either way it also waits for the bus.
   int64_t now = clock.Now();
   if (arrival.fetch != device.newest_fetch) {
     device.previous_taken_at = device.newest_fetch == 0 ? now : device.newest_taken_at;

@@ -114,7 +114,15 @@ class Machine {
 };
 
 Machine& TheMachine();
-using Lock = std::lock_guard<std::mutex>;
+
+// Holds the mutex for one event, with the clock settled.
+class Lock {
+ public:
+  explicit Lock(Machine& machine) : guard_(machine.mutex) { machine.clock.Settle(); }
+
+ private:
+  std::lock_guard<std::mutex> guard_;
+};
 
 // True when the calling thread runs Python: its waits stall the program. TensorFlow's pool threads do not.
 bool IsPythonThread();

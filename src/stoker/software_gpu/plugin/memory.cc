@@ -5,6 +5,7 @@
 
 #include "memory.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -14,9 +15,13 @@
 namespace stoker {
 namespace {
 
-// TensorFlow keeps some of a GPU's memory back for libraries (see MinSystemMemory there). The software GPU has none,
-// so it reports as much more, and the limit a program meets is the one that was asked for.
-constexpr int64_t kHeldBackAtLeast = int64_t{1536} << 20;
+// TensorFlow keeps some of a GPU's memory back for libraries: 255 MiB of a device under 2 GiB, else 300 MiB or 5 %. The
+// software GPU has no libraries, so it reports that much more, and a program gets what was asked for.
+int64_t WithHeldBack(int64_t memory) {
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  if (memory + 255 * kMiB < 2048 * kMiB) return memory + 255 * kMiB;
+  return std::max(memory + 300 * kMiB, memory * 20 / 19 + kMiB);
+}
 
 size_t RoundedUp(uint64_t size, uint64_t unit) { return (size + unit - 1) / unit * unit; }
 
@@ -25,7 +30,7 @@ void Allocate(const SP_Device* d, uint64_t size, int64_t, SP_DeviceMemoryBase* m
   memory->opaque = nullptr;  // null is how the API says "out of memory"
   memory->size = 0;
   Machine& m = TheMachine();
-  Lock lock(m.mutex);
+  Lock lock(m);
   Device& device = m.devices[d->ordinal];
   if (device.memory_used + static_cast<int64_t>(size) > m.config.memory_bytes) return;
   memory->opaque = std::aligned_alloc(256, RoundedUp(size, 256));
@@ -36,7 +41,7 @@ void Allocate(const SP_Device* d, uint64_t size, int64_t, SP_DeviceMemoryBase* m
 
 void Deallocate(const SP_Device* d, SP_DeviceMemoryBase* memory) {
   Machine& m = TheMachine();
-  Lock lock(m.mutex);
+  Lock lock(m);
   m.devices[d->ordinal].memory_used -= memory->size;
   std::free(memory->opaque);
   memory->opaque = nullptr;
@@ -49,7 +54,7 @@ void HostDeallocate(const SP_Device*, void* memory) { std::free(memory); }
 
 TF_Bool AllocatorStats(const SP_Device* d, SP_AllocatorStats* stats) {
   Machine& m = TheMachine();
-  Lock lock(m.mutex);
+  Lock lock(m);
   stats->struct_size = SP_ALLOCATORSTATS_STRUCT_SIZE;
   stats->bytes_in_use = m.devices[d->ordinal].memory_used;
   return true;
@@ -57,8 +62,8 @@ TF_Bool AllocatorStats(const SP_Device* d, SP_AllocatorStats* stats) {
 
 TF_Bool MemoryUsage(const SP_Device* d, int64_t* free, int64_t* total) {
   Machine& m = TheMachine();
-  Lock lock(m.mutex);
-  *total = m.config.memory_bytes + kHeldBackAtLeast;
+  Lock lock(m);
+  *total = WithHeldBack(m.config.memory_bytes);
   *free = *total - m.devices[d->ordinal].memory_used;
   return true;
 }
@@ -67,11 +72,11 @@ TF_Bool MemoryUsage(const SP_Device* d, int64_t* free, int64_t* total) {
 void Move(void* to, const void* from, uint64_t size) {
   Machine& m = TheMachine();
   {
-    Lock lock(m.mutex);
+    Lock lock(m);
     m.clock.Stop();
   }
   std::memmove(to, from, size);
-  Lock lock(m.mutex);
+  Lock lock(m);
   m.clock.Go();
 }
 
@@ -85,7 +90,7 @@ SP_Stream_st* DefaultStream(int ordinal) { return TheMachine().devices[ordinal].
 void DeviceToHost(int ordinal, SP_Stream stream, void* to, const void* from, uint64_t size) {
   Move(to, from, size);
   Machine& m = TheMachine();
-  Lock lock(m.mutex);
+  Lock lock(m);
   Device& device = m.devices[ordinal];
   int64_t duration = BusNs(m.config, size);
   int64_t end = m.Enqueue(stream, m.clock.Now(), duration);
@@ -100,7 +105,7 @@ void DeviceToHost(int ordinal, SP_Stream stream, void* to, const void* from, uin
 void HostToDevice(int ordinal, SP_Stream stream, void* to, const void* from, uint64_t size) {
   Move(to, from, size);
   Machine& m = TheMachine();
-  Lock lock(m.mutex);
+  Lock lock(m);
   Device& device = m.devices[ordinal];
   int64_t duration = BusNs(m.config, size);
   m.Count(device, [&](Counters& c) {
@@ -130,7 +135,7 @@ void HostToDevice(int ordinal, SP_Stream stream, void* to, const void* from, uin
 void DeviceToDevice(int ordinal, SP_Stream stream, void* to, const void* from, uint64_t size) {
   Move(to, from, size);
   Machine& m = TheMachine();
-  Lock lock(m.mutex);
+  Lock lock(m);
   // Both within a device and between two: the peer's memory is reached at memory speed, as over NVLink.
   int64_t duration = static_cast<int64_t>(m.config.kernel_ns + 2 * size / m.config.memory_rate);
   m.Count(m.devices[ordinal], [&](Counters& c) {
