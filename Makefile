@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
-.PHONY: demo demo-ledger demo-software-gpu test lint bench bench-overhead bench-software-gpu soak clean
+.PHONY: demo demo-ledger demo-software-gpu test lint bench bench-overhead bench-check bench-software-gpu soak clean
 
 demo: demo-ledger demo-software-gpu
 
@@ -26,13 +26,18 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: bench-overhead bench-software-gpu
+bench: bench-overhead bench-check bench-software-gpu
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
 
 bench-software-gpu: $(READY)
 	$(BIN)/python benchmarks/software_gpu.py
+
+# Against ruff, flake8 and pylint over the installed sources of Keras and TensorFlow.
+bench-check: $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[bench-check]'
+	$(BIN)/python benchmarks/check.py
 
 # A million steps: the record stays small and the process does not grow.
 soak: $(READY)

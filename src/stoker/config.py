@@ -1,0 +1,135 @@
+"""`[tool.stoker]` in pyproject.toml and the command line's flags, as one frozen Config."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stoker.errors import UsageError
+from stoker.kinds import BY_CODE, KINDS
+
+_KEYS = frozenset({"select", "ignore", "per-file-ignores", "fail-on", "exclude"})
+SEVERITIES = ("info", "warning", "error")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Which kinds are reported, where, and which of them fail a check."""
+
+    root: Path = Path()
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = field(default=())
+    fail_on: str = "error"
+
+    def reports(self, kind: str, code: str, file: str) -> bool:
+        """Whether a kind is reported in a file."""
+        if self.select and not _named(self.select, kind, code):
+            return False
+        if _named(self.ignore, kind, code):
+            return False
+        return not any(
+            _named(names, kind, code)
+            for pattern, names in self.per_file_ignores
+            if self._matches(file, pattern)
+        )
+
+    def excludes(self, file: str) -> bool:
+        """Whether a file is left out."""
+        return any(self._matches(file, pattern) for pattern in self.exclude)
+
+    def fails(self, severity: str) -> bool:
+        """Whether a problem of this severity makes the check fail."""
+        return severity in SEVERITIES and SEVERITIES.index(severity) >= SEVERITIES.index(self.fail_on)
+
+    def _matches(self, file: str, pattern: str) -> bool:
+        absolute = os.path.abspath(file)
+        relative = os.path.relpath(absolute, self.root.resolve())
+        names = (relative, os.path.basename(file))
+        if any(fnmatch.fnmatch(name, pattern) for name in names):
+            return True
+        return relative.startswith(pattern.rstrip("/*") + os.sep)
+
+
+def _named(names: Sequence[str], kind: str, code: str) -> bool:
+    """By slug, by code, or by the beginning of a code: `STK3` is all of the input family."""
+    return any(name == kind or code.startswith(name) or name == "ALL" for name in names)
+
+
+def load(root: Path) -> Config:
+    """The project's configuration, the defaults where there is none.
+
+    Raises:
+        UsageError: pyproject.toml is damaged, or the section says something that makes no sense.
+    """
+    path = root / "pyproject.toml"
+    if not path.is_file() or "tool.stoker" not in path.read_text(encoding="utf-8", errors="replace"):
+        return Config(root=root)
+    section = _section(path)
+    unknown = sorted(set(section) - _KEYS)
+    if unknown:
+        raise UsageError(f"{path}: [tool.stoker] has no {unknown[0]!r}; it knows {', '.join(sorted(_KEYS))}")
+    per_file = section.get("per-file-ignores", {})
+    if not isinstance(per_file, Mapping):
+        raise UsageError(f"{path}: per-file-ignores must be a table of pattern = [kinds]")
+    return Config(
+        root=root,
+        select=names(section.get("select", ()), f"{path}: select"),
+        ignore=names(section.get("ignore", ()), f"{path}: ignore"),
+        exclude=tuple(_strings(section.get("exclude", ()), f"{path}: exclude")),
+        per_file_ignores=tuple((p, names(v, f"{path}: per-file-ignores")) for p, v in per_file.items()),
+        fail_on=severity(section.get("fail-on", "error"), f"{path}: fail-on"),
+    )
+
+
+def _section(path: Path) -> Mapping[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    try:
+        with path.open("rb") as file:
+            section = tomllib.load(file).get("tool", {}).get("stoker", {})
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error
+    if not isinstance(section, Mapping):
+        raise UsageError(f"{path}: [tool.stoker] must be a table")
+    return section
+
+
+def _strings(value: object, where: str) -> list[str]:
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
+        return list(value)
+    raise UsageError(f"{where} must be a list of strings")
+
+
+def names(value: object, where: str) -> tuple[str, ...]:
+    """Kinds, codes or families, checked.
+
+    Raises:
+        UsageError: one of them is none.
+    """
+    given = _strings(value, where)
+    for name in given:
+        known = name in KINDS or name == "ALL" or any(code.startswith(name) for code in BY_CODE)
+        if not known or not name:
+            raise UsageError(f"{where}: no kind or code {name!r}; `stoker explain --list` names them all")
+    return tuple(given)
+
+
+def severity(value: object, where: str) -> str:
+    """A severity, checked.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if value not in SEVERITIES:
+        raise UsageError(f"{where} must be one of {', '.join(SEVERITIES)}, not {value!r}")
+    return str(value)

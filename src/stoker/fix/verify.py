@@ -1,0 +1,136 @@
+"""Is the repaired program the same program, and faster? Run it before and after, and compare."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stoker.errors import StokerError, UsageError
+
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\bnan\b|\binf\b")
+# A number with a unit of time, or of something per time, says how fast it was, not what it computed.
+_TIMED = re.compile(
+    r"[-+]?\d+(?:\.\d+)?\s*(?:s|ms|us|µs|ns|sec|secs|seconds|min|minutes|h|hours|it/s|s/it|ms/step|s/step|us/step"
+    r"|steps/s|step/s|examples/s|images/s|samples/s)\b|\b\d+:\d\d(?::\d\d)?\b"
+)
+_TIMED_LINE = re.compile(r"\b(?:time|took|elapsed|duration|throughput|per second|speed|eta)\b", re.IGNORECASE)
+# Below this the difference is noise.
+_SLOWER = 0.9
+
+
+class VerifyError(StokerError):
+    """The program could not be run to compare."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run: what it printed and how fast it was."""
+
+    exit_code: int
+    output: str
+    wall_s: float
+    startup_s: float
+    steps: int
+    steps_per_s: float | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Before against after."""
+
+    same: bool
+    speedup: float
+    reason: str = ""
+
+    @property
+    def keep(self) -> bool:
+        """Whether the repaired files should stay."""
+        return self.same and self.speedup >= _SLOWER
+
+    def __str__(self) -> str:
+        if not self.same:
+            return f"results differ: {self.reason}"
+        if self.speedup >= 1.05:
+            return f"same results, {self.speedup:.1f}x faster"
+        if self.speedup >= _SLOWER:
+            return f"same results, no faster ({self.speedup:.2f}x)"
+        return f"same results, but slower ({self.speedup:.2f}x)"
+
+
+def program_words(command: Sequence[str]) -> list[str]:
+    """What to run: `-- python train.py args` and `train.py args` mean the same.
+
+    Raises:
+        UsageError: there is no program in it.
+    """
+    words = [word for index, word in enumerate(command) if not (index == 0 and word == "--")]
+    if words and re.fullmatch(r"(?:.*/)?python[\d.]*", words[0]):
+        words = words[1:]
+    if not words:
+        raise UsageError("what should be run? `stoker fix --verify train.py`")
+    return words
+
+
+def run(words: Sequence[str]) -> Outcome:
+    """Run the program under `stoker run`, which keeps its own record.
+
+    Raises:
+        VerifyError: there was no record to read afterwards.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        record_path = Path(directory) / "record.json"
+        command = [sys.executable, "-m", "stoker", "run", "--quiet", "--json", str(record_path), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        try:
+            record = json.loads(record_path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise VerifyError(f"{words[0]} could not be run to compare ({last})") from error
+    return Outcome(
+        done.returncode,
+        done.stdout,
+        float(record["wall_s"]),
+        float(record.get("accounts", {}).get("startup") or 0.0),
+        int(record.get("steps") or 0),
+        record.get("steps_per_s"),
+    )
+
+
+def compare(before: Outcome, after: Outcome, tolerance: float = 1e-3) -> Verdict:
+    """Whether both computed the same, and how much faster the second was."""
+    speedup = _speedup(before, after)
+    if before.exit_code != after.exit_code:
+        return Verdict(False, speedup, f"exit code {before.exit_code} became {after.exit_code}")
+    old, new = _numbers(before.output), _numbers(after.output)
+    if len(old) != len(new):
+        return Verdict(False, speedup, f"{len(old)} printed numbers became {len(new)}")
+    for a, b in zip(old, new, strict=True):
+        same = (math.isnan(a) and math.isnan(b)) or math.isclose(
+            a, b, rel_tol=tolerance, abs_tol=tolerance * 1e-2
+        )
+        if not same:
+            return Verdict(False, speedup, f"{a:g} became {b:g}")
+    return Verdict(True, speedup)
+
+
+def _speedup(before: Outcome, after: Outcome) -> float:
+    if before.steps and before.steps == after.steps and before.steps_per_s and after.steps_per_s:
+        return after.steps_per_s / before.steps_per_s
+    old, new = before.wall_s - before.startup_s, after.wall_s - after.startup_s
+    return old / new if new > 0 else 1.0
+
+
+def _numbers(output: str) -> list[float]:
+    """The numbers a program printed, less those that are times."""
+    found = []
+    for line in re.split(r"[\r\n]+", output):
+        if not _TIMED_LINE.search(line):
+            found += [float(token) for token in _NUMBER.findall(_TIMED.sub(" ", line))]
+    return found

@@ -1,0 +1,29 @@
+"""Pipelines as the dataset rules see them: complete chains of stages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stoker.source.analysis import Analysis
+from stoker.source.facts import At, Extended
+from stoker.source.values import Dataset, Stage
+
+_RANDOM = re.compile(
+    r"^(tf1?\.random\.|tf\.image\.(random|stateless_random)|tf\.image\.sample_distorted|np\.random\.|random\."
+    r"|keras\.random\.|keras\.layers\.Random|keras\.preprocessing\.image\.random)"
+)
+
+
+def complete(analysis: Analysis) -> Iterator[tuple[At, Dataset]]:
+    """Every pipeline that no further stage was added to."""
+    extended = [fact for fact in analysis.facts if isinstance(fact, Extended)]
+    parents = {id(fact.parent) for fact in extended}
+    for fact in extended:
+        if id(fact.dataset) not in parents and fact.dataset.stages:
+            yield fact.at, fact.dataset
+
+
+def is_random(stage: Stage) -> bool:
+    """Whether a stage's function draws random numbers."""
+    return any(effect == "+random" or _RANDOM.match(effect) for effect in stage.effects)

@@ -1,0 +1,224 @@
+"""STK301: the input pipeline does not prefetch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stoker.rules.edits import autotune, insert_after, remove_between
+from stoker.rules.rule import Fix, Page, Problem, Rule, bad, good
+from stoker.source.analysis import Analysis
+from stoker.source.facts import Consumed
+from stoker.source.loops import LOOK
+from stoker.source.values import Dataset, Py, Stage
+
+# What may follow a prefetch without undoing it: it neither computes nor waits.
+_LIGHT = frozenset({"repeat", "take", "skip", "with_options", "enumerate", "shard", "ignore_errors"})
+
+
+class MissingPrefetch(Rule):
+    """Pipelines that are consumed without a prefetch at their end."""
+
+    kind = "missing-prefetch"
+    severity = "warning"
+    page = Page(
+        what="Reports a tf.data pipeline that feeds `fit`, `evaluate`, `predict` or a loop of steps and whose last "
+        "working transformation is not followed by `prefetch`. A prefetch further up, with work after it, does not "
+        "count. Distributed datasets and the directory readers of Keras prefetch by themselves.",
+        why="Without it the next batch is prepared only when the step asks for it: input and compute take turns "
+        "instead of overlapping.",
+        fix_safety="Adding `.prefetch(tf.data.AUTOTUNE)` at the end, or moving an early one there, is safe: the same "
+        "elements come in the same order.",
+        known_problems="A pipeline that a function returns is judged where its callers can be seen; if none can, a "
+        "caller elsewhere may add the prefetch.",
+    )
+    bad = (
+        bad(
+            """
+            import tensorflow as tf
+
+            dataset = tf.data.TFRecordDataset(files).map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+            dataset = dataset.shuffle(1000).batch(32)  #!
+            model.fit(dataset, epochs=3)
+            """,
+            fixed="""
+            import tensorflow as tf
+
+            dataset = tf.data.TFRecordDataset(files).map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+            dataset = dataset.shuffle(1000).batch(32).prefetch(tf.data.AUTOTUNE)
+            model.fit(dataset, epochs=3)
+            """,
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            dataset = tf.data.Dataset.from_tensor_slices((x, y)).prefetch(1).batch(64)  #!
+            for a, b in dataset:
+                train_step(a, b)
+            """,
+            fixed="""
+            import tensorflow as tf
+
+            dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(64).prefetch(1)
+            for a, b in dataset:
+                train_step(a, b)
+            """,
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            def load(split):
+                ds = tf.data.Dataset.list_files(split + "/*.jpg")
+                ds = ds.map(decode, num_parallel_calls=8)
+                return ds.batch(16)  #!
+
+            model.fit(load("train"), validation_data=load("val"))
+            """,
+            fixed="""
+            import tensorflow as tf
+
+            def load(split):
+                ds = tf.data.Dataset.list_files(split + "/*.jpg")
+                ds = ds.map(decode, num_parallel_calls=8)
+                return ds.batch(16).prefetch(tf.data.AUTOTUNE)
+
+            model.fit(load("train"), validation_data=load("val"))
+            """,
+        ),
+        bad(
+            """
+            import tensorflow_datasets as tfds
+            import tensorflow as tf
+
+            train, info = tfds.load("mnist", split="train", as_supervised=True, with_info=True)
+            train = (
+                train.map(scale, num_parallel_calls=tf.data.AUTOTUNE)
+                .cache()
+                .batch(128)  #!
+            )
+            it = iter(train)
+            for step in range(1000):
+                x, y = next(it)
+                train_step(x, y)
+            """
+        ),
+    )
+    good = (
+        good(
+            """
+            import tensorflow as tf
+
+            dataset = tf.data.TFRecordDataset(files).map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+            dataset = dataset.shuffle(1000).batch(32).prefetch(tf.data.AUTOTUNE)
+            model.fit(dataset, epochs=3)
+            """
+        ),
+        good(
+            """
+            import tensorflow as tf
+
+            strategy = tf.distribute.MirroredStrategy()
+            dataset = tf.data.Dataset.from_tensor_slices(x).batch(64)
+            dataset = strategy.experimental_distribute_dataset(dataset)
+            for batch in dataset:
+                distributed_train_step(batch)
+            """
+        ),
+        good(
+            """
+            from tensorflow import keras
+
+            train = keras.utils.image_dataset_from_directory("photos", image_size=(180, 180), batch_size=32)
+            model.fit(train, epochs=2)
+            """
+        ),
+        good(
+            """
+            import tensorflow as tf
+
+            dataset = tf.data.Dataset.from_tensor_slices(x).batch(32)
+            for batch in dataset.take(1):
+                model(batch)
+            """
+        ),
+        good(
+            """
+            import tensorflow as tf
+
+            def tuned(ds):
+                return ds.batch(32).prefetch(2)
+
+            dataset = tuned(tf.data.Dataset.range(100).shuffle(100)).repeat()
+            model.fit(dataset, steps_per_epoch=10)
+            """
+        ),
+    )
+
+    def check(self, analysis: Analysis) -> Iterator[Problem]:
+        """Consumed pipelines whose end is not prefetched."""
+        for fact in analysis.facts:
+            if not isinstance(fact, Consumed) or fact.how == "distribute":
+                continue
+            last = unprefetched(fact)
+            if last is not None:
+                message = (
+                    "the pipeline ends here without prefetch: the step waits while the next batch is made"
+                )
+                yield self.problem_at(last.module, last.node, message, _fix(fact.dataset, last), fact.at)
+
+
+def unprefetched(fact: Consumed) -> Stage | None:
+    """The last working stage of a consumed pipeline, if no prefetch follows it."""
+    dataset = fact.dataset
+    if dataset.distributed or dataset.inner or not dataset.stages or _is_look(dataset):
+        return None
+    working = [stage for stage in dataset.stages if stage.name not in _LIGHT]
+    if not working or working[-1].name == "prefetch":
+        return None
+    if all(stage.name == "cache" for stage in working) and dataset.prefetched:
+        return None
+    if fact.how == "returned" and (dataset.source == "?" or not any("batch" in s.name for s in working)):
+        # Half of a pipeline: whoever called for it goes on with it.
+        return None
+    return working[-1]
+
+
+def _is_look(dataset: Dataset) -> bool:
+    return any(
+        stage.name == "take" and isinstance(stage.argument, Py) and (stage.argument.const or LOOK + 1) <= LOOK
+        for stage in dataset.stages
+    )
+
+
+def _fix(dataset: Dataset, last: Stage) -> Fix | None:
+    early = [stage for stage in dataset.stages if stage.name == "prefetch"]
+    module = last.module
+    if not early:
+        name = autotune(module)
+        if name is None:
+            return None
+        return Fix(
+            "safe", (insert_after(module, last.node, f".prefetch({name})"),), "Add prefetch at the end"
+        )
+    moved = early[-1]
+    owner = moved.node.func.value if isinstance(moved.node.func, ast.Attribute) else None
+    same = moved.module is module and _contains(last.node, moved.node)
+    if not same or owner is None or len(early) > 1:
+        return None
+    arguments = ", ".join(
+        module.segment(node) for node in (*moved.node.args, *(k.value for k in moved.node.keywords))
+    )
+    edits = (
+        remove_between(module, owner, moved.node),
+        insert_after(module, last.node, f".prefetch({arguments})"),
+    )
+    return Fix("safe", edits, "Move prefetch to the end")
+
+
+def _contains(outer: ast.AST, inner: ast.AST) -> bool:
+    return outer is not inner and any(node is inner for node in ast.walk(outer))
+
+
+RULE = MissingPrefetch()

@@ -1,0 +1,143 @@
+"""Which branches run rarely: `if step % 100 == 0`, the first or last iteration, a clock, a debug switch."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from stoker.source.names import last_name
+from stoker.source.values import Py, Value
+
+if TYPE_CHECKING:
+    from stoker.source.machine import Machine
+
+# A few iterations at the start of a loop are not the loop.
+_FEW = 10
+_RARE_NAMES = re.compile(
+    r"(^|_)(debug|done|terminated|truncated|terminal|finished|is_last|last_batch|last_step|first_batch|first_step"
+    r"|is_first|should_log|log_now|do_log|should_stop|is_chief_log|interrupted)($|_)"
+)
+_RARE_CALLS = re.compile(r"(^|_)(should|is_time|time_to|every|trigger|needs)(_|$)|^(every|debug)")
+_CLOCKS = frozenset({"time", "perf_counter", "monotonic", "now", "process_time"})
+
+
+def rare_branch(m: Machine, test: ast.expr) -> str:
+    """`body` when the body runs rarely, `else` when the other branch does, else an empty string."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = rare_branch(m, test.operand)
+        return {"body": "else", "else": "body"}.get(inner, "")
+    if isinstance(test, ast.BoolOp):
+        return _of_several(m, test)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _of_comparison(m, test)
+    if isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod):
+        # `if step % 100:` is true nearly always.
+        return "else"
+    if isinstance(test, ast.Constant):
+        return "" if test.value else "body"
+    return "body" if _is_rare_name(m, test) else ""
+
+
+def _of_several(m: Machine, test: ast.BoolOp) -> str:
+    branches = [rare_branch(m, value) for value in test.values]
+    if isinstance(test.op, ast.And):
+        return "body" if "body" in branches else ("else" if all(b == "else" for b in branches) else "")
+    return "body" if all(b == "body" for b in branches) else ("else" if "else" in branches else "")
+
+
+def _of_comparison(m: Machine, test: ast.Compare) -> str:
+    operator, left, right = test.ops[0], test.left, test.comparators[0]
+    if _has_modulo(left) or _has_modulo(right):
+        if isinstance(operator, ast.Eq):
+            return "body"
+        if isinstance(operator, (ast.NotEq, ast.Gt)):
+            return "else"
+        return "body" if isinstance(operator, (ast.Lt, ast.LtE)) else ""
+    if isinstance(operator, (ast.Is, ast.IsNot)):
+        return ""
+    values = (_quiet(m, left), _quiet(m, right))
+    if _reads_clock(left) or _reads_clock(right):
+        return "body" if isinstance(operator, (ast.Gt, ast.GtE)) else "else"
+    counts = any(isinstance(v, Py) and v.varies and v.type in ("int", "float") for v in values)
+    if isinstance(operator, ast.Eq):
+        return "body" if counts else ""
+    if isinstance(operator, ast.NotEq):
+        return "else" if counts else ""
+    if isinstance(operator, ast.In):
+        return "body" if counts else ""
+    if isinstance(operator, (ast.Lt, ast.LtE)) and counts and _is_few(values[1]):
+        return "body"
+    return ""
+
+
+def _quiet(m: Machine, node: ast.expr) -> Value:
+    with m.quietly():
+        return m.value(node)
+
+
+def _is_few(value: Value) -> bool:
+    return isinstance(value, Py) and isinstance(value.const, int) and value.const <= _FEW
+
+
+def _has_modulo(node: ast.expr) -> bool:
+    for child in ast.walk(node):
+        if isinstance(child, ast.BinOp) and isinstance(child.op, ast.Mod):
+            return not (isinstance(child.left, ast.Constant) and isinstance(child.left.value, str))
+        if isinstance(child, ast.Call) and last_name(child.func) in ("mod", "floormod", "divmod"):
+            return True
+    return False
+
+
+def _reads_clock(node: ast.expr) -> bool:
+    return any(
+        isinstance(child, ast.Call) and last_name(child.func) in _CLOCKS and not child.args
+        for child in ast.walk(node)
+    )
+
+
+def _is_rare_name(m: Machine, test: ast.expr) -> bool:
+    value = _quiet(m, test)
+    if isinstance(value, Py) and value.rare:
+        return True
+    if isinstance(test, ast.Call):
+        return bool(_RARE_CALLS.search(last_name(test.func).lower()))
+    return bool(_RARE_NAMES.search(last_name(test).lower()))
+
+
+def initialises(test: ast.expr, body: list[ast.stmt]) -> bool:
+    """`if self.step is None: self.step = ...` and `if key not in steps: steps[key] = ...`: the first time only."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        held = test.operand
+    elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is):
+        held = test.left
+    elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn):
+        held = test.comparators[0]
+    else:
+        return False
+    name = last_name(held)
+    filled = [t for statement in body if isinstance(statement, ast.Assign) for t in statement.targets]
+    filled += [
+        statement.value.func.value
+        for statement in body
+        if isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Call)
+        and isinstance(statement.value.func, ast.Attribute)
+    ]
+    return bool(name) and any(last_name(target) == name for target in filled)
+
+
+def resets_counter(test: ast.expr, body: list[ast.stmt]) -> bool:
+    """`if count >= 100: count = 0 ...`: a modulo in other words."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.GtE, ast.Gt, ast.Eq)):
+        return False
+    name = last_name(test.left)
+    zeroed = [
+        target
+        for statement in body
+        if isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Constant)
+        and statement.value.value == 0
+        for target in statement.targets
+    ]
+    return bool(name) and any(last_name(target) == name for target in zeroed)

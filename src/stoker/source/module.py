@@ -1,0 +1,164 @@
+"""One parsed file: its tree, what it imports, its functions and classes."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stoker.errors import StokerError
+from stoker.source.names import TENSOR_ROOTS
+from stoker.source.values import Scope, Value
+
+if TYPE_CHECKING:
+    from stoker.source.notebook import Cell
+
+_GRAPH_MODE = re.compile(
+    r"compat\.v1|\btf\.(Session|placeholder|InteractiveSession)\(|disable_(v2_behavior|eager_execution)|tf\.contrib"
+)
+_EAGER_MODE = re.compile(r"GradientTape|\.numpy\(\)|enable_(eager_execution|v2_behavior)|@tf\.function")
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class SourceError(StokerError):
+    """A file cannot be read or does not parse; the message is one line with its place."""
+
+
+@dataclass(eq=False)
+class ClassInfo:
+    """A class of the program. Attributes are joined over all its objects and methods."""
+
+    node: ast.ClassDef
+    module: Module
+    scope: Scope
+    bases: tuple[Value, ...] = ()
+    # Methods and class attributes.
+    members: dict[str, Value] = field(default_factory=dict)
+    attributes: dict[str, Value] = field(default_factory=dict)
+    initialised: bool = False
+
+
+@dataclass(eq=False)
+class Module:
+    """A parsed file. `scope` is filled when its top level has been interpreted."""
+
+    path: str
+    text: str
+    tree: ast.Module
+    imports: frozenset[str]
+    scope: Scope = field(default_factory=Scope)
+    interpreted: bool = False
+    star_imports: list[str] = field(default_factory=list)
+    # A notebook's cells; None for a plain file.
+    cells: tuple[Cell, ...] | None = None
+    # How many imports away from the file being checked.
+    distance: int = 0
+    _lines: list[str] | None = None
+    _parents: dict[ast.AST, ast.AST] | None = None
+
+    def fresh(self) -> Module:
+        """The same file with nothing interpreted yet."""
+        return Module(self.path, self.text, self.tree, self.imports, cells=self.cells)
+
+    @property
+    def lines(self) -> list[str]:
+        """The text's lines, as the parser counts them."""
+        if self._lines is None:
+            self._lines = split_lines(self.text)
+        return self._lines
+
+    @property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """Each node's parent; made on first use, since only fixes and a few rules need it."""
+        if self._parents is None:
+            self._parents = {
+                child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)
+            }
+        return self._parents
+
+    @property
+    def uses_tensors(self) -> bool:
+        """Whether the file imports TensorFlow or Keras."""
+        return not TENSOR_ROOTS.isdisjoint(self.imports)
+
+    @functools.cached_property
+    def builds_graphs(self) -> bool:
+        """Whether it is written for TensorFlow 1: its code builds a graph, and a session runs it."""
+        return bool(_GRAPH_MODE.search(self.text)) and not _EAGER_MODE.search(self.text)
+
+    def imports_any(self, *roots: str) -> bool:
+        """Whether one of these top-level packages is imported anywhere in the file."""
+        return not self.imports.isdisjoint(roots)
+
+    def enclosing(self, node: ast.AST, *types: type[ast.AST]) -> ast.AST | None:
+        """The nearest node around this one of one of these types."""
+        parent = self.parents.get(node)
+        while parent is not None and not isinstance(parent, types):
+            parent = self.parents.get(parent)
+        return parent
+
+    def segment(self, node: ast.AST) -> str:
+        """The source text of a node."""
+        return ast.get_source_segment(self.text, node) or ""
+
+
+def split_lines(text: str) -> list[str]:
+    """Lines as Python's parser counts them: form feeds and the like do not end one."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def parse(path: str, text: str, cells: tuple[Cell, ...] | None = None) -> Module:
+    """Parse one file's text.
+
+    Raises:
+        SourceError: it is not valid Python.
+    """
+    try:
+        with warnings.catch_warnings():
+            # Invalid escapes in the checked program are not our news to bring.
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except SyntaxError as error:
+        raise SourceError(
+            f"{path}:{error.lineno or 1}:{error.offset or 1}: does not parse: {error.msg}"
+        ) from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise SourceError(f"{path}:1:1: does not parse: {error or type(error).__name__}") from error
+    return Module(path, text, tree, frozenset(_imported_roots(tree)), cells=cells)
+
+
+def _imported_roots(tree: ast.Module) -> Iterator[str]:
+    """Top-level packages the file imports; the tree is walked over statements only, which is most of the speed."""
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            stack.extend(getattr(node, name, ()) if not isinstance(node, (ast.IfExp, ast.Lambda)) else ())
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield _root(alias.name)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield _root(node.module)
+
+
+def _root(dotted: str) -> str:
+    # TensorFlow's own internals say nothing in the public vocabulary; nor do Keras's.
+    if dotted.startswith("tensorflow.python.") and not dotted.startswith("tensorflow.python.keras"):
+        return "tensorflow.python"
+    if dotted.startswith("keras.src"):
+        return "keras.src"
+    return dotted.split(".", 1)[0]
+
+
+__all__ = [
+    "ClassInfo",
+    "FunctionNode",
+    "Module",
+    "SourceError",
+    "parse",
+    "split_lines",
+]

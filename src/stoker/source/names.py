@@ -1,0 +1,99 @@
+"""Canonical names of library objects: however a program imports it, `tf.function` is `tf.function`."""
+
+from __future__ import annotations
+
+import ast
+
+# The spelling of a module's dotted prefix -> the one the analysis uses. The longest prefix wins.
+_PREFIXES = {
+    "tensorflow": "tf",
+    "tensorflow.compat.v2": "tf",
+    "tensorflow.compat.v1": "tf1",
+    # TensorFlow's own insides are another vocabulary, not the public one.
+    "tensorflow.python": "tf_internal",
+    "tensorflow.python.keras": "keras",
+    "tensorflow.keras": "keras",
+    "tensorflow.python.data": "tf.data",
+    "tensorflow._api.v2": "tf",
+    "tensorflow_core": "tf",
+    "tf_keras": "keras",
+    "keras.api": "keras",
+    "keras.src": "keras_src",
+    "keras.engine": "keras_src",
+    "numpy": "np",
+    "jax.numpy": "jnp",
+    "tensorflow_datasets": "tfds",
+    "tensorflow_addons": "tfa",
+    "tf.keras": "keras",
+    "tf.compat.v2": "tf",
+    "tf.compat.v1": "tf1",
+    "tf1.keras": "keras",
+    "tf.experimental.numpy": "tnp",
+    "keras.models.Model": "keras.Model",
+    "keras.models.Sequential": "keras.Sequential",
+    "keras.layers.Input": "keras.Input",
+    "keras.layers.experimental.preprocessing": "keras.layers",
+    "keras.layers.experimental": "keras.layers",
+    "keras.utils.image_dataset_from_directory": "keras.preprocessing.image_dataset_from_directory",
+    "keras.utils.text_dataset_from_directory": "keras.preprocessing.text_dataset_from_directory",
+    "keras.optimizers.legacy": "keras.optimizers",
+    "keras.optimizers.experimental": "keras.optimizers",
+    "keras.config.set_floatx": "keras.backend.set_floatx",
+    "tf.python_io": "tf1.python_io",
+    "tf.Session": "tf1.Session",
+    "tf.InteractiveSession": "tf1.InteractiveSession",
+    "tf.placeholder": "tf1.placeholder",
+    "tf.experimental.function": "tf.function",
+}
+_DEPTH = max(prefix.count(".") for prefix in _PREFIXES) + 1
+
+# Libraries whose presence makes a module worth reading.
+TENSOR_ROOTS = frozenset({"tensorflow", "keras", "tf_keras", "tensorflow_core", "tensorflow_datasets"})
+# Their names are never looked for among the project's own files.
+LIBRARY_ROOTS = TENSOR_ROOTS | {"numpy", "tensorflow_addons", "tqdm", "torch", "sklearn"}
+
+_cache: dict[str, str] = {}
+
+
+def canonical(dotted: str) -> str:
+    """The canonical spelling of a library name, e.g. `tensorflow.compat.v2.keras.Model` -> `keras.Model`."""
+    known = _cache.get(dotted)
+    if known is None:
+        known = dotted
+        for _ in range(4):
+            shorter = _replaced(known)
+            if shorter == known:
+                break
+            known = shorter
+        _cache[dotted] = known
+    return known
+
+
+def _replaced(dotted: str) -> str:
+    parts = dotted.split(".")
+    for size in range(min(len(parts), _DEPTH), 0, -1):
+        target = _PREFIXES.get(".".join(parts[:size]))
+        if target is not None:
+            return ".".join([target, *parts[size:]])
+    return dotted
+
+
+def dotted_name(node: ast.AST) -> str:
+    """`a.b.c` for such an expression, else an empty string."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    parts.append(node.id)
+    return ".".join(reversed(parts))
+
+
+def last_name(node: ast.AST) -> str:
+    """The name a reader would call this expression by: `self.model` -> `model`, `nets[0]` -> `nets`."""
+    while isinstance(node, (ast.Subscript, ast.Starred)):
+        node = node.value
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""

@@ -1,0 +1,51 @@
+"""`stoker explain`, and that the pages under docs/rules are the ones the rules make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stoker.commands import main
+from stoker.report import rule_page
+from stoker.rules import all_rules
+
+DOCS = Path(__file__).parent.parent.parent / "docs" / "rules"
+
+
+@pytest.mark.parametrize("name", ["STK101", "stk101", "sync-in-loop"])
+def test_prints_the_page(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", name]) == 0
+    out = capsys.readouterr().out
+    for part in (
+        "What it does",
+        "Why is this bad?",
+        "Example",
+        "Use instead",
+        "Fix safety",
+        "Known problems",
+    ):
+        assert f"## {part}" in out
+
+
+def test_a_kind_that_only_a_run_finds_has_its_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "input-starved"]) == 0
+    assert "stoker run" in capsys.readouterr().out
+
+
+def test_unknown_kind_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "STK999"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.kind)
+def test_docs_are_up_to_date(rule: object) -> None:
+    from stoker.rules.rule import Rule
+
+    assert isinstance(rule, Rule)
+    written = (DOCS / f"{rule.kind}.md").read_text(encoding="utf-8")
+    assert written == rule_page.page(rule), "run `stoker explain --write docs/rules`"
+
+
+def test_index_is_up_to_date() -> None:
+    assert (DOCS / "README.md").read_text(encoding="utf-8") == rule_page.index(all_rules())
