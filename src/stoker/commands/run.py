@@ -22,7 +22,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from stoker import clock, software_gpu
+from stoker import clock, config, software_gpu
 from stoker.commands._attach import Settings
 from stoker.commands._supervise import Supervisor
 from stoker.diagnosis.record import RunFacts
@@ -44,7 +44,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="keep the record, print no ledger")
     parser.add_argument("--device", metavar="DEVICE", help="software-gpu, or software-gpu:N for N of them")
     parser.add_argument("--device-memory", metavar="SIZE", default="8GiB", help="of each, such as 8GiB")
-    parser.add_argument("--device-profile", metavar="NAME", default="a100", help="t4, v100, a100 or h100")
+    parser.add_argument(
+        "--device-profile",
+        metavar="NAME",
+        default="a100",
+        help="t4, v100, a100, h100, or one of [tool.stoker.device-profiles]",
+    )
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, as python -m does")
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="program args...")
 
@@ -121,7 +126,9 @@ def _device(args: argparse.Namespace) -> dict[str, Any] | None:
     name, _, count = args.device.partition(":")
     if name != "software-gpu" or not (count or "1").isdigit():
         raise UsageError(f"no device {args.device!r}: use software-gpu, or software-gpu:2 for two of them")
-    settings = software_gpu.settings_of(int(count or 1), args.device_memory, args.device_profile)
+    own = config.load(Path()).device_profiles.get(args.device_profile)
+    profile = args.device_profile if own is None else {"name": args.device_profile, **own}
+    settings = software_gpu.settings_of(int(count or 1), args.device_memory, profile)
     software_gpu.ensure_built()
     return {
         "count": settings.count,

@@ -170,12 +170,14 @@ class Session:
 
     def close(self) -> None:
         """No more windows: the program is ending."""
-        self.device.poll()
         self.windows.close()
 
     def measurements(self) -> Measurements:
         """A snapshot of everything. Safe to call from another thread."""
         recorder = self.recorder
+        if self.device.kind == SOFTWARE_GPU:
+            # Its counters are exact at any moment: take those of this one.
+            self.device.poll()
         totals, now = recorder.balances()
         steps_per_s, examples_per_s = self.steps.rates()
         load = self.device.gpu_load
