@@ -5,10 +5,18 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
-.PHONY: demo test lint bench bench-overhead bench-check soak clean
+.PHONY: demo demo-ledger demo-software-gpu test lint bench bench-overhead bench-check bench-software-gpu soak clean
 
-demo: $(READY)
+demo: demo-ledger demo-software-gpu
+
+# A stalled training program, its ledger, its repair.
+demo-ledger: $(READY)
 	$(BIN)/python examples/show_demo.py
+
+# What one debug line does to a GPU, where a C++ compiler can build the device; elsewhere it says what to install.
+demo-software-gpu: $(READY)
+	@if $(BIN)/stoker software-gpu --build; then $(BIN)/python examples/software_gpu/one_debug_line.py; \
+	else echo "The software GPU example was left out: it needs a C++ compiler."; fi
 
 test: lint
 	$(BIN)/python -m pytest
@@ -18,10 +26,13 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: bench-overhead
+bench: bench-overhead bench-check bench-software-gpu
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
+
+bench-software-gpu: $(READY)
+	$(BIN)/python benchmarks/software_gpu.py
 
 # Against ruff, flake8 and pylint over the installed sources of Keras and TensorFlow.
 bench-check: $(READY)

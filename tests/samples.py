@@ -88,6 +88,7 @@ def measurements(**changes: Any) -> Measurements:
         device_count=1,
         gpu_load=None,
         gpu_memory_peak=0,
+        device_rows=[],
         versions={},
         notes=[],
         columns={},

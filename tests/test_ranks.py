@@ -10,8 +10,8 @@ SRC = Path(__file__).parent.parent / "src" / "stoker"
 # Lowest first. A package or module stands for everything below it.
 RANKS: tuple[frozenset[str], ...] = (
     frozenset({"records", "kinds", "errors", "clock", "version"}),
-    frozenset({"config", "source"}),
-    frozenset({"rules", "probes", "software_gpu"}),
+    frozenset({"config", "source", "software_gpu"}),
+    frozenset({"rules", "probes"}),
     frozenset({"ledger", "store", "data"}),
     frozenset({"diagnosis"}),
     frozenset({"report", "fix", "guard", "train", "serve"}),

@@ -1,4 +1,4 @@
-"""The one clock. Tests replace `now_ns`; everything else reads time through this module."""
+"""The one clock. Tests replace `now_ns`, and so does the software GPU, whose program lives in modelled time."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 # Monotonic and, on Linux, shared by all processes: the launcher's start and the program's spans compare.
 now_ns: Callable[[], int] = time.monotonic_ns
+
+# Never replaced: for what really has to happen every second.
+real_ns: Callable[[], int] = time.monotonic_ns
 
 
 def utc_timestamp() -> str:

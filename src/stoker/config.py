@@ -13,13 +13,13 @@ from typing import Any
 from stoker.errors import UsageError
 from stoker.kinds import BY_CODE, KINDS
 
-_KEYS = frozenset({"select", "ignore", "per-file-ignores", "fail-on", "exclude"})
+_KEYS = frozenset({"select", "ignore", "per-file-ignores", "fail-on", "exclude", "device-profiles"})
 SEVERITIES = ("info", "warning", "error")
 
 
 @dataclass(frozen=True)
 class Config:
-    """Which kinds are reported, where, and which of them fail a check."""
+    """Which kinds are reported, where, and which of them fail a check; the user's own device profiles."""
 
     root: Path = Path()
     select: tuple[str, ...] = ()
@@ -27,6 +27,8 @@ class Config:
     exclude: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = field(default=())
     fail_on: str = "error"
+    # As written, by name: the software GPU checks them when one is used.
+    device_profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def reports(self, kind: str, code: str, file: str) -> bool:
         """Whether a kind is reported in a file."""
@@ -85,6 +87,7 @@ def load(root: Path) -> Config:
         exclude=tuple(_strings(section.get("exclude", ()), f"{path}: exclude")),
         per_file_ignores=tuple((p, names(v, f"{path}: per-file-ignores")) for p, v in per_file.items()),
         fail_on=severity(section.get("fail-on", "error"), f"{path}: fail-on"),
+        device_profiles=_tables(section.get("device-profiles", {}), f"{path}: device-profiles"),
     )
 
 
@@ -102,6 +105,12 @@ def _section(path: Path) -> Mapping[str, Any]:
     if not isinstance(section, Mapping):
         raise UsageError(f"{path}: [tool.stoker] must be a table")
     return section
+
+
+def _tables(value: object, where: str) -> Mapping[str, Mapping[str, Any]]:
+    if isinstance(value, Mapping) and all(isinstance(table, Mapping) for table in value.values()):
+        return value
+    raise UsageError(f"{where} must be tables: [tool.stoker.device-profiles.NAME]")
 
 
 def _strings(value: object, where: str) -> list[str]:

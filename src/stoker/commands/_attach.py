@@ -29,6 +29,8 @@ class Settings:
     user_root: str | None
     # TF_CPP_MIN_LOG_LEVEL was ours, to be taken back once TensorFlow has read it.
     log_level_is_ours: bool
+    # The arguments of `software_gpu.enable`, if the program is to have one.
+    software_gpu: dict[str, Any] | None = None
 
     def to_json(self) -> str:
         """As one line for the environment."""
@@ -48,7 +50,7 @@ class Attachment:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._path = Path(settings.record).resolve()
-        self._session = Session(settings.start_ns, settings.user_root)
+        self._session = Session(settings.start_ns, settings.user_root, settings.software_gpu)
         self._session.on_import = self._tensorflow_imported
         self._heartbeat = Heartbeat(self._session.poll, self._save)
         self._beating = False

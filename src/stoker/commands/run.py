@@ -20,8 +20,9 @@ import sysconfig
 import tokenize
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
-from stoker import clock
+from stoker import clock, config, software_gpu
 from stoker.commands._attach import Settings
 from stoker.commands._supervise import Supervisor
 from stoker.diagnosis.record import RunFacts
@@ -41,6 +42,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Options come before the program; everything after it is the program's."""
     parser.add_argument("--json", metavar="PATH", help="also write the record there; - is stdout")
     parser.add_argument("--quiet", action="store_true", help="keep the record, print no ledger")
+    parser.add_argument("--device", metavar="DEVICE", help="software-gpu, or software-gpu:N for N of them")
+    parser.add_argument("--device-memory", metavar="SIZE", default="8GiB", help="of each, such as 8GiB")
+    parser.add_argument(
+        "--device-profile",
+        metavar="NAME",
+        default="a100",
+        help="t4, v100, a100, h100, or one of [tool.stoker.device-profiles]",
+    )
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, as python -m does")
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="program args...")
 
@@ -59,13 +68,14 @@ def run(args: argparse.Namespace) -> int:
     version = _tensorflow_version()
     if version is not None and not supported(version):
         raise UsageError(unsupported_message(version))
+    device = _device(args)
     files.prepare()
     facts = RunFacts(files.new_id(), target, words[1:], clock.utc_timestamp())
     path = files.path_of(facts.id)
     files.write(_empty_record(facts), path)
     command = _interpreter() + (["-m"] if module else []) + words
     supervisor = Supervisor(path, live=not args.quiet and sys.stderr.isatty())
-    status = supervisor.run(command, _environment(path, facts, version, None if module else target))
+    status = supervisor.run(command, _environment(path, facts, version, None if module else target, device))
     _report(path, status, args)
     return _end_like(status)
 
@@ -109,12 +119,32 @@ def _interpreter() -> list[str]:
     return [sys.executable, *flags]
 
 
-def _environment(path: Path, facts: RunFacts, version: str | None, script: str | None) -> dict[str, str]:
+def _device(args: argparse.Namespace) -> dict[str, Any] | None:
+    """The software GPU that was asked for, built by now; None if none was."""
+    if args.device is None:
+        return None
+    name, _, count = args.device.partition(":")
+    if name != "software-gpu" or not (count or "1").isdigit():
+        raise UsageError(f"no device {args.device!r}: use software-gpu, or software-gpu:2 for two of them")
+    own = config.load(Path()).device_profiles.get(args.device_profile)
+    profile = args.device_profile if own is None else {"name": args.device_profile, **own}
+    settings = software_gpu.settings_of(int(count or 1), args.device_memory, profile)
+    software_gpu.ensure_built()
+    return {
+        "count": settings.count,
+        "memory": settings.memory,
+        "profile": dataclasses.asdict(settings.profile),
+    }
+
+
+def _environment(
+    path: Path, facts: RunFacts, version: str | None, script: str | None, device: dict[str, Any] | None
+) -> dict[str, str]:
     environment = dict(os.environ)
     ours = version is not None and _log_level_needed(version) and "TF_CPP_MIN_LOG_LEVEL" not in environment
     if ours:
         environment["TF_CPP_MIN_LOG_LEVEL"] = "1"
-    settings = Settings(str(path.resolve()), clock.now_ns(), facts, _user_root(script), ours)
+    settings = Settings(str(path.resolve()), clock.now_ns(), facts, _user_root(script), ours, device)
     environment["STOKER_RUN"] = settings.to_json()
     door = str(Path(__file__).parent.parent / "bootstrap")
     own = environment.get("PYTHONPATH")

@@ -105,6 +105,7 @@ def _tables(m: Measurements) -> dict[str, list[dict[str, Any]]]:
         "syncs": _tally_rows(m, "sync"),
         "copies": _tally_rows(m, "transfer"),
         "checkpoints": _tally_rows(m, "checkpoint"),
+        "devices": m.device_rows,
         "windows": [dataclasses.asdict(dataclasses.replace(m.windows, stages={}))],
     }
 

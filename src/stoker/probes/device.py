@@ -5,18 +5,22 @@ Nothing here touches TensorFlow before the program has: listing devices would in
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from stoker import clock, software_gpu
 from stoker.probes.patching import Probe
 from stoker.probes.recorder import STARTUP, Recorder
 
+SOFTWARE_GPU = "SOFTWARE_GPU"
+
 
 class DeviceProbe(Probe):
-    """Knows the device once TensorFlow has one; samples NVML when there is one."""
+    """Knows the device once TensorFlow has one; samples NVML, or the software GPU's own counters."""
 
     name = "device"
 
@@ -27,6 +31,8 @@ class DeviceProbe(Probe):
         self.count = 1
         self.gpu_load: list[float] = [0.0, 0.0]
         self.gpu_memory_peak = 0
+        # The software GPU's counts, one row a device.
+        self.rows: list[dict[str, Any]] = []
         self._known = False
         self._handles: list[Any] = []
         self._nvml: Any = None
@@ -38,6 +44,17 @@ class DeviceProbe(Probe):
         self._context = context
         # Devices come up with the first op: that is start-up, not the op's cost.
         self.replace(pywrap_tfe, "TFE_NewContext", self._start_up)
+
+    def bring_up(self, settings: Mapping[str, Any]) -> None:
+        """Give the program a software GPU, before its first op. From here on the clock is the model's."""
+        software_gpu.enable(**settings)
+        clock.now_ns = software_gpu.raw_clock()
+        self.recorder.meter = software_gpu.Meter()
+        self.kind, self.count, self._known = SOFTWARE_GPU, int(settings["count"]), True
+        self.device_name = f"software GPU, {software_gpu.counters().profile} profile"
+        self.recorder.note(
+            "device time is modelled, not measured: counts and bytes are exact, seconds are what the profile says"
+        )
 
     def _start_up(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = self.recorder
@@ -94,7 +111,16 @@ class DeviceProbe(Probe):
             return
         self._nvml = pynvml
 
+    def read_software_gpu(self) -> None:
+        """Take the counters as of now."""
+        counters = software_gpu.counters()
+        self.gpu_load = [counters.busy, 1.0]
+        self.gpu_memory_peak = max(device.memory_peak for device in counters.devices)
+        self.rows = [dataclasses.asdict(device) for device in counters.devices]
+
     def _sample(self) -> None:
+        if self.kind == SOFTWARE_GPU:
+            self.read_software_gpu()
         for handle in self._handles:
             self.gpu_load[0] += self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100
             self.gpu_load[1] += 1

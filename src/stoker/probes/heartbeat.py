@@ -32,12 +32,12 @@ class Heartbeat:
         self._ended.wait()
 
     def _run(self) -> None:
-        due = clock.now_ns()
+        due = clock.real_ns()
         try:
             while not self._stopped.wait(_TICK_S):
                 self._poll()
-                if clock.now_ns() >= due:
+                if clock.real_ns() >= due:
                     self._save()
-                    due = clock.now_ns() + int(_SAVE_S * 1e9)
+                    due = clock.real_ns() + int(_SAVE_S * 1e9)
         finally:
             self._ended.set()

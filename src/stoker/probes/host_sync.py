@@ -86,6 +86,8 @@ class HostSync(Probe):
 
     def _begin(self) -> int:
         self._depth += 1
+        if self.recorder.meter is not None:
+            self.recorder.meter.start()
         return self.recorder.enter(SYNC)
 
     def _abandon(self) -> None:
@@ -116,7 +118,9 @@ class HostSync(Probe):
 
     def _count(self, tensor: Any, started: int, ended: int, how: str) -> None:
         recorder = self.recorder
-        wait = self._wait(tensor, ended - started) if ended - started > _SHORT_NS else 0
+        wait = self._wait(tensor, ended - started)
+        if wait is None:
+            return
         # Had nobody waited, the device would have had work during the gap that followed the last sync.
         gap = max(0, recorder.first_dispatch_ns - recorder.last_sync_end_ns)
         recorder.last_sync_end_ns = ended
@@ -134,9 +138,13 @@ class HostSync(Probe):
         if tensor is not None:
             tally.bytes += _nbytes(tensor)
 
-    def _wait(self, tensor: Any, elapsed: int) -> int:
-        """How much of a read was waiting for the device, not copying."""
-        if tensor is None:
+    def _wait(self, tensor: Any, elapsed: int) -> int | None:
+        """How much of a read was waiting for the device, not copying; None if the device was not involved."""
+        meter = self.recorder.meter
+        if meter is not None and self.recorder.on_main_thread():
+            did = meter.stop()
+            return min(elapsed, did.wait_ns) if did.syncs or did.d2h_count else None
+        if tensor is None or elapsed < _SHORT_NS:
             return 0
         if "GPU" in tensor.backing_device:
             return max(0, elapsed - _COPY_LATENCY_NS - int(_nbytes(tensor) * _COPY_NS_PER_BYTE))

@@ -18,6 +18,7 @@ from typing import Any
 
 from stoker import clock
 from stoker.probes.sites import SiteKey, Sites
+from stoker.software_gpu import Meter
 
 # Accounts as list indexes: the probes charge them millions of times. Two are raw: time inside a compiled
 # function and inside eager ops, which the profiler's windows later divide into compute, input and dispatch.
@@ -65,6 +66,8 @@ class Recorder:
         # Start of the first device work after the last sync: what lies between is the device's idle gap.
         self.first_dispatch_ns = 0
         self.last_sync_end_ns = 0
+        # Of a software GPU: tells what one call did to the device.
+        self.meter: Meter | None = None
         self.tallies: dict[str, dict[SiteKey, Tally]] = {}
         self.notes: list[str] = []
         self.versions: dict[str, str] = {}

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from stoker.errors import StokerError
 from stoker.probes.checkpoints import Checkpoints, KerasCheckpoints
-from stoker.probes.device import DeviceProbe
+from stoker.probes.device import SOFTWARE_GPU, DeviceProbe
 from stoker.probes.eager_ops import EagerOps
 from stoker.probes.graph_calls import CalledFunction, GraphCalls
 from stoker.probes.host_sync import HostSync
@@ -59,6 +60,7 @@ class Measurements:
     device_count: int
     gpu_load: float | None
     gpu_memory_peak: int
+    device_rows: list[dict[str, Any]]
     versions: dict[str, str]
     notes: list[str]
     columns: dict[SiteKey, int]
@@ -70,7 +72,13 @@ class Measurements:
 class Session:
     """The probes of one run."""
 
-    def __init__(self, start_ns: int, user_root: str | None = None) -> None:
+    def __init__(
+        self,
+        start_ns: int,
+        user_root: str | None = None,
+        software_gpu: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._software_gpu = software_gpu
         self.recorder = Recorder(start_ns, Sites(user_root))
         self.steps = Steps()
         recorder = self.recorder
@@ -123,9 +131,18 @@ class Session:
         if not supported(version):
             self.recorder.note(unsupported_message(version))
             return
+        self._bring_up_device()
         self._attach(self._tensorflow_probes)
         self.on_import()
         _hide_from_tracebacks("tensorflow.python.util.traceback_utils")
+
+    def _bring_up_device(self) -> None:
+        if self._software_gpu is None:
+            return
+        try:
+            self.device.bring_up(self._software_gpu)
+        except StokerError as error:
+            self.recorder.note(f"no software GPU: {error}")
 
     def _keras_imported(self, module: ModuleType) -> None:
         self.recorder.versions["keras"] = str(getattr(module, "__version__", "unknown"))
@@ -147,7 +164,9 @@ class Session:
         """Called several times a second on the heartbeat's thread."""
         if self.imported:
             self.device.poll()
-            self.windows.poll()
+            if self.device.kind != SOFTWARE_GPU:
+                # The profiler sees the emulation, not the modelled device.
+                self.windows.poll()
 
     def close(self) -> None:
         """No more windows: the program is ending."""
@@ -156,6 +175,9 @@ class Session:
     def measurements(self) -> Measurements:
         """A snapshot of everything. Safe to call from another thread."""
         recorder = self.recorder
+        if self.device.kind == SOFTWARE_GPU:
+            # Its counters are exact at any moment: take those of this one.
+            self.device.poll()
         totals, now = recorder.balances()
         steps_per_s, examples_per_s = self.steps.rates()
         load = self.device.gpu_load
@@ -180,6 +202,7 @@ class Session:
             device_count=self.device.count,
             gpu_load=load[0] / load[1] if load[1] else None,
             gpu_memory_peak=self.device.gpu_memory_peak,
+            device_rows=list(self.device.rows),
             versions=dict(recorder.versions),
             notes=list(recorder.notes),
             columns=dict(recorder.sites.columns),

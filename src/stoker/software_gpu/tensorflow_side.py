@@ -1,0 +1,105 @@
+"""The part that touches TensorFlow itself. Importing this module imports TensorFlow."""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.data.ops import iterator_ops
+from tensorflow.python.distribute import collective_util
+from tensorflow.python.eager import context
+from tensorflow.python.framework import errors_impl, load_library
+from tensorflow.python.platform import build_info
+
+from stoker.errors import UsageError
+
+
+def has_started() -> bool:
+    """Whether TensorFlow's runtime runs, after which no device can be added."""
+    current = context.context_safe()
+    return current is not None and bool(current._initialized)
+
+
+def gpus() -> list[str]:
+    """The names of the physical GPUs TensorFlow sees."""
+    return [device.name for device in tf.config.list_physical_devices("GPU")]
+
+
+def load_plugin(path: Path, count: int) -> None:
+    """Make TensorFlow load the plug-in and see its devices.
+
+    Raises:
+        UsageError: TensorFlow would not have it.
+    """
+    try:
+        load_library.load_pluggable_device_library(str(path))
+    except (RuntimeError, errors_impl.OpError) as error:
+        raise UsageError(f"TensorFlow {tf.__version__} did not load the software GPU: {error}") from error
+    if len(gpus()) != count:
+        raise UsageError(f"TensorFlow {tf.__version__} sees {len(gpus())} GPUs instead of {count}")
+
+
+def adapt(library: ctypes.PyDLL, deterministic: bool) -> None:
+    """What else a program takes as the sign of a GPU, and what would disturb the clock."""
+    # Keras orders a GRU's gates for cuDNN only in a CUDA build; without this the results would be silently
+    # wrong.
+    build_info.build_info["is_cuda_build"] = True
+    if deterministic:
+        # One op after another: the order in which they reach the device is then that of the graph.
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+    _leave_iterator_teardown_out(library)
+    _reduce_without_nccl()
+
+
+def memory_of(ordinal: int) -> tuple[int, int]:
+    """Bytes of tensors on the device with this number: now, and at the peak."""
+    visible = [device.name for device in tf.config.get_visible_devices("GPU")]
+    name = f"/physical_device:GPU:{ordinal}"
+    if name not in visible:
+        return 0, 0
+    info = tf.config.experimental.get_memory_info(f"GPU:{visible.index(name)}")
+    return int(info["current"]), int(info["peak"])
+
+
+def reset_memory_peaks() -> None:
+    """Let the peaks start again from what is in use now."""
+    for index, _ in enumerate(tf.config.get_visible_devices("GPU")):
+        tf.config.experimental.reset_memory_stats(f"GPU:{index}")
+
+
+def _leave_iterator_teardown_out(library: ctypes.PyDLL) -> None:
+    """Stop the clock while a tf.data iterator is destroyed.
+
+    With autotuning on that can block for up to a second, once per iterator and on any device: it is neither
+    the program's work nor the accelerator's, and would drown a short measurement.
+    """
+
+    def release(iterator: Any) -> None:
+        library.stoker_gpu_stop_clock()
+        try:
+            iterator.__dict__.clear()
+        finally:
+            library.stoker_gpu_start_clock()
+
+    iterator_ops.OwnedIterator.__del__ = release
+
+
+def _reduce_without_nccl() -> None:
+    """Let strategies reduce across devices by TensorFlow's own ring.
+
+    They ask for NCCL when they see GPUs. A CUDA build has it, but it needs CUDA; other builds use the ring
+    anyway.
+    """
+    original = collective_util.Options.merge
+    implementations = collective_util.CommunicationImplementation
+
+    def merge(self: Any, options: Any) -> Any:
+        merged = copy.copy(original(self, options))
+        if merged.implementation == implementations.NCCL:
+            merged.implementation = implementations.RING
+        return merged
+
+    collective_util.Options.merge = merge
