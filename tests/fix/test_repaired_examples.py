@@ -1,0 +1,33 @@
+"""`stoker fix --verify` on the examples: the repaired program computes the same and is faster, or it is put back."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import run
+
+pytest.importorskip("tensorflow")
+EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
+
+
+@pytest.mark.parametrize(
+    ("name", "repair"),
+    [
+        ("eager_train_step", "@tf.function\n"),
+        ("predict_in_loop", "model(row[None], training=False)"),
+        ("retrace_python_arg", "tf.constant(rate)"),
+    ],
+)
+def test_a_repair_keeps_the_results_and_gains(name: str, repair: str, tmp_path: Path) -> None:
+    program = tmp_path / f"{name}.py"
+    shutil.copy(EXAMPLES / program.name, program)
+    command = [sys.executable, "-m", "stoker", "fix", "--unsafe", "--verify", program.name]
+    outcome = run(command, tmp_path)
+    assert outcome.code == 0, outcome.stderr
+    assert "same results" in outcome.stdout + outcome.stderr
+    # Kept only because it was faster: what is not faster is put back.
+    assert repair in program.read_text(encoding="utf-8")
