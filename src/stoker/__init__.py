@@ -2,9 +2,68 @@
 
     $ stoker run train.py          # where every second goes, and which line spends it
 
-Importing this package never imports TensorFlow.
+    with stoker.guard():           # a hidden sync, copy or retrace raises at its line
+        train()
+
+Importing this package never imports TensorFlow: names are resolved when they are used.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from stoker.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from stoker import software_gpu
+    from stoker.guards import (
+        CopyError,
+        EagerOpError,
+        GuardError,
+        GuardWarning,
+        RetraceError,
+        SyncError,
+        allow,
+        bind,
+        guard,
+    )
+
+_HOMES = {
+    "CopyError": "stoker.guards",
+    "EagerOpError": "stoker.guards",
+    "GuardError": "stoker.guards",
+    "GuardWarning": "stoker.guards",
+    "RetraceError": "stoker.guards",
+    "SyncError": "stoker.guards",
+    "allow": "stoker.guards",
+    "bind": "stoker.guards",
+    "guard": "stoker.guards",
+}
+
+__all__ = [
+    "CopyError",
+    "EagerOpError",
+    "GuardError",
+    "GuardWarning",
+    "RetraceError",
+    "SyncError",
+    "__version__",
+    "allow",
+    "bind",
+    "guard",
+    "software_gpu",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "software_gpu":
+        return importlib.import_module("stoker.software_gpu")
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'stoker' has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
