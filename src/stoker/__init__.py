@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         bind,
         guard,
     )
+    from stoker.notebook import load_ipython_extension
+    from stoker.watch import Watch
 
 _HOMES = {
     "CopyError": "stoker.guards",
@@ -36,9 +38,11 @@ _HOMES = {
     "GuardWarning": "stoker.guards",
     "RetraceError": "stoker.guards",
     "SyncError": "stoker.guards",
+    "Watch": "stoker.watch",
     "allow": "stoker.guards",
     "bind": "stoker.guards",
     "guard": "stoker.guards",
+    "load_ipython_extension": "stoker.notebook",
 }
 
 __all__ = [
@@ -48,10 +52,12 @@ __all__ = [
     "GuardWarning",
     "RetraceError",
     "SyncError",
+    "Watch",
     "__version__",
     "allow",
     "bind",
     "guard",
+    "load_ipython_extension",
     "software_gpu",
 ]
 

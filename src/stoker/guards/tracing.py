@@ -64,8 +64,15 @@ class TracingHooks(Patches):
         self.replace(tracing_compilation, "_create_concrete_function", self._creation)
         self.replace(polymorphic_function.Function, "_call", self._call)
         self.replace(backprop.GradientTape, "__enter__", self._tape)
-        if "keras.src.callbacks.callback_list" in sys.modules:
-            callbacks = sys.modules["keras.src.callbacks.callback_list"].CallbackList
+        self._keras = False
+        self._attach_to_keras()
+
+    def _attach_to_keras(self) -> None:
+        """Once Keras is imported, which may be under the guard."""
+        module = sys.modules.get("keras.src.callbacks.callback_list")
+        if module is not None and not self._keras:
+            self._keras = True
+            callbacks = module.CallbackList
             for phase, rank in (("train", TRAINING), ("test", INFERENCE), ("predict", INFERENCE)):
                 self.replace(callbacks, f"on_{phase}_batch_begin", partial(self._batch_begin, phase, rank))
                 self.replace(callbacks, f"on_{phase}_batch_end", partial(self._batch_end, phase))
@@ -141,6 +148,8 @@ class TracingHooks(Patches):
         if known is None:
             where = definition(function._python_function)
             is_step = where is None or SITES.kind_of(where[0]) != KERAS_LOOP
+            if not is_step:
+                self._attach_to_keras()
             reference = weakref.ref(function, lambda _: functions.pop(number, None))
             known = functions[number] = _Function(reference, next(self._numbers), is_step)
         return known
