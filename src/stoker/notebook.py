@@ -37,12 +37,16 @@ class Shown:
         self._path = path
 
     def _repr_html_(self) -> str:
-        recording = Console(record=True, file=io.StringIO(), width=_WIDTH, highlight=False)
+        recording = Console(
+            record=True, file=io.StringIO(), width=_WIDTH, highlight=False, force_jupyter=False
+        )
         recording.print(console.render(self.record, self._path, _WIDTH))
         return recording.export_html(inline_styles=True, code_format=_HTML)
 
     def __repr__(self) -> str:
-        plain = Console(file=io.StringIO(), width=_WIDTH, highlight=False, color_system=None)
+        plain = Console(
+            file=io.StringIO(), width=_WIDTH, highlight=False, color_system=None, force_jupyter=False
+        )
         with plain.capture() as captured:
             plain.print(console.render(self.record, self._path, _WIDTH))
         return captured.get()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from stoker.store import files
 
 # How often the findings are looked through while batches run.
 _LOOK_EVERY_NS = 2_000_000_000
+# Where Keras has its loops on TensorFlow.
+_LOOP_FILE = str(Path("keras", "src", "backend", "tensorflow", "trainer.py"))
 
 
 class Watch(keras.callbacks.Callback):  # type: ignore[misc]
@@ -49,6 +52,7 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         self._log_dir = log_dir
         self._writer: Any = None
         self._depth = 0
+        self._thread = 0
         self._told: set[tuple[str, str, int]] = set()
         self._session: Session | None = None
         self._next_look = 0
@@ -97,12 +101,13 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
             self._write(current)
 
     def _begin(self, loop: str) -> None:
-        self._depth += 1
-        if self._depth > 1 and self._session is not None:
+        if self._session is not None and loop == "evaluate" and self._is_running("fit"):
+            self._depth += 1
             return
         # A loop that ended with an exception never told us.
         self._stop()
         self._depth = 1
+        self._thread = threading.get_ident()
         self._told.clear()
         self._facts = RunFacts(
             files.new_id(), f"{Path(sys.argv[0]).name or 'python'} {loop}", [], clock.utc_timestamp()
@@ -110,7 +115,7 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         self._session = session = Session(clock.now_ns())
         session.attach_now()
         session.keras.join()
-        self._heartbeat = Heartbeat(session.poll, lambda: None)
+        self._heartbeat = Heartbeat(self._poll, lambda: None)
         self._heartbeat.start()
         self._next_look = clock.now_ns() + _LOOK_EVERY_NS
 
@@ -139,6 +144,27 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+    def _poll(self) -> None:
+        """On the heartbeat's thread: look at the device, and notice a loop that ended with an exception."""
+        session = self._session
+        if session is None:
+            return
+        if self._is_running("fit", "evaluate", "predict"):
+            session.poll()
+        else:
+            self._session = None
+            session.detach()
+            self._heartbeat.stop(wait=False)
+
+    def _is_running(self, *loops: str) -> bool:
+        """Whether one of Keras' loops is on the stack of the thread that began."""
+        frame = sys._current_frames().get(self._thread)
+        while frame is not None:
+            if frame.f_code.co_name in loops and frame.f_code.co_filename.endswith(_LOOP_FILE):
+                return True
+            frame = frame.f_back
+        return False
 
     def _current(self, state: str) -> Record:
         assert self._session is not None

@@ -16,19 +16,26 @@ import pytest
 from stoker.software_gpu import build
 
 ROOT = Path(__file__).parents[2]
-Facts = Callable[[str], dict[str, Any]]
+Facts = Callable[..., dict[str, Any]]
 
 
 @cache
-def _facts(program: str) -> dict[str, Any]:
+def _facts(program: str, *arguments: str) -> dict[str, Any]:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
-    command = [sys.executable, "-m", f"tests.guard.programs.{program}"]
+    command = [sys.executable, "-m", f"tests.guard.programs.{program}", *arguments]
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, f"{program} failed:\n{done.stderr[-3000:]}"
     facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return facts
+
+
+@pytest.fixture(scope="session")
+def on_cpu() -> Facts:
+    """The same in a process without it."""
+    pytest.importorskip("tensorflow")
+    return _facts
 
 
 @pytest.fixture(scope="session")

@@ -14,11 +14,9 @@ from typing import Any
 from stoker.software_gpu.build import KERNEL_TABLE
 
 # Their output is where the iterator is: on the host.
-_PIPELINE_OPS = frozenset(
-    {"IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional", "OptionalGetValue"}
-)
+_PIPELINE_OPS = frozenset({"IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"})
 # Their value is where their input is. To copy a device's value to the host by `identity` is to read it.
-_SAME_PLACE = frozenset({"ReadVariableOp", "Identity"})
+_SAME_PLACE = frozenset({"ReadVariableOp", "Identity", "OptionalGetValue", "OptionalHasValue"})
 
 
 class WeakIds:

@@ -9,7 +9,7 @@ from typing import Any
 
 from stoker import software_gpu
 
-if "cpu" not in sys.argv:
+if "gpu" in sys.argv:
     software_gpu.enable(count=2, memory="1GiB")
 
 import keras
@@ -42,7 +42,7 @@ def model() -> Any:
     return made
 
 
-class Reader(keras.callbacks.Callback):
+class Reader(keras.callbacks.Callback):  # type: ignore[misc]
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         float(tf.reduce_sum(self.model.layers[0].kernel))
 
@@ -100,7 +100,7 @@ def eager_loop() -> dict[str, Any]:
 @functools.cache
 def strategy() -> Any:
     """One for all: TensorFlow mixes up the collectives of two."""
-    if "cpu" in sys.argv:
+    if "gpu" not in sys.argv:
         return tf.distribute.MirroredStrategy(["/CPU:0", "/CPU:1"])
     return tf.distribute.MirroredStrategy(["/GPU:0", "/GPU:1"])
 
@@ -120,11 +120,11 @@ def mirrored_loop() -> dict[str, Any]:
 
     @tf.function
     def step(x: Any, y: Any) -> Any:
-        return mirrored.reduce("MEAN", mirrored.run(replica, (x, y)), axis=None)
+        return mirrored.run(replica, (x, y))
 
     with stoker.guard(action="record") as report:
         for x, y in data:
-            float(step(x, y))
+            float(mirrored.experimental_local_results(step(x, y))[0])
     return facts(report)
 
 
@@ -152,7 +152,7 @@ def mirrored_fit() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    if "cpu" in sys.argv:
+    if "gpu" not in sys.argv:
         cpu = tf.config.list_physical_devices("CPU")[0]
         tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     print(
