@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
-.PHONY: demo test lint bench bench-overhead soak clean
+.PHONY: demo test lint bench bench-overhead bench-guard soak clean
 
 demo: $(READY)
 	$(BIN)/python examples/show_demo.py
@@ -18,10 +18,13 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: bench-overhead
+bench: bench-overhead bench-guard
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
+
+bench-guard: $(READY)
+	$(BIN)/python benchmarks/guard.py
 
 # A million steps: the record stays small and the process does not grow.
 soak: $(READY)

@@ -300,3 +300,18 @@ def test_what_makes_no_sense_is_refused_in_one_line(arguments: dict[str, Any], m
 def test_allow_wants_a_reason() -> None:
     with pytest.raises(UsageError, match="wants the reason"):
         stoker.allow("")
+
+
+def test_a_tensorflow_the_guard_does_not_know_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from stoker.guards import hooks
+
+    monkeypatch.setattr(hooks, "_hooks", None)
+    monkeypatch.setattr(tf, "__version__", "2.99.0")
+    with pytest.raises(UsageError, match=r"TensorFlow 2.99.0 is not supported"), stoker.guard():
+        pass
+
+
+def test_what_the_framework_reads_for_itself_is_counted_apart() -> None:
+    with stoker.guard() as report:
+        tf.get_static_value(tf.random.uniform([3]))
+    assert (report.syncs, report.framework_syncs) == (0, 1)

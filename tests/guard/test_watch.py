@@ -11,7 +11,7 @@ import pytest
 import stoker
 
 tf = pytest.importorskip("tensorflow")
-keras = pytest.importorskip("keras")
+keras: Any = pytest.importorskip("keras")
 np = pytest.importorskip("numpy")
 
 X = np.random.RandomState(0).rand(512, 8).astype("float32")
@@ -29,7 +29,7 @@ def model() -> Any:
     return made
 
 
-class Reader(keras.callbacks.Callback):  # type: ignore[name-defined]
+class Reader(keras.callbacks.Callback):  # type: ignore[misc]
     """Reads so often that it is a finding."""
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -86,7 +86,7 @@ def test_scalars_for_tensorboard(tmp_path: Path) -> None:
 def test_the_same_watch_again_and_after_a_failure() -> None:
     from tensorflow.python.framework import ops
 
-    class Trouble(keras.callbacks.Callback):  # type: ignore[name-defined]
+    class Trouble(keras.callbacks.Callback):  # type: ignore[misc]
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             raise ValueError("in the middle")
 

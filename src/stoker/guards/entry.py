@@ -91,6 +91,13 @@ class Entered:
                 report.over.add(kind)
             return passed
 
+    def count_op(self) -> None:
+        """Take in an eager op that no limit is set on; its line is not looked for."""
+        if self.open:
+            with self._lock:
+                warm = self.limits.warmup and self.steps.steps <= self.limits.warmup
+                (self.report.warmup if warm else self.report.counts)[EAGER_OPS] += 1
+
     def _totals(self) -> tuple[Counter[str], Counter[str]]:
         if self.limits.per_step:
             return self._this_step, self._this_steps_bytes

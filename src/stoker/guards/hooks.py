@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from stoker.errors import UsageError
 from stoker.guards import scope
 from stoker.guards.events import SITES, Event, deliver, describe_copy, describe_read
 from stoker.guards.limits import COPIES, EAGER_OPS, SYNCS
@@ -19,7 +20,8 @@ from stoker.guards.tracing import TracingHooks
 from stoker.probes.buffer_slot import BufferPatch
 from stoker.probes.host_sync import nbytes
 from stoker.probes.patching import Patches
-from stoker.probes.sites import FRAMEWORK, INTERNAL, SiteKey
+from stoker.probes.session import supported, unsupported_message
+from stoker.probes.sites import FRAMEWORK, INTERNAL
 from stoker.probes.transfer import data_size
 
 
@@ -123,17 +125,16 @@ class Hooks(Patches):
             result = original(*args)
             regions = scope.current()
             if regions:
-                self._placement.made_by(args[1], args[3:], result)
-                deliver(regions, Event(EAGER_OPS, self._op_site(regions), 0, str))
+                self._placement.made_by(args, result)
+                only = regions[0]
+                if len(regions) == 1 and hasattr(only, "limits") and EAGER_OPS not in only.limits.by_kind:
+                    # There are so many ops: where they are not limited, one guard counts them quickly.
+                    only.count_op()  # type: ignore[attr-defined]
+                else:
+                    deliver(regions, Event(EAGER_OPS, SITES.caller()[0], 0, str))
             return result
 
         return execute
-
-    def _op_site(self, regions: tuple[scope.Region, ...]) -> SiteKey | None:
-        """The line of an op, looked for only where ops are limited: there are so many."""
-        if any(EAGER_OPS in r.limits.by_kind for r in regions if r.open and hasattr(r, "limits")):
-            return SITES.caller()[0]
-        return None
 
     def _carry_to_replicas(self) -> None:
         """A strategy runs each replica's function in a thread of its own: that is still the guarded code."""
@@ -208,14 +209,33 @@ _hooks: Hooks | None = None
 
 
 def acquire() -> None:
-    """One more guard is open."""
+    """One more guard is open.
+
+    Raises:
+        UsageError: there is no TensorFlow, or none the guard was written for.
+    """
     global _open, _hooks
     with _lock:
         if _hooks is None:
+            _check_tensorflow()
             _hooks = Hooks()
         if _open == 0:
-            _hooks.attach()
+            try:
+                _hooks.attach()
+            except BaseException:
+                _hooks.detach()
+                raise
         _open += 1
+
+
+def _check_tensorflow() -> None:
+    try:
+        import tensorflow
+    except ImportError as error:
+        raise UsageError(f"the guard needs TensorFlow, which cannot be imported here: {error}") from None
+    version = str(tensorflow.__version__)
+    if not supported(version):
+        raise UsageError(unsupported_message(version))
 
 
 def release() -> None:

@@ -17,6 +17,7 @@ from stoker.software_gpu.build import KERNEL_TABLE
 _PIPELINE_OPS = frozenset({"IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"})
 # Their value is where their input is. To copy a device's value to the host by `identity` is to read it.
 _SAME_PLACE = frozenset({"ReadVariableOp", "Identity", "OptionalGetValue", "OptionalHasValue"})
+_DEVICE, _HOST, _OF_INPUT = range(3)
 
 
 class WeakIds:
@@ -53,6 +54,7 @@ class Placement:
         self._int32 = dtypes.int32
         self._on_host = WeakIds()
         self._accelerated: bool | None = None
+        self._homes: dict[str, int] = {}
 
     def begin(self) -> None:
         """The first guard opens: nothing is known of tensors made before."""
@@ -73,20 +75,24 @@ class Placement:
             return "device:CPU:" not in tensor.backing_device
         return tensor.dtype != self._int32 and tensor not in self._on_host
 
-    def made_by(self, op: str, inputs: tuple[Any, ...], result: Any) -> None:
-        """An eager op made tensors; they may be the host's."""
-        if self.accelerated():
+    def made_by(self, call: tuple[Any, ...], result: Any) -> None:
+        """An eager op made tensors; they may be the host's. `call` is context, op, name, inputs and attributes."""
+        if self._accelerated or self.accelerated():
             return
-        if op in _SAME_PLACE:
-            on_host = inputs[0] in self._on_host
-        else:
-            on_host = op in _PIPELINE_OPS or not has_gpu_kernel(op) or self.pinned_to_host()
-        if on_host:
+        op = call[1]
+        home = self._homes.get(op)
+        if home is None:
+            home = self._homes[op] = _home(op)
+        if home == _OF_INPUT:
+            if call[3] in self._on_host:
+                self.mark(result)
+        elif home == _HOST or self.pinned_to_host():
             self.mark(result)
 
     def pinned_to_host(self) -> bool:
         """Whether the program is inside a `tf.device` scope of the CPU; a strategy's own scopes are not meant."""
-        name = self._context.context()._thread_local_data.device_name
+        # Not `context()`: this is asked at every op, and there is a context by now.
+        name = self._context._context._thread_local_data.device_name
         return bool(name) and "CPU" in name and not self._has_strategy()
 
     def mark(self, result: Any) -> None:
@@ -96,7 +102,13 @@ class Placement:
                 self._on_host.add(tensor)
 
 
-@functools.cache
+def _home(op: str) -> int:
+    """Where an op leaves its result, if nobody says otherwise."""
+    if op in _SAME_PLACE:
+        return _OF_INPUT
+    return _DEVICE if op not in _PIPELINE_OPS and has_gpu_kernel(op) else _HOST
+
+
 def has_gpu_kernel(op: str) -> bool:
     """Whether TensorFlow built for GPUs would run this op on one."""
     return op in _table() or _registered_for_gpu(op)
