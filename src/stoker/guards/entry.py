@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import warnings
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from types import TracebackType
@@ -21,18 +22,18 @@ from stoker.probes.sites import USER
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Entered:
+class Entered(scope.Region):
     """A guard at work: one `with` block, or one call of a decorated function."""
 
     def __init__(self, limits: Limits) -> None:
+        super().__init__()
         self.limits = limits
         self.report = Report(limits)
         self.steps = StepCounter()
-        self.open = True
         self._lock = threading.Lock()
         self._this_step: Counter[str] = Counter()
         self._this_steps_bytes: Counter[str] = Counter()
-        self._refused: tuple[GuardError, int] | None = None
+        self._refused: tuple[GuardError, weakref.ref[Any]] | None = None
         self._raised: GuardError | None = None
 
     def begin(self) -> None:
@@ -129,28 +130,44 @@ class Entered:
             file, number, _ = event.site
             warnings.warn_explicit(message(self.report, line), GuardWarning, file, number, registry={})
 
+    def limits_ops(self) -> bool:
+        """As declared."""
+        return EAGER_OPS in self.limits.by_kind
+
+    def wants_threads(self) -> bool:
+        """As declared."""
+        return self.limits.threads
+
     def begin_step(self, rank: int, source: object) -> None:
-        """A call or tape begins that may be a step."""
+        """As declared."""
         with self._lock:
-            if self.steps.begin(rank, source):
+            if self.open and self.steps.begin(rank, source):
                 self.report.steps = self.steps.steps
                 self._this_step.clear()
                 self._this_steps_bytes.clear()
 
-    def more_steps(self, source: object, steps: int) -> None:
-        """The last step was several at once."""
+    def regrade_steps(self, rank: int, source: object) -> None:
+        """As declared."""
         with self._lock:
-            self.steps.more(source, steps)
+            self.steps.regrade(rank, source)
             self.report.steps = self.steps.steps
 
+    def more_steps(self, source: object, steps: int) -> None:
+        """As declared."""
+        with self._lock:
+            if self.open:
+                self.steps.more(source, steps)
+                self.report.steps = self.steps.steps
+
     def refuse(self, error: GuardError, tensor: Any) -> None:
-        """A reader of the buffer was turned away; the error waits for whoever can raise it."""
-        self._refused = (error, id(tensor))
+        """As declared; the error waits for whoever can raise it."""
+        if error.report is self.report:
+            self._refused = (error, weakref.ref(tensor))
 
     def take_refusal(self, tensor: Any) -> GuardError | None:
-        """The error that waits for this tensor's next read."""
+        """As declared."""
         refused = self._refused
-        if refused is None or refused[1] != id(tensor):
+        if refused is None or refused[1]() is not tensor or not self.open:
             return None
         self._refused = None
         return refused[0]

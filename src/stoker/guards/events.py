@@ -33,13 +33,13 @@ def deliver(regions: tuple[Region, ...], event: Event) -> None:
     """
     __tracebackhide__ = True
     reason: str | None = None
-    passed: Any = None
+    passed: Region | None = None
     for region in reversed(regions):
         if not region.open:
             continue
         if isinstance(region, Allowed):
             reason = reason or region.reason
-        elif region.count(event, reason) and passed is None:  # type: ignore[attr-defined]
+        elif region.count(event, reason) and passed is None:
             passed = region
     if passed is not None:
         passed.act(event)

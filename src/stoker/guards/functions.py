@@ -17,11 +17,9 @@ from stoker.guards import scope
 class _Call:
     """One call: its region, entered and left piece by piece."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, make: Callable[[], scope.Region]) -> None:
         self._region = make()
-        self._begin = getattr(self._region, "begin", lambda: None)
-        self._end = getattr(self._region, "end", lambda _: None)
-        self._begin()
+        self._region.begin()
 
     def __enter__(self) -> None:
         scope.enter(self._region)
@@ -31,10 +29,10 @@ class _Call:
 
     def finish(self, error: BaseException | None) -> None:
         scope.leave(self._region)
-        self._end(error)
+        self._region.end(error)
 
 
-def watched_function(function: Any, make: Callable[[], Any]) -> Any:
+def watched_function(function: Any, make: Callable[[], scope.Region]) -> Any:
     """`function` with a new region of `make()` around every call."""
     if inspect.isasyncgenfunction(function):
         wrapper = _async_generator(function, make)
@@ -47,7 +45,7 @@ def watched_function(function: Any, make: Callable[[], Any]) -> Any:
     return functools.wraps(function)(wrapper)
 
 
-def _plain(function: Any, make: Callable[[], Any]) -> Any:
+def _plain(function: Any, make: Callable[[], scope.Region]) -> Any:
     def run(*args: Any, **kwds: Any) -> Any:
         __tracebackhide__ = True
         call = _Call(make)
@@ -64,7 +62,7 @@ def _plain(function: Any, make: Callable[[], Any]) -> Any:
     return run
 
 
-def _coroutine(function: Any, make: Callable[[], Any]) -> Any:
+def _coroutine(function: Any, make: Callable[[], scope.Region]) -> Any:
     async def run(*args: Any, **kwds: Any) -> Any:
         __tracebackhide__ = True
         call = _Call(make)
@@ -81,7 +79,7 @@ def _coroutine(function: Any, make: Callable[[], Any]) -> Any:
     return run
 
 
-def _generator(function: Any, make: Callable[[], Any]) -> Any:
+def _generator(function: Any, make: Callable[[], scope.Region]) -> Any:
     def run(*args: Any, **kwds: Any) -> Generator[Any, Any, Any]:
         call = _Call(make)
         failed: BaseException | None = None
@@ -112,7 +110,7 @@ def _generator(function: Any, make: Callable[[], Any]) -> Any:
     return run
 
 
-def _async_generator(function: Any, make: Callable[[], Any]) -> Any:
+def _async_generator(function: Any, make: Callable[[], scope.Region]) -> Any:
     async def run(*args: Any, **kwds: Any) -> AsyncGenerator[Any, Any]:
         call = _Call(make)
         failed: BaseException | None = None

@@ -77,8 +77,7 @@ class Hooks(Patches):
                     # Nothing can be raised from here: NumPy comes back through `__array__` and meets it there;
                     # for others the guard raises it in place of their "no buffer".
                     for region in regions:
-                        if getattr(region, "report", None) is error.report:
-                            region.refuse(error, tensor)  # type: ignore[attr-defined]
+                        region.refuse(error, tensor)
                     raise
             return original(tensor, view, flags)
 
@@ -88,8 +87,7 @@ class Hooks(Patches):
         __tracebackhide__ = True
         for region in regions:
             # NumPy was refused the buffer and asks again.
-            refused = getattr(region, "take_refusal", None)
-            error = refused(tensor) if refused is not None and region.open else None
+            error = region.take_refusal(tensor)
             if error is not None:
                 raise error
         if tensor in self._read or not self._placement.on_device(tensor):
@@ -126,10 +124,9 @@ class Hooks(Patches):
             regions = scope.current()
             if regions:
                 self._placement.made_by(args, result)
-                only = regions[0]
-                if len(regions) == 1 and hasattr(only, "limits") and EAGER_OPS not in only.limits.by_kind:
+                if len(regions) == 1 and not regions[0].limits_ops():
                     # There are so many ops: where they are not limited, one guard counts them quickly.
-                    only.count_op()  # type: ignore[attr-defined]
+                    regions[0].count_op()
                 else:
                     deliver(regions, Event(EAGER_OPS, SITES.caller()[0], 0, str))
             return result
@@ -184,7 +181,7 @@ class Hooks(Patches):
 def _wanted_by_threads() -> tuple[scope.Region, ...]:
     """The regions a new thread inherits: all, if one of the guards asks for it."""
     regions = scope.current()
-    wanted = any(r.open and getattr(getattr(r, "limits", None), "threads", False) for r in regions)
+    wanted = any(region.open and region.wants_threads() for region in regions)
     return regions if wanted else ()
 
 

@@ -12,17 +12,62 @@ import functools
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker.errors import UsageError
+
+if TYPE_CHECKING:
+    from stoker.guards.events import Event
+    from stoker.guards.report import GuardError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Region(Protocol):
-    """What the tuple holds."""
+class Region:
+    """What the tuple holds. By itself it hears of everything and does nothing; a guard does."""
 
-    open: bool
+    def __init__(self) -> None:
+        self.open = True
+
+    def begin(self) -> None:
+        """The region is about to be entered for the first time."""
+
+    def end(self, error: BaseException | None) -> None:
+        """It was left for good, by this error or none."""
+
+    def count(self, event: Event, reason: str | None) -> bool:
+        """Take an event in, which the reason of an inner region allows; whether it passes a limit."""
+        return False
+
+    def act(self, event: Event) -> None:
+        """The event passed the limit."""
+
+    def limits_ops(self) -> bool:
+        """Whether eager ops are limited, so that their lines matter."""
+        return False
+
+    def count_op(self) -> None:
+        """Take in an eager op without its line."""
+
+    def wants_threads(self) -> bool:
+        """Whether threads started here are to be watched too."""
+        return False
+
+    def begin_step(self, rank: int, source: object) -> None:
+        """A call or tape begins that may be a step."""
+
+    def regrade_steps(self, rank: int, source: object) -> None:
+        """What begins there turned out to be of another class."""
+
+    def more_steps(self, source: object, steps: int) -> None:
+        """The last step was several at once."""
+
+    def refuse(self, error: GuardError, tensor: Any) -> None:
+        """A reader of the tensor's buffer was turned away with this error, if it is this guard's."""
+
+    def take_refusal(self, tensor: Any) -> GuardError | None:
+        """The error that waits for this tensor's next read."""
+        return None
 
 
 _regions: ContextVar[tuple[Region, ...]] = ContextVar("stoker_regions", default=())
@@ -57,12 +102,12 @@ def carried(regions: tuple[Region, ...]) -> Any:
         _regions.reset(token)
 
 
-class Allowed:
+class Allowed(Region):
     """An open region of `allow`."""
 
     def __init__(self, reason: str) -> None:
+        super().__init__()
         self.reason = reason
-        self.open = True
 
 
 class allow:

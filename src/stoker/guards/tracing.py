@@ -159,8 +159,7 @@ class TracingHooks(Patches):
         graphs = [concrete.graph for concrete in function._function_cache.values()]
         known.rank = TRAINING if any(updates_variables(graph) for graph in graphs) else CALLS
         for region in regions:
-            if hasattr(region, "steps"):
-                region.steps.regrade(known.rank, known.number)
+            region.regrade_steps(known.rank, known.number)
 
     def _tape(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def enter(tape: Any) -> Any:
@@ -189,8 +188,7 @@ class TracingHooks(Patches):
             more = int(batch) - self._batch
             if more > 0:
                 for region in scope.current():
-                    if region.open and hasattr(region, "steps"):
-                        region.more_steps(phase, more)  # type: ignore[attr-defined]
+                    region.more_steps(phase, more)
             return original(callbacks, batch, logs)
 
         return end
@@ -199,8 +197,7 @@ class TracingHooks(Patches):
         if self._here.silent:
             return
         for region in regions:
-            if region.open and hasattr(region, "steps"):
-                region.begin_step(rank, source)  # type: ignore[attr-defined]
+            region.begin_step(rank, source)
 
 
 def _nearest(function_type: Any, cache: Any) -> list[Change]:
