@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import subprocess
 import sys
+import traceback
 import warnings
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -41,6 +43,9 @@ def test_the_error_names_the_line_and_the_value() -> None:
     assert "read `loss`: float32[32, 10], 1.2 KiB, on CPU:0" in text
     assert "loss.numpy()" in text
     assert "stoker.allow" in text
+    shown = "".join(traceback.format_exception_only(error))
+    assert shown.startswith("stoker.SyncError: 1 sync")
+    assert type(pickle.loads(pickle.dumps(stoker.SyncError("told")))) is stoker.SyncError
 
 
 def test_a_tensorflow_variable_is_named() -> None:

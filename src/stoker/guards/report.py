@@ -174,6 +174,10 @@ class GuardWarning(UserWarning):
 
 _ERRORS = {error.kind: error for error in (SyncError, CopyError, RetraceError, EagerOpError)}
 
+# Tracebacks show them by the name they are caught by.
+for _public in (GuardError, GuardWarning, *_ERRORS.values()):
+    _public.__module__ = "stoker"
+
 
 def error_of(report: Report, line: Line) -> GuardError:
     """The error for the line that passed the limit."""
