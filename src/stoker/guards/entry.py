@@ -43,12 +43,12 @@ class Entered(scope.Region):
     def end(self, error: BaseException | None) -> None:
         """Take the patches out if this was the last guard; say what could not be said at the line."""
         hooks.release()
+        hidden = self._hidden(error)
+        # An error holds the frames it came through, and with them this guard.
+        self._refused = self._raised = None
         if isinstance(error, GuardError):
             error.__traceback__ = _up_to_user(error.__traceback__)
-            return
-        hidden = self._hidden(error)
-        self._refused = self._raised = None
-        if hidden is not None:
+        elif hidden is not None:
             raise hidden.with_traceback(_up_to_user(error.__traceback__) if error else None) from None
 
     def _hidden(self, error: BaseException | None) -> GuardError | None:
