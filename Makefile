@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
-.PHONY: demo demo-ledger demo-software-gpu test lint bench bench-overhead bench-check bench-software-gpu soak clean
+.PHONY: demo demo-ledger demo-software-gpu test lint clean soak \
+	bench bench-overhead bench-check bench-guard bench-software-gpu
 
 demo: demo-ledger demo-software-gpu
 
@@ -26,7 +27,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: bench-overhead bench-check bench-software-gpu
+bench: bench-overhead bench-check bench-guard bench-software-gpu
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
@@ -38,6 +39,9 @@ bench-software-gpu: $(READY)
 bench-check: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[bench-check]'
 	$(BIN)/python benchmarks/check.py
+
+bench-guard: $(READY)
+	$(BIN)/python benchmarks/guard.py
 
 # A million steps: the record stays small and the process does not grow.
 soak: $(READY)

@@ -14,8 +14,8 @@ RANKS: tuple[frozenset[str], ...] = (
     frozenset({"rules", "probes"}),
     frozenset({"ledger", "store", "data"}),
     frozenset({"diagnosis"}),
-    frozenset({"report", "fix", "guard", "train", "serve"}),
-    frozenset({"pytest_plugin", "web"}),
+    frozenset({"report", "fix", "guards", "train", "serve"}),
+    frozenset({"pytest_plugin", "watch", "notebook", "web"}),
     frozenset({"commands"}),
     # The package's own front doors may reach everything.
     frozenset({"__init__", "__main__", "bootstrap"}),

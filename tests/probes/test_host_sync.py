@@ -171,10 +171,10 @@ def test_the_types_are_exactly_as_before_after_detach() -> None:
     from tensorflow.python.framework import ops
 
     from stoker import clock
-    from stoker.probes.host_sync import _buffer_slot
+    from stoker.probes.buffer_slot import buffer_slot
 
     def state() -> tuple[dict[str, Any], int | None]:
-        return dict(vars(ops.EagerTensor)), _buffer_slot(ops.EagerTensor).value
+        return dict(vars(ops.EagerTensor)), buffer_slot(ops.EagerTensor).value
 
     before = state()
     session = Session(clock.now_ns())

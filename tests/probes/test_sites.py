@@ -21,6 +21,7 @@ PACKAGES = sysconfig.get_path("purelib")
         ("/home/me/train.py", USER),
         ("train.py", USER),
         ("<stdin>", USER),
+        ("<ipython-input-1-0a1b2c>", USER),
         ("<frozen importlib._bootstrap>", LIBRARY),
         (json.__file__, LIBRARY),
         (f"{PACKAGES}/numpy/core.py", LIBRARY),

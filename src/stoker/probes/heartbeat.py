@@ -26,10 +26,11 @@ class Heartbeat:
         # Below the threading module: a program that counts its threads counts only its own.
         _thread.start_new_thread(self._run, ())
 
-    def stop(self) -> None:
-        """No more beats after this returns."""
+    def stop(self, wait: bool = True) -> None:
+        """No more beats after this returns; without `wait`, after the one that asks for it."""
         self._stopped.set()
-        self._ended.wait()
+        if wait:
+            self._ended.wait()
 
     def _run(self) -> None:
         due = clock.real_ns()

@@ -7,11 +7,11 @@ tensor and iterating over one are reads with a cost of their own.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from stoker import clock
+from stoker.probes.buffer_slot import BufferPatch
 from stoker.probes.patching import Probe
 from stoker.probes.recorder import SYNC, Recorder
 from stoker.probes.sites import FRAMEWORK
@@ -47,7 +47,9 @@ class HostSync(Probe):
             self.replace(tensor, name, lambda f: self._reader(f, "format"))
         self.replace(tensor, "__iter__", self._iteration)
         self.replace(pywrap_tfe, "TFE_ToDlpackCapsule", lambda f: self._reader(f, "dlpack"))
-        self._patch_buffer_slot(tensor)
+        buffer = BufferPatch(tensor, lambda f: self._reader(f, "buffer"))
+        buffer.put_in()
+        self.on_detach(buffer.take_out)
 
     def _reader(self, original: Callable[..., Any], how: str) -> Callable[..., Any]:
         def read(tensor: Any, *args: Any) -> Any:
@@ -136,7 +138,7 @@ class HostSync(Probe):
         tally.wait_ns += wait
         tally.lost_ns += min(gap, wait) + (ended - started - wait)
         if tensor is not None:
-            tally.bytes += _nbytes(tensor)
+            tally.bytes += nbytes(tensor)
 
     def _wait(self, tensor: Any, elapsed: int) -> int | None:
         """How much of a read was waiting for the device, not copying; None if the device was not involved."""
@@ -147,58 +149,13 @@ class HostSync(Probe):
         if tensor is None or elapsed < _SHORT_NS:
             return 0
         if "GPU" in tensor.backing_device:
-            return max(0, elapsed - _COPY_LATENCY_NS - int(_nbytes(tensor) * _COPY_NS_PER_BYTE))
+            return max(0, elapsed - _COPY_LATENCY_NS - int(nbytes(tensor) * _COPY_NS_PER_BYTE))
         # On a CPU a read is a view: all that takes long is the wait for an asynchronous executor.
         return elapsed if self._context.context().is_async() else 0
 
-    def _patch_buffer_slot(self, tensor_type: type) -> None:
-        """Wrap `tp_as_buffer->bf_getbuffer` of the type."""
-        slot = _buffer_slot(tensor_type)
-        prototype = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
-        address = slot.value
-        if address is None:
-            raise RuntimeError("EagerTensor has no buffer slot")
-        original = prototype(address)
 
-        read = self._reader(original, "buffer")
-
-        def get_buffer(tensor: Any, view: int, flags: int) -> int:
-            try:
-                return int(read(tensor, view, flags))
-            except (BufferError, RuntimeError, ValueError):
-                # A ctypes callback cannot raise. NumPy takes -1 for "no buffer" and goes on to `__array__`.
-                return -1
-
-        wrapper = prototype(get_buffer)
-        slot.value = ctypes.cast(wrapper, ctypes.c_void_p).value
-
-        def restore() -> None:
-            slot.value = address
-
-        self.on_detach(restore)
-        # The slot holds a bare address: the wrapper must live as long as a reader may be inside it.
-        self._buffer_wrapper = wrapper
-
-
-def _buffer_slot(tensor_type: type) -> ctypes.c_void_p:
-    """The memory of `type->tp_as_buffer->bf_getbuffer`.
-
-    The layout of PyTypeObject is fixed within a minor version: a head of three words, then these fields.
-    """
-    pointer = ctypes.sizeof(ctypes.c_void_p)
-    fields = [
-        *("name", "basicsize", "itemsize", "dealloc", "vectorcall_offset", "getattr", "setattr", "as_async"),
-        *("repr", "as_number", "as_sequence", "as_mapping", "hash", "call", "str", "getattro", "setattro"),
-        "as_buffer",
-    ]
-    offset = (3 + fields.index("as_buffer")) * pointer
-    as_buffer = ctypes.c_void_p.from_address(id(tensor_type) + offset).value
-    if not as_buffer:
-        raise RuntimeError("EagerTensor does not export a buffer")
-    return ctypes.c_void_p.from_address(as_buffer)
-
-
-def _nbytes(tensor: Any) -> int:
+def nbytes(tensor: Any) -> int:
+    """The size of a tensor's value."""
     size = 1
     for dimension in tensor.shape:
         size *= int(dimension)

@@ -96,6 +96,16 @@ class KerasLoop(Probe):
         self.replace(base_optimizer.BaseOptimizer, "apply", self._eager.dispatching)
         self.replace(layer.Layer, "__call__", self._eager.dispatching)
 
+    def join(self) -> None:
+        """Enter a loop that began before the probe came, as a callback of it does."""
+        self._steps.keras_depth += 1
+        self.recorder.enter(DISPATCH)
+
+    def part(self) -> None:
+        """Leave what `join` entered."""
+        self.recorder.leave()
+        self._steps.keras_depth -= 1
+
     def _loop(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
         recorder = self.recorder
 

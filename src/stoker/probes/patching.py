@@ -29,13 +29,10 @@ def as_framework(function: Any) -> Any:
     return function
 
 
-class Probe:
-    """Base of all probes. A subclass patches in `attach` and gives itself a `name`."""
+class Patches:
+    """A set of patches that live and die together. A subclass puts them in, in `attach`."""
 
-    name = ""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self.recorder = recorder
+    def __init__(self) -> None:
         self.active = True
         self._undo: list[Callable[[], None]] = []
 
@@ -66,7 +63,7 @@ class Probe:
             self._undo.append(lambda: delattr(owner, name))
 
     def on_detach(self, undo: Callable[[], None]) -> None:
-        """Run `undo` when the probe is taken out."""
+        """Run `undo` when the patches are taken out."""
         self._undo.append(undo)
 
     def detach(self) -> None:
@@ -74,6 +71,16 @@ class Probe:
         self.active = False
         while self._undo:
             self._undo.pop()()
+
+
+class Probe(Patches):
+    """Base of all probes. A subclass patches in `attach` and gives itself a `name`."""
+
+    name = ""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
 
     def fail(self, error: BaseException) -> None:
         """A fault of ours: this probe stops, the program goes on."""

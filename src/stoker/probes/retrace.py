@@ -91,12 +91,12 @@ class Retrace(Probe):
     def _record(self, function_type: Any, options: Any, concrete: Any, elapsed: int) -> None:
         entry = self._entry(options.python_function)
         site, _ = self.recorder.sites.caller()
-        signature = _signature(function_type)
+        signature = signature_of(function_type)
         previous = self._previous(options.function_cache, signature)
         new_object = previous is None and entry.last_serial != self.call_serial
         entry.last_serial = self.call_serial
         entry.objects += new_object
-        changes = _changes(previous, signature) if previous is not None else []
+        changes = changes_between(previous, signature) if previous is not None else []
         if entry.traces and (changes or new_object):
             entry.repeated_ns += elapsed
         if changes:
@@ -107,7 +107,7 @@ class Retrace(Probe):
         if site is not None and len(entry.sites) < _MAX_CHANGES:
             entry.sites[site] = entry.sites.get(site, 0) + 1
         if concrete is not None:
-            entry.updates_variables = entry.updates_variables or _updates_variables(concrete.graph)
+            entry.updates_variables = entry.updates_variables or updates_variables(concrete.graph)
 
     def _previous(
         self, cache: Any, signature: dict[str, tuple[str, bool]]
@@ -140,7 +140,7 @@ class Retrace(Probe):
         return entry.definition is not None and self.recorder.sites.kind_of(entry.definition[0]) == USER
 
 
-def _signature(function_type: Any) -> dict[str, tuple[str, bool]]:
+def signature_of(function_type: Any) -> dict[str, tuple[str, bool]]:
     """Each argument's traced type as text, and whether it is a Python value."""
     signature = {}
     for name, parameter in function_type.parameters.items():
@@ -160,7 +160,8 @@ def _plain(text: str) -> str:
     return text if len(text) <= 200 else text[:197] + "..."
 
 
-def _changes(old: dict[str, tuple[str, bool]], new: dict[str, tuple[str, bool]]) -> list[Change]:
+def changes_between(old: dict[str, tuple[str, bool]], new: dict[str, tuple[str, bool]]) -> list[Change]:
+    """The arguments that differ between two signatures."""
     changes = []
     for name, (text, python) in new.items():
         before = old.get(name, ("absent", python))
@@ -169,7 +170,7 @@ def _changes(old: dict[str, tuple[str, bool]], new: dict[str, tuple[str, bool]])
     return changes
 
 
-def _updates_variables(graph: Any) -> bool:
+def updates_variables(graph: Any) -> bool:
     """Whether the graph, or a function it calls, assigns to variables: then one call is a training step."""
     graphs = [graph, *(getattr(f, "graph", None) for f in getattr(graph, "_functions", {}).values())]
     return any(

@@ -89,7 +89,7 @@ class Sites:
     def _classify(self, filename: str) -> int:
         if filename.startswith("<"):
             # `<frozen importlib>`, `<string>`, `<__array_function__ internals>`; a typed-in program is the user's.
-            return USER if filename == "<stdin>" else LIBRARY
+            return USER if filename.startswith(("<stdin>", "<ipython-input")) else LIBRARY
         path = os.path.realpath(filename)
         if path.startswith(OWN_ROOT) or os.path.basename(path).startswith("__autograph_generated_file"):
             return LIBRARY

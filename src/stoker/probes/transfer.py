@@ -19,6 +19,14 @@ _MIN_LIST = 32
 _MIN_BYTES = 64
 
 
+def data_size(value: Any, array_type: type) -> int | None:
+    """Bytes of host data that is about to be converted, 0 if not known yet; None if it is a mere constant."""
+    if isinstance(value, array_type):
+        size = int(value.nbytes)  # type: ignore[attr-defined]
+        return size if size >= _MIN_BYTES else None
+    return 0 if type(value) in (list, tuple) and len(value) >= _MIN_LIST else None
+
+
 class Transfer(Probe):
     """Counts, sizes and times conversions of host data, by the user's line."""
 
@@ -33,13 +41,8 @@ class Transfer(Probe):
 
     def _conversion(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def convert(value: Any, ctx: Any, dtype: Any = None) -> Any:
-            if isinstance(value, self._array_type) and value.nbytes >= _MIN_BYTES:
-                size = value.nbytes
-            elif type(value) in (list, tuple) and len(value) >= _MIN_LIST:
-                size = 0
-            else:
-                return original(value, ctx, dtype)
-            if not self.active:
+            size = data_size(value, self._array_type)
+            if size is None or not self.active:
                 return original(value, ctx, dtype)
             return self._timed(original, value, ctx, dtype, size)
 

@@ -45,6 +45,13 @@ def show(record: Record, path: Path, to_stdout: bool = False) -> None:
     console.print(render(record, path, console.width))
 
 
+def show_finding(finding: Finding) -> None:
+    """One line to stderr, while the program runs."""
+    Console(stderr=True, highlight=False).print(
+        Text(f"stoker: {finding.kind} at {finding.file}:{finding.line}: {finding.title}. {finding.remedy}")
+    )
+
+
 def render(record: Record, path: Path, width: int) -> RenderableType:
     """The whole report."""
     parts: list[RenderableType] = [Text(), _headline(record)]

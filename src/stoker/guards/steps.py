@@ -1,0 +1,47 @@
+"""Steps as they begin: which of all the calls and tapes under a guard mark the start of a step.
+
+A source is a Keras loop, a tf.function or the line of a tape. Training goes before inference; of several sources
+of the best class, the one with most beginnings marks the steps, the first seen if they are even.
+"""
+
+from __future__ import annotations
+
+TRAINING, TAPES, INFERENCE, CALLS = range(4)
+
+
+class StepCounter:
+    """The steps of one guard."""
+
+    def __init__(self) -> None:
+        self._begun: dict[object, int] = {}
+        self._rank: dict[object, int] = {}
+        self._marks: object = None
+        self.steps = 0
+
+    def begin(self, rank: int, source: object, steps: int = 1) -> bool:
+        """A call or tape begins; whether that is a new step."""
+        self._rank[source] = rank
+        self._begun[source] = self._begun.get(source, 0) + steps
+        if source != self._marks and (self._marks is None or self._better(source, self._marks)):
+            self._marks = source
+        if source != self._marks:
+            return False
+        self.steps = self._begun[source]
+        return True
+
+    def regrade(self, rank: int, source: object) -> None:
+        """A source turned out to be of another class, once its function was traced."""
+        if source in self._rank and self._rank[source] != rank:
+            self._rank[source] = rank
+            if source != self._marks and self._better(source, self._marks):
+                self._marks = source
+                self.steps = self._begun[source]
+
+    def more(self, source: object, steps: int) -> None:
+        """The step that began was several in one call."""
+        self._begun[source] = self._begun.get(source, 0) + steps
+        if source == self._marks:
+            self.steps = self._begun[source]
+
+    def _better(self, a: object, b: object) -> bool:
+        return (self._rank[a], -self._begun[a]) < (self._rank[b], -self._begun[b])

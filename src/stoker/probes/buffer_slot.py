@@ -1,0 +1,77 @@
+"""The buffer slot of `EagerTensor`: how NumPy and `memoryview` read a tensor without calling a method of it.
+
+The type has no attribute for the protocol, so `tp_as_buffer->bf_getbuffer` itself is replaced, through ctypes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+_PROTOTYPE = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
+
+# The slot holds a bare address: a wrapper must live as long as a reader may be inside it, which nobody can tell.
+_wrappers: list[Any] = []
+
+
+class BufferPatch:
+    """A wrapper for the slot, made once and put in as often as needed.
+
+    A ctypes callback cannot raise. On an error that TensorFlow raises, or one of `refusals`, the reader gets -1,
+    "no buffer": NumPy then goes on to `__array__`; `memoryview` fails.
+    """
+
+    def __init__(
+        self,
+        tensor_type: type,
+        wrap: Callable[[Callable[..., int]], Callable[..., int]],
+        refusals: tuple[type[BaseException], ...] = (),
+    ) -> None:
+        self._slot = buffer_slot(tensor_type)
+        self._address = self._slot.value
+        self._below = _PROTOTYPE(self._address or 0)
+        read = wrap(lambda tensor, view, flags: self._below(tensor, view, flags))
+        quiet: tuple[type[BaseException], ...] = (BufferError, RuntimeError, ValueError, *refusals)
+
+        def get_buffer(tensor: Any, view: int, flags: int) -> int:
+            try:
+                return int(read(tensor, view, flags))
+            except quiet:
+                return -1
+
+        self._wrapper = _PROTOTYPE(get_buffer)
+        self._ours = ctypes.cast(self._wrapper, ctypes.c_void_p).value
+        _wrappers.append(self._wrapper)
+
+    def put_in(self) -> None:
+        """Wrap what is in the slot now."""
+        address = self._slot.value
+        if address is None:
+            raise RuntimeError("EagerTensor has no buffer slot")
+        if address != self._ours:
+            self._address, self._below = address, _PROTOTYPE(address)
+            self._slot.value = self._ours
+
+    def take_out(self) -> None:
+        """Restore the slot. Someone may have wrapped us since; then ours stays below theirs."""
+        if self._slot.value == self._ours:
+            self._slot.value = self._address
+
+
+def buffer_slot(tensor_type: type) -> ctypes.c_void_p:
+    """The memory of `type->tp_as_buffer->bf_getbuffer`.
+
+    The layout of PyTypeObject is fixed within a minor version: a head of three words, then these fields.
+    """
+    pointer = ctypes.sizeof(ctypes.c_void_p)
+    fields = [
+        *("name", "basicsize", "itemsize", "dealloc", "vectorcall_offset", "getattr", "setattr", "as_async"),
+        *("repr", "as_number", "as_sequence", "as_mapping", "hash", "call", "str", "getattro", "setattro"),
+        "as_buffer",
+    ]
+    offset = (3 + fields.index("as_buffer")) * pointer
+    as_buffer = ctypes.c_void_p.from_address(id(tensor_type) + offset).value
+    if not as_buffer:
+        raise RuntimeError("EagerTensor does not export a buffer")
+    return ctypes.c_void_p.from_address(as_buffer)

@@ -1,0 +1,198 @@
+"""`stoker.Watch`: the ledger of any Keras `fit`, `evaluate` or `predict`, as a callback.
+
+    model.fit(data, callbacks=[stoker.Watch()])
+
+Importing this module imports Keras.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from stoker import clock
+from stoker.diagnosis.record import RunFacts, record
+from stoker.errors import UsageError
+from stoker.probes.heartbeat import Heartbeat
+from stoker.probes.session import Session
+from stoker.records import Record
+from stoker.report import console
+from stoker.store import files
+
+# How often the findings are looked through while batches run.
+_LOOK_EVERY_NS = 2_000_000_000
+# Where Keras has its loops on TensorFlow.
+_LOOP_FILE = str(Path("keras", "src", "backend", "tensorflow", "trainer.py"))
+
+
+class Watch(keras.callbacks.Callback):  # type: ignore[misc]
+    """Keeps the books of a Keras loop from its beginning to its end.
+
+    Args:
+        show: print findings as they appear, once each, and the ledger at the end, both to stderr.
+        log_dir: where to write scalars for TensorBoard: steps per second, the device's busy share, the seconds on
+            each account. They are drawn over the steps done.
+
+    After a loop, `record` is what `stoker run` would have saved; it is saved too, for `stoker report`.
+    """
+
+    def __init__(self, show: bool = True, log_dir: str | None = None) -> None:
+        super().__init__()
+        if log_dir is not None and importlib.util.find_spec("tensorboard") is None:
+            raise UsageError(
+                "log_dir writes scalars for TensorBoard, which is missing: pip install tensorboard"
+            )
+        self.record: Record | None = None
+        self._show = show
+        self._log_dir = log_dir
+        self._writer: Any = None
+        self._depth = 0
+        self._thread = 0
+        self._told: set[tuple[str, str, int]] = set()
+        self._session: Session | None = None
+        self._next_look = 0
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """A loop begins, perhaps inside another: `fit` evaluates its validation data."""
+        self._begin("fit")
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        """As above."""
+        self._begin("evaluate")
+
+    def on_predict_begin(self, logs: Any = None) -> None:
+        """As above."""
+        self._begin("predict")
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """The ledger is drawn when the outermost loop ends."""
+        self._end()
+
+    def on_test_end(self, logs: Any = None) -> None:
+        """As above."""
+        self._end()
+
+    def on_predict_end(self, logs: Any = None) -> None:
+        """As above."""
+        self._end()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Now and then, tell what is new."""
+        self._look()
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        """As above."""
+        self._look()
+
+    def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
+        """As above."""
+        self._look()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Tell what is new, and write the scalars."""
+        if self._session is not None:
+            current = self._current("running")
+            self._tell(current)
+            self._write(current)
+
+    def _begin(self, loop: str) -> None:
+        if self._session is not None and loop == "evaluate" and self._is_running("fit"):
+            self._depth += 1
+            return
+        # A loop that ended with an exception never told us.
+        self._stop()
+        self._depth = 1
+        self._thread = threading.get_ident()
+        self._told.clear()
+        self._facts = RunFacts(
+            files.new_id(), f"{Path(sys.argv[0]).name or 'python'} {loop}", [], clock.utc_timestamp()
+        )
+        self._session = session = Session(clock.now_ns())
+        session.attach_now()
+        session.keras.join()
+        self._heartbeat = Heartbeat(self._poll, lambda: None)
+        self._heartbeat.start()
+        self._next_look = clock.now_ns() + _LOOK_EVERY_NS
+
+    def _end(self) -> None:
+        self._depth -= 1
+        session = self._session
+        if self._depth > 0 or session is None:
+            return
+        session.close()
+        self.record = self._current("finished")
+        self._tell(self.record)
+        self._write(self.record)
+        self._stop()
+        files.prepare()
+        path = files.path_of(self.record.id)
+        files.write(self.record, path)
+        if self._show:
+            console.show(self.record, path)
+
+    def _stop(self) -> None:
+        if self._session is not None:
+            self._heartbeat.stop()
+            self._session.keras.part()
+            self._session.detach()
+            self._session = None
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _poll(self) -> None:
+        """On the heartbeat's thread: look at the device, and notice a loop that ended with an exception."""
+        session = self._session
+        if session is None:
+            return
+        if self._is_running("fit", "evaluate", "predict"):
+            session.poll()
+        else:
+            self._session = None
+            session.detach()
+            self._heartbeat.stop(wait=False)
+
+    def _is_running(self, *loops: str) -> bool:
+        """Whether one of Keras' loops is on the stack of the thread that began."""
+        frame = sys._current_frames().get(self._thread)
+        while frame is not None:
+            if frame.f_code.co_name in loops and frame.f_code.co_filename.endswith(_LOOP_FILE):
+                return True
+            frame = frame.f_back
+        return False
+
+    def _current(self, state: str) -> Record:
+        assert self._session is not None
+        return record(self._facts, self._session.measurements(), state, exit_code=0)
+
+    def _look(self) -> None:
+        if self._session is not None and clock.now_ns() >= self._next_look:
+            self._tell(self._current("running"))
+            self._next_look = clock.now_ns() + _LOOK_EVERY_NS
+
+    def _tell(self, current: Record) -> None:
+        new = [f for f in current.findings if (f.kind, f.file, f.line) not in self._told]
+        self._told.update((f.kind, f.file, f.line) for f in new)
+        if self._show:
+            for finding in new:
+                console.show_finding(finding)
+
+    def _write(self, current: Record) -> None:
+        if self._log_dir is None:
+            return
+        import tensorflow as tf
+
+        if self._writer is None:
+            self._writer = tf.summary.create_file_writer(self._log_dir)
+        scalars: dict[str, float | None] = {"steps_per_s": current.steps_per_s, "busy": current.device.busy}
+        scalars |= {f"seconds/{account}": seconds for account, seconds in current.accounts.items()}
+        with self._writer.as_default():
+            for name, value in scalars.items():
+                if value is not None:
+                    tf.summary.scalar(f"stoker/{name}", value, step=current.steps)
+        self._writer.flush()
