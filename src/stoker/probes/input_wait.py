@@ -47,6 +47,16 @@ class Pipeline:
     sites: dict[SiteKey, int] = field(default_factory=dict)
 
 
+@dataclass
+class _Iteration:
+    """One live iterator."""
+
+    pipeline: Pipeline
+    gone: weakref.ref[Any]
+    # It has not given its first element yet.
+    fresh: bool = True
+
+
 class InputWait(Probe):
     """Times `next()` on tf.data iterators and describes the pipelines behind them."""
 
@@ -56,8 +66,8 @@ class InputWait(Probe):
         super().__init__(recorder)
         self.pipelines: dict[Any, Pipeline] = {}
         self._made: weakref.WeakKeyDictionary[Any, tuple[SiteKey | None, bool]] = weakref.WeakKeyDictionary()
-        self._fresh: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._of_iterator: weakref.WeakKeyDictionary[Any, Pipeline] = weakref.WeakKeyDictionary()
+        # By id, with a reference that forgets the id when the iterator goes: a weak dictionary takes longer.
+        self._iterations: dict[int, _Iteration] = {}
 
     def attach(self) -> None:
         from tensorflow.python.data.ops import dataset_ops, iterator_ops
@@ -91,8 +101,7 @@ class InputWait(Probe):
             dataset = getattr(iterator, "_dataset", None)
             if self.active and dataset is not None:
                 try:
-                    self._of_iterator[iterator] = self._pipeline(dataset)
-                    self._fresh.add(iterator)
+                    self._remember(iterator, self._pipeline(dataset))
                 except Exception as error:  # noqa: BLE001 - as above
                     self.fail(error)
 
@@ -138,12 +147,13 @@ class InputWait(Probe):
         return delete
 
     def _waited(self, iterator: Any, elapsed: int, found: int) -> None:
-        pipeline = self._of_iterator.get(iterator)
-        if pipeline is None:
+        iteration = self._iterations.get(id(iterator))
+        if iteration is None:
             return
+        pipeline = iteration.pipeline
         pipeline.elements += found
-        if iterator in self._fresh:
-            self._fresh.discard(iterator)
+        if iteration.fresh:
+            iteration.fresh = False
             pipeline.first_ns += elapsed
         else:
             pipeline.wait_ns += elapsed
@@ -151,6 +161,11 @@ class InputWait(Probe):
             site, _ = self.recorder.sites.caller()
             if site is not None and (site in pipeline.sites or len(pipeline.sites) < 20):
                 pipeline.sites[site] = pipeline.sites.get(site, 0) + 1
+
+    def _remember(self, iterator: Any, pipeline: Pipeline) -> None:
+        number = id(iterator)
+        gone = weakref.ref(iterator, lambda _: self._iterations.pop(number, None))
+        self._iterations[number] = _Iteration(pipeline, gone)
 
     def _pipeline(self, dataset: Any) -> Pipeline:
         stages = self._stages(dataset)

@@ -27,7 +27,7 @@ from stoker.probes.timeline import Summary, summarise
 _MIN_WINDOW_S, _MAX_WINDOW_S = 0.1, 1.5
 _STEPS_PER_WINDOW = 3
 # Of the run's time, at most this share may go into windows and reading them.
-_BUDGET = 0.02
+_BUDGET = 0.01
 _WINDOW_SLOWDOWN = 0.15
 _MIN_PAUSE_S = 1.0
 # Until this many steps or eager ops have passed, what runs is warm-up.
