@@ -123,7 +123,17 @@ def test_configuration(project: Path, section: str, code: int) -> None:
     assert main(["check", "train.py"]) == code
 
 
-def test_a_measured_price_is_shown(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("price", "shown"),
+    [
+        ({"what_if": {"speedup": 3.14, "low": 3.0, "high": 3.3}}, "(measured: 3.1x)"),
+        ({"lost_s": 0.5}, "(measured: 2.0x)"),
+        ({}, "at every step: Python waits for the device\n"),
+    ],
+)
+def test_a_measured_price_is_shown(
+    project: Path, capsys: pytest.CaptureFixture[str], price: dict[str, object], shown: str
+) -> None:
     finding = {
         "kind": "sync-in-loop",
         "code": "STK101",
@@ -131,7 +141,7 @@ def test_a_measured_price_is_shown(project: Path, capsys: pytest.CaptureFixture[
         "line": 5,
         "title": "t",
         "remedy": "r",
-        "what_if": {"speedup": 3.14, "low": 3.0, "high": 3.3},
+        **price,
     }
     record = {
         "schema": 1,
@@ -153,7 +163,7 @@ def test_a_measured_price_is_shown(project: Path, capsys: pytest.CaptureFixture[
     (runs / "1.json").write_text(json.dumps(record), encoding="utf-8")
     (runs / "2.json").write_text("damaged", encoding="utf-8")
     main(["check", "train.py"])
-    assert "(measured: 3.1x)" in capsys.readouterr().out
+    assert shown in capsys.readouterr().out
 
 
 def test_one_file_is_checked_quickly_and_without_tensorflow(project: Path) -> None:

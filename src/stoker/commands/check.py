@@ -15,6 +15,7 @@ import os
 import sys
 
 from stoker.config import SEVERITIES, Config, load, names
+from stoker.records import Finding
 from stoker.report import problems as report
 from stoker.rules.cache import Cache
 from stoker.rules.checker import Checked, check_paths
@@ -110,9 +111,19 @@ def _measured() -> dict[tuple[str, int, str], float]:
             # A damaged record is `stoker runs`'s business; here it only means that no price is known.
             continue
         for finding in record.findings:
-            if finding.what_if is not None:
-                known[(os.path.abspath(finding.file), finding.line, finding.kind)] = finding.what_if.speedup
+            price = _speed_up(finding, record.wall_s)
+            if price is not None:
+                known[(os.path.abspath(finding.file), finding.line, finding.kind)] = price
     return known
+
+
+def _speed_up(finding: Finding, wall_s: float) -> float | None:
+    """How much faster the run would have been: as simulated, else without the seconds that were lost there."""
+    if finding.what_if is not None:
+        return finding.what_if.speedup
+    if finding.lost_s is None or not 0 < finding.lost_s < wall_s:
+        return None
+    return wall_s / (wall_s - finding.lost_s)
 
 
 def _priced(problem: Problem, price: float | None) -> Problem:
