@@ -29,7 +29,7 @@ train(10)
 if "--tf-profiler" in sys.argv:
     tf.profiler.experimental.start("logs")
 started = time.perf_counter()
-train(500)
+train(250)
 if "--tf-profiler" in sys.argv:
     tf.profiler.experimental.stop()
 print("loop_s", time.perf_counter() - started)
