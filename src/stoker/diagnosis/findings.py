@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +10,7 @@ from stoker.diagnosis import checkpoints, feeds, graphs, inputs, keras, syncs
 from stoker.diagnosis.draft import Draft
 from stoker.kinds import KINDS
 from stoker.probes.session import Measurements
-from stoker.probes.sites import SiteKey
+from stoker.probes.sites import SiteKey, shown_path
 from stoker.records import Finding
 
 DETECTORS: tuple[Callable[[Measurements], Iterator[Draft]], ...] = (
@@ -79,14 +78,6 @@ def _column(site: SiteKey, m: Measurements) -> int | None:
         return seen
     text = linecache.getline(site[0], site[1])
     return len(text) - len(text.lstrip()) + 1 if text.strip() else None
-
-
-def shown_path(path: str) -> str:
-    """Relative to where the program was started, if it lies below."""
-    if not os.path.isabs(path):
-        return path
-    relative = os.path.relpath(path)
-    return path if relative.startswith("..") else relative
 
 
 def _seconds(ns: int | None) -> float | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import linecache
-import os
 from collections import Counter
 from dataclasses import dataclass, field
 
 from stoker.errors import StokerError
 from stoker.guards.limits import COPIES, EAGER_OPS, KINDS, PLURAL, RETRACES, SINGULAR, SYNCS, Limits
 from stoker.kinds import KINDS as STALLS
-from stoker.probes.sites import SiteKey
+from stoker.probes.sites import SiteKey, shown_path
 
 _REMEDIES = {
     SYNCS: STALLS["sync-in-loop"].remedy,
@@ -213,9 +212,3 @@ def size(count: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.1f} TiB"
-
-
-def shown_path(path: str) -> str:
-    """Relative to the working directory, if it lies below."""
-    relative = os.path.relpath(path) if os.path.isabs(path) else path
-    return path if relative.startswith("..") else relative

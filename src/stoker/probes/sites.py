@@ -141,6 +141,14 @@ def _column(code: CodeType, lasti: int) -> int:
     return 0
 
 
+def shown_path(path: str) -> str:
+    """Relative to where the program was started, if it lies below."""
+    if not os.path.isabs(path):
+        return path
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
 def definition(function: object) -> SiteKey | None:
     """Where a Python function is defined: file, line, name."""
     seen = 0

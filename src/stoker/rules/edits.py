@@ -22,12 +22,6 @@ def insert_after(module: Module, node: ast.AST, text: str) -> Edit:
     return Edit(line, column, line, column, text)
 
 
-def insert_before(module: Module, node: ast.AST, text: str) -> Edit:
-    """Put text right before a node."""
-    line, column = place(module, node)
-    return Edit(line, column, line, column, text)
-
-
 def insert_line(module: Module, line: int, text: str) -> Edit:
     """Put a line above a line."""
     return Edit(line, 0, line, 0, text + "\n")
