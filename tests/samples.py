@@ -64,6 +64,51 @@ def sample_record(**changes: Any) -> Record:
     return dataclasses.replace(record, **changes)
 
 
+def sample_timeline(windows: int = 2, steps: int = 4) -> dict[str, Any]:
+    """Windows of steps as a loop with a read in it leaves them: 10 ms of host, then 30 ms of waiting."""
+    made = []
+    for number in range(windows):
+        start = 3.0 + number * 4.0
+        host, device, input_, marks = [], [], [], []
+        for step in range(steps):
+            t = start + step * 0.040
+            marks.append([round(t, 6), round(t + 0.040, 6)])
+            input_.append([round(t, 6), round(t + 0.004, 6), "input", 1, "next batch", 0.0])
+            host.append([round(t, 6), round(t + 0.004, 6), "input", 1, "next batch", 0.0])
+            host.append([round(t + 0.004, 6), round(t + 0.008, 6), "python", -1, "", 0.0])
+            host.append([round(t + 0.008, 6), round(t + 0.010, 6), "graph", 2, "train_step", 0.0])
+            host.append([round(t + 0.010, 6), round(t + 0.040, 6), "sync", 0, "numpy", 0.030])
+            device.append([round(t + 0.009, 6), round(t + 0.039, 6), "compute", -1, "", 0.0])
+        lanes = [("host", host), ("input", input_), ("device", device)]
+        made.append(
+            {
+                "start_s": start,
+                "end_s": round(start + steps * 0.040, 6),
+                "steps": marks,
+                "lanes": [{"name": name, "spans": spans} for name, spans in lanes],
+            }
+        )
+    sites = [
+        {"file": "train.py", "line": 42, "function": "train"},
+        {"file": "data.py", "line": 7, "function": "pipeline"},
+        {"file": "train.py", "line": 40, "function": "train"},
+    ]
+    return {"sites": sites, "windows": made}
+
+
+def sample_simulated_record(**changes: Any) -> Record:
+    """A record with everything the simulation adds: step times, spans, prices and the order of repair."""
+    order = [{"kind": "sync-in-loop", "file": "train.py", "line": 42, "alone": 3.1, "together": 3.1}]
+    what_if = {
+        "all": {"speedup": 3.1, "low": 2.6, "high": 3.5},
+        "order": order,
+        "assumptions": ["steps a second of the stepping phase; start-up is left out"],
+    }
+    times = [0.040 + 0.001 * (number % 5) for number in range(300)]
+    values = {"step_times": times, "timeline": sample_timeline(), "what_if": what_if}
+    return sample_record(**{**values, **changes})
+
+
 def measurements(**changes: Any) -> Measurements:
     """A run of 10 s and 100 steps in which nothing happened, but for the changes."""
     totals = dict.fromkeys(ACCOUNT_NAMES, 0) | changes.pop("totals", {"python": 10 * SECOND})

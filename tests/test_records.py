@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from stoker.records import ACCOUNTS, Record
-from tests.samples import sample_record
+from tests.samples import sample_record, sample_simulated_record
 
 # The names of the contract. Fields may be added; none of these may go or change its name.
 RECORD_NAMES = {
@@ -46,5 +46,5 @@ def test_the_accounts_are_the_contracts() -> None:
 
 
 def test_a_record_reads_back_equal() -> None:
-    record = sample_record()
+    record = sample_simulated_record()
     assert Record.from_json(json.loads(json.dumps(record.to_json()))) == record

@@ -98,6 +98,12 @@ class Record:
     notes: list[str] = field(default_factory=list)
     # Evidence beside the findings: traces, callbacks, pipelines, copies, where the Python time went.
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    # Seconds of single steps in order of time, evenly thinned over the run to at most 512: the run's own noise.
+    step_times: list[float] = field(default_factory=list)
+    # A few windows of consecutive steps, span by span; None for a run that kept none. `docs/whatif.md` has the form.
+    timeline: dict[str, Any] | None = None
+    # All findings together, and the order in which to repair them: `all`, `order`, `assumptions`.
+    what_if: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The record as plain JSON values."""
