@@ -104,6 +104,12 @@ class Record:
     timeline: dict[str, Any] | None = None
     # All findings together, and the order in which to repair them: `all`, `order`, `assumptions`.
     what_if: dict[str, Any] | None = None
+    # Memory over time, at most 256 points: seconds, bytes of the process, bytes on the device (None where unknown).
+    memory: list[list[float | None]] = field(default_factory=list)
+    # The lines around each finding: `file`, the number of the `first` line, `lines`.
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    # What the run depended on beside its code: machine, build of TensorFlow, the variables that change either.
+    environment: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The record as plain JSON values."""

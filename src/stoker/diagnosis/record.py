@@ -7,9 +7,11 @@ import platform
 from dataclasses import dataclass
 from typing import Any
 
+from stoker.diagnosis.excerpts import excerpts
 from stoker.diagnosis.findings import findings, site_row
 from stoker.ledger import accounts as ledger
 from stoker.probes.session import Measurements
+from stoker.probes.sites import shown_path
 from stoker.records import Record
 from stoker.version import __version__
 
@@ -28,6 +30,7 @@ class RunFacts:
 
 def record(facts: RunFacts, m: Measurements, state: str, exit_code: int | None = None) -> Record:
     """The record as of now."""
+    found = findings(m)
     return Record(
         id=facts.id,
         program=facts.program,
@@ -40,12 +43,26 @@ def record(facts: RunFacts, m: Measurements, state: str, exit_code: int | None =
         steps_per_s=_rounded(m.steps_per_s),
         examples_per_s=_rounded(m.examples_per_s),
         accounts={name: round(seconds, 6) for name, seconds in ledger.accounts(m).items()},
-        findings=findings(m),
+        findings=found,
         started=facts.started,
         state=state,
         notes=m.notes,
         tables=_tables(m),
+        memory=[list(point) for point in m.memory],
+        sources=excerpts(found, _paths(m)),
+        environment=dict(m.environment),
     )
+
+
+def _paths(m: Measurements) -> dict[str, str]:
+    """From the names findings show to the files they were read from."""
+    sites = {site for tallies in m.tallies.values() for site in tallies}
+    sites |= {f.definition for f in m.traced if f.definition}
+    sites |= {f.definition for f in m.called if f.definition}
+    sites |= {callback.site for callback in m.callbacks if callback.site}
+    sites |= set(m.predicts) | set(m.fits)
+    sites |= {stage.site for p in m.pipelines for stage in p.stages if stage.site}
+    return {shown_path(path): path for path in {site[0] for site in sites}}
 
 
 def _rounded(value: float | None) -> float | None:

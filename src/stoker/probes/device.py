@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from stoker import clock, software_gpu
+from stoker.probes.memory import MemoryHistory, resident_bytes
 from stoker.probes.patching import Probe
 from stoker.probes.recorder import STARTUP, Recorder
 
@@ -31,6 +32,7 @@ class DeviceProbe(Probe):
         self.count = 1
         self.gpu_load: list[float] = [0.0, 0.0]
         self.gpu_memory_peak = 0
+        self.memory = MemoryHistory()
         # The software GPU's counts, one row a device.
         self.rows: list[dict[str, Any]] = []
         self._known = False
@@ -77,7 +79,9 @@ class DeviceProbe(Probe):
         try:
             if not self._known:
                 self._look()
-            self._sample()
+            in_use = self._sample()
+            since_s = (clock.now_ns() - self.recorder.start_ns) / 1e9
+            self.memory.add(since_s, resident_bytes(), in_use)
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             self.fail(error)
 
@@ -118,14 +122,19 @@ class DeviceProbe(Probe):
         self.gpu_memory_peak = max(device.memory_peak for device in counters.devices)
         self.rows = [dataclasses.asdict(device) for device in counters.devices]
 
-    def _sample(self) -> None:
+    def _sample(self) -> int | None:
+        """Load and memory as of now; returns the bytes in use on all devices, if they tell."""
         if self.kind == SOFTWARE_GPU:
             self.read_software_gpu()
+            return sum(int(row["memory_in_use"]) for row in self.rows)
+        in_use = 0
         for handle in self._handles:
             self.gpu_load[0] += self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100
             self.gpu_load[1] += 1
             used = int(self._nvml.nvmlDeviceGetMemoryInfo(handle).used)
             self.gpu_memory_peak = max(self.gpu_memory_peak, used)
+            in_use += used
+        return in_use if self._handles else None
 
 
 def _cpu_name() -> str:

@@ -12,7 +12,7 @@ import importlib.abc
 import importlib.machinery
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -20,10 +20,12 @@ from stoker.errors import StokerError
 from stoker.probes.checkpoints import Checkpoints, KerasCheckpoints
 from stoker.probes.device import SOFTWARE_GPU, DeviceProbe
 from stoker.probes.eager_ops import EagerOps
+from stoker.probes.environment import environment
 from stoker.probes.graph_calls import CalledFunction, GraphCalls
 from stoker.probes.host_sync import HostSync
 from stoker.probes.input_wait import InputWait, Pipeline
 from stoker.probes.keras_loop import CallbackTime, KerasLoop, PredictCalls
+from stoker.probes.memory import Point
 from stoker.probes.patching import Probe
 from stoker.probes.recorder import ACCOUNT_NAMES, PYTHON, STARTUP, Recorder, Tally
 from stoker.probes.retrace import Retrace, TracedFunction
@@ -67,6 +69,9 @@ class Measurements:
     # The functions whose Python code is the user's own.
     users_functions: frozenset[SiteKey]
     is_async: bool
+    # Seconds, bytes of the process, bytes on the device.
+    memory: list[Point] = field(default_factory=list)
+    environment: dict[str, str | int | float] = field(default_factory=dict)
 
 
 class Session:
@@ -90,6 +95,7 @@ class Session:
         self.device = DeviceProbe(recorder)
         self.windows = Windows(recorder, self.steps, self.eager)
         self.imported = False
+        self._facts: dict[str, str | int | float] = {}
         # Called once TensorFlow is there.
         self.on_import: Callable[[], None] = lambda: None
         self._tensorflow_probes: list[Probe] = [
@@ -212,7 +218,17 @@ class Session:
                 if f.definition and self.retrace.is_users(f)
             ),
             is_async=_is_async(),
+            memory=list(self.device.memory.points),
+            environment=self._environment(),
         )
+
+    def _environment(self) -> dict[str, str | int | float]:
+        """Looked up once, when TensorFlow is there."""
+        if not self._facts and self.imported:
+            self._facts = environment()
+            if self._software_gpu is not None:
+                self._facts["device profile"] = self.device.device_name
+        return self._facts
 
 
 def _is_async() -> bool:

@@ -1,0 +1,46 @@
+"""The user's source around each finding, kept with the record: a page drawn next year shows the lines of today."""
+
+from __future__ import annotations
+
+import linecache
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from stoker.records import Finding
+
+_AROUND = 6
+_MAX_EXCERPTS = 200
+_MAX_WIDTH = 300
+
+
+def excerpts(findings: Iterable[Finding], paths: dict[str, str]) -> list[dict[str, Any]]:
+    """Lines around the findings' lines, those that touch joined; `paths` leads from shown names to files.
+
+    The dearest findings come first, so that they are the ones with source where there are too many.
+    """
+    wanted: defaultdict[str, list[int]] = defaultdict(list)
+    for finding in list(findings)[:_MAX_EXCERPTS]:
+        if finding.line > 0 and finding.line not in wanted[finding.file]:
+            wanted[finding.file].append(finding.line)
+    found = []
+    for file, numbers in wanted.items():
+        lines = linecache.getlines(paths.get(file, file))
+        for first, last in _ranges(sorted(numbers), len(lines)):
+            text = [line.rstrip("\n\r")[:_MAX_WIDTH] for line in lines[first - 1 : last]]
+            found.append({"file": file, "first": first, "lines": text})
+    return found
+
+
+def _ranges(numbers: list[int], count: int) -> list[tuple[int, int]]:
+    """`[42, 45]` is one range, 36 to 51; lines the file does not have are left out."""
+    joined: list[tuple[int, int]] = []
+    for number in numbers:
+        first, last = max(1, number - _AROUND), min(count, number + _AROUND)
+        if number > count:
+            continue
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], last)
+        else:
+            joined.append((first, last))
+    return joined
