@@ -9,6 +9,7 @@ from rich.console import Console
 
 from stoker.records import Record
 from stoker.report import console, live
+from stoker.report import words as words_of
 from tests.samples import sample_finding, sample_record
 
 
@@ -90,7 +91,7 @@ def test_many_findings_are_cut() -> None:
 
 
 def test_sizes() -> None:
-    assert [console.size(n) for n in (999, 1200, 3_400_000, 5_600_000_000)] == [
+    assert [words_of.size(n) for n in (999, 1200, 3_400_000, 5_600_000_000)] == [
         "999 B",
         "1.2 kB",
         "3.4 MB",

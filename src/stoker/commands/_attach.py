@@ -16,6 +16,7 @@ from stoker.diagnosis.record import RunFacts, record
 from stoker.probes.heartbeat import Heartbeat
 from stoker.probes.session import Measurements, Session
 from stoker.probes.sites import OWN_ROOT
+from stoker.probes.tensorflow_events import WindowEvents
 from stoker.store import files
 
 
@@ -55,6 +56,7 @@ class Attachment:
         self._heartbeat = Heartbeat(self._session.poll, self._save)
         self._beating = False
         self._pid = os.getpid()
+        self._events_written = 0
 
     def start(self) -> None:
         """Watch for TensorFlow; until it comes there is nothing to do and no thread."""
@@ -78,6 +80,10 @@ class Attachment:
 
     def _write(self, measurements: Measurements, state: str) -> None:
         files.write(record(self._settings.facts, measurements, state), self._path)
+        fresh = measurements.tensorflow_events[self._events_written :]
+        if fresh:
+            files.append_events([_window_row(window, measurements.start_ns) for window in fresh], self._path)
+            self._events_written += len(fresh)
 
     def _finish(self) -> None:
         """Last of all exit handlers. In a forked child there is no heartbeat and nothing to say."""
@@ -96,6 +102,18 @@ class Attachment:
             self._write(measurements, "ended")
         except Exception as error:  # noqa: BLE001 - as above
             print(f"stoker: the record could not be saved ({type(error).__name__}: {error})", file=sys.stderr)
+
+
+def _window_row(window: WindowEvents, start_ns: int) -> dict[str, Any]:
+    """A window of the profiler's as it is saved: seconds since the run's start, events in microseconds from there."""
+    return {
+        "start_s": (window.start_ns - start_ns) / 1e9,
+        "length_s": window.length_ns / 1e9,
+        "threads": {
+            thread: [[start / 1e3, length / 1e3, name] for start, length, name in events]
+            for thread, events in window.threads.items()
+        },
+    }
 
 
 def attach(text: str) -> None:

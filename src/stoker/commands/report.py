@@ -1,20 +1,26 @@
-"""Draw a saved run again (the last one by default), or write it as JSON.
+"""Draw a saved run again (the last one by default): on the terminal, as a page, as a trace, as JSON.
 
 stoker report
-stoker report 20261115-2107 --json -
+stoker report 20261115-2107 --html run.html
+stoker report --trace run.trace.json
+stoker report --json -
 """
 
 from __future__ import annotations
 
 import argparse
 
-from stoker.report import console, json_file
+from stoker.report import console, html, json_file, trace
 from stoker.store import files
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """`stoker report [ID] [--json PATH]`."""
+    """`stoker report [ID] [--html PATH] [--trace PATH] [--json PATH]`."""
     parser.add_argument("id", nargs="?", help="a run's id, or the beginning of one, or a record's file")
+    parser.add_argument("--html", metavar="PATH", help="write one self-contained page there instead")
+    parser.add_argument(
+        "--trace", metavar="PATH", help="write a trace for Perfetto or chrome://tracing there"
+    )
     parser.add_argument("--json", metavar="PATH", help="write the record there instead; - is stdout")
 
 
@@ -22,8 +28,12 @@ def run(args: argparse.Namespace) -> int:
     """Draw or write the record."""
     path = files.resolve(args.id)
     record = files.read(path)
+    if args.html:
+        html.write(html.page(record), args.html)
+    if args.trace:
+        trace.write(record, files.read_events(path), args.trace)
     if args.json:
         json_file.write(record, args.json)
-    else:
+    if not (args.html or args.trace or args.json):
         console.show(record, path, to_stdout=True)
     return 0

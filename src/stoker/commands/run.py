@@ -4,6 +4,7 @@ The program is not edited and does not notice: same output, same exit code. The 
 when it ends, however it ends, and kept under .stoker/runs/.
 
     stoker run train.py --epochs 3
+    stoker run --html run.html train.py
     stoker run -m package.module args...
 """
 
@@ -29,7 +30,7 @@ from stoker.diagnosis.record import RunFacts
 from stoker.errors import UsageError
 from stoker.probes.session import supported, unsupported_message
 from stoker.records import Device, Record
-from stoker.report import console, json_file
+from stoker.report import console, html, json_file
 from stoker.store import files
 from stoker.version import __version__
 
@@ -41,6 +42,7 @@ _LOG_LEVEL_IS_DYNAMIC = (2, 21)
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options come before the program; everything after it is the program's."""
     parser.add_argument("--json", metavar="PATH", help="also write the record there; - is stdout")
+    parser.add_argument("--html", metavar="PATH", help="also write a page of the run there")
     parser.add_argument("--quiet", action="store_true", help="keep the record, print no ledger")
     parser.add_argument("--device", metavar="DEVICE", help="software-gpu, or software-gpu:N for N of them")
     parser.add_argument("--device-memory", metavar="SIZE", default="8GiB", help="of each, such as 8GiB")
@@ -68,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
     version = _tensorflow_version()
     if version is not None and not supported(version):
         raise UsageError(unsupported_message(version))
+    if args.html:
+        html.check(args.html)
     device = _device(args)
     files.prepare()
     facts = RunFacts(files.new_id(), target, words[1:], clock.utc_timestamp())
@@ -196,6 +200,10 @@ def _report(path: Path, status: int, args: argparse.Namespace) -> None:
         console.show(record, path)
     if args.json:
         json_file.write(record, args.json)
+    if args.html:
+        html.write(html.page(record), args.html)
+        if not args.quiet:
+            print(f"page: {args.html}", file=sys.stderr)
 
 
 def _end_like(status: int) -> int:

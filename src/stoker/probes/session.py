@@ -31,6 +31,7 @@ from stoker.probes.recorder import ACCOUNT_NAMES, PYTHON, STARTUP, Recorder, Tal
 from stoker.probes.retrace import Retrace, TracedFunction
 from stoker.probes.sites import OWN_ROOT, SiteKey, Sites
 from stoker.probes.steps import Steps
+from stoker.probes.tensorflow_events import WindowEvents
 from stoker.probes.timeline import Summary
 from stoker.probes.transfer import Transfer
 from stoker.probes.windows import Windows
@@ -72,6 +73,8 @@ class Measurements:
     # Seconds, bytes of the process, bytes on the device.
     memory: list[Point] = field(default_factory=list)
     environment: dict[str, str | int | float] = field(default_factory=dict)
+    start_ns: int = 0
+    tensorflow_events: list[WindowEvents] = field(default_factory=list)
 
 
 class Session:
@@ -220,6 +223,8 @@ class Session:
             is_async=_is_async(),
             memory=list(self.device.memory.points),
             environment=self._environment(),
+            start_ns=recorder.start_ns,
+            tensorflow_events=list(self.windows.events),
         )
 
     def _environment(self) -> dict[str, str | int | float]:

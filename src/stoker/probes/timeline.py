@@ -15,6 +15,10 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 Interval = tuple[int, int]
+# Start and end in nanoseconds of the profiler's clock, name, long name.
+_Event = tuple[int, int, str, str]
+# By device and thread: the thread's name and its events in order of their start.
+Threads = dict[tuple[str, int], tuple[str, list[_Event]]]
 
 # `Repeat[77]`: the number of the input a stage is reading; the stage is the same.
 _ELEMENT = re.compile(r"\[\d+\]")
@@ -68,7 +72,11 @@ class Summary:
 
 def summarise(trace: Any, window_ns: int) -> Summary:
     """The sums of one window; `trace` is the profiler's `Trace` message."""
-    threads = _by_thread(trace)
+    return summarise_threads(by_thread(trace), window_ns)
+
+
+def summarise_threads(threads: Threads, window_ns: int) -> Summary:
+    """The sums of one window, from its events by thread."""
     graph: list[Interval] = []
     waits: list[Interval] = []
     kernels: list[Interval] = []
@@ -97,17 +105,14 @@ def summarise(trace: Any, window_ns: int) -> Summary:
     return summary
 
 
-_Event = tuple[int, int, str, str]
-
-
-def _by_thread(trace: Any) -> dict[tuple[str, int], tuple[str, list[_Event]]]:
+def by_thread(trace: Any) -> Threads:
     """Events by device and thread, as (start, end, name, long name), in order of their start."""
     names = {
         (device_id, resource_id): (device.name, resource.name)
         for device_id, device in trace.devices.items()
         for resource_id, resource in device.resources.items()
     }
-    threads: dict[tuple[str, int], tuple[str, list[_Event]]] = {}
+    threads: Threads = {}
     for event in gently(trace.trace_events):
         name = event.name
         if name.startswith(_IRRELEVANT):

@@ -22,7 +22,8 @@ from stoker.probes.eager_ops import EagerOps
 from stoker.probes.patching import Probe
 from stoker.probes.recorder import STARTUP, TRACE, Recorder
 from stoker.probes.steps import Steps
-from stoker.probes.timeline import Summary, summarise
+from stoker.probes.tensorflow_events import ClockMarks, WindowEvents, wanted, window_events
+from stoker.probes.timeline import Summary, by_thread, summarise_threads
 
 _MIN_WINDOW_S, _MAX_WINDOW_S = 0.1, 1.5
 _STEPS_PER_WINDOW = 3
@@ -46,6 +47,10 @@ class Windows(Probe):
     def __init__(self, recorder: Recorder, steps: Steps, eager: EagerOps) -> None:
         super().__init__(recorder)
         self.summary = Summary()
+        # A few windows event by event, for a trace.
+        self.events: list[WindowEvents] = []
+        # While a window is open: when it was opened, on our clock.
+        self.open_since_ns = 0
         self._steps = steps
         self._eager = eager
         self._lock = threading.RLock()
@@ -57,10 +62,11 @@ class Windows(Probe):
 
     def attach(self) -> None:
         from tensorflow.python.profiler import profiler_v2
-        from tensorflow.python.profiler.internal import _pywrap_profiler
+        from tensorflow.python.profiler.internal import _pywrap_profiler, _pywrap_traceme
         from tensorflow.tsl.profiler.protobuf import trace_events_pb2
 
         self._new_session = _pywrap_profiler.ProfilerSession
+        self._trace_me = _pywrap_traceme.TraceMe
         self._parse = trace_events_pb2.Trace.FromString
         self._quiet = log_silencer()
         self._profiler_v2 = profiler_v2
@@ -104,17 +110,23 @@ class Windows(Probe):
             with self._quiet():
                 session.start(tempfile.gettempdir(), {})
             self._session = session
-        started = clock.now_ns()
+        marks = ClockMarks(self._trace_me, clock.now_ns)
+        started = self.open_since_ns = clock.now_ns()
         self._interrupted.wait(seconds)
         opened = clock.now_ns() - started
         stopping = clock.now_ns()
+        self.open_since_ns = 0
         with self._lock:
             data = self._stop()
         if data is None:
             return
         cost = clock.now_ns() - stopping + int(opened * _WINDOW_SLOWDOWN)
         reading = time.thread_time_ns()
-        self.summary.add(summarise(self._parse(data), opened))
+        threads = by_thread(self._parse(data))
+        zero_ns = marks.zero_ns(threads)
+        if zero_ns is not None and wanted(self.summary.windows):
+            self.events.append(window_events(threads, zero_ns, opened))
+        self.summary.add(summarise_threads(threads, opened))
         cost += time.thread_time_ns() - reading
         self._next_ns = clock.now_ns() + max(int(cost / _BUDGET), int(_MIN_PAUSE_S * 1e9))
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stoker.records import Finding, Record
+from stoker.report.words import MEANINGS, MINOR, evidence, rate, seconds
 
 _COLOURS = {
     "startup": "bright_black",
@@ -23,20 +24,7 @@ _COLOURS = {
     "checkpoint": "bright_magenta",
     "python": "bright_yellow",
 }
-_MEANINGS = {
-    "startup": "imports and devices",
-    "trace": "building and optimising graphs",
-    "input": "waiting for data",
-    "transfer": "copying host data in",
-    "sync": "reading tensors back",
-    "compute": "running kernels",
-    "dispatch": "launching work from Python",
-    "checkpoint": "saving and loading",
-    "python": "the program's own Python",
-}
 _MAX_SHOWN = 10
-# A finding below this share of the run is listed, but is no news.
-_MINOR = 0.02
 
 
 def show(record: Record, path: Path, to_stdout: bool = False) -> None:
@@ -74,9 +62,9 @@ def _headline(record: Record) -> Text:
     if record.steps:
         facts.append(f"{record.steps:,} steps")
     if record.steps_per_s is not None:
-        facts.append(f"{_rate(record.steps_per_s)} steps/s")
+        facts.append(f"{rate(record.steps_per_s)} steps/s")
     if record.examples_per_s is not None:
-        facts.append(f"{_rate(record.examples_per_s)} examples/s")
+        facts.append(f"{rate(record.examples_per_s)} examples/s")
     if record.device.busy is not None:
         facts.append(f"{record.device.kind} {record.device.busy:.0%} busy")
     if record.state == "running":
@@ -97,12 +85,12 @@ def _accounts(record: Record, width: int) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(style="bright_black", no_wrap=True)
     room = max(10, min(40, width - 64))
-    for name, seconds in sorted(record.accounts.items(), key=lambda item: -item[1]):
-        share = seconds / record.wall_s
+    for name, spent in sorted(record.accounts.items(), key=lambda item: -item[1]):
+        share = spent / record.wall_s
         if share < 0.0005:
             continue
         bar = Text("█" * max(1, round(share * room)) if share >= 0.01 else "▏", style=_COLOURS.get(name, ""))
-        table.add_row(name, f"{seconds:.2f} s", f"{share:.1%}", bar, _MEANINGS.get(name, ""))
+        table.add_row(name, f"{spent:.2f} s", f"{share:.1%}", bar, MEANINGS.get(name, ""))
     return table
 
 
@@ -111,7 +99,7 @@ def _findings(record: Record) -> list[RenderableType]:
         return []
     if not record.findings:
         return [Text("Nothing stalls this program.", style="green")]
-    dear = [f for f in record.findings if (f.lost_s or 0) >= _MINOR * record.wall_s]
+    dear = [f for f in record.findings if (f.lost_s or 0) >= MINOR * record.wall_s]
     parts: list[RenderableType] = []
     if not dear:
         parts.append(Text("Nothing here costs 2 % or more.", style="green"))
@@ -125,53 +113,19 @@ def _findings(record: Record) -> list[RenderableType]:
 
 def _finding(number: int, finding: Finding, record: Record) -> RenderableType:
     share = (finding.lost_s or 0) / record.wall_s if record.wall_s else 0.0
-    minor = share < _MINOR
+    minor = share < MINOR
     head = Text(f"{number:>2}  ")
     head.append(f"{finding.kind}", style="bold" if minor else "bold red")
     head.append(f"  {finding.file}:{finding.line}", style="cyan")
     if finding.function and finding.function != "<module>":
         head.append(f" in {finding.function}", style="bright_black")
-    head.append(f"  {_seconds(finding.lost_s)} lost, {share:.1%} of the run")
+    head.append(f"  {seconds(finding.lost_s)} lost, {share:.1%} of the run")
     lines: list[RenderableType] = []
     if finding.source:
         lines.append(Text(finding.source, style="on grey11", no_wrap=True, overflow="ellipsis"))
-    lines.append(Text(_evidence(finding), style="bright_black"))
+    lines.append(Text(evidence(finding), style="bright_black"))
     lines.append(Text("→ " + finding.remedy, style="default" if minor else "green"))
     return Group(head, Padding(Group(*lines), (0, 0, 1, 4), expand=False))
-
-
-def _evidence(finding: Finding) -> str:
-    """`300 times · 5.0 s · 4.9 s waiting, 0.1 s copying · 1.2 kB` and what the probe adds."""
-    parts = [finding.title]
-    if finding.count:
-        parts.append(f"{finding.count:,} {'ops' if 'ops' in finding.detail else 'times'}")
-    if finding.seconds is not None:
-        parts.append(_seconds(finding.seconds))
-    if finding.wait_s is not None and finding.copy_s is not None:
-        parts.append(f"{_seconds(finding.wait_s)} waiting, {_seconds(finding.copy_s)} copying")
-    if finding.bytes:
-        parts.append(size(finding.bytes))
-    return " · ".join(parts + _details(finding))
-
-
-def _details(finding: Finding) -> list[str]:
-    detail = finding.detail
-    parts = []
-    for change in detail.get("changes", [])[:2]:
-        parts.append(f"{change['argument']}: {change['from']} → {change['to']}")
-    if "ops_per_step" in detail:
-        parts.append(f"{detail['ops_per_step']:g} ops a step")
-    if "objects" in detail:
-        parts.append(f"{detail['objects']} function objects")
-    if "rows_per_call" in detail:
-        parts.append(f"{detail['rows_per_call']:g} rows a call")
-    if "call_us" in detail:
-        parts.append(f"{detail['call_us']} µs to call, {detail['compute_us']} µs to run")
-    if detail.get("pipeline"):
-        parts.append(" → ".join(detail["pipeline"]))
-    if "callback" in detail:
-        parts.append(f"{detail['callback']}.{detail['hook']}")
-    return parts
 
 
 def show_runs(records: list[Record], damaged: list[str]) -> None:
@@ -190,29 +144,9 @@ def show_runs(records: list[Record], damaged: list[str]) -> None:
             Text(shlex.join([record.program, *record.argv])),
             "-" if record.exit_code is None else str(record.exit_code),
             f"{record.wall_s:.1f}",
-            _rate(record.steps_per_s) if record.steps_per_s is not None else "-",
+            rate(record.steps_per_s) if record.steps_per_s is not None else "-",
             Text(f"{first.kind} {first.file}:{first.line}" if first else "-"),
         )
     console.print(table)
     for line in damaged:
         console.print(Text(line, style="yellow"))
-
-
-def _seconds(seconds: float | None) -> str:
-    if seconds is None:
-        return "?"
-    return f"{seconds:.2f} s" if seconds >= 0.1 else f"{seconds * 1e3:.1f} ms"
-
-
-def _rate(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
-
-
-def size(count: int) -> str:
-    """Bytes for people: 1.2 MB."""
-    value = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import secrets
 import time
+import zlib
 from pathlib import Path
+from typing import Any
 
 from stoker.errors import RecordError, UsageError
 from stoker.records import SCHEMA, Record
@@ -65,6 +68,30 @@ def read(path: Path) -> Record:
         return Record.from_json(data)
     except (KeyError, TypeError, ValueError) as error:
         raise RecordError(f"the record {path} is damaged ({error}): delete it") from None
+
+
+def events_path_of(path: Path) -> Path:
+    """Where the profiler's events of a run are, beside its record."""
+    return path.with_name(path.name.removesuffix(".json") + ".events.gz")
+
+
+def append_events(windows: list[dict[str, Any]], path: Path) -> None:
+    """Add windows of the profiler's events to those of a record: a line each, none written twice."""
+    text = "".join(json.dumps(window, separators=(",", ":")) + "\n" for window in windows)
+    with events_path_of(path).open("ab") as file:
+        file.write(gzip.compress(text.encode("utf-8"), compresslevel=3))
+
+
+def read_events(path: Path) -> list[dict[str, Any]]:
+    """The windows beside a record; none if there are none, or from where they are damaged."""
+    windows: list[dict[str, Any]] = []
+    try:
+        with gzip.open(events_path_of(path), "rt", encoding="utf-8") as lines:
+            windows.extend(json.loads(line) for line in lines)
+    except (OSError, EOFError, ValueError, zlib.error):
+        # A program that is killed leaves half a line: what comes before it is good.
+        return windows
+    return windows
 
 
 def ids(directory: Path = DIRECTORY) -> list[str]:

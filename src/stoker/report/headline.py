@@ -1,0 +1,97 @@
+"""The one sentence at the top: how fast, what it could be, what to change first."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from stoker.records import Finding, Record
+from stoker.report.words import MINOR, rate, seconds
+
+
+@dataclass(frozen=True)
+class Words:
+    """A part of the sentence; strong ones are what the eye should catch."""
+
+    text: str
+    strong: bool = False
+
+
+def sentence(record: Record) -> list[Words]:
+    """The sentence, in parts."""
+    if not record.accounts:
+        return [Words("The program ended before anything was measured.")]
+    speed = [Words(_speed(record), strong=True)]
+    first, speedup = first_to_change(record), possible(record)
+    if first is None or speedup is None or speedup < 1 + MINOR:
+        return [*speed, Words(", and nothing was found that would make it noticeably faster.")]
+    place = f"{_short(first.file)}:{first.line}"
+    return [
+        *speed,
+        Words("; it could be "),
+        Words(_goal(record, speedup), strong=True),
+        Words("; first change "),
+        Words(place, strong=True),
+        Words(f": {_uncapitalised(first.title)}."),
+    ]
+
+
+def first_to_change(record: Record) -> Finding | None:
+    """The finding to begin with: as the simulation orders them, else the dearest."""
+    order = (record.what_if or {}).get("order") or []
+    for entry in order[:1]:
+        for finding in record.findings:
+            if (finding.kind, finding.file, finding.line) == (entry["kind"], entry["file"], entry["line"]):
+                return finding
+    worth = (f for f in record.findings if (price(f, record) or 1.0) >= 1 + MINOR)
+    return next(worth, None)
+
+
+def possible(record: Record) -> float | None:
+    """How much faster it could be: all findings as simulated together, else the first one alone."""
+    together = (record.what_if or {}).get("all")
+    if together:
+        return float(together["speedup"])
+    prices = [price(finding, record) or 1.0 for finding in record.findings]
+    return max(prices, default=None)
+
+
+def price(finding: Finding, record: Record) -> float | None:
+    """The speed-up without a finding: as simulated, else by the seconds lost there."""
+    if finding.what_if is not None:
+        return finding.what_if.speedup
+    if finding.lost_s is None or not 0 < finding.lost_s < record.wall_s:
+        return None
+    return record.wall_s / (record.wall_s - finding.lost_s)
+
+
+def times(value: float) -> str:
+    """A speed-up: `3.1x`, `1.04x`."""
+    if not math.isfinite(value):
+        return "?"
+    return f"{value:.2f}x" if value < 1.995 else f"{value:.1f}x" if value < 99.5 else f"{value:.0f}x"
+
+
+def _speed(record: Record) -> str:
+    if record.steps_per_s is not None:
+        return f"{rate(record.steps_per_s)} steps a second"
+    return f"{seconds(record.wall_s)} in all"
+
+
+def _goal(record: Record, speedup: float) -> str:
+    # The simulation speaks of the stepping phase; without it only the length of the run is known.
+    if record.steps_per_s is not None and (record.what_if or {}).get("all"):
+        return f"{rate(record.steps_per_s * speedup)} ({times(speedup)})"
+    return (
+        f"done in {seconds(record.wall_s / speedup)} instead of {seconds(record.wall_s)} ({times(speedup)})"
+    )
+
+
+def _short(file: str) -> str:
+    """The last part of a path: the whole one stands with the finding."""
+    return file.replace("\\", "/").rsplit("/", 1)[-1] or file
+
+
+def _uncapitalised(title: str) -> str:
+    second_is_small = len(title) > 1 and not title[1].isupper() and not title.startswith(("NumPy", "Python"))
+    return title[0].lower() + title[1:] if title and second_is_small else title

@@ -1,0 +1,145 @@
+"""A trace for Perfetto and chrome://tracing: our spans of the recorded windows, TensorFlow's own beside them.
+
+Both are in microseconds since the start of the run. The format is the Trace Event Format's JSON object: complete
+events (`X`), counters (`C`) and names (`M`), in order of time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from stoker.errors import RecordError, UsageError
+from stoker.records import Record
+
+_OURS, _TENSORFLOW = 1, 2
+_STEPS_LANE = 1
+
+Event = dict[str, Any]
+
+
+def trace(record: Record, windows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The trace of a run; `windows` are the profiler's events that were saved beside the record.
+
+    Raises:
+        RecordError: values in the record are not what they should be.
+    """
+    try:
+        names, events = _lanes(record)
+        their_names, their_events = _tensorflow(windows)
+        events += [*their_events, *_memory(record)]
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise RecordError(
+            f"the record of run {record.id} is damaged ({problem}): delete it and run again"
+        ) from None
+    # Of two that start together the longer one is around the other.
+    events.sort(key=lambda event: (event["ts"], -event.get("dur", 0.0)))
+    return {
+        "traceEvents": [*_process_names(record), *names, *their_names, *events],
+        "displayTimeUnit": "ms",
+        "otherData": {"run": record.id, "program": record.program, "versions": record.versions},
+    }
+
+
+def write(record: Record, windows: list[dict[str, Any]], path: str) -> None:
+    """Write a trace.
+
+    Raises:
+        UsageError: there is nothing in it, or the file cannot be written.
+    """
+    made = trace(record, windows)
+    if not any(event["ph"] == "X" for event in made["traceEvents"]):
+        raise UsageError(
+            f"run {record.id} has no recorded windows, so there is nothing to trace: "
+            "it was too short, or it was recorded by an older Stoker; run the program again"
+        )
+    try:
+        Path(path).write_text(json.dumps(made, separators=(",", ":")), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _process_names(record: Record) -> Iterator[Event]:
+    for pid, name in ((_OURS, f"Stoker: {record.program}"), (_TENSORFLOW, "TensorFlow's profiler")):
+        yield _meta("process_name", pid, 0, {"name": name})
+        yield _meta("process_sort_index", pid, 0, {"sort_index": pid})
+
+
+def _lanes(record: Record) -> tuple[list[Event], list[Event]]:
+    """Our lanes: the steps, then host, input, device as they are named in the record."""
+    timeline = record.timeline or {}
+    sites = [f"{site['file']}:{site['line']}" for site in timeline.get("sites", [])]
+    threads = {"steps": _STEPS_LANE}
+    events: list[Event] = []
+    number = 0
+    for window in timeline.get("windows", []):
+        for start, end in window["steps"]:
+            number += 1
+            events.append(_span(_OURS, _STEPS_LANE, f"step {number} of those kept", "step", start, end))
+        for lane in window["lanes"]:
+            thread = threads.setdefault(str(lane["name"]), len(threads) + 1)
+            for start, end, account, site, name, *_ in lane["spans"]:
+                event = _span(_OURS, thread, str(name) or str(account), str(account), start, end)
+                if 0 <= site < len(sites):
+                    event["args"] = {"line": sites[site]}
+                events.append(event)
+    names = (
+        [_meta("thread_name", _OURS, tid, {"name": name}) for name, tid in threads.items()] if events else []
+    )
+    return names, events
+
+
+def _tensorflow(windows: list[dict[str, Any]]) -> tuple[list[Event], list[Event]]:
+    threads: dict[str, int] = {}
+    events: list[Event] = []
+    for window in windows:
+        base = float(window["start_s"]) * 1e6
+        for thread, found in window["threads"].items():
+            tid = threads.setdefault(str(thread), len(threads) + 1)
+            for start, length, name in found:
+                events.append(
+                    {
+                        "ph": "X",
+                        "pid": _TENSORFLOW,
+                        "tid": tid,
+                        "name": str(name),
+                        "cat": "tensorflow",
+                        "ts": round(base + start, 3),
+                        "dur": round(max(0.0, length), 3),
+                    }
+                )
+    return [_meta("thread_name", _TENSORFLOW, tid, {"name": name}) for name, tid in threads.items()], events
+
+
+def _memory(record: Record) -> Iterator[Event]:
+    for at, host, device in record.memory:
+        values = {"process": host, "device": device}
+        known = {name: value for name, value in values.items() if value is not None}
+        if at is not None and known:
+            yield {
+                "ph": "C",
+                "pid": _OURS,
+                "tid": 0,
+                "name": "memory",
+                "ts": round(at * 1e6, 3),
+                "args": known,
+            }
+
+
+def _span(pid: int, tid: int, name: str, category: str, start: float, end: float) -> Event:
+    return {
+        "ph": "X",
+        "pid": pid,
+        "tid": tid,
+        "name": name,
+        "cat": category,
+        "ts": round(start * 1e6, 3),
+        "dur": round(max(0.0, end - start) * 1e6, 3),
+    }
+
+
+def _meta(kind: str, pid: int, tid: int, args: dict[str, Any]) -> Event:
+    return {"ph": "M", "pid": pid, "tid": tid, "name": kind, "ts": 0, "args": args}

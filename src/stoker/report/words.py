@@ -1,0 +1,75 @@
+"""Figures and accounts in words, the same in every report."""
+
+from __future__ import annotations
+
+from stoker.records import Finding
+
+# A finding below this share of the run is listed, but is no news.
+MINOR = 0.02
+MEANINGS = {
+    "startup": "imports and devices",
+    "trace": "building and optimising graphs",
+    "input": "waiting for data",
+    "transfer": "copying host data in",
+    "sync": "reading tensors back",
+    "compute": "running kernels",
+    "dispatch": "launching work from Python",
+    "checkpoint": "saving and loading",
+    "python": "the program's own Python",
+}
+
+
+def evidence(finding: Finding) -> str:
+    """`300 times · 5.0 s · 4.9 s waiting, 0.1 s copying · 1.2 kB` and what the probe adds."""
+    parts = [finding.title]
+    if finding.count:
+        parts.append(f"{finding.count:,} {'ops' if 'ops' in finding.detail else 'times'}")
+    if finding.seconds is not None:
+        parts.append(seconds(finding.seconds))
+    if finding.wait_s is not None and finding.copy_s is not None:
+        parts.append(f"{seconds(finding.wait_s)} waiting, {seconds(finding.copy_s)} copying")
+    if finding.bytes:
+        parts.append(size(finding.bytes))
+    return " · ".join(parts + _details(finding))
+
+
+def _details(finding: Finding) -> list[str]:
+    detail = finding.detail
+    parts = []
+    for change in detail.get("changes", [])[:2]:
+        parts.append(f"{change['argument']}: {change['from']} → {change['to']}")
+    if "ops_per_step" in detail:
+        parts.append(f"{detail['ops_per_step']:g} ops a step")
+    if "objects" in detail:
+        parts.append(f"{detail['objects']} function objects")
+    if "rows_per_call" in detail:
+        parts.append(f"{detail['rows_per_call']:g} rows a call")
+    if "call_us" in detail:
+        parts.append(f"{detail['call_us']} µs to call, {detail['compute_us']} µs to run")
+    if detail.get("pipeline"):
+        parts.append(" → ".join(detail["pipeline"]))
+    if "callback" in detail:
+        parts.append(f"{detail['callback']}.{detail['hook']}")
+    return parts
+
+
+def seconds(value: float | None) -> str:
+    """`5.00 s`, `12.3 ms`, or `?` where nothing was measured."""
+    if value is None:
+        return "?"
+    return f"{value:.2f} s" if value >= 0.1 else f"{value * 1e3:.1f} ms"
+
+
+def rate(value: float) -> str:
+    """A rate: `24.4`, `1,301`."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def size(count: int) -> str:
+    """Bytes for people: 1.2 MB."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
