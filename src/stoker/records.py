@@ -123,6 +123,7 @@ class Record:
             KeyError, TypeError, ValueError: the data is not a record.
         """
         values = _known(cls, data)
+        _check_accounts(values["accounts"])
         values["device"] = Device(**_known(Device, values["device"]))
         values["findings"] = [_finding(item) for item in values["findings"]]
         return cls(**values)
@@ -136,4 +137,35 @@ def _finding(data: Mapping[str, Any]) -> Finding:
 
 
 def _known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    return {f.name: data[f.name] for f in dataclasses.fields(cls) if f.name in data}
+    values = {f.name: data[f.name] for f in dataclasses.fields(cls) if f.name in data}
+    for f in dataclasses.fields(cls):
+        if f.name in values:
+            _check(f.name, str(f.type), values[f.name])
+    return values
+
+
+# JSON's types behind the annotations; what is not named here (a nested dataclass) is read by its own fields.
+_TYPES: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (int, float),
+    "list": (list,),
+    "dict": (dict,),
+}
+
+
+def _check(name: str, annotation: str, value: Any) -> None:
+    """A value of another type than its field's is damage, and better said here than where it is first used."""
+    allowed = [
+        _TYPES.get(part.strip().partition("[")[0]) for part in annotation.removesuffix("| None").split(" | ")
+    ]
+    if value is None and annotation.endswith("None"):
+        return
+    known = tuple(kind for kinds in allowed if kinds for kind in kinds)
+    if known and (not isinstance(value, known) or isinstance(value, bool)):
+        raise ValueError(f"{name} is {value!r:.40}")
+
+
+def _check_accounts(accounts: Mapping[str, Any]) -> None:
+    for name, seconds in accounts.items():
+        _check(f"account {name}", "float", seconds)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from stoker.records import Finding, Record
 from stoker.report.words import MINOR, rate, seconds
+
+_UNIT = re.compile(r"(\d) (s|ms|%)(?![a-z])")
 
 
 @dataclass(frozen=True)
@@ -15,6 +18,10 @@ class Words:
 
     text: str
     strong: bool = False
+
+    def __post_init__(self) -> None:
+        # A figure and its unit stay on one line.
+        object.__setattr__(self, "text", _UNIT.sub("\\1\u00a0\\2", self.text))
 
 
 def sentence(record: Record) -> list[Words]:

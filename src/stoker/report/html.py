@@ -18,7 +18,7 @@ from typing import Any
 
 from stoker.errors import RecordError, UsageError
 from stoker.records import Record
-from stoker.report.page_data import finite, run_data
+from stoker.report.page_data import portable, run_data
 
 _STYLES = ("uPlot.min.css", "page.css")
 # In this order, each a block of its own: the library, then ours.
@@ -39,7 +39,7 @@ def page(record: Record) -> str:
 def draw(data: Callable[[], dict[str, Any]], what: str) -> str:
     """A page from its data; what is wrong with a record shows here, and is said in one line."""
     try:
-        values = finite(data())
+        values = portable(data())
         text = json.dumps(values, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         problem = f"{type(error).__name__}: {error}"
@@ -73,8 +73,8 @@ def _assemble(values: dict[str, Any], text: str) -> str:
         f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    title = _text(f"Stoker: {values['title']}")
-    sentence = _text("".join(str(part["text"]) for part in values["sentence"]))
+    title = html.escape(f"Stoker: {values['title']}")
+    sentence = html.escape("".join(str(part["text"]) for part in values["sentence"]))
     return "".join(
         (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
@@ -95,11 +95,6 @@ def _assemble(values: dict[str, Any], text: str) -> str:
 def escaped(text: str) -> str:
     """JSON that cannot end the block it stands in; it means the same to a JSON parser."""
     return "".join(_ESCAPES.get(character, character) for character in text)
-
-
-def _text(text: str) -> str:
-    """Text for HTML; a file name may hold bytes that are no characters."""
-    return html.escape(text.encode("utf-8", "replace").decode("utf-8"))
 
 
 def _asset(name: str) -> str:

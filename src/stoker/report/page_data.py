@@ -111,7 +111,7 @@ def _finding(finding: Finding, record: Record) -> dict[str, Any]:
         "function": "" if finding.function == "<module>" else finding.function,
         "title": finding.title,
         "remedy": finding.remedy,
-        "evidence": evidence(finding).removeprefix(finding.title + " · "),
+        "evidence": _evidence(finding),
         "how": finding.evidence,
         "source": finding.source,
         "lost": "" if finding.lost_s is None else f"{seconds(lost)} lost, {share:.1%} of the run",
@@ -123,6 +123,14 @@ def _finding(finding: Finding, record: Record) -> dict[str, Any]:
         ],
         "note": str(finding.detail.get("note", "")),
     }
+
+
+def _evidence(finding: Finding) -> str:
+    """The figures; what changed from call to call has a list of its own."""
+    detail = {name: value for name, value in finding.detail.items() if name != "changes"}
+    return (
+        evidence(dataclasses.replace(finding, detail=detail)).removeprefix(finding.title).removeprefix(" · ")
+    )
 
 
 def _excerpts(record: Record) -> list[dict[str, Any]]:
@@ -304,12 +312,14 @@ def _notes(record: Record) -> list[str]:
     return [*map(str, record.notes), *of_findings]
 
 
-def finite(value: Any) -> Any:
-    """The value without NaN and infinity, which JSON has no words for."""
+def portable(value: Any) -> Any:
+    """The value without what a page cannot carry: NaN, infinity, bytes of file names that are no characters."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {str(key): finite(item) for key, item in value.items()}
+        return {portable(str(key)): portable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [finite(item) for item in value]
+        return [portable(item) for item in value]
     return value

@@ -6,7 +6,7 @@ from typing import Any
 
 from stoker.kinds import KINDS
 from stoker.probes.timeline import BUFFERS, stage_name
-from stoker.records import Record
+from stoker.records import Finding, Record
 from stoker.report.words import seconds
 
 _MAX_PIPELINES = 20
@@ -15,20 +15,21 @@ _MAX_PIPELINES = 20
 def pipelines(record: Record) -> dict[str, Any]:
     """`written`: a list of pipelines, source first; `ran`: the trees of the iterators."""
     blamed = {
-        (f.file, f.line) for f in record.findings if f.kind in KINDS and KINDS[f.kind].account == "input"
+        (f.file, f.line): f for f in record.findings if f.kind in KINDS and KINDS[f.kind].account == "input"
     }
     rows = record.tables.get("pipelines", [])
     shown = sorted(rows, key=lambda row: -float(row["wait_s"]))[:_MAX_PIPELINES]
     return {"written": [_written(row, blamed) for row in shown], "ran": _ran(record)}
 
 
-def _written(row: dict[str, Any], blamed: set[tuple[str, int]]) -> dict[str, Any]:
+def _written(row: dict[str, Any], blamed: dict[tuple[str, int], Finding]) -> dict[str, Any]:
+    slow = _slow(row["stages"], blamed)
     stages = [
         {
             "name": str(stage["name"]),
             "where": f"{stage['file']}:{stage['line']}" if stage.get("file") else "",
             "python": bool(stage.get("python")),
-            "slow": (stage.get("file"), stage.get("line")) in blamed,
+            "slow": stage is slow,
         }
         for stage in reversed(row["stages"])
     ]
@@ -37,6 +38,21 @@ def _written(row: dict[str, Any], blamed: set[tuple[str, int]]) -> dict[str, Any
     if row.get("first_wait_s"):
         facts.append(f"{seconds(float(row['first_wait_s']))} of it for the first element")
     return {"stages": stages, "facts": " · ".join(facts)}
+
+
+def _slow(stages: list[dict[str, Any]], blamed: dict[tuple[str, int], Finding]) -> dict[str, Any] | None:
+    """The stage a finding speaks of: at its line, and where several are there, the one it names."""
+    for stage in stages:
+        finding = blamed.get((str(stage.get("file")), int(stage.get("line") or 0)))
+        if finding is None:
+            continue
+        there = [s for s in stages if (s.get("file"), s.get("line")) == (finding.file, finding.line)]
+        python = [s for s in there if s.get("python")]
+        if finding.kind == "python-input-pipeline" and python:
+            return python[0]
+        named = [s for s in there if s["name"] == finding.detail.get("slow_stage")]
+        return (named or there)[0]
+    return None
 
 
 def _ran(record: Record) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 // Charts, drawn by uPlot: the timeline of the recorded windows, step times, memory.
 
-const GAP_MS = 1e-6;
+// The nearest one can look, as a part of a window.
+const NEAREST = 1e-6;
 
 function seconds(value) {
   const size = Math.abs(value);
@@ -15,6 +16,11 @@ function bytes(value) {
   let unit = 0;
   while (Math.abs(value) >= 1000 && unit < units.length - 1) { value /= 1000; unit += 1; }
   return `${value.toFixed(value < 10 && unit ? 1 : 0)} ${units[unit]}`;
+}
+
+// `4 s`, `2.5 s`, `120 ms`: without digits that say nothing.
+function tick(value) {
+  return seconds(value).replace(/\.(\d*?)0+ /, (_, kept) => (kept ? `.${kept} ` : " "));
 }
 
 function axis(extra) {
@@ -63,7 +69,7 @@ function lines(title, xs, series, formatX, formatY) {
     cursor: { y: false, drag: { x: true, y: false } },
     scales: { x: { time: false }, y: { range: (u, low, high) => [0, (high || 1) * 1.08] } },
     axes: [
-      axis({ space: 90, values: (u, ticks) => ticks.map(formatX) }),
+      axis({ space: 90, size: 34, values: (u, ticks) => ticks.map(formatX) }),
       axis({ size: 64, values: (u, ticks) => ticks.map(formatY) }),
     ],
     series: [{}, ...series.map((s) => ({
@@ -144,7 +150,7 @@ function laneChart(window_, width, height, onPoint) {
       cursor: { y: false, points: { show: false }, drag: { x: true, y: false } },
       scales: { x: { time: false }, y: { range: [0, count] } },
       axes: [
-        axis({ space: 80, values: (u, ticks) => ticks.map(seconds) }),
+        axis({ space: 80, size: 34, values: (u, ticks) => ticks.map(tick) }),
         axis({
           size: 58,
           grid: { show: false },
@@ -163,7 +169,7 @@ function laneChart(window_, width, height, onPoint) {
 // Moves the visible part of a chart; `factor` below 1 goes nearer, `shift` is in parts of what is seen.
 function moveView(chart, length, factor, shift) {
   const { min, max } = chart.scales.x;
-  const width = Math.min(length, Math.max(length * GAP_MS, (max - min) * factor));
+  const width = Math.min(length, Math.max(length * NEAREST, (max - min) * factor));
   const middle = (min + max) / 2 + (max - min) * shift;
   const from = Math.max(0, Math.min(length - width, middle - width / 2));
   chart.setScale("x", { min: from, max: from + width });
@@ -185,7 +191,7 @@ function timelineSection(timeline) {
     readout.textContent = parts.filter((part) => part).join(" · ");
   };
   const make = (width) => {
-    const chart = laneChart(current, width, 58 + 44 * current.lanes.length, tell);
+    const chart = laneChart(current, width, 42 + 44 * current.lanes.length, tell);
     length = chart.length;
     return new uPlot(chart.options, chart.values, holder);
   };
@@ -232,5 +238,5 @@ function memorySection(memory) {
   if (memory.device) series.push({ label: "device", values: memory.device, colour: "a-sync" });
   const peaks = `At most ${memory.host_peak} in the process${memory.device ? `, ${memory.device_peak} on the device` : ""}.`;
   return section("memory", "Memory", el("p", "lead", peaks),
-    lines("Memory in use over time", memory.at, series, (x) => seconds(x), bytes));
+    lines("Memory in use over time", memory.at, series, tick, bytes));
 }
