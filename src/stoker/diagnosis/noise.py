@@ -38,11 +38,10 @@ def _block_bootstrap(steps: Sequence[float], length: int) -> float:
     chance = random.Random(len(steps))
     count = len(steps)
     sums = [0.0, *accumulate([*steps, *steps[:length]])]
+    # What a block that starts at each place sums to: a drawing only picks among them.
+    totals = [sums[start + length] - sums[start] for start in range(count)]
     blocks = max(1, count // length)
-    means = []
-    for _ in range(_RESAMPLES):
-        starts = (chance.randrange(count) for _ in range(blocks))
-        means.append(sum(sums[start + length] - sums[start] for start in starts) / (blocks * length))
+    means = [sum(chance.choices(totals, k=blocks)) / (blocks * length) for _ in range(_RESAMPLES)]
     centre = sum(means) / len(means)
     return math.sqrt(sum((mean - centre) ** 2 for mean in means) / (len(means) - 1))
 
