@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
 .PHONY: demo demo-ledger demo-software-gpu test lint clean soak \
-	bench bench-overhead bench-check bench-guard bench-software-gpu
+	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page browser screenshots
 
 demo: demo-ledger demo-software-gpu
 
@@ -19,15 +19,26 @@ demo-software-gpu: $(READY)
 	@if $(BIN)/stoker software-gpu --build; then $(BIN)/python examples/software_gpu/one_debug_line.py; \
 	else echo "The software GPU example was left out: it needs a C++ compiler."; fi
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest
+
+# Headless Chromium for the tests of the page, where it can be had; without it they are skipped.
+browser:
+	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
+	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium chromium-driver >/dev/null; then :; \
+	else echo "The browser tests are skipped: they need the packages chromium and chromium-driver."; fi
+
+# The pictures in docs/images, from a real run of the demo.
+screenshots: $(READY) browser
+	PYTHONPATH=. $(BIN)/python tools/make_screenshots.py
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: bench-overhead bench-check bench-guard bench-software-gpu
+bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
@@ -39,6 +50,10 @@ bench-software-gpu: $(READY)
 bench-check: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[bench-check]'
 	$(BIN)/python benchmarks/check.py
+
+# A page of a run of 100,000 steps and 500 findings: its size, and how long Chromium takes to open it.
+bench-page: $(READY) browser
+	PYTHONPATH=. $(BIN)/python benchmarks/page.py
 
 bench-guard: $(READY)
 	$(BIN)/python benchmarks/guard.py

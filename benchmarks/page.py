@@ -1,24 +1,22 @@
 """The page of a large run: how big it is, how long it takes to draw, how long Chromium takes to open it.
 
-    python benchmarks/page.py
+    make bench-page
 
 A record of 100,000 steps and 500 findings, with every list as long as a record may make it. The time is the browser's
-own (navigation timing): from the start of the navigation to the end of the load event, by which the whole page is built.
+own (navigation timing): from the start of the navigation to the end of the load event, when the whole page is built.
 """
 
 from __future__ import annotations
 
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from stoker.report import html
 from tests.report.browser import CHROMIUM, DRIVER, MISSING, browser
 from tests.report.pages import full_record, huge_record
+
+from stoker.report import html
 
 _ROUNDS = 5
 
