@@ -26,6 +26,7 @@ from typing import Any
 from stoker import clock, config, software_gpu
 from stoker.commands._attach import Settings
 from stoker.commands._supervise import Supervisor
+from stoker.diagnosis import prices
 from stoker.diagnosis.record import RunFacts
 from stoker.errors import UsageError
 from stoker.probes.session import supported, unsupported_message
@@ -194,7 +195,7 @@ def _empty_record(facts: RunFacts) -> Record:
 
 def _report(path: Path, status: int, args: argparse.Namespace) -> None:
     exit_code = status if status >= 0 else 128 - status
-    record = dataclasses.replace(files.read(path), exit_code=exit_code, state="finished")
+    record = prices.priced(dataclasses.replace(files.read(path), exit_code=exit_code, state="finished"))
     files.write(record, path)
     if not args.quiet:
         console.show(record, path)

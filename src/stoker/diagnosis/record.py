@@ -7,6 +7,7 @@ import platform
 from dataclasses import dataclass
 from typing import Any
 
+from stoker.diagnosis import timeline
 from stoker.diagnosis.excerpts import excerpts
 from stoker.diagnosis.findings import findings, site_row
 from stoker.ledger import accounts as ledger
@@ -48,6 +49,8 @@ def record(facts: RunFacts, m: Measurements, state: str, exit_code: int | None =
         state=state,
         notes=m.notes,
         tables=_tables(m),
+        step_times=timeline.step_times(m),
+        timeline=timeline.timeline(m),
         memory=[list(point) for point in m.memory],
         sources=excerpts(found, _paths(m)),
         environment=dict(m.environment),
@@ -124,6 +127,7 @@ def _tables(m: Measurements) -> dict[str, list[dict[str, Any]]]:
         "checkpoints": _tally_rows(m, "checkpoint"),
         "devices": m.device_rows,
         "windows": [dataclasses.asdict(dataclasses.replace(m.windows, stages={}))],
+        "stepping": timeline.stepping(m),
     }
 
 

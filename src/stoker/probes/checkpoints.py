@@ -34,18 +34,21 @@ class Checkpoints(Probe):
             try:
                 return original(*args, **kwds)
             finally:
-                elapsed = recorder.leave() - started
+                ended = recorder.leave()
                 try:
-                    self._count(name, elapsed)
+                    self._count(name, started, ended)
                 except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
                     self.fail(error)
 
         return run
 
-    def _count(self, name: str, elapsed: int) -> None:
+    def _count(self, name: str, started: int, ended: int) -> None:
+        elapsed = ended - started
         site, _ = self.recorder.sites.caller()
         if site is None:
             return
+        if self.recorder.window is not None:
+            self.recorder.window.label(started, CHECKPOINT, site, name)
         tally = self.recorder.tally("checkpoint", site)
         tally.detail.setdefault("what", name)
         tally.count += 1

@@ -17,6 +17,8 @@ from stoker.probes.steps import TAPES, Steps
 # Between two ops lie TensorFlow's wrappers: dispatch. A longer gap is the program's own Python.
 _LIBRARY_GAP_NS = 500_000
 _SAMPLE_NS = 10_000_000
+# What continues a stretch of eager ops in a window.
+_STRETCH = (DISPATCH, EAGER)
 
 
 class EagerOps(Probe):
@@ -61,6 +63,10 @@ class EagerOps(Probe):
                 totals[top] += gap
                 if top != DISPATCH:
                     gap = 0
+            if recorder.window is not None:
+                # A stretch of ops and the library's Python between them is one span.
+                of = DISPATCH if gap else top
+                recorder.window.add(recorder.since, started, of, () if of == PYTHON else _STRETCH)
             recorder.since = started
             recorder.top = EAGER
             if not recorder.first_dispatch_ns:
@@ -70,6 +76,8 @@ class EagerOps(Probe):
             finally:
                 ended = now()
                 totals[EAGER] += ended - recorder.since
+                if recorder.window is not None:
+                    recorder.window.add(recorder.since, ended, EAGER, _STRETCH)
                 recorder.since = ended
                 recorder.top = top
                 self.count += 1

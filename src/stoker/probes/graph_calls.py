@@ -17,6 +17,8 @@ _MAX_FUNCTIONS = 1000
 # Looking at the stack and the arguments of every call would cost more than some calls.
 _LOOK_EVERY = 64
 _SEVERAL = 3
+# The end of the name of a span in which a new graph ran first: it was optimised, perhaps compiled.
+FIRST_CALL = ", first call"
 
 
 @dataclass
@@ -103,6 +105,8 @@ class GraphCalls(Probe):
                 ended = recorder.leave()
                 self._current = outer
                 if entry is not None:
+                    if recorder.window is not None:
+                        recorder.window.label(started, DISPATCH, entry, entry.name)
                     entry.ns += ended - started
                     entry.graph_ns += totals[GRAPH] - graph_before
                     entry.dispatch_ns += totals[DISPATCH] - dispatch_before
@@ -126,18 +130,23 @@ class GraphCalls(Probe):
                 elapsed = recorder.leave() - started
                 entry = self._current
                 if entry is not None:
-                    self._executed(entry, name, elapsed)
+                    first = self._executed(entry, name, elapsed)
+                    if recorder.window is not None:
+                        recorder.window.label(started, GRAPH, entry, entry.name + FIRST_CALL * first)
 
         return call_function
 
-    def _executed(self, entry: CalledFunction, name: bytes, elapsed: int) -> None:
+    def _executed(self, entry: CalledFunction, name: bytes, elapsed: int) -> bool:
+        """Count an execution; whether it was the function's first."""
         execution = entry.executions.get(name)
+        first = execution is None
         if execution is None:
             if len(entry.executions) >= _MAX_FUNCTIONS:
-                return
+                return False
             execution = entry.executions[name] = Execution(first_ns=elapsed)
         execution.calls += 1
         execution.ns += elapsed
+        return first
 
     def _enter(self, function: Any, args: tuple[Any, ...], kwds: dict[str, Any]) -> CalledFunction | None:
         try:

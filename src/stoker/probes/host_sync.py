@@ -130,6 +130,8 @@ class HostSync(Probe):
         key, _ = recorder.sites.caller(nearer_than=FRAMEWORK)
         if key is None:
             return
+        if recorder.window is not None and recorder.on_main_thread():
+            recorder.window.label(started, SYNC, key, how, wait)
         tally = recorder.tally("sync", key)
         if not tally.count and tensor is not None:
             tally.detail = {"how": how, "shape": _shape(tensor), "dtype": _dtype(tensor)}

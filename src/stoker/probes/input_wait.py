@@ -19,6 +19,8 @@ from stoker.probes.sites import KERAS_LOOP, SiteKey
 
 _MAX_PIPELINES = 200
 _LOOK_EVERY = 64
+# The name of the span in which a new iterator gave its first element: nothing could have been ready.
+FIRST_ELEMENT = "first element"
 _PYTHON_OPS = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
 
 
@@ -124,9 +126,9 @@ class InputWait(Probe):
                 found = 1
                 return element
             finally:
-                elapsed = recorder.leave() - started
+                ended = recorder.leave()
                 try:
-                    self._waited(iterator, elapsed, found)
+                    self._waited(iterator, started, ended, found)
                 except Exception as error:  # noqa: BLE001 - as above
                     self.fail(error)
 
@@ -146,11 +148,14 @@ class InputWait(Probe):
 
         return delete
 
-    def _waited(self, iterator: Any, elapsed: int, found: int) -> None:
+    def _waited(self, iterator: Any, started: int, ended: int, found: int) -> None:
+        elapsed = ended - started
         iteration = self._iterations.get(id(iterator))
         if iteration is None:
             return
         pipeline = iteration.pipeline
+        if self.recorder.window is not None:
+            self.recorder.window.label(started, INPUT, pipeline, FIRST_ELEMENT if iteration.fresh else "")
         pipeline.elements += found
         if iteration.fresh:
             iteration.fresh = False

@@ -199,7 +199,10 @@ class KerasLoop(Probe):
             try:
                 return original(callback, *args, **kwds)
             finally:
-                entry.ns += recorder.leave() - started
+                ended = recorder.leave()
+                if recorder.window is not None:
+                    recorder.window.label(started, PYTHON, where, f"{cls.__name__}.{hook}")
+                entry.ns += ended - started
                 entry.calls += 1
                 entry.elsewhere_ns += totals[SYNC] + totals[CHECKPOINT] - elsewhere
 

@@ -1,8 +1,9 @@
 """The running books of one program: where the main thread's time goes, and what each site did.
 
 Every second of the main thread is on exactly one account. A probe opens a span with `enter(account)` and closes
-it with `leave()`; time belongs to the innermost open span. Only sums are kept, so memory does not grow with the
-length of the run. Other threads have no account, but what they do is tallied by site all the same.
+it with `leave()`; time belongs to the innermost open span. Sums are kept, and single spans only while a window is
+open (spans.py), so memory does not grow with the length of the run. Other threads have no account, but what they
+do is tallied by site all the same.
 
     recorder = Recorder(start_ns=clock.now_ns(), sites=Sites("train.py"))
     recorder.enter(SYNC)
@@ -18,6 +19,7 @@ from typing import Any
 
 from stoker import clock
 from stoker.probes.sites import SiteKey, Sites
+from stoker.probes.spans import Window
 from stoker.software_gpu import Meter
 
 # Accounts as list indexes: the probes charge them millions of times. Two are raw: time inside a compiled
@@ -68,6 +70,8 @@ class Recorder:
         self.last_sync_end_ns = 0
         # Of a software GPU: tells what one call did to the device.
         self.meter: Meter | None = None
+        # Open now and then, for a few steps.
+        self.window: Window | None = None
         self.tallies: dict[str, dict[SiteKey, Tally]] = {}
         self.notes: list[str] = []
         self.versions: dict[str, str] = {}
@@ -83,6 +87,8 @@ class Recorder:
         now = clock.now_ns()
         top = self.top
         self.totals[top] += now - self.since
+        if self.window is not None:
+            self.window.add(self.since, now, top)
         self.since = now
         self._stack.append(top)
         self.top = account
@@ -92,6 +98,8 @@ class Recorder:
         """Close the innermost span; returns the time."""
         now = clock.now_ns()
         self.totals[self.top] += now - self.since
+        if self.window is not None:
+            self.window.add(self.since, now, self.top)
         self.since = now
         # A KeyboardInterrupt can fall between any two lines: the stack may be short, never the program broken.
         self.top = self._stack.pop() if self._stack else PYTHON

@@ -82,13 +82,15 @@ class Retrace(Probe):
                 ended = recorder.leave()
                 if not nested:
                     try:
-                        self._record(function_type, tracing_options, concrete, ended - started)
+                        entry = self._record(function_type, tracing_options, concrete, ended - started)
+                        if recorder.window is not None:
+                            recorder.window.label(started, TRACE, entry, entry.name)
                     except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
                         self.fail(error)
 
         return create
 
-    def _record(self, function_type: Any, options: Any, concrete: Any, elapsed: int) -> None:
+    def _record(self, function_type: Any, options: Any, concrete: Any, elapsed: int) -> TracedFunction:
         entry = self._entry(options.python_function)
         site, _ = self.recorder.sites.caller()
         signature = signature_of(function_type)
@@ -108,6 +110,7 @@ class Retrace(Probe):
             entry.sites[site] = entry.sites.get(site, 0) + 1
         if concrete is not None:
             entry.updates_variables = entry.updates_variables or updates_variables(concrete.graph)
+        return entry
 
     def _previous(
         self, cache: Any, signature: dict[str, tuple[str, bool]]

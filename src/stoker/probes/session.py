@@ -30,6 +30,7 @@ from stoker.probes.patching import Probe
 from stoker.probes.recorder import ACCOUNT_NAMES, PYTHON, STARTUP, Recorder, Tally
 from stoker.probes.retrace import Retrace, TracedFunction
 from stoker.probes.sites import OWN_ROOT, SiteKey, Sites
+from stoker.probes.spans import Window
 from stoker.probes.steps import Steps
 from stoker.probes.tensorflow_events import WindowEvents
 from stoker.probes.timeline import Summary
@@ -70,10 +71,20 @@ class Measurements:
     # The functions whose Python code is the user's own.
     users_functions: frozenset[SiteKey]
     is_async: bool
+    # The stepping phase: from the end of the first step to the end of the last.
+    start_ns: int = 0
+    step_rank: int = -1
+    stepping_ns: int = 0
+    stepping_steps: int = 0
+    stepping_totals: dict[str, int] = field(default_factory=dict)
+    step_times_ns: list[int] = field(default_factory=list)
+    windows_of_spans: list[Window] = field(default_factory=list)
+    eager_ops: int = 0
+    # Threads a kernel may use, 0 for as many as there are processors.
+    intra_op_threads: int = 0
     # Seconds, bytes of the process, bytes on the device.
     memory: list[Point] = field(default_factory=list)
     environment: dict[str, str | int | float] = field(default_factory=dict)
-    start_ns: int = 0
     tensorflow_events: list[WindowEvents] = field(default_factory=list)
 
 
@@ -88,8 +99,8 @@ class Session:
     ) -> None:
         self._software_gpu = software_gpu
         self.recorder = Recorder(start_ns, Sites(user_root))
-        self.steps = Steps()
         recorder = self.recorder
+        self.steps = Steps(recorder)
         self.retrace = Retrace(recorder)
         self.graph_calls = GraphCalls(recorder, self.retrace, self.steps)
         self.eager = EagerOps(recorder, self.steps)
@@ -190,6 +201,7 @@ class Session:
         totals, now = recorder.balances()
         steps_per_s, examples_per_s = self.steps.rates()
         load = self.device.gpu_load
+        phase = self.steps.phase()
         return Measurements(
             wall_ns=now - recorder.start_ns,
             totals=dict(zip(ACCOUNT_NAMES, totals, strict=True)),
@@ -221,9 +233,17 @@ class Session:
                 if f.definition and self.retrace.is_users(f)
             ),
             is_async=_is_async(),
+            start_ns=recorder.start_ns,
+            step_rank=phase.rank,
+            stepping_ns=phase.ns,
+            stepping_steps=phase.steps,
+            stepping_totals=dict(zip(ACCOUNT_NAMES, phase.totals, strict=False)),
+            step_times_ns=phase.times,
+            windows_of_spans=self.steps.windows.all(),
+            eager_ops=self.eager.count,
+            intra_op_threads=_intra_op_threads(),
             memory=list(self.device.memory.points),
             environment=self._environment(),
-            start_ns=recorder.start_ns,
             tensorflow_events=list(self.windows.events),
         )
 
@@ -234,6 +254,15 @@ class Session:
             if self._software_gpu is not None:
                 self._facts["device profile"] = self.device.device_name
         return self._facts
+
+
+def _intra_op_threads() -> int:
+    """How many threads one kernel may use as the program has set it; 0 if it has not."""
+    module: Any = sys.modules.get("tensorflow.python.eager.context")
+    current = getattr(module, "_context", None)
+    return (
+        int(current._intra_op_parallelism_threads or 0) if current is not None and current._initialized else 0
+    )
 
 
 def _is_async() -> bool:

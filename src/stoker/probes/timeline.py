@@ -50,11 +50,15 @@ class Summary:
     # Inside compiled functions, and the part of it in which the graph only waited for the next element.
     graph_ns: int = 0
     graph_input_ns: int = 0
-    # The part of it in which kernels ran.
+    # The part of it in which kernels ran; how many calls; and what it were, had all been as quick as the quickest.
     graph_busy_ns: int = 0
-    # Inside eager ops, and the part of it in which a kernel ran.
+    graph_calls: int = 0
+    graph_quick_ns: int = 0
+    # Inside eager ops, and the part of it in which a kernel ran; how many; and what running as many empty ones takes.
     eager_ns: int = 0
     eager_kernel_ns: int = 0
+    eager_kernels: int = 0
+    eager_floor_ns: int = 0
     # The device had work.
     busy_ns: int = 0
     stages: dict[str, StageTime] = field(default_factory=dict)
@@ -95,10 +99,16 @@ def summarise_threads(threads: Threads, window_ns: int) -> Summary:
                 waits.append((start, end))
             elif not input_thread and _is_kernel(name, detail):
                 kernels.append((start, end))
-        kernels += _eager_kernels(summary, events)
+        eager = _eager_kernels(summary, events)
+        summary.eager_kernels += len(eager)
+        summary.eager_floor_ns += _quickest([end - start for start, end in eager]) * len(eager)
+        kernels += eager
     graph, waits, kernels = merge(graph), merge(waits), merge(kernels)
     summary.graph_ns = length(graph)
-    summary.graph_busy_ns = length(intersect(graph, kernels))
+    busy = intersect(graph, kernels)
+    summary.graph_busy_ns = length(busy)
+    summary.graph_calls = len(graph)
+    summary.graph_quick_ns = _quickest(_by_interval(graph, busy)) * len(graph)
     waiting = intersect(graph, waits)
     summary.graph_input_ns = length(waiting) - length(intersect(waiting, kernels))
     summary.busy_ns = length(merge(streams)) if streams else length(kernels)
@@ -176,6 +186,23 @@ def _eager_kernels(summary: Summary, events: list[_Event]) -> list[Interval]:
                 kernels.pop()
     close()
     return kernels
+
+
+def _quickest(durations: list[int]) -> int:
+    """The tenth percentile: what it takes when nothing is in the way."""
+    return sorted(durations)[len(durations) // 10] if durations else 0
+
+
+def _by_interval(outer: list[Interval], inner: list[Interval]) -> list[int]:
+    """How much of each outer interval the inner ones cover; both are disjoint and in order."""
+    covered, j = [], 0
+    for start, end in outer:
+        total = 0
+        while j < len(inner) and inner[j][1] <= end:
+            total += inner[j][1] - max(start, inner[j][0])
+            j += 1
+        covered.append(total)
+    return covered
 
 
 def _add_stages(stages: dict[str, StageTime], events: list[_Event]) -> None:

@@ -59,14 +59,17 @@ class Transfer(Probe):
         finally:
             ended = recorder.leave() if on_books else clock.now_ns()
             try:
-                self._count(value, tensor, size, ended - started)
+                self._count(value, tensor, size, started, ended, on_books)
             except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
                 self.fail(error)
 
-    def _count(self, value: Any, tensor: Any, size: int, elapsed: int) -> None:
+    def _count(self, value: Any, tensor: Any, size: int, started: int, ended: int, on_books: bool) -> None:
+        elapsed = ended - started
         key, _ = self.recorder.sites.caller(nearer_than=INTERNAL)
         if key is None:
             return
+        if self.recorder.window is not None and on_books:
+            self.recorder.window.label(started, TRANSFER, key, type(value).__name__)
         tally = self.recorder.tally("transfer", key)
         if not tally.count:
             tally.detail = {

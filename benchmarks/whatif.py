@@ -1,0 +1,206 @@
+"""Predicted against measured: each example's price from one run, and the twin that really is repaired.
+
+    make bench-whatif                                        # all examples, 3 rounds, with the plot
+    python benchmarks/whatif.py --rounds 1 --only sync_in_loop demo
+    python benchmarks/whatif.py --records DIRECTORY          # price the records of an earlier --keep DIRECTORY again
+
+A round runs the stalled program under `stoker run` (the prediction), and the stalled program and its twin plainly, each
+with a clock at its steps and without Stoker (the truth). The prediction is the price of all findings together, because
+a twin repairs all. Figures are medians over the rounds; the error is of the prediction against the truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+CLOCK = HERE / "programs" / "step_clock.py"
+EXAMPLES = HERE.parent / "examples"
+# Pairs the model was not made on.
+HELD_OUT = HERE / "programs" / "whatif"
+# Their repair is one call.
+ONE_CALL = ("launch_bound", "predict_in_loop")
+# What makes sense on the modelled device as well: its clock is virtual, its host is real.
+ON_DEVICE = ("numpy_feed_in_loop", "eager_train_step", "retrace_python_arg", "demo")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A stalled program and its twin, on one device."""
+
+    name: str
+    device: str = "cpu"
+    folder: Path = EXAMPLES
+
+    @property
+    def title(self) -> str:
+        """As a row is called."""
+        return self.name if self.device == "cpu" else f"{self.name} ({self.device})"
+
+    def program(self, repaired: bool = False) -> str:
+        """The path of the stalled program, or of its twin."""
+        return str(self.folder / f"{self.name}{'_fixed' if repaired else ''}.py")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One case, over all rounds."""
+
+    case: Case
+    predicted: float
+    low: float
+    high: float
+    measured: float
+    # The smallest and the largest of the rounds.
+    least: float
+    most: float
+
+    @property
+    def error(self) -> float:
+        """Of the prediction against the truth."""
+        return self.predicted / self.measured - 1
+
+    @property
+    def inside(self) -> bool:
+        """Whether the truth lies between the bounds."""
+        return self.low <= self.measured <= self.high
+
+
+def cases() -> list[Case]:
+    """All pairs there are."""
+    made = [Case(path.stem.removesuffix("_fixed")) for path in sorted(EXAMPLES.glob("*_fixed.py"))]
+    made += [Case(name, "software-gpu") for name in ON_DEVICE]
+    return made + [
+        Case(p.stem.removesuffix("_fixed"), folder=HELD_OUT) for p in sorted(HELD_OUT.glob("*_fixed.py"))
+    ]
+
+
+def predict(case: Case, path: Path) -> None:
+    """Run the stalled program under Stoker; the record is left at `path`."""
+    device = [] if case.device == "cpu" else ["--device", case.device]
+    command = [sys.executable, "-m", "stoker", "run", "--quiet", "--json", str(path), *device, case.program()]
+    with tempfile.TemporaryDirectory() as scratch:
+        subprocess.run(command, cwd=scratch, env=_environment(), capture_output=True, check=True)
+
+
+def clock(case: Case, repaired: bool) -> float:
+    """Seconds of the stepping phase, plainly."""
+    twice = ["--twice"] if repaired and case.name in ONE_CALL else []
+    command = [sys.executable, str(CLOCK), "--device", case.device, *twice, case.program(repaired)]
+    done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False)
+    for line in done.stdout.splitlines():
+        if line.startswith("steps_s "):
+            return float(line.split()[1])
+    raise SystemExit(f"{case.title} failed:\n{done.stderr[-2000:]}")
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+
+
+def run_rounds(case: Case, rounds: int, keep: Path) -> None:
+    """Run a case and leave its records and its times in `keep`."""
+    times = []
+    for number in range(rounds):
+        predict(case, keep / f"{case.title}.{number}.json")
+        order = (False, True) if number % 2 == 0 else (True, False)
+        seconds = {repaired: clock(case, repaired) for repaired in order}
+        times.append([seconds[False], seconds[True]])
+        print(
+            f"  {case.title}: {seconds[False]:.3f} s, repaired {seconds[True]:.3f} s",
+            file=sys.stderr,
+            flush=True,
+        )
+    (keep / f"{case.title}.times").write_text(json.dumps(times))
+
+
+def outcome(case: Case, keep: Path) -> Outcome:
+    """What the records of a case say now, against its times."""
+    from stoker.diagnosis import prices
+    from stoker.store import files
+
+    priced = [
+        prices.priced(files.read(path)).what_if for path in sorted(keep.glob(f"{case.title}.[0-9]*.json"))
+    ]
+    told = [what_if["all"] for what_if in priced if what_if is not None]
+    times = json.loads((keep / f"{case.title}.times").read_text())
+    ratios = [before / after for before, after in times]
+    middle = {key: statistics.median(row[key] for row in told) for key in ("speedup", "low", "high")}
+    # Each side's median by itself: a disturbed run then spoils neither the other side nor the round.
+    measured = statistics.median(t[0] for t in times) / statistics.median(t[1] for t in times)
+    return Outcome(case, middle["speedup"], middle["low"], middle["high"], measured, min(ratios), max(ratios))
+
+
+def table(outcomes: list[Outcome]) -> str:
+    """Markdown, largest error last."""
+    lines = ["| program | predicted (bounds) | measured (rounds) | error | inside |", "|---|---|---|---|---|"]
+    for o in sorted(outcomes, key=lambda o: abs(o.error)):
+        lines.append(
+            f"| {o.case.title} | {o.predicted:.2f}x ({o.low:.2f}-{o.high:.2f}) | {o.measured:.2f}x "
+            f"({o.least:.2f}-{o.most:.2f}) | {o.error:+.0%} | {'yes' if o.inside else 'no'} |"
+        )
+    errors = [abs(o.error) for o in outcomes]
+    inside = sum(o.inside for o in outcomes)
+    lines.append(
+        f"\nMedian error {statistics.median(errors):.0%} (target 10 %), worst {max(errors):.0%} (target 30 %), "
+        f"inside the bounds {inside} of {len(outcomes)} (target 9 of 10)."
+    )
+    return "\n".join(lines)
+
+
+def plot(outcomes: list[Outcome], path: str) -> None:
+    """Predicted over measured, both logarithmic; on the diagonal the two agree."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 6))
+    span = [1, 1.2 * max(max(o.measured, o.high) for o in outcomes)]
+    axes.plot(span, span, color="grey", linewidth=1)
+    axes.fill_between(span, [0.7 * s for s in span], [1.3 * s for s in span], color="grey", alpha=0.12)
+    for o in outcomes:
+        bars = [[max(0.0, o.predicted - o.low)], [max(0.0, o.high - o.predicted)]]
+        axes.errorbar(
+            o.measured, o.predicted, yerr=bars, fmt="o", color="C0" if o.inside else "C3", capsize=2
+        )
+        axes.annotate(
+            o.case.title, (o.measured, o.predicted), xytext=(4, 3), textcoords="offset points", size=6
+        )
+    axes.set(xscale="log", yscale="log", xlabel="measured speed-up", ylabel="predicted speed-up")
+    axes.set_title("The price of an example, predicted and measured (grey: within 30 %)", size=9)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these programs alone")
+    parser.add_argument("--keep", metavar="DIRECTORY", help="leave records and times there")
+    parser.add_argument("--records", metavar="DIRECTORY", help="run nothing: price what --keep left again")
+    parser.add_argument("--plot", metavar="FILE.svg", help="draw predicted over measured there")
+    args = parser.parse_args()
+    chosen = [case for case in cases() if not args.only or case.title in args.only or case.name in args.only]
+    with tempfile.TemporaryDirectory() as scratch:
+        keep = Path(args.records or args.keep or scratch).resolve()
+        keep.mkdir(parents=True, exist_ok=True)
+        if not args.records:
+            for case in chosen:
+                run_rounds(case, args.rounds, keep)
+        outcomes = [outcome(case, keep) for case in chosen if (keep / f"{case.title}.times").exists()]
+    print(table(outcomes))
+    if args.plot:
+        plot(outcomes, args.plot)
+
+
+if __name__ == "__main__":
+    main()

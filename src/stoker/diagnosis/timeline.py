@@ -1,0 +1,120 @@
+"""The kept windows of spans as the record has them: seconds since the start, sites by number, one lane a resource."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from stoker.diagnosis.draft import most
+from stoker.probes.graph_calls import CalledFunction
+from stoker.probes.input_wait import Pipeline
+from stoker.probes.recorder import ACCOUNT_NAMES, INPUT
+from stoker.probes.retrace import TracedFunction
+from stoker.probes.session import Measurements
+from stoker.probes.sites import SiteKey, shown_path
+from stoker.probes.spans import Span, Window
+
+
+def timeline(m: Measurements) -> dict[str, Any] | None:
+    """All windows that hold a whole step; None if there are none."""
+    sites = _Sites()
+    windows = [_window(m, window, sites) for window in m.windows_of_spans]
+    kept = [window for window in windows if window["steps"]]
+    return {"sites": sites.rows, "windows": kept} if kept else None
+
+
+def step_times(m: Measurements) -> list[float]:
+    """Seconds of single steps."""
+    return [round(ns / 1e9, 7) for ns in m.step_times_ns]
+
+
+def stepping(m: Measurements) -> list[dict[str, Any]]:
+    """The time between the end of the first step and the end of the last, by the recorder's raw accounts."""
+    if not m.stepping_ns:
+        return []
+    return [
+        {
+            "seconds": m.stepping_ns / 1e9,
+            "steps": m.stepping_steps,
+            "accounts": {name: ns / 1e9 for name, ns in m.stepping_totals.items()},
+            "cores": cores(),
+            "kernel_threads": m.intra_op_threads or cores(),
+            "asynchronous": m.is_async or m.device_kind != "CPU",
+            "eager_ops": m.eager_ops,
+            "eager_s": m.eager_ns / 1e9,
+            "eager_op_s": m.eager_op_ns / 1e9,
+        }
+    ]
+
+
+def cores() -> int:
+    """The processors this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+class _Sites:
+    """Sites by number."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self._numbers: dict[SiteKey, int] = {}
+
+    def number(self, site: SiteKey | None) -> int:
+        if site is None:
+            return -1
+        found = self._numbers.get(site)
+        if found is None:
+            found = self._numbers[site] = len(self.rows)
+            self.rows.append({"file": shown_path(site[0]), "line": site[1], "function": site[2]})
+        return found
+
+
+def _window(m: Measurements, window: Window, sites: _Sites) -> dict[str, Any]:
+    origin = m.start_ns
+    ends = [end for end, rank, _, _ in window.ends if rank == m.step_rank]
+    if window.full and window.spans:
+        # The span that did not fit lies in the last step: it is incomplete.
+        ends = [end for end in ends if end <= window.spans[-1].end]
+    marks = [(start, end) for start, end in zip([window.start, *ends], ends, strict=False) if end > start]
+    last = marks[-1][1] if marks else window.start
+    spans = [span for span in window.spans if span.end <= last]
+    host = [_row(span, sites, origin) for span in spans]
+    lanes = [{"name": "host", "spans": host}]
+    waits = [row for row, span in zip(host, spans, strict=True) if span.account == INPUT]
+    if waits:
+        lanes.append({"name": "input", "spans": waits})
+    return {
+        "start_s": _seconds(window.start - origin),
+        "end_s": _seconds(last - origin),
+        "cpu_s": round(window.cpu_ns / 1e9, 6),
+        "cpu_wall_s": _seconds(window.end - window.start) if window.end else 0.0,
+        "steps": [[_seconds(start - origin), _seconds(end - origin)] for start, end in marks],
+        "lanes": lanes,
+    }
+
+
+def _row(span: Span, sites: _Sites, origin: int) -> list[Any]:
+    return [
+        _seconds(span.start - origin),
+        _seconds(span.end - origin),
+        ACCOUNT_NAMES[span.account],
+        sites.number(_site(span.site)),
+        span.name,
+        round(span.wait / 1e9, 7),
+    ]
+
+
+def _site(owner: Any) -> SiteKey | None:
+    """The user's line behind a span: who calls the function, who reads the pipeline."""
+    if isinstance(owner, (CalledFunction, Pipeline)):
+        return most(owner.sites)
+    if isinstance(owner, TracedFunction):
+        return owner.definition
+    return owner if isinstance(owner, tuple) else None
+
+
+def _seconds(ns: int) -> float:
+    return round(ns / 1e9, 7)

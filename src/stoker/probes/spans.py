@@ -1,0 +1,120 @@
+"""Windows of spans: a few stretches of consecutive steps kept span by span, for the simulation and the page.
+
+The recorder keeps sums only; sums do not say what overlapped with what. A window opens at the end of a step, keeps
+what the main thread does, and closes after some steps or spans. Windows open ever more rarely (each time the run has
+doubled), and of too many the middle ones go: memory does not grow with the run.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from stoker import clock
+
+MAX_WINDOWS = 8
+MAX_SPANS = 480
+MAX_STEPS = 48
+# The first steps trace, optimise and fill buffers.
+_FIRST_STEP = 2
+
+
+@dataclass
+class Span:
+    """One interval of the main thread, cut where another began inside it. Times in nanoseconds."""
+
+    start: int
+    end: int
+    account: int
+    # The line, or who is asked for it when the window is written: a function knows its callers later.
+    site: Any = None
+    name: str = ""
+    wait: int = 0
+
+
+@dataclass
+class Window:
+    """Consecutive steps; `ends` are (time, rank, steps, source) of all that ended."""
+
+    start: int
+    cpu_start: int
+    spans: list[Span] = field(default_factory=list)
+    ends: list[tuple[int, int, int, object]] = field(default_factory=list)
+    end: int = 0
+    cpu_ns: int = 0
+    full: bool = False
+
+    def add(self, start: int, end: int, account: int, joins: tuple[int, ...] = ()) -> None:
+        """An interval went by; it continues the last span if that is of the same account, or one of `joins`."""
+        spans = self.spans
+        if spans:
+            last = spans[-1]
+            if last.end == start and last.site is None and (last.account == account or last.account in joins):
+                last.end, last.account = end, account
+                if joins:
+                    self._join_stretches()
+                return
+        if end == start:
+            return
+        if len(spans) >= MAX_SPANS:
+            self.full = True
+            return
+        spans.append(Span(start, end, account))
+
+    def _join_stretches(self) -> None:
+        """The last two spans have become one stretch, if the later one begins where the earlier one ends."""
+        if len(self.spans) < 2:
+            return
+        earlier, later = self.spans[-2:]
+        if earlier.end == later.start and earlier.account == later.account and earlier.site is None:
+            earlier.end = later.end
+            self.spans.pop()
+
+    def label(self, started: int, account: int, site: Any, name: str, wait: int = 0) -> None:
+        """Say whose the unnamed spans of an account are, from `started` on; the wait is of the last."""
+        for span in reversed(self.spans):
+            if span.start < started:
+                return
+            if span.account == account and span.site is None:
+                span.site, span.name, span.wait, wait = site, name, min(wait, span.end - span.start), 0
+
+
+class Windows:
+    """Opens and closes windows as steps end."""
+
+    def __init__(self) -> None:
+        self.kept: list[Window] = []
+        self.open: Window | None = None
+        self._steps = 0
+        self._next = _FIRST_STEP
+
+    def step_ended(self, now: int, rank: int, steps: int, source: object) -> Window | None:
+        """A step of any source ended: the window that is open from here on."""
+        self._steps += 1
+        window = self.open
+        if window is not None:
+            window.ends.append((now, rank, steps, source))
+            if window.full or len(window.ends) >= MAX_STEPS:
+                self._close(window, now)
+        elif self._steps >= self._next:
+            self.open = Window(now, time.process_time_ns())
+        return self.open
+
+    def _close(self, window: Window, now: int) -> None:
+        window.end, window.cpu_ns = now, time.process_time_ns() - window.cpu_start
+        self.open = None
+        self._next = max(self._steps + 1, 2 * self._steps - MAX_STEPS)
+        self.kept.append(window)
+        if len(self.kept) > MAX_WINDOWS:
+            # The first shows the beginning, the last ones the long rest.
+            del self.kept[1]
+
+    def all(self) -> list[Window]:
+        """Closed windows, and the open one as far as it got. Safe to call from another thread."""
+        window = self.open
+        if window is None or not window.ends:
+            return list(self.kept)
+        used = time.process_time_ns() - window.cpu_start
+        so_far = replace(window, spans=list(window.spans), ends=list(window.ends), cpu_ns=used)
+        return [*self.kept, replace(so_far, end=clock.now_ns())]
