@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from stoker.diagnosis.record import RunFacts, record
+from stoker.diagnosis.timeline import timeline_of
 from stoker.probes.heartbeat import Heartbeat
 from stoker.probes.session import Measurements, Session
 from stoker.probes.sites import OWN_ROOT
@@ -82,7 +83,7 @@ class Attachment:
         files.write(record(self._settings.facts, measurements, state), self._path)
         fresh = measurements.tensorflow_events[self._events_written :]
         if fresh:
-            files.append_events([_window_row(window, measurements.start_ns) for window in fresh], self._path)
+            files.append_events([_window_row(measurements, window) for window in fresh], self._path)
             self._events_written += len(fresh)
 
     def _finish(self) -> None:
@@ -104,10 +105,11 @@ class Attachment:
             print(f"stoker: the record could not be saved ({type(error).__name__}: {error})", file=sys.stderr)
 
 
-def _window_row(window: WindowEvents, start_ns: int) -> dict[str, Any]:
+def _window_row(m: Measurements, window: WindowEvents) -> dict[str, Any]:
     """A window of the profiler's as it is saved: seconds since the run's start, events in microseconds from there."""
     return {
-        "start_s": (window.start_ns - start_ns) / 1e9,
+        "timeline": timeline_of(m, [window.beside]),
+        "start_s": (window.start_ns - m.start_ns) / 1e9,
         "length_s": window.length_ns / 1e9,
         "threads": {
             thread: [[start / 1e3, length / 1e3, name] for start, length, name in events]

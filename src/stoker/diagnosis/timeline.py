@@ -17,8 +17,13 @@ from stoker.probes.spans import Span, Window
 
 def timeline(m: Measurements) -> dict[str, Any] | None:
     """All windows that hold a whole step; None if there are none."""
+    return timeline_of(m, m.windows_of_spans)
+
+
+def timeline_of(m: Measurements, spans: list[Window]) -> dict[str, Any] | None:
+    """Those of these windows that hold a whole step; None if there are none."""
     sites = _Sites()
-    windows = [_window(m, window, sites) for window in m.windows_of_spans]
+    windows = [_window(m, window, sites) for window in spans]
     kept = [window for window in windows if window["steps"]]
     return {"sites": sites.rows, "windows": kept} if kept else None
 

@@ -86,6 +86,8 @@ class Windows:
     def __init__(self) -> None:
         self.kept: list[Window] = []
         self.open: Window | None = None
+        # Asked for while TensorFlow's profiler is on: for the trace, not for prices, since the profiler slows it.
+        self.beside: Window | None = None
         self._steps = 0
         self._next = _FIRST_STEP
 
@@ -99,7 +101,16 @@ class Windows:
                 self._close(window, now)
         elif self._steps >= self._next:
             self.open = Window(now, time.process_time_ns())
-        return self.open
+        return self.open or self._step_beside(now, rank, steps, source)
+
+    def _step_beside(self, now: int, rank: int, steps: int, source: object) -> Window | None:
+        """The window beside the profiler's: it begins with the first step that ends in it."""
+        window = self.beside
+        if window is not None and window.start:
+            window.ends.append((now, rank, steps, source))
+        elif window is not None:
+            window.start = now
+        return window
 
     def _close(self, window: Window, now: int) -> None:
         window.end, window.cpu_ns = now, time.process_time_ns() - window.cpu_start

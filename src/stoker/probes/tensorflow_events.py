@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from stoker.probes.spans import Window
 from stoker.probes.timeline import Threads, gently
 
 MARK = "stoker clock"
@@ -27,6 +28,8 @@ class WindowEvents:
     start_ns: int
     length_ns: int
     threads: dict[str, list[tuple[int, int, str]]]
+    # Our own spans of the same moments.
+    beside: Window
 
 
 class ClockMarks:
@@ -59,12 +62,12 @@ def wanted(number: int) -> bool:
     return number < 4 or (number & (number - 1) == 0 and number < 4 << (MAX_WINDOWS - 4))
 
 
-def window_events(threads: Threads, zero_ns: int, length_ns: int) -> WindowEvents:
+def window_events(threads: Threads, zero_ns: int, length_ns: int, beside: Window) -> WindowEvents:
     """The longest events of a window: what is left out is too short to be seen beside them."""
     kept: dict[str, list[tuple[int, int, str]]] = {}
     for thread, start, length, name in sorted(_longest(threads)):
         kept.setdefault(thread, []).append((start, length, name))
-    return WindowEvents(zero_ns, length_ns, kept)
+    return WindowEvents(zero_ns, length_ns, kept, beside)
 
 
 def _longest(threads: Threads) -> Iterable[tuple[str, int, int, str]]:

@@ -21,6 +21,7 @@ from stoker import clock
 from stoker.probes.eager_ops import EagerOps
 from stoker.probes.patching import Probe
 from stoker.probes.recorder import STARTUP, TRACE, Recorder
+from stoker.probes.spans import Window
 from stoker.probes.steps import Steps
 from stoker.probes.tensorflow_events import ClockMarks, WindowEvents, wanted, window_events
 from stoker.probes.timeline import Summary, by_thread, summarise_threads
@@ -49,8 +50,6 @@ class Windows(Probe):
         self.summary = Summary()
         # A few windows event by event, for a trace.
         self.events: list[WindowEvents] = []
-        # While a window is open: when it was opened, on our clock.
-        self.open_since_ns = 0
         self._steps = steps
         self._eager = eager
         self._lock = threading.RLock()
@@ -111,11 +110,12 @@ class Windows(Probe):
                 session.start(tempfile.gettempdir(), {})
             self._session = session
         marks = ClockMarks(self._trace_me, clock.now_ns)
-        started = self.open_since_ns = clock.now_ns()
+        beside = self._steps.windows.beside = Window(0, 0)
+        started = clock.now_ns()
         self._interrupted.wait(seconds)
         opened = clock.now_ns() - started
         stopping = clock.now_ns()
-        self.open_since_ns = 0
+        self._steps.windows.beside = None
         with self._lock:
             data = self._stop()
         if data is None:
@@ -125,7 +125,7 @@ class Windows(Probe):
         threads = by_thread(self._parse(data))
         zero_ns = marks.zero_ns(threads)
         if zero_ns is not None and wanted(self.summary.windows):
-            self.events.append(window_events(threads, zero_ns, opened))
+            self.events.append(window_events(threads, zero_ns, opened, beside))
         self.summary.add(summarise_threads(threads, opened))
         cost += time.thread_time_ns() - reading
         self._next_ns = clock.now_ns() + max(int(cost / _BUDGET), int(_MIN_PAUSE_S * 1e9))

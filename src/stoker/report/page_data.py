@@ -214,12 +214,15 @@ def _step_times(record: Record) -> dict[str, Any] | None:
     values = [float(value) for value in record.step_times[:_MAX_POINTS]]
     if len(values) < 2:
         return None
-    ordered = sorted(values)
+    ordered = sorted(value for value in values if math.isfinite(value)) or [0.0]
     return {
         "ms": [round(value * 1e3, 4) for value in values],
         "steps": max(record.steps, len(values)),
         "median": seconds(ordered[len(ordered) // 2]),
-        "slow": seconds(ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]),
+        "slow": seconds(ordered[int(len(ordered) * 0.95)]),
+        "slowest": seconds(ordered[-1]),
+        # One step of a second must not make a flat line of a thousand of a millisecond.
+        "top": round(min(ordered[-1], 4 * ordered[int(len(ordered) * 0.95)]) * 1e3, 4),
     }
 
 
@@ -243,8 +246,12 @@ def _where(row: dict[str, Any]) -> str:
 
 
 def _traces(record: Record) -> list[dict[str, Any]]:
-    """Functions that were traced again, the dearest first; those traced once say nothing."""
-    rows = [row for row in record.tables.get("traces", []) if row["traces"] > 1 or row["objects"] > 1]
+    """The user's functions that were traced again, the dearest first; those traced once say nothing."""
+    rows = [
+        row
+        for row in record.tables.get("traces", [])
+        if (row["traces"] > 1 or row["objects"] > 1) and "site-packages" not in str(row.get("file"))
+    ]
     return [
         {
             "function": str(row["function"]),

@@ -27,7 +27,8 @@ def trace(record: Record, windows: list[dict[str, Any]]) -> dict[str, Any]:
         RecordError: values in the record are not what they should be.
     """
     try:
-        names, events = _lanes(record)
+        beside = [window["timeline"] for window in windows if window.get("timeline")]
+        names, events = _lanes([record.timeline or {}, *beside])
         their_names, their_events = _tensorflow(windows)
         events += [*their_events, *_memory(record)]
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -68,28 +69,23 @@ def _process_names(record: Record) -> Iterator[Event]:
         yield _meta("process_sort_index", pid, 0, {"sort_index": pid})
 
 
-def _lanes(record: Record) -> tuple[list[Event], list[Event]]:
-    """Our lanes: the steps, then host, input, device as they are named in the record."""
-    timeline = record.timeline or {}
-    sites = [f"{site['file']}:{site['line']}" for site in timeline.get("sites", [])]
+def _lanes(timelines: list[dict[str, Any]]) -> tuple[list[Event], list[Event]]:
+    """Our lanes: the steps, then host, input, device as they are named in the timelines."""
     threads = {"steps": _STEPS_LANE}
     events: list[Event] = []
-    number = 0
-    for window in timeline.get("windows", []):
-        for start, end in window["steps"]:
-            number += 1
-            events.append(_span(_OURS, _STEPS_LANE, f"step {number} of those kept", "step", start, end))
-        for lane in window["lanes"]:
-            thread = threads.setdefault(str(lane["name"]), len(threads) + 1)
-            for start, end, account, site, name, *_ in lane["spans"]:
-                event = _span(_OURS, thread, str(name) or str(account), str(account), start, end)
-                if 0 <= site < len(sites):
-                    event["args"] = {"line": sites[site]}
-                events.append(event)
-    names = (
-        [_meta("thread_name", _OURS, tid, {"name": name}) for name, tid in threads.items()] if events else []
-    )
-    return names, events
+    for timeline in timelines:
+        sites = [f"{site['file']}:{site['line']}" for site in timeline.get("sites", [])]
+        for window in timeline.get("windows", []):
+            events += [_span(_STEPS_LANE, "step", "step", start, end) for start, end in window["steps"]]
+            for lane in window["lanes"]:
+                thread = threads.setdefault(str(lane["name"]), len(threads) + 1)
+                for start, end, account, site, name, *_ in lane["spans"]:
+                    event = _span(thread, str(name) or str(account), str(account), start, end)
+                    if 0 <= site < len(sites):
+                        event["args"] = {"line": sites[site]}
+                    events.append(event)
+    names = [_meta("thread_name", _OURS, tid, {"name": name}) for name, tid in threads.items()]
+    return names if events else [], events
 
 
 def _tensorflow(windows: list[dict[str, Any]]) -> tuple[list[Event], list[Event]]:
@@ -129,10 +125,10 @@ def _memory(record: Record) -> Iterator[Event]:
             }
 
 
-def _span(pid: int, tid: int, name: str, category: str, start: float, end: float) -> Event:
+def _span(tid: int, name: str, category: str, start: float, end: float) -> Event:
     return {
         "ph": "X",
-        "pid": pid,
+        "pid": _OURS,
         "tid": tid,
         "name": name,
         "cat": category,

@@ -50,7 +50,7 @@ function mounted(holder, make) {
 }
 
 // Lines over x, with a line of text below that tells the values under the pointer.
-function lines(title, xs, series, formatX, formatY) {
+function lines(title, xs, series, formatX, formatY, top = null) {
   const readout = el("p", "readout", " ");
   const holder = el("div", "chart");
   holder.setAttribute("role", "img");
@@ -67,7 +67,7 @@ function lines(title, xs, series, formatX, formatY) {
     height: 200,
     legend: { show: false },
     cursor: { y: false, drag: { x: true, y: false } },
-    scales: { x: { time: false }, y: { range: (u, low, high) => [0, (high || 1) * 1.08] } },
+    scales: { x: { time: false }, y: { range: (u, low, high) => [0, (top || high || 1) * 1.08] } },
     axes: [
       axis({ space: 90, size: 34, values: (u, ticks) => ticks.map(formatX) }),
       axis({ size: 64, values: (u, ticks) => ticks.map(formatY) }),
@@ -228,9 +228,9 @@ function stepsSection(steps) {
   const xs = steps.ms.map((_, i) => Math.round((i * steps.steps) / steps.ms.length) + 1);
   const chart = lines("Milliseconds of single steps over the run", xs,
     [{ label: "", values: steps.ms, colour: "accent" }], (x) => `step ${x.toLocaleString("en")}`,
-    (y) => `${y >= 10 ? y.toFixed(0) : y.toFixed(1)} ms`);
-  return section("steps", "Step times",
-    el("p", "lead", `Half of the steps took less than ${steps.median}, one in twenty more than ${steps.slow}.`), chart);
+    (y) => `${y >= 10 ? y.toFixed(0) : y.toFixed(1)} ms`, steps.top);
+  return section("steps", "Step times", el("p", "lead", `Half of the steps took less than ${steps.median}, one in twenty `
+    + `more than ${steps.slow}, the slowest ${steps.slowest}.`), chart);
 }
 
 function memorySection(memory) {
