@@ -79,6 +79,8 @@ class Measurements:
     eager_ops: int = 0
     # Threads a kernel may use, 0 for as many as there are processors.
     intra_op_threads: int = 0
+    # Of the variables the reported steps train: what replicas would exchange.
+    gradient_bytes: int = 0
 
 
 class Session:
@@ -184,6 +186,10 @@ class Session:
         """No more windows: the program is ending."""
         self.windows.close()
 
+    def _gradient_bytes(self) -> int:
+        traced = [f.variable_bytes for f in self.retrace.functions.values() if f.updates_variables]
+        return max([*traced, self.keras.variable_bytes])
+
     def measurements(self) -> Measurements:
         """A snapshot of everything. Safe to call from another thread."""
         recorder = self.recorder
@@ -234,6 +240,7 @@ class Session:
             windows_of_spans=self.steps.windows.all(),
             eager_ops=self.eager.count,
             intra_op_threads=_intra_op_threads(),
+            gradient_bytes=self._gradient_bytes(),
         )
 
 
