@@ -17,6 +17,7 @@ from typing import Any
 from rich.console import Console
 
 from stoker import clock
+from stoker.diagnosis.prices import priced
 from stoker.diagnosis.record import RunFacts, record
 from stoker.errors import RecordError, StokerError, UsageError
 from stoker.probes.heartbeat import Heartbeat
@@ -106,7 +107,9 @@ def _run_cell(ipython: Any, line: str, cell: str) -> Shown:
     try:
         result = ipython.run_cell(cell)
         session.close()
-        saved = record(facts, session.measurements(), "finished", exit_code=0 if result.success else 1)
+        saved = priced(
+            record(facts, session.measurements(), "finished", exit_code=0 if result.success else 1)
+        )
     finally:
         heartbeat.stop()
         session.detach()

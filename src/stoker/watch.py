@@ -16,6 +16,7 @@ from typing import Any
 import keras
 
 from stoker import clock
+from stoker.diagnosis.prices import priced
 from stoker.diagnosis.record import RunFacts, record
 from stoker.errors import UsageError
 from stoker.probes.heartbeat import Heartbeat
@@ -168,7 +169,8 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
 
     def _current(self, state: str) -> Record:
         assert self._session is not None
-        return record(self._facts, self._session.measurements(), state, exit_code=0)
+        made = record(self._facts, self._session.measurements(), state, exit_code=0)
+        return priced(made) if state == "finished" else made
 
     def _look(self) -> None:
         if self._session is not None and clock.now_ns() >= self._next_look:

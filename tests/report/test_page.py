@@ -59,7 +59,7 @@ def test_the_sentence_says_how_fast_what_it_could_be_and_what_to_change() -> Non
 
 def test_the_sentence_without_a_simulation_speaks_of_the_run() -> None:
     record = sample_record(findings=[sample_finding(what_if=None)])
-    assert "done in 7.30 s instead of 12.30 s (1.68x)" in sentence(record)
+    assert "done in 7.30 s instead of 12.30 s (1.7x)" in sentence(record)
 
 
 def test_the_sentence_of_a_run_with_nothing_to_gain() -> None:

@@ -7,7 +7,7 @@ and the first trace are paid once however long the run.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from stoker.diagnosis import program as programs
@@ -30,7 +30,7 @@ def priced(record: Record) -> Record:
     measured = [f for f in record.findings if f.evidence == "measured" and f.kind in REMEDIES]
     if program is None or not measured:
         return record
-    findings = [_priced(f, program) if f in measured else f for f in record.findings]
+    findings = [with_price(f, program) if f in measured else f for f in record.findings]
     measured = [f for f in findings if f.what_if is not None]
     # Dearest first, by the price where there is one.
     findings.sort(key=lambda f: -f.what_if.speedup if f.what_if else 0.0)
@@ -42,15 +42,36 @@ def priced(record: Record) -> Record:
     return dataclasses.replace(record, findings=findings, what_if=together)
 
 
-def _priced(finding: Finding, program: Program) -> Finding:
+def with_price(finding: Finding, program: Program) -> Finding:
+    """The finding with its price."""
     return dataclasses.replace(finding, what_if=what_if(program, [finding]))
 
 
-def what_if(program: Program, findings: Sequence[Finding]) -> WhatIf:
-    """How much faster the run would have been with these repaired, with bounds from the spread of its steps."""
-    names = sorted({name for f in findings for name in REMEDIES[f.kind].uncertain})
-    middle = speedup(program, findings, Draw())
-    spread = sorted(speedup(program, findings, draw) for draw in draws(program, names, _DRAWS))
+def _unchanged(program: Program, draw: Draw) -> Program:
+    return program
+
+
+def what_if(
+    program: Program,
+    findings: Sequence[Finding],
+    then: Callable[[Program, Draw], Program] = _unchanged,
+    uncertain: Sequence[str] = (),
+    examples: float = 1.0,
+) -> WhatIf:
+    """How much faster the run would have been with these repaired, with bounds from the spread of its steps.
+
+    `then` changes the repaired program further, which makes `uncertain` what is not known exactly; `examples` is how
+    many times the examples a step then has.
+    """
+
+    def gain(draw: Draw) -> float:
+        before = seconds_per_step(program, draw)
+        after = seconds_per_step(then(repaired(program, findings, draw), draw), draw)
+        return examples * before / after if after > 0 else 1.0
+
+    names = sorted({*uncertain, *(name for f in findings for name in REMEDIES[f.kind].uncertain)})
+    middle = gain(Draw())
+    spread = sorted(gain(draw) for draw in draws(program, names, _DRAWS))
     cut = int(len(spread) * _TAIL)
     low, high = min(spread[cut], middle), max(spread[-1 - cut], middle)
     return WhatIf(round(middle, 3), round(low, 3), round(high, 3))

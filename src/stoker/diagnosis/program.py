@@ -256,7 +256,8 @@ def _source(record: Record, steps: list[list[Piece]], step_s: float) -> Source |
     waits = [sum(p.seconds for p in pieces) for pieces in asked]
     elements = statistics.fmean(len(pieces) for pieces in asked)
     rows = record.tables.get("stages") or []
-    if not any(waits):
+    if sum(wait > 0 for wait in waits) * 2 < len(waits):
+        # Now and then an iterator is made or taken down: that is no pipeline at work.
         return None
     mean = statistics.fmean(waits)
     work = {row["path"]: row["self_s"] for row in rows if _stage(row["path"]) not in _BUFFERS}
@@ -267,7 +268,8 @@ def _source(record: Record, steps: list[list[Piece]], step_s: float) -> Source |
     roots = max(1, min((calls[path] for path in work), default=1))
     parallel = any("Parallel" in path or "MapAndBatch" in path for path in work)
     window_s = (record.tables.get("windows") or [{}])[0].get("window_ns", 0) / 1e9
-    starved = mean > _STARVED * step_s
+    # The median: an epoch's beginning is long and rare.
+    starved = statistics.median(waits) > _STARVED * step_s
     made = mean if not ahead else step_s if starved else min(step_s, total / roots if total else 0.0)
     made /= max(1.0, elements)
     return Source(

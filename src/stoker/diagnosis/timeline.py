@@ -44,6 +44,7 @@ def stepping(m: Measurements) -> list[dict[str, Any]]:
             "accounts": {name: ns / 1e9 for name, ns in m.stepping_totals.items()},
             "cores": cores(),
             "kernel_threads": m.intra_op_threads or cores(),
+            "gradient_bytes": m.gradient_bytes,
             "asynchronous": m.is_async or m.device_kind != "CPU",
             "eager_ops": m.eager_ops,
             "eager_s": m.eager_ns / 1e9,

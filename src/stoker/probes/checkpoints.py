@@ -16,11 +16,13 @@ class Checkpoints(Probe):
     name = "checkpoint"
 
     def attach(self) -> None:
-        from tensorflow.python.checkpoint import checkpoint
+        from tensorflow.python.checkpoint import checkpoint, checkpoint_management
         from tensorflow.python.saved_model import load, save
 
         for name in ("save", "restore"):
             self.replace(checkpoint.TrackableSaver, name, partial(self._saver, name))
+        # Around its saver it deletes old files and keeps a list of them: that is saving, too.
+        self.replace(checkpoint_management.CheckpointManager, "save", partial(self._saver, "save"))
         self.replace(save, "save_and_return_nodes", partial(self._saver, "save"))
         self.replace(load, "load_partial", partial(self._saver, "restore"))
 

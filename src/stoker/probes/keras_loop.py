@@ -12,6 +12,7 @@ from stoker.probes.graph_calls import leading_dimension
 from stoker.probes.input_wait import batch_size
 from stoker.probes.patching import Probe, as_framework
 from stoker.probes.recorder import CHECKPOINT, DISPATCH, GRAPH, PYTHON, SYNC, Recorder
+from stoker.probes.retrace import nbytes_of
 from stoker.probes.sites import USER, SiteKey, definition
 from stoker.probes.steps import EAGER_TRAINING, INFERENCE, TRAINING, Steps
 
@@ -71,6 +72,8 @@ class KerasLoop(Probe):
         self._batch_size = 0
         self._begin_step = 0
         self._wrapped: set[Any] = set()
+        # Of the variables an eager optimizer updates.
+        self.variable_bytes = 0
 
     def attach(self) -> None:
         from keras.src.backend.tensorflow import trainer
@@ -232,6 +235,12 @@ class KerasLoop(Probe):
 
         return end
 
+    def _measure_variables(self, optimizer: Any) -> None:
+        try:
+            self.variable_bytes = nbytes_of([v.value for v in optimizer._trainable_variables]) or 1
+        except Exception as error:  # noqa: BLE001 - as above
+            self.fail(error)
+
     def _apply(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = self.recorder
 
@@ -244,6 +253,8 @@ class KerasLoop(Probe):
                 and recorder.top in (PYTHON, DISPATCH)
                 and recorder.on_main_thread()
             ):
+                if not self.variable_bytes:
+                    self._measure_variables(optimizer)
                 # Of several optimizers that step together (a GAN's), each counts its own: they are one source.
                 self._steps.tick(EAGER_TRAINING, id(optimizer), 1, 0, recorder.since)
             return result

@@ -44,6 +44,8 @@ class TracedFunction:
     # The part of `ns` after the first trace: what repeated tracing costs.
     repeated_ns: int = 0
     updates_variables: bool = False
+    # Of the variables it trains.
+    variable_bytes: int = 0
     last_serial: int = -1
     sites: dict[SiteKey, int] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
@@ -110,6 +112,7 @@ class Retrace(Probe):
             entry.sites[site] = entry.sites.get(site, 0) + 1
         if concrete is not None:
             entry.updates_variables = entry.updates_variables or updates_variables(concrete.graph)
+            entry.variable_bytes = max(entry.variable_bytes, nbytes_of(concrete.graph.trainable_variables))
         return entry
 
     def _previous(
@@ -141,6 +144,11 @@ class Retrace(Probe):
     def is_users(self, entry: TracedFunction) -> bool:
         """Whether the traced Python function is in the user's own files."""
         return entry.definition is not None and self.recorder.sites.kind_of(entry.definition[0]) == USER
+
+
+def nbytes_of(variables: Any) -> int:
+    """What the values of variables take; one of unknown shape counts for nothing."""
+    return sum(int(v.dtype.size) * int(v.shape.num_elements() or 0) for v in variables)
 
 
 def signature_of(function_type: Any) -> dict[str, tuple[str, bool]]:

@@ -82,6 +82,8 @@ class Measurements:
     eager_ops: int = 0
     # Threads a kernel may use, 0 for as many as there are processors.
     intra_op_threads: int = 0
+    # Of the variables the reported steps train: what replicas would exchange.
+    gradient_bytes: int = 0
     # Seconds, bytes of the process, bytes on the device.
     memory: list[Point] = field(default_factory=list)
     environment: dict[str, str | int | float] = field(default_factory=dict)
@@ -192,6 +194,10 @@ class Session:
         """No more windows: the program is ending."""
         self.windows.close()
 
+    def _gradient_bytes(self) -> int:
+        traced = [f.variable_bytes for f in self.retrace.functions.values() if f.updates_variables]
+        return max([*traced, self.keras.variable_bytes])
+
     def measurements(self) -> Measurements:
         """A snapshot of everything. Safe to call from another thread."""
         recorder = self.recorder
@@ -242,6 +248,7 @@ class Session:
             windows_of_spans=self.steps.windows.all(),
             eager_ops=self.eager.count,
             intra_op_threads=_intra_op_threads(),
+            gradient_bytes=self._gradient_bytes(),
             memory=list(self.device.memory.points),
             environment=self._environment(),
             tensorflow_events=list(self.windows.events),

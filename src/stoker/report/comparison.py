@@ -13,7 +13,8 @@ from rich.text import Text
 from stoker.diagnosis.comparison import FASTER, SLOWER, Changes, Comparison
 from stoker.records import ACCOUNTS, Finding, Record
 from stoker.report import html, page_data
-from stoker.report.headline import Words, times
+from stoker.report.headline import Words
+from stoker.report.whatif import times
 from stoker.report.words import MINOR, rate, seconds
 
 _MAX_SHOWN = 8

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -11,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stoker.records import Finding, Record
+from stoker.report.whatif import price, times
 from stoker.report.words import MEANINGS, MINOR, evidence, rate, seconds
 
 _COLOURS = {
@@ -25,6 +28,7 @@ _COLOURS = {
     "python": "bright_yellow",
 }
 _MAX_SHOWN = 10
+_MAX_IN_ORDER = 3
 
 
 def show(record: Record, path: Path, to_stdout: bool = False) -> None:
@@ -108,7 +112,23 @@ def _findings(record: Record) -> list[RenderableType]:
     hidden = len(record.findings) - _MAX_SHOWN
     if hidden > 0:
         parts.append(Text(f"... and {hidden} more in the record", style="bright_black"))
+    if record.what_if and dear:
+        parts += [_together(record.what_if), Text()]
     return parts
+
+
+def _together(what_if: Mapping[str, Any]) -> Text:
+    """What all repairs would gain, and which to make first; a repair that adds nothing any more is left out."""
+    line = Text("All repaired: ", style="bold").append(price(what_if["all"]), style="bold green")
+    before, steps = 1.0, []
+    for place in what_if["order"][:_MAX_IN_ORDER]:
+        if place["together"] < before * (1 + MINOR):
+            break
+        before = place["together"]
+        steps.append(f"{place['kind']} {place['file']}:{place['line']} ({times(before)})")
+    if steps:
+        line.append("  first " + ", then ".join(steps))
+    return line.append("  (a model: `stoker whatif`)", style="bright_black")
 
 
 def _finding(number: int, finding: Finding, record: Record) -> RenderableType:
@@ -119,6 +139,8 @@ def _finding(number: int, finding: Finding, record: Record) -> RenderableType:
     head.append(f"  {finding.file}:{finding.line}", style="cyan")
     if finding.function and finding.function != "<module>":
         head.append(f" in {finding.function}", style="bright_black")
+    if finding.what_if is not None:
+        head.append(f"  {price(finding.what_if)} without it", style="bold")
     head.append(f"  {seconds(finding.lost_s)} lost, {share:.1%} of the run")
     lines: list[RenderableType] = []
     if finding.source:

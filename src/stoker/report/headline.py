@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
 from stoker.records import Finding, Record
+from stoker.report.whatif import times
 from stoker.report.words import MINOR, rate, seconds
 
 _UNIT = re.compile(r"(\d) (s|ms|%)(?![a-z])")
@@ -70,13 +70,6 @@ def price(finding: Finding, record: Record) -> float | None:
     if finding.lost_s is None or not 0 < finding.lost_s < record.wall_s:
         return None
     return record.wall_s / (record.wall_s - finding.lost_s)
-
-
-def times(value: float) -> str:
-    """A speed-up: `3.1x`, `1.04x`."""
-    if not math.isfinite(value):
-        return "?"
-    return f"{value:.2f}x" if value < 1.995 else f"{value:.1f}x" if value < 99.5 else f"{value:.0f}x"
 
 
 def _speed(record: Record) -> str:

@@ -12,9 +12,10 @@ from collections import defaultdict
 from typing import Any
 
 from stoker.records import ACCOUNTS, Finding, Record
-from stoker.report.headline import first_to_change, price, sentence, times
+from stoker.report.headline import first_to_change, price, sentence
 from stoker.report.pipeline_tree import pipelines
 from stoker.report.remedies import remedies
+from stoker.report.whatif import times
 from stoker.report.words import MEANINGS, MINOR, evidence, rate, seconds, size
 
 _MAX_ROWS = 60
