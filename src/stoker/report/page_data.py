@@ -8,17 +8,16 @@ from __future__ import annotations
 import dataclasses
 import math
 import shlex
-from collections import defaultdict
 from typing import Any
 
-from stoker.records import ACCOUNTS, Finding, Record
-from stoker.report.headline import first_to_change, price, sentence
+from stoker.records import ACCOUNTS, Record
+from stoker.report import page_tables
+from stoker.report.headline import sentence
+from stoker.report.page_findings import excerpts, findings, order
 from stoker.report.pipeline_tree import pipelines
 from stoker.report.remedies import remedies
-from stoker.report.whatif import times
-from stoker.report.words import MEANINGS, MINOR, evidence, rate, seconds, size
+from stoker.report.words import MEANINGS, rate, seconds, size
 
-_MAX_ROWS = 60
 _MAX_SPANS = 8000
 _MAX_POINTS = 1024
 # The recorder's raw accounts, in the ledger's words.
@@ -35,17 +34,17 @@ def run_data(record: Record) -> dict[str, Any]:
         "accounts": accounts(record),
         "timeline": _timeline(record),
         "steps": _step_times(record),
-        "findings": _findings(record),
-        "excerpts": _excerpts(record),
+        "findings": findings(record),
+        "excerpts": excerpts(record),
         "remedies": remedies({finding.kind for finding in record.findings}),
-        "order": _order(record),
-        "traces": _traces(record),
+        "order": order(record),
+        "traces": page_tables.traces(record),
         "pipelines": pipelines(record),
-        "copies": _sites(record, "copies"),
-        "reads": _sites(record, "syncs"),
-        "callbacks": _callbacks(record),
-        "functions": _functions(record),
-        "checkpoints": _sites(record, "checkpoints"),
+        "copies": page_tables.sites(record, "copies"),
+        "reads": page_tables.sites(record, "syncs"),
+        "callbacks": page_tables.callbacks(record),
+        "functions": page_tables.functions(record),
+        "checkpoints": page_tables.sites(record, "checkpoints"),
         "memory": _memory(record),
         "environment": _environment(record),
         "notes": _notes(record),
@@ -92,92 +91,6 @@ def accounts(record: Record) -> list[dict[str, Any]]:
         for name, spent in rows
         if spent / wall >= 0.0005
     ]
-
-
-def _findings(record: Record) -> list[dict[str, Any]]:
-    first = first_to_change(record)
-    return [{**_finding(finding, record), "first": finding is first} for finding in record.findings]
-
-
-def _finding(finding: Finding, record: Record) -> dict[str, Any]:
-    lost = finding.lost_s or 0.0
-    share = lost / record.wall_s if record.wall_s else 0.0
-    speedup = price(finding, record)
-    bounds = finding.what_if
-    return {
-        "kind": finding.kind,
-        "code": finding.code,
-        "file": finding.file,
-        "line": int(finding.line),
-        "function": "" if finding.function == "<module>" else finding.function,
-        "title": finding.title,
-        "remedy": finding.remedy,
-        "evidence": _evidence(finding),
-        "how": finding.evidence,
-        "source": finding.source,
-        "lost": "" if finding.lost_s is None else f"{seconds(lost)} lost, {share:.1%} of the run",
-        "price": "" if speedup is None else times(speedup),
-        "range": "" if bounds is None else f"{times(bounds.low)} to {times(bounds.high)}",
-        "minor": share < MINOR and not (speedup and speedup >= 1 + MINOR),
-        "changes": [
-            [str(c["argument"]), str(c["from"]), str(c["to"])] for c in finding.detail.get("changes", [])[:5]
-        ],
-        "note": str(finding.detail.get("note", "")),
-    }
-
-
-def _evidence(finding: Finding) -> str:
-    """The figures; what changed from call to call has a list of its own."""
-    detail = {name: value for name, value in finding.detail.items() if name != "changes"}
-    return (
-        evidence(dataclasses.replace(finding, detail=detail)).removeprefix(finding.title).removeprefix(" · ")
-    )
-
-
-def _excerpts(record: Record) -> list[dict[str, Any]]:
-    """The source, with the heat of its lines: 1 for the dearest of the run."""
-    heat: defaultdict[tuple[str, int], float] = defaultdict(float)
-    for finding in record.findings:
-        heat[finding.file, finding.line] += finding.lost_s or 0.0
-    hottest = max(heat.values(), default=0.0) or 1.0
-    found = []
-    for excerpt in record.sources:
-        file, first = str(excerpt["file"]), int(excerpt["first"])
-        lines = [str(line) for line in excerpt["lines"]]
-        numbers = range(first, first + len(lines))
-        found.append(
-            {
-                "file": file,
-                "first": first,
-                "lines": lines,
-                "heat": [round(heat.get((file, n), 0.0) / hottest, 3) for n in numbers],
-                "cost": [seconds(heat[file, n]) if heat.get((file, n)) else "" for n in numbers],
-            }
-        )
-    return found
-
-
-def _order(record: Record) -> dict[str, Any] | None:
-    what_if = record.what_if
-    if not what_if:
-        return None
-    together = what_if.get("all") or {}
-    steps = what_if.get("order") or []
-    return {
-        "all": times(float(together["speedup"])) if together else "",
-        "range": f"{times(float(together['low']))} to {times(float(together['high']))}" if together else "",
-        "rows": [
-            {
-                "kind": str(row["kind"]),
-                "where": f"{row['file']}:{row['line']}",
-                "alone": times(float(row["alone"])),
-                "together": times(float(row["together"])),
-                "gain": float(row["together"]),
-            }
-            for row in steps[:_MAX_ROWS]
-        ],
-        "assumptions": [str(text) for text in what_if.get("assumptions") or []],
-    }
 
 
 def _timeline(record: Record) -> dict[str, Any] | None:
@@ -240,63 +153,6 @@ def _memory(record: Record) -> dict[str, Any] | None:
         "host_peak": size(int(max((value or 0 for value in host), default=0))),
         "device_peak": size(int(max((value or 0 for value in device), default=0))),
     }
-
-
-def _where(row: dict[str, Any]) -> str:
-    return f"{row['file']}:{row['line']}" if row.get("file") else ""
-
-
-def _traces(record: Record) -> list[dict[str, Any]]:
-    """The user's functions that were traced again, the dearest first; those traced once say nothing."""
-    rows = [
-        row
-        for row in record.tables.get("traces", [])
-        if (row["traces"] > 1 or row["objects"] > 1) and "site-packages" not in str(row.get("file"))
-    ]
-    return [
-        {
-            "function": str(row["function"]),
-            "where": _where(row),
-            "traces": int(row["traces"]),
-            "time": seconds(float(row["seconds"])),
-            "objects": int(row["objects"]),
-            "changes": [[str(c["argument"]), str(c["old"]), str(c["new"])] for c in row.get("changes", [])],
-        }
-        for row in rows[:_MAX_ROWS]
-    ]
-
-
-def _sites(record: Record, table: str) -> list[list[str]]:
-    return [
-        [
-            _where(row),
-            str(row.get("function", "")),
-            f"{int(row['count']):,}",
-            size(int(row["bytes"])),
-            seconds(float(row["seconds"])),
-        ]
-        for row in record.tables.get(table, [])[:_MAX_ROWS]
-    ]
-
-
-def _callbacks(record: Record) -> list[list[str]]:
-    return [
-        [f"{row['callback']}.{row['hook']}", _where(row), f"{int(row['calls']):,}", seconds(row["seconds"])]
-        for row in record.tables.get("callbacks", [])[:_MAX_ROWS]
-    ]
-
-
-def _functions(record: Record) -> list[list[str]]:
-    return [
-        [
-            str(row["function"]) + (" (XLA)" if row.get("jit_compile") else ""),
-            _where(row),
-            f"{int(row['calls']):,}",
-            seconds(float(row["graph_s"])),
-            seconds(float(row["seconds"])),
-        ]
-        for row in record.tables.get("functions", [])[:_MAX_ROWS]
-    ]
 
 
 def _environment(record: Record) -> list[list[str]]:

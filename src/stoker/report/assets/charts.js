@@ -5,10 +5,15 @@ const NEAREST = 1e-6;
 
 function seconds(value) {
   const size = Math.abs(value);
+  if (!size) return "0 s";
   if (size >= 100) return `${value.toFixed(0)} s`;
   if (size >= 1) return `${value.toFixed(2)} s`;
   if (size >= 1e-3) return `${(value * 1e3).toFixed(size >= 0.1 ? 0 : 1)} ms`;
   return `${(value * 1e6).toFixed(0)} µs`;
+}
+
+function milliseconds(value) {
+  return `${value === 0 || value >= 10 ? value.toFixed(0) : value.toFixed(1)} ms`;
 }
 
 function bytes(value) {
@@ -51,13 +56,13 @@ function mounted(holder, make) {
 
 // Lines over x, with a line of text below that tells the values under the pointer.
 function lines(title, xs, series, formatX, formatY, top = null) {
-  const readout = el("p", "readout", " ");
+  const readout = el("p", "readout");
   const holder = el("div", "chart");
   holder.setAttribute("role", "img");
   holder.setAttribute("aria-label", title);
   const told = (u) => {
     const index = u.cursor.idx;
-    if (index === null || index === undefined) { readout.textContent = " "; return; }
+    if (index === null || index === undefined) { readout.textContent = ""; return; }
     const values = series.filter((s) => s.values[index] !== null)
       .map((s) => `${s.label} ${formatY(s.values[index])}`);
     readout.textContent = `${formatX(xs[index])}: ${values.join(", ")}`;
@@ -65,6 +70,7 @@ function lines(title, xs, series, formatX, formatY, top = null) {
   mounted(holder, (width) => new uPlot({
     width,
     height: 200,
+    padding: [18, 22, 0, 0],
     legend: { show: false },
     cursor: { y: false, drag: { x: true, y: false } },
     scales: { x: { time: false }, y: { range: (u, low, high) => [0, (top || high || 1) * 1.08] } },
@@ -81,7 +87,7 @@ function lines(title, xs, series, formatX, formatY, top = null) {
     }))],
     hooks: { setCursor: [told] },
   }, [xs, ...series.map((s) => s.values)], holder));
-  return el("div", "", holder, readout);
+  return el("div", "plot", readout, holder);
 }
 
 // The lanes of one window as uPlot options: the library has axes, zoom and pointer, the spans are drawn here.
@@ -146,6 +152,7 @@ function laneChart(window_, width, height, onPoint) {
     options: {
       width,
       height,
+      padding: [8, 18, 0, 0],
       legend: { show: false },
       cursor: { y: false, points: { show: false }, drag: { x: true, y: false } },
       scales: { x: { time: false }, y: { range: [0, count] } },
@@ -228,7 +235,7 @@ function stepsSection(steps) {
   const xs = steps.ms.map((_, i) => Math.round((i * steps.steps) / steps.ms.length) + 1);
   const chart = lines("Milliseconds of single steps over the run", xs,
     [{ label: "", values: steps.ms, colour: "accent" }], (x) => `step ${x.toLocaleString("en")}`,
-    (y) => `${y >= 10 ? y.toFixed(0) : y.toFixed(1)} ms`, steps.top);
+    milliseconds, steps.top);
   return section("steps", "Step times", el("p", "lead", `Half of the steps took less than ${steps.median}, one in twenty `
     + `more than ${steps.slow}, the slowest ${steps.slowest}.`), chart);
 }

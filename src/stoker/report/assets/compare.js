@@ -10,7 +10,7 @@ function quantilesSection() {
   const xs = a.map((_, i) => i);
   const chart = lines("Step times of both sides, fastest to slowest", xs,
     [{ label: "A", values: a, colour: "quiet" }, { label: "B", values: b, colour: "accent" }],
-    (x) => `${x} %`, (y) => `${y >= 10 ? y.toFixed(0) : y.toFixed(1)} ms`);
+    (x) => `${x} %`, milliseconds);
   return section("steps", "Step times", el("p", "lead", "From the fastest step to the slowest: A grey, B blue."), chart);
 }
 

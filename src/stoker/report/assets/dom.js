@@ -36,6 +36,11 @@ function place(text) {
   return node;
 }
 
+// Running text, with what stands between back quotes as code.
+function prose(text) {
+  return text.split("`").map((part, index) => (index % 2 ? el("code", "", part) : part));
+}
+
 // A table; `numeric` columns are set to the right. Cells are strings or nodes.
 function table(heads, rows, numeric = []) {
   const align = (index) => (numeric.includes(index) ? "number" : "");

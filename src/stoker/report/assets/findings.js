@@ -29,7 +29,7 @@ function sourceLine(number, text, heat, cost, hit) {
   if (heat > 0) gutter.style.setProperty("--heat", String(0.12 + 0.88 * heat));
   const row = el("div", hit ? "code-line hit" : "code-line", gutter, el("span", "number", String(number)),
     el("code", "", highlighted(text)));
-  if (heat > 0) row.classList.add("hot");
+  if (heat > 0) row.classList.add(...(heat > 0.5 ? ["hot", "hottest"] : ["hot"]));
   return row;
 }
 
@@ -65,14 +65,15 @@ function changesOf(changes) {
 function remedyOf(finding) {
   const remedy = data.remedies[finding.kind];
   return [
-    el("p", "remedy", el("b", "", "Remedy "), finding.remedy),
-    remedy ? el("details", "example", el("summary", "", "Why, and an example of before and after"), el("p", "", remedy.why),
+    el("p", "remedy", el("b", "", "Remedy "), prose(finding.remedy)),
+    remedy ? el("details", "example", el("summary", "", "Why, and an example of before and after"), el("p", "", prose(remedy.why)),
       el("div", "pair", snippet("Before", remedy.before, "removed"), snippet("After", remedy.after, "added"))) : null,
   ];
 }
 
 function findingFold(finding, index) {
-  const price = el("span", finding.minor ? "price minor" : "price", finding.price || "–");
+  const price = el("span", finding.minor ? "price minor" : "price",
+    finding.then ? [el("small", "", "then "), finding.then] : finding.price || "–");
   if (finding.range) price.title = `between ${finding.range}`;
   const head = el("summary", "", price, el("span", "what", el("b", "", finding.title),
     el("span", "where", place(`${finding.file}:${finding.line}`), finding.function ? ` in ${finding.function}` : "")),
@@ -83,8 +84,8 @@ function findingFold(finding, index) {
   const fill = () => {
     if (filled || !fold.open) return;
     filled = true;
-    const facts = [finding.lost, finding.range ? `${finding.price} faster without it (${finding.range})` : "",
-      finding.evidence, finding.how !== "measured" ? finding.how : ""].filter((part) => part);
+    const facts = [finding.lost, finding.range && !finding.then ? `${finding.price} faster without it (${finding.range})` : "",
+      finding.then ? `${finding.then} once what comes before it is repaired` : "", finding.evidence, finding.how !== "measured" ? finding.how : ""].filter((part) => part);
     fold.append(el("div", "body", el("p", "facts", el("span", "kind", `${finding.kind} ${finding.code}`), facts.join(" · ")),
       sourceOf(finding), changesOf(finding.changes), remedyOf(finding), finding.note ? el("p", "quiet", finding.note) : null));
   };
@@ -100,7 +101,8 @@ function orderOf(order) {
     el("span", "with-bar", row.together, bar(row.gain / most, "a-compute"))]);
   return el("details", "example", el("summary", "", `In which order: all of them ${order.all} faster (${order.range})`),
     table(["", "change", "kind", "alone", "with all above"], rows, [3]),
-    order.assumptions.length ? el("p", "quiet", `A model: ${order.assumptions.join("; ")}.`) : null);
+    order.assumptions.length ? el("div", "quiet", "This is a model. It assumes:",
+      el("ul", "", order.assumptions.map((text) => el("li", "", prose(text))))) : null);
 }
 
 function findingsSection() {
