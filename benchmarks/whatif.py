@@ -5,8 +5,8 @@
     python benchmarks/whatif.py --records DIRECTORY          # price the records of an earlier --keep DIRECTORY again
 
 A round runs the stalled program under `stoker run` (the prediction), and the stalled program and its twin plainly, each
-with a clock at its steps and without Stoker (the truth). The prediction is the price of all findings together, because
-a twin repairs all: the median over the rounds. The truth is the quickest of each side: whatever else the machine does
+with a clock at its steps and without Stoker (the truth). The prediction is the price of all the findings that the twin
+repairs, together: the median over the rounds. The truth is the quickest of each side: whatever else the machine does
 only ever adds. The error is of the prediction against the truth.
 """
 
@@ -22,6 +22,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from stoker.diagnosis import prices
+from stoker.diagnosis import program as programs
+from stoker.records import Record
+from stoker.store import files
+
 HERE = Path(__file__).parent
 CLOCK = HERE / "programs" / "step_clock.py"
 EXAMPLES = HERE.parent / "examples"
@@ -31,6 +36,8 @@ HELD_OUT = HERE / "programs" / "whatif"
 ONE_CALL = ("launch_bound", "predict_in_loop")
 # What makes sense on the modelled device as well: its clock is virtual, its host is real.
 ON_DEVICE = ("numpy_feed_in_loop", "eager_train_step", "retrace_python_arg", "demo")
+# The programs with several stalls: those their twins repair.
+SEVERAL = {"demo": ("eager-train-step", "python-input-pipeline", "sync-in-loop", "numpy-feed-in-loop")}
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,11 @@ class Case:
     def title(self) -> str:
         """As a row is called."""
         return self.name if self.device == "cpu" else f"{self.name} ({self.device})"
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What the twin repairs: what the program is named after, or its several stalls."""
+        return SEVERAL.get(self.name, (self.name.split("__")[0].replace("_", "-"),))
 
     def program(self, repaired: bool = False) -> str:
         """The path of the stalled program, or of its twin."""
@@ -123,20 +135,23 @@ def run_rounds(case: Case, rounds: int, keep: Path) -> None:
     (keep / f"{case.title}.times").write_text(json.dumps(times))
 
 
+def price(record: Record, case: Case) -> tuple[float, float, float]:
+    """What the record predicts for the twin."""
+    program = programs.of(record)
+    if program is None:
+        raise SystemExit(f"{case.title}: the record has no spans to replay")
+    answer = prices.what_if(program, [f for f in record.findings if f.kind in case.kinds])
+    return answer.speedup, answer.low, answer.high
+
+
 def outcome(case: Case, keep: Path) -> Outcome:
     """What the records of a case say now, against its times."""
-    from stoker.diagnosis import prices
-    from stoker.store import files
-
-    priced = [
-        prices.priced(files.read(path)).what_if for path in sorted(keep.glob(f"{case.title}.[0-9]*.json"))
-    ]
-    told = [what_if["all"] for what_if in priced if what_if is not None]
+    told = [price(files.read(path), case) for path in sorted(keep.glob(f"{case.title}.[0-9]*.json"))]
     times = json.loads((keep / f"{case.title}.times").read_text())
     ratios = [before / after for before, after in times]
-    middle = {key: statistics.median(row[key] for row in told) for key in ("speedup", "low", "high")}
+    predicted, low, high = (statistics.median(column) for column in zip(*told, strict=True))
     measured = min(before for before, _ in times) / min(after for _, after in times)
-    return Outcome(case, middle["speedup"], middle["low"], middle["high"], measured, min(ratios), max(ratios))
+    return Outcome(case, predicted, low, high, measured, min(ratios), max(ratios))
 
 
 def table(outcomes: list[Outcome]) -> str:

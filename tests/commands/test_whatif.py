@@ -63,7 +63,8 @@ def saving_and_copying() -> Record:
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Path:
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("COLUMNS", "140")
     runs = tmp_path / ".stoker" / "runs"
     runs.mkdir(parents=True)
     record = saving_and_copying()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stoker.records import Record
+from stoker.software_gpu.profiles import PROFILES
 
 # More steps tell nothing new and take time.
 _MAX_STEPS = 96
@@ -77,6 +78,8 @@ class Program:
     quick: float = 1.0
     # The Python of one call of a compiled function.
     call_s: float = 0.0
+    # What a step's eager ops take to launch on an accelerator, one by one, from inside a graph.
+    launches_s: float = 0.0
 
 
 def of(record: Record) -> Program | None:
@@ -115,6 +118,7 @@ def of(record: Record) -> Program | None:
         eager_floor=windows.get("eager_floor_ns", 0) / eager_s * inside,
         quick=min(1.0, windows.get("graph_quick_ns", 0) / busy) if busy else 1.0,
         call_s=_call_s(steps, phase),
+        launches_s=_launches_s(record, phase) if asynchronous else 0.0,
     )
 
 
@@ -244,6 +248,13 @@ def _call_s(steps: list[list[Piece]], phase: Mapping[str, Any]) -> float:
         return around / calls
     outside = phase["eager_s"] - phase["eager_op_s"]
     return _OPS_PER_CALL * outside / phase["eager_ops"] if phase["eager_ops"] else 0.0
+
+
+def _launches_s(record: Record, phase: Mapping[str, Any]) -> float:
+    """Launching a step's kernels, as the modelled device's profile says; as any profile says of another's."""
+    known = [profile for name, profile in PROFILES.items() if f", {name} profile" in record.device.name]
+    launch_us = known[0].launch_us if known else PROFILES["a100"].launch_us
+    return float(phase["eager_ops"] / phase["steps"] * launch_us * 1e-6)
 
 
 # A call of a compiled function binds, looks up and executes in about as much Python as this many eager ops.

@@ -52,7 +52,7 @@ def seconds_per_step(program: Program, draw: Draw) -> float:
     """What one step takes when the program is replayed."""
     source, measured = program.source, program.measured
     steps = program.steps if draw.steps is None else [program.steps[i] for i in draw.steps]
-    if source is None or measured is None or program.asynchronous:
+    if source is None or measured is None:
         return replay(steps, source, program.asynchronous)
     # Before: the pieces were measured beside the input as it was. After: they run beside the input as it is.
     kernels, lock = _slowdowns(program, measured, measured.duty, draw)
@@ -60,7 +60,7 @@ def seconds_per_step(program: Program, draw: Draw) -> float:
     for _ in range(_ROUNDS):
         kernels_now, lock_now = _slowdowns(program, source, duty, draw)
         slower = _slower(steps, kernels_now / kernels, lock_now / lock)
-        step = replay(slower, source, False)
+        step = replay(slower, source, program.asynchronous)
         duty = min(1.0, source.seconds / step) if source.ahead and step > 0 else 0.0
     return max(step, _work(steps, program, kernels) / program.cores)
 
@@ -69,7 +69,7 @@ def _slowdowns(program: Program, source: Source, duty: float, draw: Draw) -> tup
     """How much longer kernels take beside the input's threads, and Python beside a Python input."""
     threads = program.kernel_threads + source.threads
     crowded = 1.0
-    if threads > program.cores:
+    if threads > program.cores and not program.asynchronous:
         fair = threads / program.cores
         # Shared fairly; or, where a kernel's threads wait for each other, as slow as the one that must share.
         crowded = draw.between(fair, max(fair, 2.0), "crowding")
@@ -87,7 +87,7 @@ def _slower(steps: list[list[Piece]], kernels: float, lock: float) -> list[list[
 def _work(steps: list[list[Piece]], program: Program, slowdown: float) -> float:
     """Processor seconds of a step whose input is made ahead: no step ends, on average, before they are worked off."""
     source, measured = program.source, program.measured
-    if source is None or measured is None or not source.ahead:
+    if source is None or measured is None or not source.ahead or program.asynchronous:
         return 0.0
     kernels = sum(p.seconds for s in steps for p in s if p.account == "compute") / len(steps) / slowdown
     host = sum(p.seconds for s in steps for p in s if p.account in ("dispatch", "launch", "eager")) / len(
