@@ -6,7 +6,8 @@ READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
 .PHONY: demo demo-ledger demo-software-gpu test lint clean soak \
-	bench bench-overhead bench-check bench-guard bench-software-gpu
+	bench bench-overhead bench-check bench-guard bench-software-gpu \
+	bench-whatif
 
 demo: demo-ledger demo-software-gpu
 
@@ -27,7 +28,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: bench-overhead bench-check bench-guard bench-software-gpu
+bench: bench-overhead bench-check bench-guard bench-software-gpu bench-whatif
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
@@ -39,6 +40,10 @@ bench-software-gpu: $(READY)
 bench-check: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[bench-check]'
 	$(BIN)/python benchmarks/check.py
+
+# The price of each example, predicted and measured. Needs the software GPU's C++ compiler for its last rows.
+bench-whatif: $(BENCH_READY)
+	$(BIN)/python benchmarks/whatif.py --order --plot benchmarks/whatif.svg
 
 bench-guard: $(READY)
 	$(BIN)/python benchmarks/guard.py

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from stoker.diagnosis import prices
 from stoker.diagnosis import program as programs
+from stoker.diagnosis.program import Program
 from stoker.records import Record
 from stoker.store import files
 
@@ -107,12 +108,16 @@ def predict(case: Case, path: Path) -> None:
 def clock(case: Case, repaired: bool) -> float:
     """Seconds of the stepping phase, plainly."""
     twice = ["--twice"] if repaired and case.name in ONE_CALL else []
-    command = [sys.executable, str(CLOCK), "--device", case.device, *twice, case.program(repaired)]
+    return clocked([sys.executable, str(CLOCK), "--device", case.device, *twice, case.program(repaired)])
+
+
+def clocked(command: list[str]) -> float:
+    """Run the clock; what it says."""
     done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False)
     for line in done.stdout.splitlines():
         if line.startswith("steps_s "):
             return float(line.split()[1])
-    raise SystemExit(f"{case.title} failed:\n{done.stderr[-2000:]}")
+    raise SystemExit(f"failed: {' '.join(command[1:])}\n{done.stderr[-2000:]}")
 
 
 def _environment() -> dict[str, str]:
@@ -137,11 +142,15 @@ def run_rounds(case: Case, rounds: int, keep: Path) -> None:
 
 def price(record: Record, case: Case) -> tuple[float, float, float]:
     """What the record predicts for the twin."""
+    answer = prices.what_if(_program(record), [f for f in record.findings if f.kind in case.kinds])
+    return answer.speedup, answer.low, answer.high
+
+
+def _program(record: Record) -> Program:
     program = programs.of(record)
     if program is None:
-        raise SystemExit(f"{case.title}: the record has no spans to replay")
-    answer = prices.what_if(program, [f for f in record.findings if f.kind in case.kinds])
-    return answer.speedup, answer.low, answer.high
+        raise SystemExit(f"the run of {record.program} has no spans to replay")
+    return program
 
 
 def outcome(case: Case, keep: Path) -> Outcome:
@@ -152,6 +161,31 @@ def outcome(case: Case, keep: Path) -> Outcome:
     predicted, low, high = (statistics.median(column) for column in zip(*told, strict=True))
     measured = min(before for before, _ in times) / min(after for _, after in times)
     return Outcome(case, predicted, low, high, measured, min(ratios), max(ratios))
+
+
+def first_repair(rounds: int, keep: Path) -> str:
+    """A program with two stalls: whether the one to repair first, as predicted, is the one that gains more."""
+    program, kinds = str(HELD_OUT / "two_stalls.py"), ("numpy-feed-in-loop", "checkpoint-in-loop")
+    predict(Case("two_stalls", folder=HELD_OUT), keep / "two_stalls.json")
+    record = prices.priced(files.read(keep / "two_stalls.json"))
+    order = [row["kind"] for row in (record.what_if or {})["order"] if row["kind"] in kinds]
+    repairs: dict[str, list[str]] = {"": [], **{kind: [kind] for kind in kinds}, "both": list(kinds)}
+    seconds: dict[str, list[float]] = {name: [] for name in repairs}
+    for _ in range(rounds):
+        for name, chosen in repairs.items():
+            words = [word for kind in chosen for word in ("--repair", kind)]
+            seconds[name].append(clocked([sys.executable, str(CLOCK), program, *words]))
+    gains = {name: min(seconds[""]) / min(times) for name, times in seconds.items() if name}
+    best = max(kinds, key=lambda kind: gains[kind])
+    lines = ["| repaired in two_stalls | predicted | measured |", "|---|---|---|"]
+    for name, chosen in repairs.items():
+        if name:
+            told = prices.what_if(_program(record), [f for f in record.findings if f.kind in chosen])
+            lines.append(
+                f"| {name} | {told.speedup:.2f}x ({told.low:.2f}-{told.high:.2f}) | {gains[name]:.2f}x |"
+            )
+    verdict = "as predicted" if order[0] == best else "not as predicted"
+    return "\n".join(lines) + f"\n\nTo repair first: predicted {order[0]}; gains most: {best}, {verdict}."
 
 
 def table(outcomes: list[Outcome]) -> str:
@@ -202,6 +236,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these programs alone")
     parser.add_argument("--keep", metavar="DIRECTORY", help="leave records and times there")
     parser.add_argument("--records", metavar="DIRECTORY", help="run nothing: price what --keep left again")
+    parser.add_argument("--order", action="store_true", help="also repair each of two stalls by itself")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw predicted over measured there")
     args = parser.parse_args()
     chosen = [case for case in cases() if not args.only or case.title in args.only or case.name in args.only]
@@ -212,7 +247,9 @@ def main() -> None:
             for case in chosen:
                 run_rounds(case, args.rounds, keep)
         outcomes = [outcome(case, keep) for case in chosen if (keep / f"{case.title}.times").exists()]
-    print(table(outcomes))
+        print(table(outcomes), flush=True)
+        if args.order:
+            print("\n" + first_repair(args.rounds, keep))
     if args.plot:
         plot(outcomes, args.plot)
 

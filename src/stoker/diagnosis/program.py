@@ -83,14 +83,15 @@ class Program:
 
 
 def of(record: Record) -> Program | None:
-    """The program behind a record; None if it has no spans."""
+    """The program behind a record; None if it holds nothing to replay."""
     tables = record.tables.get("stepping") or []
-    if not record.timeline or not tables:
+    if not tables or tables[0]["steps"] < 2:
         return None
     phase = tables[0]
-    measured = _steps(record.timeline)
-    if len(measured) < 2 or phase["steps"] < 1:
-        return None
+    measured = _steps(record.timeline) if record.timeline else []
+    if len(measured) < 2:
+        # A step of more spans than a window holds: the sums tell less, but they do tell.
+        measured = _from_sums(record, phase)
     windows = (record.tables.get("windows") or [{}])[0]
     steps = _evenly(measured)
     steps = _stretched(steps, phase)
@@ -143,6 +144,22 @@ def _steps(timeline: Mapping[str, Any]) -> list[list[Piece]]:
                 pieces.append(Piece("python", end - start - covered))
             steps.append(pieces)
     return steps
+
+
+def _from_sums(record: Record, phase: Mapping[str, Any]) -> list[list[Piece]]:
+    """Steps made of what each account and each site took on average, as much apart as the steps were."""
+    mean = phase["seconds"] / phase["steps"]
+    left = {name: seconds / phase["steps"] for name, seconds in phase["accounts"].items()}
+    pieces = []
+    for account, table in (("sync", "syncs"), ("transfer", "copies"), ("checkpoint", "checkpoints")):
+        for row in record.tables.get(table) or []:
+            seconds = min(left.get(account, 0.0), row["seconds"] / phase["steps"])
+            left[account] = left.get(account, 0.0) - seconds
+            wait = min(seconds, row["wait_s"] / phase["steps"])
+            pieces.append(Piece(account, seconds, (row["file"], row["line"]), wait=wait))
+    pieces = [Piece(account, seconds) for account, seconds in left.items() if seconds > 0] + pieces
+    times = record.step_times or [mean] * 8
+    return [[replace(p, seconds=p.seconds * t / mean, wait=p.wait * t / mean) for p in pieces] for t in times]
 
 
 def _evenly(steps: list[list[Piece]]) -> list[list[Piece]]:
