@@ -69,8 +69,8 @@ def what_if(
     def gain(draw: Draw) -> float:
         if then is _unchanged:
             return speedup(program, findings, draw)
-        before = seconds_per_step(program, draw)
-        after = seconds_per_step(then(repaired(program, findings, draw), draw), draw)
+        before = seconds_per_step(program, draw, draw.before)
+        after = seconds_per_step(then(repaired(program, findings, draw), draw), draw, draw.after)
         return examples * before / after if after > 0 else 1.0
 
     names = sorted({*uncertain, *(name for f in findings for name in REMEDIES[f.kind].uncertain)})
@@ -82,9 +82,9 @@ def what_if(
 
 
 def speedup(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
-    """The ratio of two replays of the same steps; to leave something out cannot take longer."""
-    before = seconds_per_step(program, draw)
-    after = seconds_per_step(repaired(program, findings, draw), draw)
+    """The ratio of two replays; to leave something out cannot take longer."""
+    before = seconds_per_step(program, draw, draw.before)
+    after = seconds_per_step(repaired(program, findings, draw), draw, draw.after)
     return max(1.0, before / after) if after > 0 else 1.0
 
 

@@ -17,6 +17,8 @@ from stoker.diagnosis.program import FIRST_ELEMENT, Piece, Program, Source
 # A piece of these is Python's work, which has to wait for Python's lock.
 _PYTHON = frozenset({"python", "dispatch", "launch", "eager", "transfer", "trace"})
 _ROUNDS = 3
+# A stretch of fewer steps says nothing.
+_LEAST = 8
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,10 @@ class Draw:
     """One choice of everything that is not known exactly; `Draw()` is the middle of all."""
 
     places: Mapping[str, float] = field(default_factory=dict)
-    # Which steps to replay, in runs of neighbours; None for all.
-    steps: tuple[int, ...] | None = None
+    # Which steps to replay as they were, and which as they would be: two stretches of the run, as two runs would
+    # meet the machine at two times; None for all.
+    before: tuple[int, ...] | None = None
+    after: tuple[int, ...] | None = None
 
     def between(self, low: float, high: float, what: str) -> float:
         """A value in a range, by ratio, not by difference."""
@@ -35,23 +39,22 @@ class Draw:
 
 
 def draws(program: Program, names: list[str], count: int) -> list[Draw]:
-    """Resampled runs of neighbouring steps, with everything uncertain chosen anew in each; always the same ones."""
+    """Stretches of the run, with everything uncertain chosen anew for each pair; always the same ones."""
     chance = random.Random(7)
-    run = max(1, min(8, len(program.steps) // 4))
-    made = []
-    for _ in range(count):
-        steps: list[int] = []
-        while len(steps) < len(program.steps):
-            start = chance.randrange(len(program.steps) - run + 1)
-            steps += range(start, start + run)
-        made.append(Draw({name: chance.random() for name in names}, tuple(steps[: len(program.steps)])))
-    return made
+    total = len(program.steps)
+    length = max(min(total, _LEAST), total // 4)
+
+    def stretch() -> tuple[int, ...]:
+        start = chance.randrange(total)
+        return tuple((start + i) % total for i in range(length))
+
+    return [Draw({name: chance.random() for name in names}, stretch(), stretch()) for _ in range(count)]
 
 
-def seconds_per_step(program: Program, draw: Draw) -> float:
-    """What one step takes when the program is replayed."""
+def seconds_per_step(program: Program, draw: Draw, which: tuple[int, ...] | None = None) -> float:
+    """What one step takes when the program, or these of its steps, are replayed."""
     source, measured = program.source, program.measured
-    steps = program.steps if draw.steps is None else [program.steps[i] for i in draw.steps]
+    steps = program.steps if which is None else [program.steps[i] for i in which]
     if source is None or measured is None:
         return replay(steps, source, program.asynchronous)
     # Before: the pieces were measured beside the input as it was. After: they run beside the input as it is.
