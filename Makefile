@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
 .PHONY: demo demo-ledger demo-software-gpu test lint clean soak \
-	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page browser screenshots
+	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif browser screenshots
 
 demo: demo-ledger demo-software-gpu
 
@@ -38,7 +38,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page
+bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
@@ -54,6 +54,10 @@ bench-check: $(READY)
 # A page of a run of 100,000 steps and 500 findings: its size, and how long Chromium takes to open it.
 bench-page: $(READY) browser
 	PYTHONPATH=. $(BIN)/python benchmarks/page.py
+
+# The price of each example, predicted and measured. Needs the software GPU's C++ compiler for its last rows.
+bench-whatif: $(BENCH_READY)
+	$(BIN)/python benchmarks/whatif.py --order --plot benchmarks/whatif.svg
 
 bench-guard: $(READY)
 	$(BIN)/python benchmarks/guard.py

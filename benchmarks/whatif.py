@@ -5,8 +5,8 @@
     python benchmarks/whatif.py --records DIRECTORY          # price the records of an earlier --keep DIRECTORY again
 
 A round runs the stalled program under `stoker run` (the prediction), and the stalled program and its twin plainly, each
-with a clock at its steps and without Stoker (the truth). The prediction is the price of all findings together, because
-a twin repairs all: the median over the rounds. The truth is the quickest of each side: whatever else the machine does
+with a clock at its steps and without Stoker (the truth). The prediction is the price of all the findings that the twin
+repairs, together: the median over the rounds. The truth is the quickest of each side: whatever else the machine does
 only ever adds. The error is of the prediction against the truth.
 """
 
@@ -22,6 +22,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from stoker.diagnosis import prices
+from stoker.diagnosis import program as programs
+from stoker.diagnosis.program import Program
+from stoker.records import Record
+from stoker.store import files
+
 HERE = Path(__file__).parent
 CLOCK = HERE / "programs" / "step_clock.py"
 EXAMPLES = HERE.parent / "examples"
@@ -31,6 +37,8 @@ HELD_OUT = HERE / "programs" / "whatif"
 ONE_CALL = ("launch_bound", "predict_in_loop")
 # What makes sense on the modelled device as well: its clock is virtual, its host is real.
 ON_DEVICE = ("numpy_feed_in_loop", "eager_train_step", "retrace_python_arg", "demo")
+# The programs with several stalls: those their twins repair.
+SEVERAL = {"demo": ("eager-train-step", "python-input-pipeline", "sync-in-loop", "numpy-feed-in-loop")}
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,11 @@ class Case:
     def title(self) -> str:
         """As a row is called."""
         return self.name if self.device == "cpu" else f"{self.name} ({self.device})"
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What the twin repairs: what the program is named after, or its several stalls."""
+        return SEVERAL.get(self.name, (self.name.split("__")[0].replace("_", "-"),))
 
     def program(self, repaired: bool = False) -> str:
         """The path of the stalled program, or of its twin."""
@@ -95,12 +108,16 @@ def predict(case: Case, path: Path) -> None:
 def clock(case: Case, repaired: bool) -> float:
     """Seconds of the stepping phase, plainly."""
     twice = ["--twice"] if repaired and case.name in ONE_CALL else []
-    command = [sys.executable, str(CLOCK), "--device", case.device, *twice, case.program(repaired)]
+    return clocked([sys.executable, str(CLOCK), "--device", case.device, *twice, case.program(repaired)])
+
+
+def clocked(command: list[str]) -> float:
+    """Run the clock; what it says."""
     done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False)
     for line in done.stdout.splitlines():
         if line.startswith("steps_s "):
             return float(line.split()[1])
-    raise SystemExit(f"{case.title} failed:\n{done.stderr[-2000:]}")
+    raise SystemExit(f"failed: {' '.join(command[1:])}\n{done.stderr[-2000:]}")
 
 
 def _environment() -> dict[str, str]:
@@ -123,20 +140,52 @@ def run_rounds(case: Case, rounds: int, keep: Path) -> None:
     (keep / f"{case.title}.times").write_text(json.dumps(times))
 
 
+def price(record: Record, case: Case) -> tuple[float, float, float]:
+    """What the record predicts for the twin."""
+    answer = prices.what_if(_program(record), [f for f in record.findings if f.kind in case.kinds])
+    return answer.speedup, answer.low, answer.high
+
+
+def _program(record: Record) -> Program:
+    program = programs.of(record)
+    if program is None:
+        raise SystemExit(f"the run of {record.program} has no spans to replay")
+    return program
+
+
 def outcome(case: Case, keep: Path) -> Outcome:
     """What the records of a case say now, against its times."""
-    from stoker.diagnosis import prices
-    from stoker.store import files
-
-    priced = [
-        prices.priced(files.read(path)).what_if for path in sorted(keep.glob(f"{case.title}.[0-9]*.json"))
-    ]
-    told = [what_if["all"] for what_if in priced if what_if is not None]
+    told = [price(files.read(path), case) for path in sorted(keep.glob(f"{case.title}.[0-9]*.json"))]
     times = json.loads((keep / f"{case.title}.times").read_text())
     ratios = [before / after for before, after in times]
-    middle = {key: statistics.median(row[key] for row in told) for key in ("speedup", "low", "high")}
+    predicted, low, high = (statistics.median(column) for column in zip(*told, strict=True))
     measured = min(before for before, _ in times) / min(after for _, after in times)
-    return Outcome(case, middle["speedup"], middle["low"], middle["high"], measured, min(ratios), max(ratios))
+    return Outcome(case, predicted, low, high, measured, min(ratios), max(ratios))
+
+
+def first_repair(rounds: int, keep: Path) -> str:
+    """A program with two stalls: whether the one to repair first, as predicted, is the one that gains more."""
+    program, kinds = str(HELD_OUT / "two_stalls.py"), ("numpy-feed-in-loop", "checkpoint-in-loop")
+    predict(Case("two_stalls", folder=HELD_OUT), keep / "two_stalls.json")
+    record = prices.priced(files.read(keep / "two_stalls.json"))
+    order = [row["kind"] for row in (record.what_if or {})["order"] if row["kind"] in kinds]
+    repairs: dict[str, list[str]] = {"": [], **{kind: [kind] for kind in kinds}, "both": list(kinds)}
+    seconds: dict[str, list[float]] = {name: [] for name in repairs}
+    for _ in range(rounds):
+        for name, chosen in repairs.items():
+            words = [word for kind in chosen for word in ("--repair", kind)]
+            seconds[name].append(clocked([sys.executable, str(CLOCK), program, *words]))
+    gains = {name: min(seconds[""]) / min(times) for name, times in seconds.items() if name}
+    best = max(kinds, key=lambda kind: gains[kind])
+    lines = ["| repaired in two_stalls | predicted | measured |", "|---|---|---|"]
+    for name, chosen in repairs.items():
+        if name:
+            told = prices.what_if(_program(record), [f for f in record.findings if f.kind in chosen])
+            lines.append(
+                f"| {name} | {told.speedup:.2f}x ({told.low:.2f}-{told.high:.2f}) | {gains[name]:.2f}x |"
+            )
+    verdict = "as predicted" if order[0] == best else "not as predicted"
+    return "\n".join(lines) + f"\n\nTo repair first: predicted {order[0]}; gains most: {best}, {verdict}."
 
 
 def table(outcomes: list[Outcome]) -> str:
@@ -187,6 +236,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these programs alone")
     parser.add_argument("--keep", metavar="DIRECTORY", help="leave records and times there")
     parser.add_argument("--records", metavar="DIRECTORY", help="run nothing: price what --keep left again")
+    parser.add_argument("--order", action="store_true", help="also repair each of two stalls by itself")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw predicted over measured there")
     args = parser.parse_args()
     chosen = [case for case in cases() if not args.only or case.title in args.only or case.name in args.only]
@@ -197,7 +247,9 @@ def main() -> None:
             for case in chosen:
                 run_rounds(case, args.rounds, keep)
         outcomes = [outcome(case, keep) for case in chosen if (keep / f"{case.title}.times").exists()]
-    print(table(outcomes))
+        print(table(outcomes), flush=True)
+        if args.order:
+            print("\n" + first_repair(args.rounds, keep))
     if args.plot:
         plot(outcomes, args.plot)
 

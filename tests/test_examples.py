@@ -91,6 +91,14 @@ def assert_twin_is_clean(stalled: Run, directory: Path) -> None:
     assert fixed.result == stalled.result
 
 
+def assert_priced(stalled: Run) -> None:
+    """Every finding has a price, and the first in the list is the first to repair."""
+    assert all(finding["what_if"] is not None for finding in stalled.record["findings"])
+    place = stalled.record["what_if"]["order"][0]
+    assert (place["kind"], place["line"]) == stalled.first
+    assert place["alone"] > 1
+
+
 def test_there_are_at_least_twelve_kinds() -> None:
     assert len(ONE_STALL) >= 12
     assert SEVERAL_STALLS
@@ -110,6 +118,7 @@ def test_one_stall(program: Path, tmp_path: Path) -> None:
     stalled = run_twice_at_most(program, tmp_path, lambda run: run.first == expected)
     assert stalled.first == expected
     assert stalled.worthwhile
+    assert_priced(stalled)
     assert_twin_is_clean(stalled, tmp_path)
 
 
@@ -120,4 +129,5 @@ def test_several_stalls(program: Path, tmp_path: Path) -> None:
     assert {"eager-train-step", "python-input-pipeline", "sync-in-loop", "numpy-feed-in-loop"} <= {
         finding["kind"] for finding in stalled.record["findings"]
     }
+    assert_priced(stalled)
     assert_twin_is_clean(stalled, tmp_path)

@@ -106,14 +106,13 @@ def main() -> None:
     parser.add_argument("--profile", default="a100")
     parser.add_argument("--twice", action="store_true", help="the program is one call: time the second")
     parser.add_argument("program")
-    parser.add_argument("args", nargs="*")
-    args = parser.parse_args()
+    args, words = parser.parse_known_args()
     if args.device == "software-gpu":
         from stoker import software_gpu
 
         software_gpu.enable(memory="8GiB", profile=args.profile)
         now = software_gpu.now_ns
-    sys.argv = [args.program, *args.args]
+    sys.argv = [args.program, *words]
     seconds, steps = run(args.program, args.twice)
     print(f"steps_s {seconds} {steps}")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Console
 
 from stoker.records import Record
-from stoker.report import console, live
+from stoker.report import console, live, whatif
 from stoker.report import words as words_of
-from tests.samples import sample_finding, sample_record
+from tests.samples import sample_finding, sample_record, sample_simulated_record
 
 
 def drawn(record: Record, width: int = 100) -> str:
@@ -88,6 +88,33 @@ def test_a_retrace_shows_what_changed() -> None:
 def test_many_findings_are_cut() -> None:
     text = drawn(sample_record(findings=[sample_finding(line=n) for n in range(1, 15)]))
     assert "and 4 more" in text
+
+
+def test_prices_and_what_to_repair_first() -> None:
+    text = words(sample_simulated_record())
+    assert "sync-in-loop train.py:42 in train 3.1x (2.6-3.5) without it" in text
+    assert "All repaired: 3.1x (2.6-3.5) first sync-in-loop train.py:42 (3.1x)" in text
+
+
+def test_a_repair_that_adds_nothing_any_more_is_not_told() -> None:
+    order = [
+        {"kind": "sync-in-loop", "file": "train.py", "line": 42, "alone": 2.0, "together": 2.0},
+        {"kind": "numpy-feed-in-loop", "file": "train.py", "line": 7, "alone": 1.9, "together": 2.01},
+    ]
+    what_if = {"all": {"speedup": 2.01, "low": 1.9, "high": 2.2}, "order": order, "assumptions": []}
+    text = words(sample_simulated_record(what_if=what_if))
+    assert "All repaired: 2.0x (1.9-2.2) first sync-in-loop train.py:42 (2.0x) (a model" in text
+
+
+def test_factors() -> None:
+    assert [whatif.times(n) for n in (1.0, 1.04, 1.25, 3.14, 27.4, 0.5)] == [
+        "1.00x",
+        "1.04x",
+        "1.2x",
+        "3.1x",
+        "27x",
+        "0.5x",
+    ]
 
 
 def test_sizes() -> None:

@@ -32,11 +32,13 @@ def priced(record: Record) -> Record:
         return record
     findings = [with_price(f, program) if f in measured else f for f in record.findings]
     measured = [f for f in findings if f.what_if is not None]
-    # Dearest first, by the price where there is one.
-    findings.sort(key=lambda f: -f.what_if.speedup if f.what_if else 0.0)
+    places = order(program, measured)
+    # In the order of repair; what is not in it by what it was found to cost.
+    rank = {(row["kind"], row["file"], row["line"]): number for number, row in enumerate(places)}
+    findings.sort(key=lambda f: rank.get((f.kind, f.file, f.line), len(rank)))
     together = {
         "all": dataclasses.asdict(what_if(program, measured)),
-        "order": order(program, measured),
+        "order": places,
         "assumptions": assumptions(measured),
     }
     return dataclasses.replace(record, findings=findings, what_if=together)
@@ -65,8 +67,10 @@ def what_if(
     """
 
     def gain(draw: Draw) -> float:
-        before = seconds_per_step(program, draw)
-        after = seconds_per_step(then(repaired(program, findings, draw), draw), draw)
+        if then is _unchanged:
+            return speedup(program, findings, draw)
+        before = seconds_per_step(program, draw, draw.before)
+        after = seconds_per_step(then(repaired(program, findings, draw), draw), draw, draw.after)
         return examples * before / after if after > 0 else 1.0
 
     names = sorted({*uncertain, *(name for f in findings for name in REMEDIES[f.kind].uncertain)})
@@ -78,10 +82,10 @@ def what_if(
 
 
 def speedup(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
-    """The ratio of two replays of the same steps."""
-    before = seconds_per_step(program, draw)
-    after = seconds_per_step(repaired(program, findings, draw), draw)
-    return before / after if after > 0 else 1.0
+    """The ratio of two replays; to leave something out cannot take longer."""
+    before = seconds_per_step(program, draw, draw.before)
+    after = seconds_per_step(repaired(program, findings, draw), draw, draw.after)
+    return max(1.0, before / after) if after > 0 else 1.0
 
 
 def order(program: Program, findings: Sequence[Finding]) -> list[dict[str, Any]]:

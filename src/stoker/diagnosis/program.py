@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stoker.records import Record
+from stoker.software_gpu.profiles import PROFILES
 
 # More steps tell nothing new and take time.
 _MAX_STEPS = 96
@@ -77,17 +78,20 @@ class Program:
     quick: float = 1.0
     # The Python of one call of a compiled function.
     call_s: float = 0.0
+    # What a step's eager ops take to launch on an accelerator, one by one, from inside a graph.
+    launches_s: float = 0.0
 
 
 def of(record: Record) -> Program | None:
-    """The program behind a record; None if it has no spans."""
+    """The program behind a record; None if it holds nothing to replay."""
     tables = record.tables.get("stepping") or []
-    if not record.timeline or not tables:
+    if not tables or tables[0]["steps"] < 2:
         return None
     phase = tables[0]
-    measured = _steps(record.timeline)
-    if len(measured) < 2 or phase["steps"] < 1:
-        return None
+    measured = _steps(record.timeline) if record.timeline else []
+    if len(measured) < 2:
+        # A step of more spans than a window holds: the sums tell less, but they do tell.
+        measured = _from_sums(record, phase)
     windows = (record.tables.get("windows") or [{}])[0]
     steps = _evenly(measured)
     steps = _stretched(steps, phase)
@@ -115,6 +119,7 @@ def of(record: Record) -> Program | None:
         eager_floor=windows.get("eager_floor_ns", 0) / eager_s * inside,
         quick=min(1.0, windows.get("graph_quick_ns", 0) / busy) if busy else 1.0,
         call_s=_call_s(steps, phase),
+        launches_s=_launches_s(record, phase) if asynchronous else 0.0,
     )
 
 
@@ -139,6 +144,22 @@ def _steps(timeline: Mapping[str, Any]) -> list[list[Piece]]:
                 pieces.append(Piece("python", end - start - covered))
             steps.append(pieces)
     return steps
+
+
+def _from_sums(record: Record, phase: Mapping[str, Any]) -> list[list[Piece]]:
+    """Steps made of what each account and each site took on average, as much apart as the steps were."""
+    mean = phase["seconds"] / phase["steps"]
+    left = {name: seconds / phase["steps"] for name, seconds in phase["accounts"].items()}
+    pieces = []
+    for account, table in (("sync", "syncs"), ("transfer", "copies"), ("checkpoint", "checkpoints")):
+        for row in record.tables.get(table) or []:
+            seconds = min(left.get(account, 0.0), row["seconds"] / phase["steps"])
+            left[account] = left.get(account, 0.0) - seconds
+            wait = min(seconds, row["wait_s"] / phase["steps"])
+            pieces.append(Piece(account, seconds, (row["file"], row["line"]), wait=wait))
+    pieces = [Piece(account, seconds) for account, seconds in left.items() if seconds > 0] + pieces
+    times = record.step_times or [mean] * 8
+    return [[replace(p, seconds=p.seconds * t / mean, wait=p.wait * t / mean) for p in pieces] for t in times]
 
 
 def _evenly(steps: list[list[Piece]]) -> list[list[Piece]]:
@@ -244,6 +265,13 @@ def _call_s(steps: list[list[Piece]], phase: Mapping[str, Any]) -> float:
         return around / calls
     outside = phase["eager_s"] - phase["eager_op_s"]
     return _OPS_PER_CALL * outside / phase["eager_ops"] if phase["eager_ops"] else 0.0
+
+
+def _launches_s(record: Record, phase: Mapping[str, Any]) -> float:
+    """Launching a step's kernels, as the modelled device's profile says; as any profile says of another's."""
+    known = [profile for name, profile in PROFILES.items() if f", {name} profile" in record.device.name]
+    launch_us = known[0].launch_us if known else PROFILES["a100"].launch_us
+    return float(phase["eager_ops"] / phase["steps"] * launch_us * 1e-6)
 
 
 # A call of a compiled function binds, looks up and executes in about as much Python as this many eager ops.

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from stoker.diagnosis.program import Piece, Program, Source
+from stoker.diagnosis.program import FIRST_ELEMENT, Piece, Program, Source
 from stoker.diagnosis.simulation import Draw
 from stoker.records import Finding
 
@@ -122,7 +122,7 @@ def _as_a_graph(program: Program, finding: Finding, draw: Draw) -> Program:
         kept = [p for p in step if p.account != "eager" and not (p.account == "dispatch" and p.site is None)]
         work = sum(p.seconds for p in eager) * kernels * beside
         device = sum(p.device for p in eager)
-        call = Piece("launch", program.call_s, eager[0].site, "graph", device=device)
+        call = Piece("launch", program.call_s + program.launches_s, eager[0].site, "graph", device=device)
         return [*kept, call] if program.asynchronous else [*kept, call, Piece("compute", work, name="graph")]
 
     return replace(program, steps=[change(step) for step in program.steps])
@@ -163,16 +163,26 @@ def _predicted_at_once(program: Program, finding: Finding, draw: Draw) -> Progra
         share = batch if piece.account in ("compute", "launch") else 1 / calls
         return replace(piece, seconds=piece.seconds * max(share, 1 / calls))
 
-    return _each(program, change)
+    # What is left of its input is in the pieces.
+    return replace(_each(program, change), source=None)
 
 
-def _with_source(program: Program, **changes: object) -> Program:
+def _with_source(program: Program, seconds: float, **changes: object) -> Program:
+    """The program with another input, an element of which takes so long to make; a new iterator's first one, too."""
     source = program.source
-    return program if source is None else replace(program, source=replace(source, **changes))  # type: ignore[arg-type]
+    if source is None:
+        return program
+    share = min(1.0, seconds / source.seconds) if source.seconds else 1.0
+
+    def change(piece: Piece) -> Piece:
+        return replace(piece, seconds=piece.seconds * share) if piece.name == FIRST_ELEMENT else piece
+
+    changed = replace(source, seconds=seconds, **changes)  # type: ignore[arg-type]
+    return replace(_each(program, change), source=changed)
 
 
 def _prefetched(program: Program, finding: Finding, draw: Draw) -> Program:
-    return _with_source(program, ahead=_AHEAD)
+    return _with_source(program, program.source.seconds, ahead=_AHEAD) if program.source else program
 
 
 def _in_parallel(program: Program, finding: Finding, draw: Draw) -> Program:
@@ -180,7 +190,7 @@ def _in_parallel(program: Program, finding: Finding, draw: Draw) -> Program:
     if source is None:
         return program
     seconds = source.seconds * (1 - source.slow_share + source.slow_share / program.cores)
-    return _with_source(program, ahead=_AHEAD, seconds=seconds, threads=float(program.cores))
+    return _with_source(program, seconds, ahead=_AHEAD, threads=float(program.cores))
 
 
 def _vectorised(program: Program, finding: Finding, draw: Draw) -> Program:
@@ -188,10 +198,8 @@ def _vectorised(program: Program, finding: Finding, draw: Draw) -> Program:
 
 
 def _without_python(program: Program, finding: Finding, draw: Draw) -> Program:
-    return replace(
-        _with_source(_without_slow_stage(program, lambda source: 0.0), python=False),
-        measured=program.measured,
-    )
+    program = _without_slow_stage(program, lambda source: 0.0)
+    return _with_source(program, program.source.seconds, python=False) if program.source else program
 
 
 def _without_slow_stage(program: Program, left: Callable[[Source], float]) -> Program:
@@ -199,7 +207,7 @@ def _without_slow_stage(program: Program, left: Callable[[Source], float]) -> Pr
     if source is None:
         return program
     seconds = source.seconds * (1 - source.slow_share + source.slow_share * left(source))
-    return _with_source(program, ahead=_AHEAD, seconds=max(seconds, source.seconds * _LEFT_OF_INPUT))
+    return _with_source(program, max(seconds, source.seconds * _LEFT_OF_INPUT), ahead=_AHEAD)
 
 
 def _keeps_up(program: Program, finding: Finding, draw: Draw) -> Program:
@@ -210,7 +218,7 @@ def _keeps_up(program: Program, finding: Finding, draw: Draw) -> Program:
     rest = statistics.fmean(sum(p.seconds for p in step if p.account != "input") for step in program.steps)
     place = max(0.0, draw.places.get("what is left of the input", 0.5) - 0.5) * 2
     least = source.seconds * _LEFT_OF_INPUT
-    return _with_source(program, ahead=_AHEAD, seconds=least + (max(rest, least) - least) * place)
+    return _with_source(program, least + (max(rest, least) - least) * place, ahead=_AHEAD)
 
 
 _GONE = f"what was done every step is done every {RARELY} steps"

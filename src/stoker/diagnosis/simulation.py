@@ -17,6 +17,8 @@ from stoker.diagnosis.program import FIRST_ELEMENT, Piece, Program, Source
 # A piece of these is Python's work, which has to wait for Python's lock.
 _PYTHON = frozenset({"python", "dispatch", "launch", "eager", "transfer", "trace"})
 _ROUNDS = 3
+# A stretch of fewer steps says nothing.
+_LEAST = 8
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,10 @@ class Draw:
     """One choice of everything that is not known exactly; `Draw()` is the middle of all."""
 
     places: Mapping[str, float] = field(default_factory=dict)
-    # Which steps to replay, in runs of neighbours; None for all.
-    steps: tuple[int, ...] | None = None
+    # Which steps to replay as they were, and which as they would be: two stretches of the run, as two runs would
+    # meet the machine at two times; None for all.
+    before: tuple[int, ...] | None = None
+    after: tuple[int, ...] | None = None
 
     def between(self, low: float, high: float, what: str) -> float:
         """A value in a range, by ratio, not by difference."""
@@ -35,24 +39,23 @@ class Draw:
 
 
 def draws(program: Program, names: list[str], count: int) -> list[Draw]:
-    """Resampled runs of neighbouring steps, with everything uncertain chosen anew in each; always the same ones."""
+    """Stretches of the run, with everything uncertain chosen anew for each pair; always the same ones."""
     chance = random.Random(7)
-    run = max(1, min(8, len(program.steps) // 4))
-    made = []
-    for _ in range(count):
-        steps: list[int] = []
-        while len(steps) < len(program.steps):
-            start = chance.randrange(len(program.steps) - run + 1)
-            steps += range(start, start + run)
-        made.append(Draw({name: chance.random() for name in names}, tuple(steps[: len(program.steps)])))
-    return made
+    total = len(program.steps)
+    length = max(min(total, _LEAST), total // 4)
+
+    def stretch() -> tuple[int, ...]:
+        start = chance.randrange(total)
+        return tuple((start + i) % total for i in range(length))
+
+    return [Draw({name: chance.random() for name in names}, stretch(), stretch()) for _ in range(count)]
 
 
-def seconds_per_step(program: Program, draw: Draw) -> float:
-    """What one step takes when the program is replayed."""
+def seconds_per_step(program: Program, draw: Draw, which: tuple[int, ...] | None = None) -> float:
+    """What one step takes when the program, or these of its steps, are replayed."""
     source, measured = program.source, program.measured
-    steps = program.steps if draw.steps is None else [program.steps[i] for i in draw.steps]
-    if source is None or measured is None or program.asynchronous:
+    steps = program.steps if which is None else [program.steps[i] for i in which]
+    if source is None or measured is None:
         return replay(steps, source, program.asynchronous)
     # Before: the pieces were measured beside the input as it was. After: they run beside the input as it is.
     kernels, lock = _slowdowns(program, measured, measured.duty, draw)
@@ -60,7 +63,7 @@ def seconds_per_step(program: Program, draw: Draw) -> float:
     for _ in range(_ROUNDS):
         kernels_now, lock_now = _slowdowns(program, source, duty, draw)
         slower = _slower(steps, kernels_now / kernels, lock_now / lock)
-        step = replay(slower, source, False)
+        step = replay(slower, source, program.asynchronous)
         duty = min(1.0, source.seconds / step) if source.ahead and step > 0 else 0.0
     return max(step, _work(steps, program, kernels) / program.cores)
 
@@ -69,7 +72,7 @@ def _slowdowns(program: Program, source: Source, duty: float, draw: Draw) -> tup
     """How much longer kernels take beside the input's threads, and Python beside a Python input."""
     threads = program.kernel_threads + source.threads
     crowded = 1.0
-    if threads > program.cores:
+    if threads > program.cores and not program.asynchronous:
         fair = threads / program.cores
         # Shared fairly; or, where a kernel's threads wait for each other, as slow as the one that must share.
         crowded = draw.between(fair, max(fair, 2.0), "crowding")
@@ -87,7 +90,7 @@ def _slower(steps: list[list[Piece]], kernels: float, lock: float) -> list[list[
 def _work(steps: list[list[Piece]], program: Program, slowdown: float) -> float:
     """Processor seconds of a step whose input is made ahead: no step ends, on average, before they are worked off."""
     source, measured = program.source, program.measured
-    if source is None or measured is None or not source.ahead:
+    if source is None or measured is None or not source.ahead or program.asynchronous:
         return 0.0
     kernels = sum(p.seconds for s in steps for p in s if p.account == "compute") / len(steps) / slowdown
     host = sum(p.seconds for s in steps for p in s if p.account in ("dispatch", "launch", "eager")) / len(

@@ -1,19 +1,22 @@
-"""The one thread of Stoker's in the program: it saves the books every second and takes profiler windows."""
+"""The one thread of Stoker's in the program: it saves the books about every second and takes profiler windows."""
 
 from __future__ import annotations
 
 import _thread
 import threading
+import time
 from collections.abc import Callable
 
 from stoker import clock
 
 _TICK_S = 0.2
 _SAVE_S = 1.0
+# A long record is saved more rarely: of the program's time, saving may take this share.
+_SAVE_SHARE = 0.004
 
 
 class Heartbeat:
-    """Calls `poll` several times a second and `save` every second, until stopped."""
+    """Calls `poll` several times a second and `save` about every second, until stopped."""
 
     def __init__(self, poll: Callable[[], None], save: Callable[[], None]) -> None:
         self._poll = poll
@@ -38,7 +41,9 @@ class Heartbeat:
             while not self._stopped.wait(_TICK_S):
                 self._poll()
                 if clock.real_ns() >= due:
+                    started = time.thread_time_ns()
                     self._save()
-                    due = clock.real_ns() + int(_SAVE_S * 1e9)
+                    cost = time.thread_time_ns() - started
+                    due = clock.real_ns() + max(int(_SAVE_S * 1e9), int(cost / _SAVE_SHARE))
         finally:
             self._ended.set()

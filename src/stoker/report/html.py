@@ -82,6 +82,8 @@ def _assemble(values: dict[str, Any], text: str) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="referrer" content="no-referrer">\n<link rel="icon" href="data:,">\n',
             f"<title>{title}</title>\n",
+            # Its licence asks to be wherever the library is.
+            f"<!-- The charts are drawn by uPlot.\n{_asset('uPlot.LICENSE')}-->\n",
             *(f"<style>{style}</style>\n" for style in styles),
             "</head>\n<body>\n",
             f"<noscript><p>{sentence}</p><p>The figures below it need JavaScript.</p></noscript>\n",
