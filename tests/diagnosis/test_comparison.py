@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
 import statistics
@@ -93,6 +94,16 @@ def test_a_true_difference_is_seen_and_measured() -> None:
     assert back.slower_than(0.05)
     assert not back.slower_than(0.25)
     assert not result.slower_than(0.05)
+
+
+def test_a_machine_busy_with_other_work_proves_little() -> None:
+    chance = random.Random(3)
+    calm = [a_run(0.040, chance, 0.01), a_run(0.030, chance, 0.01)]
+    busy = [dataclasses.replace(run, environment={"busy with other work": 0.8}) for run in calm]
+    assert compare(calm[:1], calm[1:]).verdict == FASTER
+    result = compare(busy[:1], busy[1:])
+    assert result.verdict == UNDECIDED
+    assert "80% busy with other work" in result.notes[0]
 
 
 def test_more_runs_see_smaller_differences() -> None:

@@ -11,11 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from stoker.diagnosis.noise import ASSUMED_RUN_NOISE, between_runs, mean_error, runs_needed, t_quantile
+from stoker.probes.environment import OTHER_WORK
 from stoker.records import Finding, Record
 
 FASTER, SLOWER, UNDECIDED = "faster", "slower", "no difference that can be told from noise"
 # The least difference worth saying how many runs it takes to see.
 _WORTH_SEEING = 0.02
+# How much the speed of a run varies with the share of the processors that others take, and from where to say so.
+_NOISE_OF_OTHER_WORK = 0.25
+_BUSY = 0.1
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,10 @@ def compare(a: Sequence[Record], b: Sequence[Record], noise: float = ASSUMED_RUN
     """
     measure, speed, notes = _measure(a, b)
     logs = [[math.log(speed(record)) for record in side] for side in (a, b)]
-    spread, freedom = between_runs(logs, noise)
+    busy = max(_other_work(record) for record in (*a, *b))
+    if busy >= _BUSY:
+        notes.append(f"the machine was up to {busy:.0%} busy with other work: its speed says little")
+    spread, freedom = between_runs(logs, noise + _NOISE_OF_OTHER_WORK * busy)
     inside, unknown = _inside([*a, *b])
     if unknown:
         notes.append(f"{unknown} of the runs kept no step times: their noise is assumed")
@@ -100,6 +107,11 @@ def _measure(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, Callable[[R
         words = f"batches differ ({min(sizes):.0f} to {max(sizes):.0f} examples): examples are compared, not steps"
         return "examples a second", lambda record: record.examples_per_s or 0.0, [words]
     return "steps a second", lambda record: record.steps_per_s or 0.0, []
+
+
+def _other_work(record: Record) -> float:
+    share = record.environment.get(OTHER_WORK)
+    return float(share) if isinstance(share, (int, float)) else 0.0
 
 
 def _inside(runs: Sequence[Record]) -> tuple[float, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from pathlib import Path
 from typing import Any
 
 # Variables that change what TensorFlow, XLA, CUDA, the allocator or the thread pools do.
@@ -25,6 +26,37 @@ _NAMES = ("LD_PRELOAD", "PYTHONOPTIMIZE", "PYTHONMALLOC", "PYTHONDEVMODE", "STOK
 # May hold addresses of other machines and be as long as a cluster; belong to Terraform.
 _LEFT_OUT = ("TF_CONFIG", "TF_CLI_", "TF_VAR_", "TF_TOKEN_")
 _MAX_VALUE = 200
+
+
+# A fact of the environment: the share of the machine's processors that other processes took meanwhile.
+OTHER_WORK = "busy with other work"
+_STAT = Path("/proc/stat")
+
+
+class OtherWork:
+    """What the rest of the machine did since this was made: a run's speed says little where it was much."""
+
+    def __init__(self) -> None:
+        self._start = _busy_seconds()
+
+    def share(self) -> float | None:
+        """Of all processors' time; None where the system does not tell, or too little time has passed."""
+        now = _busy_seconds()
+        if now is None or self._start is None:
+            return None
+        total, busy, own = (after - before for after, before in zip(now, self._start, strict=True))
+        return round(min(1.0, max(0.0, (busy - own) / total)), 3) if total > 1 else None
+
+
+def _busy_seconds() -> tuple[float, float, float] | None:
+    """Seconds of all processors, of those at work, and of this process with its children."""
+    try:
+        fields = [int(field) for field in _STAT.read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]]
+    except (OSError, ValueError):
+        return None
+    ticks = os.sysconf("SC_CLK_TCK")
+    idle = fields[3] + fields[4]
+    return sum(fields) / ticks, (sum(fields) - idle) / ticks, sum(os.times()[:4])
 
 
 def environment() -> dict[str, str | int | float]:

@@ -18,7 +18,7 @@ from stoker.errors import StokerError
 from stoker.probes.checkpoints import Checkpoints, KerasCheckpoints
 from stoker.probes.device import SOFTWARE_GPU, DeviceProbe
 from stoker.probes.eager_ops import EagerOps
-from stoker.probes.environment import environment
+from stoker.probes.environment import OTHER_WORK, OtherWork, environment
 from stoker.probes.graph_calls import CalledFunction, GraphCalls
 from stoker.probes.host_sync import HostSync
 from stoker.probes.import_watch import ImportWatcher
@@ -111,6 +111,7 @@ class Session:
         self.windows = Windows(recorder, self.steps, self.eager)
         self.imported = False
         self._facts: dict[str, str | int | float] = {}
+        self._other_work = OtherWork()
         # Called once TensorFlow is there.
         self.on_import: Callable[[], None] = lambda: None
         self._tensorflow_probes: list[Probe] = [
@@ -254,12 +255,13 @@ class Session:
         )
 
     def _environment(self) -> dict[str, str | int | float]:
-        """Looked up once, when TensorFlow is there."""
+        """Looked up once, when TensorFlow is there, but for what else the machine does."""
         if not self._facts and self.imported:
             self._facts = environment()
             if self._software_gpu is not None:
                 self._facts["device profile"] = self.device.device_name
-        return self._facts
+        share = self._other_work.share()
+        return self._facts if share is None else {**self._facts, OTHER_WORK: share}
 
 
 def _intra_op_threads() -> int:

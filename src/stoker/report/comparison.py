@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stoker.diagnosis.comparison import FASTER, SLOWER, Changes, Comparison
+from stoker.probes.environment import OTHER_WORK
 from stoker.records import ACCOUNTS, Finding, Record
 from stoker.report import html, page_data
 from stoker.report.headline import Words
@@ -176,7 +177,7 @@ def _differences(a: Record, b: Record) -> list[list[str]]:
     return [
         [str(key), str(sides[0].get(key, "–")), str(sides[1].get(key, "–"))]  # noqa: RUF001 - a dash for "none"
         for key in keys
-        if sides[0].get(key) != sides[1].get(key)
+        if key != OTHER_WORK and sides[0].get(key) != sides[1].get(key)
     ]
 
 

@@ -10,6 +10,7 @@ import math
 import shlex
 from typing import Any
 
+from stoker.probes.environment import OTHER_WORK
 from stoker.records import ACCOUNTS, Record
 from stoker.report import page_tables
 from stoker.report.headline import sentence
@@ -165,10 +166,16 @@ def _environment(record: Record) -> list[list[str]]:
         found.append(["device memory, peak", size(device.memory_peak)])
     found += [[name, str(value)] for name, value in record.versions.items() if name != "python"]
     for name, value in record.environment.items():
-        found.append([str(name), size(int(value)) if name == "memory" else str(value)])
+        found.append([str(name), _fact(str(name), value)])
     if "python" not in record.environment and "python" in record.versions:
         found.append(["python", record.versions["python"]])
     return [*found, ["run", record.id]]
+
+
+def _fact(name: str, value: Any) -> str:
+    if name == "memory":
+        return size(int(value))
+    return f"{float(value):.0%} of the processors" if name == OTHER_WORK else str(value)
 
 
 def _notes(record: Record) -> list[str]:

@@ -1,0 +1,38 @@
+"""The machine and what else it does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from stoker.probes.environment import OtherWork, environment
+
+
+def test_variables_that_matter_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_XLA_FLAGS", "--tf_xla_auto_jit=2" + "x" * 1000)
+    monkeypatch.setenv("MY_SECRET", "1")
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["10.0.0.1:1"]}}')
+    facts = environment()
+    assert str(facts["TF_XLA_FLAGS"]).startswith("--tf_xla_auto_jit=2")
+    assert len(str(facts["TF_XLA_FLAGS"])) == 200
+    assert not {"MY_SECRET", "TF_CONFIG"} & set(facts)
+    assert int(facts["cores"]) >= 1
+    assert int(facts["memory"]) > 1_000_000
+
+
+def test_what_others_do_is_seen_and_what_we_do_is_not() -> None:
+    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        work = OtherWork()
+        assert work.share() is None
+        time.sleep(1.2)
+        busy = work.share()
+    finally:
+        other.kill()
+        other.wait()
+    assert busy is not None
+    # One process on all processors of the machine; what else runs there adds to it.
+    assert busy >= 0.5 / int(environment()["cores"])
