@@ -8,8 +8,6 @@ measurements = session.measurements()
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,10 +20,11 @@ from stoker.probes.device import SOFTWARE_GPU, DeviceProbe
 from stoker.probes.eager_ops import EagerOps
 from stoker.probes.graph_calls import CalledFunction, GraphCalls
 from stoker.probes.host_sync import HostSync
+from stoker.probes.import_watch import ImportWatcher
 from stoker.probes.input_wait import InputWait, Pipeline
 from stoker.probes.keras_loop import CallbackTime, KerasLoop, PredictCalls
 from stoker.probes.patching import Probe
-from stoker.probes.recorder import ACCOUNT_NAMES, PYTHON, STARTUP, Recorder, Tally
+from stoker.probes.recorder import ACCOUNT_NAMES, PYTHON, Recorder, Tally
 from stoker.probes.retrace import Retrace, TracedFunction
 from stoker.probes.sites import OWN_ROOT, SiteKey, Sites
 from stoker.probes.spans import Window
@@ -122,7 +121,7 @@ class Session:
     def watch_imports(self) -> None:
         """Attach when the program imports TensorFlow, and Keras; both count as start-up."""
         hooks = {"tensorflow": self._tensorflow_imported, "keras": self._keras_imported}
-        sys.meta_path.insert(0, _ImportWatcher(hooks, self.recorder))
+        sys.meta_path.insert(0, ImportWatcher(hooks, self.recorder))
 
     def attach_now(self) -> None:
         """Attach to a TensorFlow, and a Keras, that are already imported."""
@@ -281,53 +280,3 @@ def _hide_from_tracebacks(module_name: str) -> None:
     excluded = getattr(module, "_EXCLUDED_PATHS", None)
     if isinstance(excluded, tuple):
         module._EXCLUDED_PATHS = (*excluded, OWN_ROOT)
-
-
-class _ImportWatcher(importlib.abc.MetaPathFinder):
-    """Runs a hook right after one of the named modules has been imported."""
-
-    def __init__(self, hooks: Mapping[str, Callable[[ModuleType], None]], recorder: Recorder) -> None:
-        self._hooks = dict(hooks)
-        self._recorder = recorder
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        hook = self._hooks.get(fullname)
-        if hook is None:
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if spec is not None and spec.loader is not None:
-            # Being looked for is not being imported: TensorFlow asks for Keras a dozen times before it loads it.
-            spec.loader = _HookedLoader(spec.loader, hook, self._recorder)
-        return spec
-
-
-class _HookedLoader(importlib.abc.Loader):
-    """The module's own loader, with our hook after it. It leaves no trace on the module."""
-
-    def __init__(self, loader: Any, hook: Callable[[ModuleType], None], recorder: Recorder) -> None:
-        self._loader = loader
-        self._hook = hook
-        self._recorder = recorder
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        module: ModuleType | None = self._loader.create_module(spec)
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        module.__loader__ = self._loader
-        on_books = self._recorder.on_main_thread()
-        if on_books:
-            self._recorder.enter(STARTUP)
-        try:
-            self._loader.exec_module(module)
-        finally:
-            if on_books:
-                self._recorder.leave()
-        try:
-            self._hook(module)
-        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
-            self._recorder.note(f"could not attach to {module.__name__} ({type(error).__name__}: {error})")
