@@ -9,7 +9,9 @@ import pytest
 
 from stoker.diagnosis import prices
 from stoker.diagnosis import program as programs
-from stoker.diagnosis.program import Piece, Program, Source
+from stoker.diagnosis.feeding import Source
+from stoker.diagnosis.pieces import Piece
+from stoker.diagnosis.program import Program
 from stoker.diagnosis.remedies import REMEDIES, repaired
 from stoker.diagnosis.simulation import Draw, replay, seconds_per_step
 from stoker.records import Finding, Record

@@ -10,7 +10,9 @@ import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from stoker.diagnosis.program import FIRST_ELEMENT, Piece, Program, Source
+from stoker.diagnosis.feeding import Source
+from stoker.diagnosis.pieces import FIRST_ELEMENT, Piece
+from stoker.diagnosis.program import Program
 from stoker.diagnosis.simulation import Draw
 from stoker.records import Finding
 

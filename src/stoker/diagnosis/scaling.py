@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from stoker.diagnosis.program import Piece, Program
+from stoker.diagnosis.pieces import Piece
+from stoker.diagnosis.program import Program
 from stoker.diagnosis.simulation import Draw
 from stoker.software_gpu.profiles import Profile
 

@@ -12,7 +12,9 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from stoker.diagnosis.program import FIRST_ELEMENT, Piece, Program, Source
+from stoker.diagnosis.feeding import Source
+from stoker.diagnosis.pieces import FIRST_ELEMENT, Piece
+from stoker.diagnosis.program import Program
 
 # A piece of these is Python's work, which has to wait for Python's lock.
 _PYTHON = frozenset({"python", "dispatch", "launch", "eager", "transfer", "trace"})

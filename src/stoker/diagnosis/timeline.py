@@ -8,7 +8,7 @@ from typing import Any
 from stoker.diagnosis.draft import most
 from stoker.probes.graph_calls import CalledFunction
 from stoker.probes.input_wait import Pipeline
-from stoker.probes.recorder import ACCOUNT_NAMES, INPUT
+from stoker.probes.recorder import ACCOUNT_NAMES, EAGER, GRAPH, INPUT, SYNC, TRANSFER
 from stoker.probes.retrace import TracedFunction
 from stoker.probes.session import Measurements
 from stoker.probes.sites import SiteKey, shown_path
@@ -90,8 +90,11 @@ def _window(m: Measurements, window: Window, sites: _Sites) -> dict[str, Any]:
     host = [_row(span, sites, origin) for span in spans]
     lanes = [{"name": "host", "spans": host}]
     waits = [row for row, span in zip(host, spans, strict=True) if span.account == INPUT]
-    if waits:
-        lanes.append({"name": "input", "spans": waits})
+    copies = [row for row, span in zip(host, spans, strict=True) if span.account == TRANSFER]
+    device = _device(spans, sites, origin) if m.is_async or m.device_kind != "CPU" else []
+    for name, rows in (("input", waits), ("copy", copies), ("device", device)):
+        if rows:
+            lanes.append({"name": name, "spans": rows})
     return {
         "start_s": _seconds(window.start - origin),
         "end_s": _seconds(last - origin),
@@ -100,6 +103,21 @@ def _window(m: Measurements, window: Window, sites: _Sites) -> dict[str, Any]:
         "steps": [[_seconds(start - origin), _seconds(end - origin)] for start, end in marks],
         "lanes": lanes,
     }
+
+
+def _device(spans: list[Span], sites: _Sites, origin: int) -> list[list[Any]]:
+    """What is known of a device beside the host: from the first launch until a read that waited for it."""
+    rows = []
+    first: Span | None = None
+    for span in spans:
+        if span.account in (GRAPH, EAGER) and first is None:
+            first = span
+        elif span.account == SYNC and span.wait:
+            if first is not None:
+                busy = Span(first.start, span.start + span.wait, GRAPH, first.site, first.name)
+                rows.append([*_row(busy, sites, origin)[:2], "compute", *_row(busy, sites, origin)[3:]])
+            first = None
+    return rows
 
 
 def _row(span: Span, sites: _Sites, origin: int) -> list[Any]:

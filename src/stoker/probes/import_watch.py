@@ -1,4 +1,4 @@
-"""Watching imports: probes attach right after `import tensorflow` and `import keras`, and the import is start-up."""
+"""Running a hook right after TensorFlow or Keras has been imported, and not a moment before."""
 
 from __future__ import annotations
 

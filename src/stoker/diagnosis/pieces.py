@@ -1,0 +1,171 @@
+"""What the main thread did, step by step, as pieces of work: from a record's spans, or from its sums.
+
+The spans of the windows are stretched so that each account's sum is that of the whole stepping phase: windows show the
+structure, the sums are exact.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stoker.records import Record
+
+# More steps tell nothing new and take time.
+_MAX_STEPS = 96
+_FIRST_CALL = ", first call"
+# A new iterator's first element: nothing could have been ready.
+FIRST_ELEMENT = "first element"
+
+Site = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What the main thread did for a while."""
+
+    account: str
+    seconds: float
+    site: Site | None = None
+    name: str = ""
+    # The part of `seconds` in which it waited for the device.
+    wait: float = 0.0
+    # Seconds of work it handed to a device that runs beside it.
+    device: float = 0.0
+
+
+def from_spans(timeline: Mapping[str, Any]) -> list[list[Piece]]:
+    """The spans of all windows, step by step."""
+    sites = [(row["file"], row["line"]) for row in timeline["sites"]]
+    steps = []
+    for window in timeline["windows"]:
+        host = next(lane["spans"] for lane in window["lanes"] if lane["name"] == "host")
+        index = 0
+        for start, end in window["steps"]:
+            pieces, covered = [], 0.0
+            while index < len(host) and (host[index][0] + host[index][1]) / 2 < end:
+                first, last, account, site, name, wait = host[index]
+                index += 1
+                if last > start:
+                    pieces.append(
+                        Piece(account, last - first, sites[site] if site >= 0 else None, name, wait)
+                    )
+                    covered += last - first
+            if end - start - covered > 0:
+                pieces.append(Piece("python", end - start - covered))
+            steps.append(pieces)
+    return steps
+
+
+def from_sums(record: Record, phase: Mapping[str, Any]) -> list[list[Piece]]:
+    """Steps made of what each account and each site took on average, as much apart as the steps were."""
+    mean = phase["seconds"] / phase["steps"]
+    left = {name: seconds / phase["steps"] for name, seconds in phase["accounts"].items()}
+    pieces = []
+    for account, table in (("sync", "syncs"), ("transfer", "copies"), ("checkpoint", "checkpoints")):
+        for row in record.tables.get(table) or []:
+            seconds = min(left.get(account, 0.0), row["seconds"] / phase["steps"])
+            left[account] = left.get(account, 0.0) - seconds
+            wait = min(seconds, row["wait_s"] / phase["steps"])
+            pieces.append(Piece(account, seconds, (row["file"], row["line"]), wait=wait))
+    pieces = [Piece(account, seconds) for account, seconds in left.items() if seconds > 0] + pieces
+    times = record.step_times or [mean] * 8
+    return [[replace(p, seconds=p.seconds * t / mean, wait=p.wait * t / mean) for p in pieces] for t in times]
+
+
+def evenly(steps: list[list[Piece]]) -> list[list[Piece]]:
+    """At most so many steps, in runs of neighbours, spread over all that were kept."""
+    run = 8
+    runs = [steps[i : i + run] for i in range(0, len(steps), run)]
+    wanted = max(1, _MAX_STEPS // run)
+    if len(runs) > wanted:
+        runs = [runs[i * len(runs) // wanted] for i in range(wanted)]
+    return [step for group in runs for step in group]
+
+
+def stretched(steps: list[list[Piece]], phase: Mapping[str, Any]) -> list[list[Piece]]:
+    """The steps with each account's mean as in the whole phase; what no window saw is spread over all of them."""
+    seen: defaultdict[str, float] = defaultdict(float)
+    for step in steps:
+        for piece in step:
+            seen[piece.account] += piece.seconds / len(steps)
+    exact = {name: seconds / phase["steps"] for name, seconds in phase["accounts"].items()}
+    # A stretch of eager ops holds the library's Python between them: the two are one account here.
+    seen["eager"] += 0.0
+    if seen["eager"] > 0:
+        exact["eager"] = max(0.0, exact.get("eager", 0.0) + exact.get("dispatch", 0.0) - seen["dispatch"])
+        exact["dispatch"] = seen["dispatch"]
+    factors = {name: exact.get(name, 0.0) / seconds for name, seconds in seen.items() if seconds > 0}
+    rest = [
+        Piece(name, seconds)
+        for name, seconds in exact.items()
+        if seconds > 0 and seen.get(name, 0.0) <= seconds * 0.02 and name != "startup"
+    ]
+    for piece in rest:
+        factors[piece.account] = 0.0
+
+    def stretch(piece: Piece) -> Piece:
+        factor = factors.get(piece.account, 1.0)
+        return replace(piece, seconds=piece.seconds * factor, wait=piece.wait * factor)
+
+    return [[stretch(piece) for piece in step] + rest for step in steps]
+
+
+def with_usual_first_calls(steps: list[list[Piece]], busy: float) -> list[list[Piece]]:
+    """Split the first execution of a graph into a usual one and the getting ready, which is tracing."""
+    usual: defaultdict[str, list[float]] = defaultdict(list)
+    for step in steps:
+        for piece in step:
+            if piece.account == "graph" and not piece.name.endswith(_FIRST_CALL):
+                usual[piece.name].append(piece.seconds)
+
+    def split(piece: Piece) -> list[Piece]:
+        if piece.account != "graph" or not piece.name.endswith(_FIRST_CALL):
+            return [piece]
+        name = piece.name.removesuffix(_FIRST_CALL)
+        alone = statistics.median(usual[name]) if usual[name] else piece.seconds * busy
+        rest = max(0.0, piece.seconds - alone)
+        return [
+            replace(piece, seconds=piece.seconds - rest, name=name),
+            Piece("trace", rest, piece.site, name),
+        ]
+
+    return [[part for piece in step for part in split(piece)] for step in steps]
+
+
+def inside_graphs(step: list[Piece], windows: Mapping[str, Any]) -> list[Piece]:
+    """A compiled call on the host's own processor: waiting for its input, starting, running kernels."""
+    total = windows.get("graph_ns", 0)
+    if not total:
+        return step
+    waiting = windows.get("graph_input_ns", 0) / total
+    running = min(1.0 - waiting, windows.get("graph_busy_ns", 0) / total)
+    pieces = []
+    for piece in step:
+        if piece.account != "graph":
+            pieces.append(piece)
+            continue
+        if waiting > 0:
+            pieces.append(replace(piece, account="input", seconds=piece.seconds * waiting))
+        pieces.append(replace(piece, account="launch", seconds=piece.seconds * (1 - waiting - running)))
+        pieces.append(replace(piece, account="compute", seconds=piece.seconds * running))
+    return pieces
+
+
+def with_device(step: list[Piece], usual: float) -> list[Piece]:
+    """Give what launches work the device's time: where a read waited, what it waited for; else the usual."""
+    pieces, first, since, told = list(step), None, 0.0, False
+    for index, piece in enumerate(step):
+        if piece.account == "sync" and piece.wait > 0 and first is not None:
+            pieces[first] = replace(pieces[first], device=since + piece.wait)
+            first, since, told = None, 0.0, True
+            continue
+        if piece.account in ("graph", "eager") and first is None:
+            first, since = index, 0.0
+        since += piece.seconds
+    if first is not None and not told:
+        pieces[first] = replace(pieces[first], device=usual)
+    return pieces
