@@ -11,11 +11,10 @@ import tensorflow as tf
 from keras.src.utils.python_utils import pythonify_logs
 
 from stoker import clock
-from stoker.train import hooks
-from stoker.train.loop import Loop
+from stoker.train.loop import Logs, Loop
 from stoker.train.pace import Pace
 from stoker.train.plan import Plan
-from stoker.train.program import Logs, Program
+from stoker.train.program import Program
 from stoker.train.tempo import Tempo
 
 
@@ -147,14 +146,3 @@ class Engine:
         logs = self.program.results(logs)
         self.callbacks.on_test_end(logs)
         return logs
-
-
-def tempo_for(callbacks: keras.callbacks.CallbackList, model: Any, plan: Plan, kind: Sequence[str]) -> Plan:
-    """The plan with one step a call (or Keras' `steps_per_execution`) where callbacks act at every batch."""
-    wanting = hooks.wanting_every_batch(callbacks.callbacks, kind)
-    if not wanting:
-        return plan
-    count = int(getattr(model, "steps_per_execution", 1))
-    return plan.because(
-        f"{count} a call because {', '.join(wanting)} acts at every batch", steps_per_call=count
-    )

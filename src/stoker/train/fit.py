@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,18 +10,10 @@ import keras
 from keras.src.backend import config as keras_config
 
 from stoker.errors import ArgumentError
-from stoker.train import arguments, hooks
-from stoker.train.engine import Engine, Stretch, Validation, tempo_for
-from stoker.train.feeds import Feed
-from stoker.train.loop import Loop
-from stoker.train.pace import Pace
+from stoker.train import arguments
 from stoker.train.plan import Plan, parse
 from stoker.train.program import KerasProgram
-from stoker.train.progress import Progress, show_plan
-from stoker.train.tempo import Tempo
-
-# Compiled loops by model: the next `fit` on data of the same shape compiles nothing.
-_LOOPS: weakref.WeakKeyDictionary[Any, dict[Any, tuple[Any, Loop]]] = weakref.WeakKeyDictionary()
+from stoker.train.run import Run
 
 
 def fit(
@@ -62,70 +53,35 @@ def fit(
     """
     wanted = parse(plan)
     _check(model, epochs)
-    epochs = _capped(epochs)
     if validation_split and validation_data is None:
         (x, y, sample_weight), validation_data = arguments.split(x, y, sample_weight, validation_split)
-    data = arguments.source(
-        x,
-        y,
-        sample_weight,
-        batch_size=batch_size,
-        steps_per_epoch=steps_per_epoch,
-        shuffle=shuffle,
-        class_weight=class_weight,
-    )
-    program = KerasProgram(model)
-    feed = data.feed(wanted.feed or "resident", seed=0)
-    decided = wanted.because(feed=feed.kind, jit=wanted.jit or "none")
-    pace = Pace(feed, data.steps_per_epoch, data.adapter)
-    pace.reset()
-    listed = hooks.callback_list(model, callbacks, verbose, epochs, pace.target, Progress())
-    decided = tempo_for(listed, model, decided, hooks.TRAIN)
-    model.stop_training = False
-    listed.on_train_begin()
-    loop = loop_of(model, program.train_step, feed, "train", decided.jit or "none", program.eager)
-    training = Stretch(loop, pace, Tempo(decided.steps_per_call))
-    validation = None
-    if validation_data is not None:
-        v_x, v_y, v_weight = arguments.validation_parts(validation_data)
-        v_source = arguments.source(
-            v_x,
-            v_y,
-            v_weight,
-            batch_size=validation_batch_size or batch_size,
-            steps_per_epoch=validation_steps,
-        )
-        v_feed = v_source.feed("resident", 0)
-        v_pace = Pace(v_feed, v_source.steps_per_epoch, v_source.adapter)
-        v_plan = tempo_for(listed, model, Plan(), hooks.TEST)
-        v_loop = loop_of(model, program.test_step, v_feed, "test", "none", program.eager)
-        validation = Validation(Stretch(v_loop, v_pace, Tempo(v_plan.steps_per_call)), validation_freq)
-    if verbose:
-        show_plan(decided)
-    engine = Engine(
-        program,
-        training,
-        listed,
-        epochs=epochs,
+    run = Run(
+        KerasProgram(model),
+        arguments.source(
+            x,
+            y,
+            sample_weight,
+            batch_size=batch_size,
+            steps_per_epoch=steps_per_epoch,
+            shuffle=shuffle,
+            class_weight=class_weight,
+        ),
+        _held_out(validation_data, validation_batch_size or batch_size, validation_steps),
+        callbacks=callbacks,
+        verbose=verbose,
+        epochs=_capped(epochs),
         initial_epoch=initial_epoch,
-        validation=validation,
-        plan=decided,
+        validation_freq=validation_freq,
+        plan=wanted,
     )
-    return engine.train()
+    return run.train()
 
 
-def loop_of(model: Any, step: Any, feed: Feed, kind: str, jit: str, eager: bool) -> Loop:
-    """The loop for this step and feed; compiled before, if the model was not compiled anew since."""
-    loops = _LOOPS.setdefault(model, {})
-    key = (kind, jit, eager, feed.signature())
-    # compile() makes a new loss tracker: what was traced before is out of date then.
-    made = loops.get(key)
-    if made is not None and made[0] is model._loss_tracker:
-        made[1].feed = feed
-        return made[1]
-    loop = Loop(step, feed, jit=jit, eager=eager)
-    loops[key] = (model._loss_tracker, loop)
-    return loop
+def _held_out(validation_data: Any, batch_size: int | None, steps: int | None) -> arguments.Source | None:
+    if validation_data is None:
+        return None
+    x, y, weights = arguments.validation_parts(validation_data)
+    return arguments.source(x, y, weights, batch_size=batch_size, steps_per_epoch=steps)
 
 
 def _check(model: Any, epochs: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -11,7 +11,7 @@ from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 from keras.src.trainers.trainer import Trainer, model_supports_jit
 from keras.src.utils.python_utils import pythonify_logs
 
-Logs = dict[str, Any]
+from stoker.train.loop import Logs, Step
 
 
 class Program:
@@ -27,6 +27,10 @@ class Program:
     """No compiled call crosses a multiple of so many steps of the run."""
     fingerprint: str = ""
     """Readable: what a checkpoint must agree with to be resumed."""
+
+    def step(self, kind: str) -> Step:
+        """The callable that is traced: `kind` is "train_step" or "test_step"."""
+        return self.train_step if kind == "train_step" else self.test_step
 
     def train_step(self, batch: Any) -> Logs:
         """Traced: one update; the epoch's running results."""
@@ -57,6 +61,10 @@ class Program:
         """The state a checkpoint keeps, once everything is built."""
         raise NotImplementedError
 
+    def stamp(self) -> object:
+        """Changes identity when what was traced before is out of date."""
+        return type(self)
+
     def jit_refusal(self) -> str | None:
         """Why XLA is out of question, or None."""
         return None
@@ -72,10 +80,11 @@ class KerasProgram(Program):
     def __init__(self, model: Any) -> None:
         self.model = model
         self.eager = bool(model.run_eagerly)
-        # The compiled loops are kept for the model's next `fit`: they must not keep the model.
-        self.train_step = _weakly(model, "train_step")  # type: ignore[method-assign]
-        self.test_step = _weakly(model, "test_step")  # type: ignore[method-assign]
         self._plain = _is_plain(type(model))
+
+    def step(self, kind: str) -> Step:
+        # The compiled loops are kept for the model's next `fit`: they must not keep the model.
+        return _weakly(self.model, kind)
 
     def reset(self) -> None:
         self.model.reset_metrics()
@@ -105,7 +114,7 @@ class KerasProgram(Program):
         return bool(self.model.jit_compile) and self.jit_refusal() is None
 
 
-def _weakly(model: Any, name: str) -> Callable[[Any], Logs]:
+def _weakly(model: Any, name: str) -> Step:
     """A method of the model that does not keep it alive."""
     weak = weakref.ref(model)
 
