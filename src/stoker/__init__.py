@@ -29,9 +29,13 @@ if TYPE_CHECKING:
         guard,
     )
     from stoker.notebook import load_ipython_extension
+    from stoker.train.checkpoint import Checkpoint, CheckpointError, CheckpointWarning
     from stoker.watch import Watch
 
 _HOMES = {
+    "Checkpoint": "stoker.train.checkpoint",
+    "CheckpointError": "stoker.train.checkpoint",
+    "CheckpointWarning": "stoker.train.checkpoint",
     "CopyError": "stoker.guards",
     "EagerOpError": "stoker.guards",
     "GuardError": "stoker.guards",
@@ -46,6 +50,9 @@ _HOMES = {
 }
 
 __all__ = [
+    "Checkpoint",
+    "CheckpointError",
+    "CheckpointWarning",
     "CopyError",
     "EagerOpError",
     "GuardError",
