@@ -30,8 +30,8 @@ VERSION = 1
 TEMPORARY = ".partial"
 
 _MAGIC = b"STOKERCK"
-_HEAD = struct.Struct("<8sI4x")
-_TAIL = struct.Struct("<QQI4x8s")
+_HEAD = struct.Struct("<8sI")
+_TAIL = struct.Struct("<QQI8s")
 # Large enough to be quick, small enough that the writing thread gives the interpreter back at once.
 _CHUNK = 4 * 1024 * 1024
 

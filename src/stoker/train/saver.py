@@ -177,7 +177,7 @@ class Saver:
         here = {n: (v.dtype.name, tuple(v.shape)) for n, v in self._variables.items()}
         differences = _differences(here, {n: (e.dtype, e.shape) for n, e in saved.items()})
         if differences:
-            more = f" (and {len(differences) - 1} more differences)" if len(differences) > 1 else ""
+            more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
             raise CheckpointError(f"{index.path} is of another model: {differences[0]}{more}; {way_out}")
         fingerprint = index.details["fingerprint"]
         if fingerprint != self._fingerprint:

@@ -37,13 +37,15 @@ def named_variables(model: Any, *, extra: Mapping[str, Any] | None = None) -> di
             f"the model {model.name!r} has no weights yet: build it or call it on a batch before it is saved"
         )
     found = _Found()
-    if isinstance(model, keras.Model) and model.optimizer is not None and not model.optimizer.built:
-        model.optimizer.build(model.trainable_variables)
     _add_layer(found, "model", model)
-    if isinstance(model, keras.Model):
-        if model.optimizer is not None:
-            _add_optimizer(found, "optimizer", model.optimizer)
-        found.add_all("metrics", model.metrics_variables)
+    # A model that was never compiled has no such attribute.
+    optimizer = vars(model).get("optimizer")
+    if isinstance(optimizer, keras.optimizers.Optimizer):
+        if not optimizer.built:
+            with model.distribute_strategy.scope():
+                optimizer.build(model.trainable_variables)
+        _add_optimizer(found, "optimizer", optimizer)
+    found.add_all("metrics", model.metrics_variables)
     for layer, name in found.layers:
         _add_attributes(found, name, layer)
     found.add_all("model/rest", model.variables)
