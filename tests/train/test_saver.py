@@ -16,7 +16,7 @@ from stoker import clock
 from stoker.train import checkpoint_files
 from stoker.train.checkpoint import CheckpointOptionError
 from stoker.train.packing import pack
-from stoker.train.saver import Saver
+from stoker.train.saver import Saver, saved_progress
 
 DTYPES = (tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int8, tf.int32, tf.int64, tf.uint32, tf.bool)
 
@@ -213,6 +213,17 @@ def test_another_model_is_one_line_that_says_what_differs(tmp_path: Path) -> Non
     assert "more (float32[]) is not in the checkpoint (and 1 more)" in text
     text = complaint(variables(-1.0), "batch_size=64")
     assert "is of a run with other arguments: same there, batch_size=64 here" in text
+
+
+def test_progress_is_known_before_there_is_a_model(tmp_path: Path) -> None:
+    checkpoint = stoker.Checkpoint(tmp_path / "a")
+    assert saved_progress(checkpoint) is None
+    assert not (tmp_path / "a").exists()
+    saved(tmp_path / "a", 1, 2)
+    damage_cut(newest_first(tmp_path / "a")[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert saved_progress(checkpoint) == {"at": 1}
 
 
 def test_going_back_behind_a_step(tmp_path: Path) -> None:

@@ -68,9 +68,8 @@ class CheckpointDirectory:
             os.close(self._lock)
 
     def files(self) -> list[Path]:
-        """The finished checkpoints, oldest first: in the order they were saved, whatever their steps."""
-        names = ((_NAME.fullmatch(path.name), path) for path in self.path.iterdir())
-        return [path for _, path in sorted((int(match[1]), path) for match, path in names if match)]
+        """The finished checkpoints, oldest first."""
+        return finished(self.path)
 
     def new(self, step: int) -> Path:
         """The name of the next one."""
@@ -88,6 +87,13 @@ class CheckpointDirectory:
             path.unlink(missing_ok=True)
         if old:
             sync_directory(self.path)
+
+
+def finished(directory: Path) -> list[Path]:
+    """The finished checkpoints in it, oldest first: in the order they were saved, whatever their steps."""
+    paths = directory.iterdir() if directory.is_dir() else ()
+    names = ((_NAME.fullmatch(path.name), path) for path in paths)
+    return [path for _, path in sorted((int(match[1]), path) for match, path in names if match)]
 
 
 def step_of(path: Path) -> int:

@@ -12,6 +12,7 @@ is done by a thread. While that thread still writes, no new save is due: trainin
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +24,7 @@ import numpy as np
 from stoker import clock
 from stoker.train import checkpoint_files as files
 from stoker.train.checkpoint import Checkpoint, CheckpointError, CheckpointWarning
-from stoker.train.checkpoint_directory import CheckpointDirectory, step_of
+from stoker.train.checkpoint_directory import CheckpointDirectory, finished, step_of
 from stoker.train.checkpoint_writer import BackgroundWriter
 from stoker.train.packing import pack, unpack
 
@@ -147,11 +148,11 @@ class Saver:
         candidates = [p for p in reversed(self._directory.files()) if before is None or step_of(p) < before]
         for path in candidates:
             try:
-                index = files.read_index(path)
-                files.verify(index)
+                index = _checked(path)
             except files.DamagedFile as reason:
+                if path not in self._damaged:
+                    warnings.warn(f"skipped the checkpoint {path}: {reason}", CheckpointWarning, stacklevel=2)
                 self._damaged.add(path)
-                warnings.warn(f"skipped the checkpoint {path}: {reason}", CheckpointWarning, stacklevel=2)
                 continue
             return self._load(index)
         if candidates:
@@ -165,11 +166,10 @@ class Saver:
         self._demand_same_run(index)
         for name, array in files.read_arrays(index, (_VARIABLE + name for name in self._variables)):
             self._variables[name.removeprefix(_VARIABLE)].assign(array)
-        others = dict(files.read_arrays(index, [n for n in index.entries if not n.startswith(_VARIABLE)]))
-        self.blobs = {n.removeprefix(_BLOB): a.tobytes() for n, a in others.items() if n.startswith(_BLOB)}
+        blobs = files.read_arrays(index, [name for name in index.entries if name.startswith(_BLOB)])
+        self.blobs = {name.removeprefix(_BLOB): array.tobytes() for name, array in blobs}
         self._mark(index.details["step"])
-        progress: dict[str, Any] = unpack(index.details["progress"], others)
-        return progress
+        return _progress_in(index)
 
     def _demand_same_run(self, index: files.Index) -> None:
         way_out = "give another directory, or delete this one to begin anew"
@@ -185,6 +185,14 @@ class Saver:
                 f"{index.path} is of a run with other arguments: {fingerprint} there, {self._fingerprint} here; "
                 f"{way_out}"
             )
+
+    def wait(self) -> None:
+        """Until what is being written is safe.
+
+        Raises:
+            CheckpointError: the last write failed.
+        """
+        self._writer.wait()
 
     def close(self) -> None:
         """Wait for the write and give the directory free.
@@ -208,6 +216,29 @@ class Saver:
         except CheckpointError:
             if error is None:
                 raise
+
+
+def saved_progress(checkpoint: Checkpoint) -> dict[str, Any] | None:
+    """What the newest good checkpoint says of the run's progress, before there is a model to restore.
+
+    It takes no lock, changes nothing and passes over damaged files in silence: `Saver.restore` speaks of them.
+    """
+    for path in reversed(finished(Path(checkpoint.directory).expanduser())):
+        with contextlib.suppress(files.DamagedFile):
+            return _progress_in(_checked(path))
+    return None
+
+
+def _checked(path: Path) -> files.Index:
+    index = files.read_index(path)
+    files.verify(index)
+    return index
+
+
+def _progress_in(index: files.Index) -> dict[str, Any]:
+    arrays = dict(files.read_arrays(index, [name for name in index.entries if name.startswith(_PROGRESS)]))
+    progress: dict[str, Any] = unpack(index.details["progress"], arrays)
+    return progress
 
 
 _Kinds = Mapping[str, tuple[str, tuple[int, ...]]]
