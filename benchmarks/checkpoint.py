@@ -48,7 +48,10 @@ def main() -> None:
     saves: list[float] = []
     writes: list[float] = []
     keras_saves: list[float] = []
-    with tempfile.TemporaryDirectory() as directory, Saver(Checkpoint(directory, every=1), variables, "") as saver:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        Saver(Checkpoint(directory, every=1), variables, "") as saver,
+    ):
         saver.save(0, {}, wait=True)
         for step in range(1, ROUNDS + 1):
             copies.append(timed(lambda: [np.array(variable.numpy()) for variable in variables.values()]))
