@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import subprocess
 import sys
@@ -67,8 +66,9 @@ class Training:
         self._checkpoints = directory / "checkpoints"
         self._before = self._newest()
         command = [sys.executable, "-c", PROGRAM, str(directory), str(epochs)]
-        chatter = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONWARNINGS": "ignore"}
-        self.process = subprocess.Popen(command, env={**os.environ, **chatter})
+        self._said = directory / "stderr.txt"
+        with self._said.open("w") as said:
+            self.process = subprocess.Popen(command, stderr=said)
 
     def _newest(self) -> str:
         return max((path.name for path in self._checkpoints.glob("*.stoker")), default="")
@@ -76,7 +76,7 @@ class Training:
     def ended(self) -> bool:
         code = self.process.poll()
         if code:
-            sys.exit(f"the training failed with exit code {code}")
+            sys.exit(f"the training failed with exit code {code}\n{self._said.read_text()[-3000:]}")
         return code is not None
 
     def saved(self) -> bool:
