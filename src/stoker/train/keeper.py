@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -41,7 +42,11 @@ class Keeper:
         loose = {variable.ref(): variable for graph in traced for variable in graph.variables}
         extra = {f"step/{number}": variable for number, variable in enumerate(loose.values())}
         self.saver = Saver(checkpoint, program.variables(extra), program.fingerprint)
-        self.progress = self.saver.restore()
+        with contextlib.ExitStack() as undo:
+            # A checkpoint of another run is refused; the directory must be free again then.
+            undo.callback(self.saver.close)
+            self.progress = self.saver.restore()
+            undo.pop_all()
 
     def put_back(self, pace: Pace | None, callbacks: keras.callbacks.CallbackList) -> dict[str, Any]:
         """Bring everything to where the checkpoint was taken: after the hooks that reset and begin.
