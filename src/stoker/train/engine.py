@@ -213,9 +213,9 @@ class Engine:
         self.epoch = int(progress["epoch"])
         if progress["begun"]:
             return True
-        self.keeper.put_back(self.training.pace, self.callbacks)
-        self.step = int(progress["step"])
         self._done = self.epoch >= self.epochs or bool(progress["stop_training"])
+        self.keeper.put_back(None if self._done else self.training.pace, self.callbacks)
+        self.step = int(progress["step"])
         if self._done:
             self.callbacks.on_train_end(dict(progress["logs"]))
         return False
