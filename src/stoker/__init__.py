@@ -29,33 +29,46 @@ if TYPE_CHECKING:
         guard,
     )
     from stoker.notebook import load_ipython_extension
+    from stoker.train.checkpoint import Checkpoint, CheckpointError, CheckpointWarning
+    from stoker.train.fit import fit
+    from stoker.train.plan import Plan
     from stoker.watch import Watch
 
 _HOMES = {
+    "Checkpoint": "stoker.train.checkpoint",
+    "CheckpointError": "stoker.train.checkpoint",
+    "CheckpointWarning": "stoker.train.checkpoint",
     "CopyError": "stoker.guards",
     "EagerOpError": "stoker.guards",
     "GuardError": "stoker.guards",
     "GuardWarning": "stoker.guards",
+    "Plan": "stoker.train.plan",
     "RetraceError": "stoker.guards",
     "SyncError": "stoker.guards",
     "Watch": "stoker.watch",
     "allow": "stoker.guards",
     "bind": "stoker.guards",
+    "fit": "stoker.train.fit",
     "guard": "stoker.guards",
     "load_ipython_extension": "stoker.notebook",
 }
 
 __all__ = [
+    "Checkpoint",
+    "CheckpointError",
+    "CheckpointWarning",
     "CopyError",
     "EagerOpError",
     "GuardError",
     "GuardWarning",
+    "Plan",
     "RetraceError",
     "SyncError",
     "Watch",
     "__version__",
     "allow",
     "bind",
+    "fit",
     "guard",
     "load_ipython_extension",
     "software_gpu",

@@ -1,0 +1,20 @@
+"""The trainer: whole epochs inside one compiled call, and an exact resume after a crash.
+
+    history = stoker.fit(model, x, y, epochs=10)    # as `model.fit`, many steps in one compiled call
+    history.plan                                    # how it ran, and why
+
+| module | subject |
+|---|---|
+| fit, arguments | `stoker.fit`, and what it was given |
+| program | what is trained: a step, and what an epoch needs around it |
+| run, engine | one training run: the plan, the epochs, callbacks, validation |
+| feeds, pace | where batch `i` comes from, inside the graph; which steps an epoch has |
+| loop, tempo | many steps in one compiled call; how many |
+| plan, decide, remembered, memory | how to run: decided by measuring, remembered |
+| snapshot | the state of a step's variables, taken and put back |
+| hooks, progress | callbacks, and the bar |
+| keeper, saver, checkpoint* | saving, and going on where it was |
+| state, callback_state, iterator_state | what is saved |
+
+Nothing is imported here: TensorFlow comes with the module that is used.
+"""
