@@ -382,7 +382,7 @@ def test_stoker_fit_is_keras_fit(name: str, tmp_path: Path, monkeypatch: pytest.
         case, tmp_path / "stoker", lambda model, **arguments: stoker.fit(model, **arguments, plan=case.plan)
     )
 
-    close = {"rtol": case.loose, "atol": case.loose}
+    close: dict[str, Any] = {"rtol": case.loose, "atol": case.loose}
     assert list(ours.history) == list(theirs.history)
     for key, values in theirs.history.items():
         np.testing.assert_allclose(ours.history[key], values, **close, err_msg=key)

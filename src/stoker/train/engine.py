@@ -176,7 +176,8 @@ class Engine:
 
     def _history(self) -> Any:
         history = self.program.model.history
-        history.plan = replace(self.plan, steps_per_call=self.training.tempo.steps)
+        longest = self.training.pace.target or self.training.tempo.steps
+        history.plan = replace(self.plan, steps_per_call=min(self.training.tempo.steps, longest))
         return history
 
     def _progress(self) -> dict[str, Any]:

@@ -58,6 +58,11 @@ class Loop:
         self._until_out = _compiled(self._steps_until_out, False)
         self._last = _compiled(self._last_step, jit == "loop")
 
+    def share(self, other: Loop) -> None:
+        """Take over another loop's traced step: it is the same step, and XLA is around it or not at all."""
+        if "step" not in (self.jit, other.jit):
+            self._step, self._traced, self._logs = other._step, other._traced, other._logs
+
     @property
     def ran(self) -> int:
         """How many steps the last `run` did: fewer than asked when a stream ran out. Reads the device then."""
