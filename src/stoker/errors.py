@@ -15,3 +15,7 @@ class UsageError(StokerError):
 
 class RecordError(StokerError):
     """A saved record is missing, damaged, or of a schema this version cannot read."""
+
+
+class ArgumentError(StokerError, ValueError):
+    """A call of the Python API got a value it cannot work with; code that expects `ValueError` catches it."""

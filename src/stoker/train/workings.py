@@ -1,0 +1,75 @@
+"""What a trainer keeps while it trains: everything but the models and the optimizers, in variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from stoker.train.parts import Options, Part, build_parts
+from stoker.train.update.balancing import Balancing
+from stoker.train.update.means import Means
+from stoker.train.update.replicas import Replicas
+from stoker.train.update.watching import Halt, Trouble
+
+
+class Workings:
+    """The parts with their updates, the balancing of losses, the means of the epoch, and what went wrong."""
+
+    def __init__(
+        self,
+        models: Mapping[str, Any],
+        optimizers: Mapping[str, Any],
+        options: Options,
+        replicas: Replicas,
+        *,
+        loss_names: Sequence[str],
+        log_names: Iterable[str],
+    ) -> None:
+        """loss_names: of a step that leaves the update to the trainer; empty for one that has full control."""
+        self.halt = Halt()
+        # A factor on all rates, lowered after spikes.
+        self.slowdown = tf.Variable(1.0, trainable=False)
+        self.steps = tf.Variable(0, trainable=False, dtype=tf.int64)
+        with replicas.scope():
+            self.balancing = Balancing(options.losses, loss_names)
+        trained = {"model": self.balancing.trainable_variables} if loss_names else {}
+        self.parts = build_parts(models, optimizers, trained, options, self.slowdown, replicas)
+        self.means = Means(dict.fromkeys([*log_names, *self.balancing.shown_names()]))
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """For checkpoints, by names that do not depend on the process."""
+        found = {"slowdown": self.slowdown, "steps": self.steps, **self.balancing.variables}
+        found.update({f"means/{name}": variable for name, variable in self.means.variables.items()})
+        for part in self.parts.values():
+            found.update(part.state)
+        return found
+
+    def account(
+        self, logs: Mapping[str, Any], made: Sequence[Mapping[str, Any]], rows: Any
+    ) -> dict[str, Any]:
+        """In graph, after a step: what its updates came to, and the means so far."""
+        going = tf.logical_not(self.halt.on)
+        step = tf.identity(self.steps)
+        for update in made:
+            for name, (loss, trouble) in update.items():
+                sane = (trouble == Trouble.NONE) & tf.math.is_finite(loss)
+                self.parts[name].watch.learn(loss, going & sane)
+                self.halt.note(trouble, step, loss)
+        self.steps.assign(tf.where(going, step + 1, step))
+        finite = tf.reduce_all([tf.math.is_finite(value) for value in logs.values()])
+        return self.means.add(logs, rows, finite & tf.logical_not(self.halt.on))
+
+
+def flush(parts: Iterable[Part]) -> None:
+    """Write what accumulation still holds, in one compiled call."""
+    for part in parts:
+        if part.update.accumulation is not None:
+            tf.function(part.update.flush, autograph=False)()
+
+
+def results_of(metrics: Sequence[keras.metrics.Metric]) -> dict[str, Any]:
+    return {metric.name: metric.result() for metric in metrics}
