@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         guard,
     )
     from stoker.notebook import load_ipython_extension
+    from stoker.train.fit import fit
+    from stoker.train.plan import Plan
     from stoker.watch import Watch
 
 _HOMES = {
@@ -36,11 +38,13 @@ _HOMES = {
     "EagerOpError": "stoker.guards",
     "GuardError": "stoker.guards",
     "GuardWarning": "stoker.guards",
+    "Plan": "stoker.train.plan",
     "RetraceError": "stoker.guards",
     "SyncError": "stoker.guards",
     "Watch": "stoker.watch",
     "allow": "stoker.guards",
     "bind": "stoker.guards",
+    "fit": "stoker.train.fit",
     "guard": "stoker.guards",
     "load_ipython_extension": "stoker.notebook",
 }
@@ -50,12 +54,14 @@ __all__ = [
     "EagerOpError",
     "GuardError",
     "GuardWarning",
+    "Plan",
     "RetraceError",
     "SyncError",
     "Watch",
     "__version__",
     "allow",
     "bind",
+    "fit",
     "guard",
     "load_ipython_extension",
     "software_gpu",

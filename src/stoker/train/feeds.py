@@ -1,0 +1,239 @@
+"""Feeds: where batch `i` of a pass over the data comes from, inside the graph.
+
+A feed is split in two: `operands()` are tensors or iterators handed to the compiled call, `batch(operands, index)`
+is traced into it. So one compiled loop serves every feed of the same shape, and data is never baked into a graph.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+
+class Feed(Protocol):
+    """One pass over the data after another, as batches."""
+
+    steps: int | None
+    """Batches in a pass; None when only running out tells."""
+    kind: str
+    """"resident" or "streamed"."""
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Start pass number `epoch`: a new order, a new iterator."""
+
+    def operands(self) -> Any:
+        """What the compiled call gets: tensors, or an iterator."""
+
+    def batch(self, operands: Any, index: tf.Tensor) -> Any:
+        """In graph: batch `index` of this pass (all of one shape)."""
+
+    def tail(self, operands: Any) -> Any:
+        """In graph: the last batch, when it has a shape of its own."""
+
+    def spec(self, tail: bool = False) -> Any:
+        """The structure of a batch, as `tf.TensorSpec`s."""
+
+    @property
+    def full_steps(self) -> int | None:
+        """How many batches `batch` gives; one more (`tail`) follows if `steps` is larger."""
+
+    def signature(self) -> Any:
+        """Hashable: two feeds with equal signatures can share one compiled loop."""
+
+    def position(self) -> dict[str, Any]:
+        """Where the pass is, as JSON."""
+
+    def seek(self, position: dict[str, Any]) -> None:
+        """Go to where `position` was taken."""
+
+
+def order_of(rows: int, batch: int, shuffle: bool | str, seed: int, epoch: int) -> np.ndarray[Any, Any]:
+    """The order of the rows in a pass: a full shuffle made from (seed, epoch) alone, or within batches."""
+    random = np.random.Generator(np.random.Philox(key=[seed & (2**64 - 1), epoch]))
+    order: np.ndarray[Any, Any] = np.arange(rows)
+    if shuffle != "batch":
+        random.shuffle(order)
+        return order
+    full = rows // batch * batch
+    order[:full] = random.permuted(order[:full].reshape(-1, batch), axis=1).reshape(-1)
+    order[full:] = random.permutation(order[full:])
+    return order
+
+
+class Resident:
+    """All rows on the device: slices in their order, or gathered by the pass' permutation."""
+
+    kind = "resident"
+
+    def __init__(self, data: Any, batch_size: int, *, shuffle: bool | str = False, seed: int = 0) -> None:
+        self.data = data
+        self.rows = _rows(data)
+        self.batch_size = min(batch_size, self.rows)
+        self.shuffle = shuffle
+        self.seed = seed
+        self.steps: int | None = math.ceil(self.rows / self.batch_size)
+        self._epoch = 0
+        self._order = tf.zeros([0], tf.int32)
+
+    @property
+    def full_steps(self) -> int:
+        return self.rows // self.batch_size
+
+    def begin_epoch(self, epoch: int) -> None:
+        self._epoch = epoch
+        if self.shuffle:
+            order = order_of(self.rows, self.batch_size, self.shuffle, self.seed, epoch)
+            self._order = tf.constant(order, tf.int32 if self.rows < 2**31 else tf.int64)
+
+    def operands(self) -> Any:
+        return (self.data, self._order)
+
+    def batch(self, operands: Any, index: tf.Tensor) -> Any:
+        return self._rows_from(operands, index * self.batch_size, self.batch_size)
+
+    def tail(self, operands: Any) -> Any:
+        start = self.full_steps * self.batch_size
+        return self._rows_from(operands, start, self.rows - start)
+
+    def _rows_from(self, operands: Any, start: Any, count: int) -> Any:
+        data, order = operands
+        if self.shuffle:
+            chosen = tf.slice(order, [start], [count])
+            return _map(lambda leaf: tf.gather(leaf, chosen), data)
+        return _map(
+            lambda leaf: tf.slice(leaf, [start] + [0] * (leaf.shape.rank - 1), [count, *leaf.shape[1:]]), data
+        )
+
+    def spec(self, tail: bool = False) -> Any:
+        count = self.rows - self.full_steps * self.batch_size if tail else self.batch_size
+        return _map(lambda leaf: tf.TensorSpec([count, *leaf.shape[1:]], leaf.dtype), self.data)
+
+    def signature(self) -> Any:
+        shapes = tuple(
+            None if leaf is None else (tuple(leaf.shape), leaf.dtype.name)
+            for leaf in keras.tree.flatten(self.data)
+        )
+        structure = repr(keras.tree.map_structure(lambda _: 0, self.data))
+        return ("resident", structure, shapes, self.batch_size, bool(self.shuffle))
+
+    def position(self) -> dict[str, Any]:
+        return {"epoch": self._epoch, "seed": self.seed}
+
+    def seek(self, position: dict[str, Any]) -> None:
+        self.seed = int(position["seed"])
+        self.begin_epoch(int(position["epoch"]))
+
+
+class Streamed:
+    """Batches through a `tf.data` iterator, made ahead while the device works."""
+
+    kind = "streamed"
+
+    def __init__(self, dataset: tf.data.Dataset, steps: int | None = None) -> None:
+        self.dataset = dataset
+        self.steps = steps
+        self._epoch = 0
+        self._iterator: Any = None
+
+    @property
+    def full_steps(self) -> int | None:
+        return self.steps
+
+    @property
+    def iterator(self) -> Any:
+        """The pass' iterator, for those who save its place."""
+        return self._iterator
+
+    def begin_epoch(self, epoch: int) -> None:
+        self._epoch = epoch
+        self._iterator = iter(self.dataset)
+
+    def operands(self) -> Any:
+        return self._iterator
+
+    def batch(self, operands: Any, index: tf.Tensor) -> Any:
+        return without_optionals(operands.get_next())
+
+    def optional(self, operands: Any) -> Any:
+        """In graph: the next batch, or nothing when the pass is over."""
+        return operands.get_next_as_optional()
+
+    def tail(self, operands: Any) -> Any:
+        raise AssertionError("a stream has no batch of its own shape")
+
+    def spec(self, tail: bool = False) -> Any:
+        return without_optionals(self.dataset.element_spec)
+
+    def signature(self) -> Any:
+        return ("streamed", repr(self.dataset.element_spec), self.steps is None)
+
+    def position(self) -> dict[str, Any]:
+        return {"epoch": self._epoch}
+
+    def seek(self, position: dict[str, Any]) -> None:
+        self.begin_epoch(int(position["epoch"]))
+        for _ in range(int(position.get("taken", 0))):
+            next(self._iterator)
+
+
+class StreamedRows(Streamed):
+    """Rows that stay in host memory, gathered batch by batch in the order of the pass and sent ahead."""
+
+    def __init__(self, data: Any, batch_size: int, *, shuffle: bool | str = False, seed: int = 0) -> None:
+        with tf.device("CPU"):
+            self.data = _map(tf.convert_to_tensor, data)
+        self.rows = _rows(self.data)
+        self.batch_size = min(batch_size, self.rows)
+        self.shuffle = shuffle
+        self.seed = seed
+        self._order = np.arange(self.rows)
+        self._first = 0
+        super().__init__(self._pipeline(), math.ceil(self.rows / self.batch_size))
+
+    def _pipeline(self) -> tf.data.Dataset:
+        # The order comes in as elements, so that one pipeline serves all passes.
+        batches = tf.data.Dataset.from_generator(
+            self._orders, output_signature=tf.TensorSpec([None], tf.int64)
+        )
+        dataset = batches.map(
+            lambda chosen: _map(lambda leaf: tf.gather(leaf, chosen), self.data),
+            num_parallel_calls=tf.data.AUTOTUNE,
+        )
+        return dataset.prefetch(tf.data.AUTOTUNE)
+
+    def _orders(self) -> Any:
+        for start in range(self._first * self.batch_size, self.rows, self.batch_size):
+            yield self._order[start : start + self.batch_size]
+
+    def begin_epoch(self, epoch: int) -> None:
+        self._first = 0
+        if self.shuffle:
+            self._order = order_of(self.rows, self.batch_size, self.shuffle, self.seed, epoch)
+        super().begin_epoch(epoch)
+
+    def position(self) -> dict[str, Any]:
+        return {"epoch": self._epoch, "seed": self.seed}
+
+    def seek(self, position: dict[str, Any]) -> None:
+        self.seed = int(position["seed"])
+        self.begin_epoch(int(position["epoch"]))
+        self._first = int(position.get("taken", 0))
+        self._iterator = iter(self.dataset)
+
+
+def without_optionals(batch: Any) -> Any:
+    """A generator's missing parts arrive as empty optionals: the step gets None."""
+    kinds = (tf.experimental.Optional, tf.OptionalSpec)
+    return keras.tree.map_structure(lambda leaf: None if isinstance(leaf, kinds) else leaf, batch)
+
+
+def _map(function: Any, data: Any) -> Any:
+    return keras.tree.map_structure(lambda leaf: None if leaf is None else function(leaf), data)
+
+
+def _rows(data: Any) -> int:
+    return int(next(leaf.shape[0] for leaf in keras.tree.flatten(data) if leaf is not None))

@@ -1,0 +1,53 @@
+"""Callbacks: Keras' own list of them, and whether one really wants to be called for every batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import keras
+from keras.src.utils import is_default
+
+TRAIN = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
+TEST = ("on_test_batch_begin", "on_test_batch_end")
+
+
+def callback_list(
+    model: Any, callbacks: Any, verbose: Any, epochs: int, steps: int | None, progress: Any
+) -> keras.callbacks.CallbackList:
+    """The callbacks with a history and, unless silent or there is one, the progress bar: in Keras' order."""
+    if isinstance(callbacks, keras.callbacks.CallbackList):
+        return callbacks
+    params = {"verbose": verbose, "epochs": epochs, "steps": steps}
+    listed = keras.callbacks.CallbackList(callbacks, add_history=True, model=model, **params)
+    if verbose != 0 and not any(isinstance(one, keras.callbacks.ProgbarLogger) for one in listed.callbacks):
+        progress.set_model(model)
+        progress.set_params(params)
+        listed.callbacks.append(progress)
+    return listed
+
+
+def wanting_every_batch(callbacks: Iterable[Any], hooks: Sequence[str] = TRAIN) -> list[str]:
+    """The names of the callbacks that act at every batch."""
+    return [type(one).__name__ for one in callbacks if _acts_on_batches(one, hooks)]
+
+
+def _acts_on_batches(callback: Any, hooks: Sequence[str]) -> bool:
+    if all(is_default(getattr(callback, hook)) for hook in hooks):
+        return False
+    # Keras' own, whose batch hooks do nothing, or nothing that depends on the batch, as they are set.
+    kind = type(callback)
+    if isinstance(callback, keras.callbacks.ProgbarLogger):
+        return kind.__module__.partition(".")[0] not in ("keras", "stoker")
+    if kind in (keras.callbacks.ModelCheckpoint, keras.callbacks.BackupAndRestore):
+        return bool(callback.save_freq != "epoch")
+    if kind is keras.callbacks.TensorBoard:
+        return bool(
+            callback.update_freq != "epoch" or callback.write_steps_per_second or callback._should_trace
+        )
+    return True
+
+
+def acting_on_calls(callbacks: Iterable[Any], hooks: Sequence[str] = TRAIN) -> bool:
+    """Whether any callback looks at batches at all: if not, logs need not be read before the epoch's end."""
+    return any(not is_default(getattr(one, hook)) for one in callbacks for hook in hooks)

@@ -1,0 +1,153 @@
+"""The loop: many steps in one compiled call.
+
+The trip count is an argument, not part of the program: however a pass is cut into calls, the same compiled code runs
+the same steps, so the cuts never change a bit. The logs are carried through the loop (zeros before the first step)
+instead of taking the first step out of it: a second copy of the step would compile, and round, in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from stoker.errors import ArgumentError
+from stoker.train.feeds import Feed, without_optionals
+
+Logs = dict[str, Any]
+Step = Callable[[Any], Logs]
+
+
+class Loop:
+    """Runs a step over a feed's batches, `count` of them in one call."""
+
+    def __init__(
+        self,
+        step: Step,
+        feed: Feed,
+        *,
+        jit: str = "none",
+        eager: bool = False,
+        autograph: bool = False,
+        strategy: tf.distribute.Strategy | None = None,
+    ) -> None:
+        """Nothing is traced before the first `run` (or `build`).
+
+        Args:
+            step: takes a batch, updates variables, returns logs. Traced once for each shape of batch.
+            feed: where the batches come from; may be replaced by one of equal `signature()`.
+            jit: XLA over the whole "loop" (resident data only), over the "step", or "none".
+            eager: call the step eagerly, batch by batch, and compile nothing.
+            autograph: let Python's `if` and `while` on tensors in the step become graph ops.
+            strategy: one replica only, for now.
+        """
+        if strategy is not None and strategy.num_replicas_in_sync > 1:
+            raise ArgumentError("a loop over several replicas is not supported yet: use one device")
+        if jit == "loop" and feed.kind != "resident":
+            raise ArgumentError("XLA over the whole loop needs resident data: a stream comes from the host")
+        self.feed = feed
+        self.jit = jit
+        self.eager = eager
+        self._ran: Any = 0
+        self._plain_step = step
+        self._step = tf.function(step, autograph=autograph, jit_compile=True if jit == "step" else None)
+        self._logs: Any = None
+        compiled = True if jit == "loop" else None
+        self._many = tf.function(self._many_steps, autograph=False, jit_compile=compiled)
+        self._until_out = tf.function(self._steps_until_out, autograph=False)
+        self._last = tf.function(self._last_step, autograph=False, jit_compile=compiled)
+
+    @property
+    def ran(self) -> int:
+        """How many steps the last `run` did: fewer than asked when a stream ran out. Reads the device then."""
+        return int(self._ran)
+
+    def build(self) -> tf.types.experimental.ConcreteFunction:
+        """Trace the step once: creates the variables it creates, and gives its graph."""
+        concrete = self._step.get_concrete_function(self.feed.spec())
+        if self._logs is None:
+            self._logs = tf.nest.map_structure(
+                lambda out: tf.TensorSpec(out.shape, out.dtype), _tensors(concrete.structured_outputs)
+            )
+        return concrete
+
+    def run(self, first: int, count: int) -> Logs:
+        """Run steps `first` to `first + count - 1` of the pass; the last one's logs, still on the device."""
+        if self.eager:
+            return self._run_eagerly(first, count)
+        if self._logs is None:
+            self.build()
+        operands = self.feed.operands()
+        logs: Logs
+        if self.feed.steps is None:
+            self._ran, logs = self._until_out(tf.constant(count), operands)
+            return logs
+        self._ran = count
+        whole = min(count, self._full_steps() - first)
+        if whole > 0:
+            logs = self._many(tf.constant(first), tf.constant(whole), operands)
+        if count > whole:
+            logs = self._last(operands)
+        return logs
+
+    def _full_steps(self) -> int:
+        full = self.feed.full_steps
+        assert full is not None
+        return full
+
+    def _many_steps(self, first: tf.Tensor, count: tf.Tensor, operands: Any) -> Any:
+        end = first + count
+
+        def body(index: tf.Tensor, _: Any) -> Any:
+            return index + 1, _tensors(self._step(self.feed.batch(operands, index)))
+
+        _, logs = tf.while_loop(lambda index, _: index < end, body, (first, self._zeros()))
+        return logs
+
+    def _steps_until_out(self, count: tf.Tensor, operands: Any) -> Any:
+        def body(ran: tf.Tensor, _: tf.Tensor, logs: Any) -> Any:
+            taken = operands.get_next_as_optional()
+            more = taken.has_value()
+
+            def one_step() -> Any:
+                return _tensors(self._step(without_optionals(taken.get_value())))
+
+            logs = tf.cond(more, one_step, lambda: logs)
+            return ran + tf.cast(more, tf.int32), more, logs
+
+        ran, _, logs = tf.while_loop(
+            lambda ran, more, _: tf.logical_and(more, ran < count),
+            body,
+            (tf.constant(0), tf.constant(True), self._zeros()),
+        )
+        return ran, logs
+
+    def _last_step(self, operands: Any) -> Any:
+        return _tensors(self._step(self.feed.tail(operands)))
+
+    def _zeros(self) -> Any:
+        return tf.nest.map_structure(
+            lambda out: tf.zeros([size or 0 for size in out.shape], out.dtype), self._logs
+        )
+
+    def _run_eagerly(self, first: int, count: int) -> Logs:
+        logs: Logs = {}
+        operands = self.feed.operands()
+        self._ran = 0
+        for index in range(first, first + count):
+            try:
+                if self.feed.steps is not None and index >= self._full_steps():
+                    batch = self.feed.tail(operands)
+                else:
+                    batch = self.feed.batch(operands, tf.constant(index))
+            except tf.errors.OutOfRangeError:
+                break
+            logs = self._plain_step(batch)
+            self._ran += 1
+        return logs
+
+
+def _tensors(logs: Any) -> Any:
+    """The step's logs as tensors: a number that Python knows is a constant of the graph."""
+    return tf.nest.map_structure(tf.convert_to_tensor, logs)

@@ -1,0 +1,102 @@
+"""A plan: how a training run executes, and why. Decided by `decide`, pinned by the user with `plan=`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from stoker.errors import ArgumentError
+
+FEEDS = ("resident", "streamed")
+JITS = ("loop", "step", "none")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to run. A field that is None is left to be decided.
+
+    Attributes:
+        feed: "resident" (the data lies on the device) or "streamed" (through tf.data, with prefetch).
+        steps_per_call: how many steps one compiled call runs.
+        jit: XLA over the whole "loop", over the "step", or "none".
+        reasons: one sentence for each decision.
+        figures: what was measured: microseconds a step of each candidate, seconds spent deciding.
+    """
+
+    feed: str | None = None
+    steps_per_call: int | None = None
+    jit: str | None = None
+    reasons: tuple[str, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.feed is not None and self.feed not in FEEDS:
+            raise ArgumentError(f"plan: feed={self.feed!r} is not one of {_listed(FEEDS)}")
+        if self.jit is not None and self.jit not in JITS:
+            raise ArgumentError(f"plan: jit={self.jit!r} is not one of {_listed(JITS)}")
+        count = self.steps_per_call
+        if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
+            raise ArgumentError(f"plan: steps_per_call={count!r} must be a whole number of at least 1")
+
+    def because(self, *reasons: str, **decided: Any) -> Plan:
+        """The plan with fields decided, and why."""
+        return replace(self, reasons=self.reasons + reasons, **decided)
+
+    def line(self) -> str:
+        """The plan in one line for the terminal."""
+        how = {"loop": "XLA over the whole loop", "step": "XLA over the step", "none": "no XLA"}
+        count = self.steps_per_call
+        calls = "steps per call as they fit" if count is None else f"{count} step{'s' * (count != 1)} a call"
+        why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
+        return f"data {self.feed or 'undecided'}, {calls}, {how.get(self.jit or '', 'XLA undecided')}{why}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "reasons": list(self.reasons), "figures": dict(self.figures)}
+
+
+def parse(pinned: Plan | str | Mapping[str, Any] | None) -> Plan:
+    """What `plan=` was given, as a plan.
+
+    Short strings name fields by their values: "resident", "streamed", "loop", "step", "none", a number of steps
+    per call, or several of them with commas: "resident, loop, 64".
+    """
+    if pinned is None:
+        return Plan()
+    if isinstance(pinned, Plan):
+        return pinned
+    if isinstance(pinned, str):
+        return Plan(**_from_words(pinned))
+    if isinstance(pinned, Mapping):
+        known = [entry.name for entry in fields(Plan)]
+        for name in pinned:
+            if name not in known:
+                raise ArgumentError(f"plan: {name!r} is not a field of a plan; there are {_listed(known)}")
+        return Plan(**{**pinned, "reasons": tuple(pinned.get("reasons", ()))})
+    raise ArgumentError(
+        f"plan must be a stoker.Plan, a string such as 'resident, loop' or a dict, not {type(pinned).__name__}"
+    )
+
+
+def _from_words(text: str) -> dict[str, Any]:
+    chosen: dict[str, Any] = {}
+    for word in (part.strip() for part in text.split(",")):
+        if word in FEEDS:
+            name, value = "feed", word
+        elif word in JITS:
+            name, value = "jit", word
+        elif word.isdecimal():
+            name, value = "steps_per_call", int(word)  # type: ignore[assignment]
+        else:
+            raise ArgumentError(
+                f"plan: {word!r} is neither a feed ({_listed(FEEDS)}), nor a way to compile ({_listed(JITS)}), "
+                "nor a number of steps per call"
+            )
+        if name in chosen:
+            raise ArgumentError(f"plan: {text!r} gives {name} twice")
+        chosen[name] = value
+    return chosen
+
+
+def _listed(words: Any) -> str:
+    return ", ".join(repr(word) for word in words)

@@ -1,0 +1,43 @@
+"""What training shows: Keras' progress bar with steps per second and the time left, and the plan in one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras.src.utils import io_utils
+
+from stoker.train.plan import Plan
+
+
+class Bar(keras.utils.Progbar):  # type: ignore[misc]
+    """Keras' bar, with the pace as steps per second."""
+
+    def _format_time(self, time_per_unit: float, unit_name: str) -> str:
+        if time_per_unit <= 0:
+            return " ..."
+        rate = 1.0 / time_per_unit
+        shown = f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
+        return f" {shown} {unit_name}s/s"
+
+
+class Progress(keras.callbacks.ProgbarLogger):  # type: ignore[misc]
+    """The progress bar of `fit`."""
+
+    progbar: Any
+
+    def _maybe_init_progbar(self) -> None:
+        if self.progbar is None:
+            self.progbar = Bar(
+                target=self.target, verbose=self.verbose, unit_name="step", stateless_metrics=set()
+            )
+
+
+def show_plan(plan: Plan) -> None:
+    """One line: how this runs, and why."""
+    io_utils.print_msg(f"stoker: {plan.line()}")
+
+
+def show(line: str) -> None:
+    """Any other line of the trainer's."""
+    io_utils.print_msg(f"stoker: {line}")

@@ -1,0 +1,90 @@
+"""Choices that were made by measuring, remembered: `.stoker/plans/<key>.json`.
+
+XLA rounds in its own way, so whether it is used decides bits. The clock may decide that once; every later run of the
+same program, model, data shape and machine reads what was decided.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from stoker.version import __version__
+
+DIRECTORY = Path(".stoker") / "plans"
+
+
+def key_of(concrete: tf.types.experimental.ConcreteFunction, *facts: Any) -> str:
+    """The name of a choice: the traced step op by op, the machine, the versions, and what else is told."""
+    ops = [
+        (op.type, [(str(out.shape), out.dtype.name) for out in op.outputs])
+        for op in concrete.graph.get_operations()
+    ]
+    parts = (
+        os.path.abspath(sys.argv[0]),
+        ops,
+        machine(),
+        (__version__, tf.__version__, keras.__version__, platform.python_version()),
+        facts,
+    )
+    return hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()
+
+
+def machine() -> tuple[str, ...]:
+    """The devices a choice holds for."""
+    devices = [f"{device.device_type}:{device.name}" for device in tf.config.list_logical_devices()]
+    return (*devices, _processor(), str(os.cpu_count()))
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor()
+
+
+def can_remember() -> bool:
+    """Whether a choice made now would be found again."""
+    try:
+        DIRECTORY.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(DIRECTORY, os.W_OK)
+
+
+def recall(key: str) -> dict[str, Any] | None:
+    """The choice of this name, None if there is none that can be read."""
+    try:
+        choice = json.loads((DIRECTORY / f"{key}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return choice if isinstance(choice, dict) and choice.get("jit") in ("loop", "none") else None
+
+
+def remember(key: str, choice: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep a choice; if another process was first with a readable one, that one holds."""
+    path = DIRECTORY / f"{key}.json"
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(choice), encoding="utf-8")
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        earlier = recall(key)
+        if earlier is not None:
+            return earlier
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return dict(choice)

@@ -1,0 +1,131 @@
+"""One training run: from data and a program to an engine that trains, with the plan decided."""
+
+from __future__ import annotations
+
+import hashlib
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tensorflow.python.eager import context
+
+from stoker.train import decide, hooks
+from stoker.train.arguments import Source
+from stoker.train.engine import Engine, Stretch, Validation
+from stoker.train.feeds import Feed
+from stoker.train.loop import Loop
+from stoker.train.pace import Pace
+from stoker.train.plan import Plan
+from stoker.train.program import Program
+from stoker.train.progress import Progress, show_plan
+from stoker.train.tempo import Tempo
+
+# Compiled loops by model: the next `fit` on data of the same shape compiles nothing.
+_LOOPS: weakref.WeakKeyDictionary[Any, dict[Any, tuple[Any, Loop]]] = weakref.WeakKeyDictionary()
+
+
+@dataclass
+class Run:
+    """What to train, on what, how long."""
+
+    program: Program
+    data: Source
+    held_out: Source | None = None
+    callbacks: Any = None
+    verbose: Any = "auto"
+    epochs: int = 1
+    initial_epoch: int = 0
+    validation_freq: int | Sequence[int] = 1
+    plan: Plan = field(default_factory=Plan)
+    seed: int | None = None
+
+    def train(self) -> Any:
+        """Decide, train, and give the history."""
+        model = self.program.model
+        plan = decide.feed_kind(self.data, self.plan)
+        feed = self.data.feed(plan.feed or "resident", self._seed())
+        pace = Pace(feed, self.data.steps_per_epoch, self.data.adapter)
+        pace.reset()
+        listed = hooks.callback_list(
+            model, self.callbacks, self.verbose, self.epochs, pace.target, Progress()
+        )
+        model.stop_training = False
+        listed.on_train_begin()
+        plan = self._decided(plan, feed, pace, listed)
+        if self.verbose:
+            show_plan(plan)
+        engine = Engine(
+            self.program,
+            Stretch(self._loop(feed, "train_step", plan.jit), pace, _tempo(plan)),
+            listed,
+            epochs=self.epochs,
+            initial_epoch=self.initial_epoch,
+            validation=self._validation(listed, plan),
+            plan=plan,
+        )
+        return engine.train()
+
+    def _decided(self, plan: Plan, feed: Feed, pace: Pace, listed: Any) -> Plan:
+        plan = _with_hooks(plan, self.program.model, listed, hooks.TRAIN)
+        steps = pace.target and pace.target * (self.epochs - self.initial_epoch)
+
+        def loops(jit: str) -> Loop:
+            return self._loop(feed, "train_step", jit)
+
+        return decide.jit(self.program, feed, loops, plan, steps)
+
+    def _loop(self, feed: Feed, kind: str, jit: str | None) -> Loop:
+        return loop_of(self.program, feed, kind, jit or "none")
+
+    def _validation(self, listed: Any, plan: Plan) -> Validation | None:
+        if self.held_out is None:
+            return None
+        kind = decide.feed_kind(self.held_out, Plan()).feed or "streamed"
+        feed = self.held_out.feed(kind, 0)
+        pace = Pace(feed, self.held_out.steps_per_epoch, self.held_out.adapter)
+        compiled = "none" if plan.jit == "none" else "loop" if kind == "resident" else "step"
+        calls = _with_hooks(Plan(), self.program.model, listed, hooks.TEST).steps_per_call
+        stretch = Stretch(self._loop(feed, "test_step", compiled), pace, Tempo(calls))
+        return Validation(stretch, self.validation_freq)
+
+    def _seed(self) -> int:
+        """From TensorFlow's global seed, if there is one, and the updates done so far: no two calls in a row
+        use the same order, and the same program uses the same orders every time."""
+        if self.seed is not None:
+            return self.seed
+        optimizer = getattr(self.program.model, "optimizer", None)
+        done = 0 if optimizer is None else int(optimizer.iterations)
+        text = f"{context.global_seed()} {done}"
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "big")
+
+
+def loop_of(program: Program, feed: Feed, kind: str, jit: str) -> Loop:
+    """The loop for this step and feed; the one compiled before, if the model was not compiled anew since."""
+    model = program.model
+    loops = _LOOPS.setdefault(model, {})
+    key = (kind, jit, program.eager, feed.signature())
+    # compile() makes a new loss tracker: what was traced before is out of date then.
+    stamp = (getattr(model, "_loss_tracker", None), program.stamp())
+    made = loops.get(key)
+    if made is not None and all(old is new for old, new in zip(made[0], stamp, strict=True)):
+        made[1].feed = feed
+        return made[1]
+    loop = Loop(program.step(kind), feed, jit=jit, eager=program.eager)
+    loops[key] = (stamp, loop)
+    return loop
+
+
+def _tempo(plan: Plan) -> Tempo:
+    measured = plan.figures.get(f"{plan.jit}_us")
+    return Tempo(plan.steps_per_call, measured / 1e6 if measured else None)
+
+
+def _with_hooks(plan: Plan, model: Any, listed: Any, kind: Sequence[str]) -> Plan:
+    """One step a call (or Keras' `steps_per_execution`) where callbacks act at every batch."""
+    wanting = hooks.wanting_every_batch(listed.callbacks, kind)
+    if not wanting:
+        return plan
+    count = int(getattr(model, "steps_per_execution", 1))
+    reason = f"{', '.join(wanting)} acts at every batch"
+    return replace(plan, steps_per_call=count, reasons=(*plan.reasons, reason))
