@@ -29,11 +29,15 @@ if TYPE_CHECKING:
         guard,
     )
     from stoker.notebook import load_ipython_extension
+    from stoker.train.checkpoint import Checkpoint, CheckpointError, CheckpointWarning
     from stoker.train.fit import fit
     from stoker.train.plan import Plan
     from stoker.watch import Watch
 
 _HOMES = {
+    "Checkpoint": "stoker.train.checkpoint",
+    "CheckpointError": "stoker.train.checkpoint",
+    "CheckpointWarning": "stoker.train.checkpoint",
     "CopyError": "stoker.guards",
     "EagerOpError": "stoker.guards",
     "GuardError": "stoker.guards",
@@ -50,6 +54,9 @@ _HOMES = {
 }
 
 __all__ = [
+    "Checkpoint",
+    "CheckpointError",
+    "CheckpointWarning",
     "CopyError",
     "EagerOpError",
     "GuardError",
