@@ -14,7 +14,7 @@
 | snapshot | the state of a step's variables, taken and put back |
 | checkpoint | `stoker.Checkpoint`: where, how often, how many |
 | saver, checkpoint_writer | copies the variables, writes in the background, brings them back |
-| checkpoint_files, checkpoint_directory, packing | files that appear whole; their order, lock and pruning; trees of values |
+| checkpoint_files, checkpoint_directory, packing | files that appear whole; their order and pruning; trees of values |
 | state, callback_state, iterator_state | what a step changes, what callbacks remember, where a pipeline is |
 | hooks, progress | callbacks, and the bar |
 

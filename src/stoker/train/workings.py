@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from stoker.train.parts import Options, Part, build_parts
+from stoker.train.parts import Options, build_parts
 from stoker.train.update.balancing import Balancing
 from stoker.train.update.means import Means
 from stoker.train.update.replicas import Replicas
@@ -37,6 +37,7 @@ class Workings:
             self.balancing = Balancing(options.losses, loss_names)
         trained = {"model": self.balancing.trainable_variables} if loss_names else {}
         self.parts = build_parts(models, optimizers, trained, options, self.slowdown, replicas)
+        self._flush = tf.function(self._flush_all, autograph=False)
         self.means = Means(dict.fromkeys([*log_names, *self.balancing.shown_names()]))
 
     @property
@@ -47,6 +48,15 @@ class Workings:
         for part in self.parts.values():
             found.update(part.state)
         return found
+
+    def flush(self) -> None:
+        """On the host: write what accumulation still holds, in one compiled call."""
+        if any(part.update.accumulation is not None for part in self.parts.values()):
+            self._flush()
+
+    def _flush_all(self) -> None:
+        for part in self.parts.values():
+            part.update.flush()
 
     def account(
         self, logs: Mapping[str, Any], made: Sequence[Mapping[str, Any]], rows: Any
@@ -62,13 +72,6 @@ class Workings:
         self.steps.assign(tf.where(going, step + 1, step))
         finite = tf.reduce_all([tf.math.is_finite(value) for value in logs.values()])
         return self.means.add(logs, rows, finite & tf.logical_not(self.halt.on))
-
-
-def flush(parts: Iterable[Part]) -> None:
-    """Write what accumulation still holds, in one compiled call."""
-    for part in parts:
-        if part.update.accumulation is not None:
-            tf.function(part.update.flush, autograph=False)()
 
 
 def results_of(metrics: Sequence[keras.metrics.Metric]) -> dict[str, Any]:
