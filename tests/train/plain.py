@@ -9,7 +9,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-ROWS, BATCH = 26, 8  # the last batch of an epoch is short
+ROWS, BATCH = 24, 8
+# Rows whose last batch is short.
+UNEVEN = 26
 
 
 def data(rows: int = ROWS) -> tuple[Any, Any]:
@@ -55,9 +57,10 @@ def train(
     change: Callable[[list[Any]], Sequence[Any]] = lambda slopes: slopes,
     loss: Callable[..., Any] = squared,
     size: int = BATCH,
+    rows: int = ROWS,
 ) -> list[Any]:
     """Two epochs of the plain loop; the weights."""
-    for batch in batches(*data(), size=size):
+    for batch in batches(*data(rows), size=size):
         optimizer.apply(change(gradients(net, batch, loss)), net.trainable_variables)
     return weights(net)
 

@@ -1,22 +1,24 @@
-"""Training at the speed of the compiled loop.
+"""The trainer: whole epochs inside one compiled call, and an exact resume after a crash.
 
     history = stoker.fit(model, x, y, epochs=10)    # as `model.fit`, many steps in one compiled call
     history.plan                                    # how it ran, and why
 
+    trainer = stoker.Trainer(model, optimizer, step)    # the same, with a step of your own
+
 | module | subject |
 |---|---|
-| fit | `stoker.fit`: the epochs, the callbacks, the history |
-| arguments | what `fit` was given, as feeds |
-| feeds | where batch `i` comes from, inside the graph: resident on the device, or streamed |
-| loop | many steps in one compiled call |
-| pace | which steps an epoch has: passes over the data, `steps_per_epoch`, running out |
-| plan, decide, memory_of_plans | how to run, decided by measuring, remembered |
+| fit, arguments | `stoker.fit`, and what it was given |
+| program | what is trained: a step, and what an epoch needs around it |
+| run, engine | one training run: the plan, the epochs, callbacks, validation |
+| feeds, pace | where batch `i` comes from, inside the graph; which steps an epoch has |
+| loop, tempo | many steps in one compiled call; how many |
+| plan, decide, remembered, memory | how to run: decided by measuring, remembered |
 | snapshot | the state of a step's variables, taken and put back |
-| checkpoint | `stoker.Checkpoint`: where, how often, how many |
-| saver, checkpoint_writer | copies the variables, writes in the background, brings them back |
-| checkpoint_files, checkpoint_directory, packing | files that appear whole; their order and pruning; trees of values |
-| state, callback_state, iterator_state | what a step changes, what callbacks remember, where a pipeline is |
 | hooks, progress | callbacks, and the bar |
+| trainer, trainer_program, stepping | `stoker.Trainer`: a step of your own as a program |
+| parts, workings, update/ | models with their optimizers, and the pieces of an update |
+| keeper, saver, checkpoint* | saving, and going on where it was |
+| state, callback_state, iterator_state | what is saved |
 
-This package imports TensorFlow and Keras; `import stoker` does not import this package.
+Nothing is imported here: TensorFlow comes with the module that is used.
 """

@@ -22,10 +22,15 @@ import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.train import arguments
+from stoker.train.decide import feed_kind
+from stoker.train.engine import Stretch
+from stoker.train.fit import train_program
+from stoker.train.pace import Pace
 from stoker.train.parts import Options, named
-from stoker.train.plan import parse
-from stoker.train.run import Run
+from stoker.train.plan import Plan
+from stoker.train.run import loop_of
 from stoker.train.stepping import Logs, Stepping, takes_training, with_sum
+from stoker.train.tempo import Tempo
 from stoker.train.trainer_program import Models, TrainerProgram
 from stoker.train.update.averaging import EMA
 from stoker.train.update.balancing import Balance, Weight
@@ -168,6 +173,7 @@ class Trainer(Stepping):
         epochs: int = 1,
         verbose: Any = "auto",
         callbacks: Any = None,
+        validation_split: float = 0.0,
         validation_data: Any = None,
         shuffle: bool | str = True,
         sample_weight: Any = None,
@@ -175,6 +181,7 @@ class Trainer(Stepping):
         steps_per_epoch: int | None = None,
         validation_steps: int | None = None,
         validation_batch_size: int | None = None,
+        validation_freq: int | Sequence[int] = 1,
         *,
         evaluate_every: int | None = None,
         plan: Any = None,
@@ -184,36 +191,60 @@ class Trainer(Stepping):
 
         Args:
             x: what `stoker.fit` takes. The step gets batches of it: `x`, `(x, y)`, or whatever a dataset holds.
-            evaluate_every: evaluate on `validation_data` every so many steps instead of every epoch; the results are
-                in `history.evaluations`.
+            evaluate_every: evaluate on the validation data every so many steps, besides the end of an epoch.
             plan: how to run, instead of having it decided.
             checkpoint: a directory, or a `stoker.Checkpoint`: the same call after a crash goes on where it was.
 
         Returns:
-            Keras' `History`, with `plan`, `events` (NaN, spikes, recoveries) and `evaluations`.
+            Keras' `History`; with `plan`, with `events` (what was not finite, spikes, recoveries) and with
+            `evaluations` (what `evaluate_every` found).
         """
-        data = arguments.source(
-            x, y, sample_weight, batch_size=batch_size, steps_per_epoch=steps_per_epoch, shuffle=shuffle
-        )
-        held_out = None
-        if validation_data is not None:
-            parts = arguments.validation_parts(validation_data)
-            size = validation_batch_size or batch_size
-            held_out = arguments.source(*parts, batch_size=size, steps_per_epoch=validation_steps)
+        held_out = validation_data is not None or validation_split > 0
+        self._check_run(evaluate_every, held_out, checkpoint, ordered_by_us=bool(shuffle) and _is_rows(x))
         program = TrainerProgram(self, evaluate_every=evaluate_every, verbose=bool(verbose))
-        run = Run(
+        if self._workings is not None:
+            self.workings.halt.clear()
+        history = train_program(
             program,
-            data,
-            held_out,
-            callbacks=callbacks,
-            verbose=verbose,
-            epochs=epochs,
-            initial_epoch=initial_epoch,
-            plan=parse(plan),
+            x,
+            y,
+            batch_size,
+            epochs,
+            verbose,
+            callbacks,
+            validation_split,
+            validation_data,
+            shuffle,
+            None,
+            sample_weight,
+            initial_epoch,
+            steps_per_epoch,
+            validation_steps,
+            validation_batch_size,
+            validation_freq,
+            plan=plan,
+            checkpoint=checkpoint,
         )
-        history = run.train()
-        history.events = program.events
+        history.events, history.evaluations = program.events, program.evaluations
         return history
+
+    def evaluate(
+        self, x: Any = None, y: Any = None, batch_size: int | None = None, steps: int | None = None
+    ) -> dict[str, float]:
+        """The results of `test_step` over data, with the averaged weights if there are any."""
+        program = TrainerProgram(self)
+        source = arguments.source(x, y, batch_size=batch_size, steps_per_epoch=steps)
+        feed = source.feed(feed_kind(source, Plan()).feed or "streamed", 0)
+        pace = Pace(feed, source.steps_per_epoch, source.adapter)
+        stretch = Stretch(loop_of(program, feed, "test_step", "none"), pace, Tempo())
+        logs: dict[str, float] = {}
+        with program.validating():
+            pace.reset()
+            pace.begin_epoch()
+            while pace.room() != 0:
+                ran, values = stretch.call()
+                logs = values if ran else logs
+        return logs
 
     def _model_for_callbacks(self) -> Any:
         if len(self.models) > 1:
@@ -227,6 +258,18 @@ class Trainer(Stepping):
         model.optimizer = optimizer
         return model
 
+    def _check_run(
+        self, evaluate_every: int | None, held_out: bool, checkpoint: Any, *, ordered_by_us: bool
+    ) -> None:
+        if evaluate_every is not None and (not held_out or evaluate_every < 1):
+            raise ArgumentError(
+                f"evaluate_every={evaluate_every!r}: give a number of steps, and validation_data to evaluate on."
+            )
+        if self.options.on_spike is not None and checkpoint is None:
+            raise ArgumentError(
+                'on_spike goes back to a checkpoint: give fit(..., checkpoint="directory") too.'
+            )
+
     def _check(self) -> None:
         overridden = type(self).train_step is not Trainer.train_step
         if self._step is None and not overridden:
@@ -237,3 +280,8 @@ class Trainer(Stepping):
             raise ArgumentError(
                 "losses= weighs what a step function returns: with an own train_step, weigh them there."
             )
+
+
+def _is_rows(x: Any) -> bool:
+    """Whether data is arrays, not a pipeline that has its own order."""
+    return not isinstance(x, tf.data.Dataset | keras.utils.PyDataset | Iterator)

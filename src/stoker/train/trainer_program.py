@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -25,7 +26,10 @@ class TrainerProgram(Program):
         self.trainer = trainer
         self.model = trainer.callback_model
         self.stop_points = evaluate_every
+        # A spike may come before the first checkpoint is due.
+        self.saves_start = trainer.options.on_spike is not None
         self.events: list[dict[str, Any]] = []
+        self.evaluations: list[dict[str, float]] = []
         self._verbose = verbose
 
     def step(self, kind: str) -> Step:
@@ -42,30 +46,90 @@ class TrainerProgram(Program):
     def stamp(self) -> object:
         return self.trainer
 
+    def jit_refusal(self) -> str | None:
+        return "XLA and several replicas do not go together" if self.trainer.replicas.distributed else None
+
+    def variables(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
+        return named_variables(self.model, extra={**self.trainer.state, **extra})
+
+    def progress(self) -> dict[str, Any]:
+        return {"events": self.events, "evaluations": self.evaluations}
+
+    def go_on(self, progress: Mapping[str, Any]) -> None:
+        self.events = list(progress["events"])
+        self.evaluations = list(progress["evaluations"])
+
     def reset(self) -> None:
         self.trainer.reset_training_means()
-        self.trainer.reset_test_means()
 
     def end_epoch(self) -> None:
         self.trainer.flush()
 
-    def jit_refusal(self) -> str | None:
-        return "several replicas" if self.trainer.replicas.distributed else None
+    @contextmanager
+    def validating(self) -> Iterator[None]:
+        """With the averaged weights, if there are any; the training's own metrics are none the wiser."""
+        trainer = self.trainer
+        kept = [(one, one.numpy()) for metric in trainer.metrics for one in metric.variables]
+        trainer.reset_test_means()
+        with trainer.averaged_weights() if trainer.options.ema is not None else nullcontext():
+            yield
+        for variable, value in kept:
+            variable.assign(value)
 
     def after_call(self, step: int, logs: Mapping[str, float]) -> str | None:
         trouble, at, loss = self.trainer.workings.halt.read()
-        if trouble is Trouble.NONE:
-            return None
-        self._note("stop", at, loss, "training stopped, with the weights before it")
+        if trouble is not Trouble.NONE:
+            return self._deal_with(trouble, at, loss)
+        due = self.stop_points is not None and step % self.stop_points == 0
+        return "evaluate" if due else None
+
+    def evaluated(self, step: int, logs: Mapping[str, float]) -> None:
+        self.evaluations.append({"step": step, **logs})
+        if self._verbose:
+            shown = ", ".join(f"val_{name} {value:.4g}" for name, value in logs.items())
+            show(f"step {step}: {shown}")
+
+    def _deal_with(self, trouble: Trouble, step: int, loss: float) -> str:
+        """A loss that was not sane: go back, or stop."""
+        spike = self.trainer.options.on_spike
+        recoveries = sum(event["event"] == "recovery" for event in self.events)
+        if spike is not None and recoveries < spike.retries:
+            self._note("recovery", trouble, step, loss)
+            return "rewind"
+        done = "training stops with the weights before it"
+        if spike is not None:
+            done = f"this was recovery number {recoveries} already: {done}"
+        self._note("stop", trouble, step, loss, done=done)
         return "stop"
 
-    def variables(self) -> Mapping[str, Any]:
-        return named_variables(self.model, extra=self.trainer.state)
+    def rewound(self, step: int) -> int:
+        """Back at a checkpoint: go on with a lower rate or another order, and write it down."""
+        spike = self.trainer.options.on_spike
+        assert spike is not None
+        workings = self.trainer.workings
+        workings.halt.clear()
+        workings.slowdown.assign(workings.slowdown * spike.rate)
+        rate = float(workings.slowdown)
+        changes = [f"the rate is {rate:.4g} of what it was"] * (spike.rate != 1)
+        changes += ["the data comes in another order"] * spike.reorder
+        done = f"back to step {step}; from here {' and '.join(changes)}"
+        self._complete(back_to=step, rate=rate, reordered=spike.reorder, done=done)
+        return len(self.events) if spike.reorder else 0
 
-    def _note(self, what: str, step: int, loss: float, done: str) -> None:
-        self.events.append({"event": what, "step": step, "loss": loss, "done": done})
+    def _note(self, event: str, trouble: Trouble, step: int, loss: float, **more: Any) -> None:
+        reason = "not finite" if trouble is Trouble.NOT_FINITE else "a spike"
+        self.events.append({"event": event, "reason": reason, "step": step, "loss": loss})
+        if more:
+            self._complete(**more)
+
+    def _complete(self, **more: Any) -> None:
+        """Add to the last event what came of it, and say it."""
+        event = self.events[-1]
+        event.update(more)
         if self._verbose:
-            show(f"step {step}: the loss was {loss:.4g}; {done}")
+            show(
+                f"the loss at step {event['step']} was {event['loss']:.4g}, {event['reason']}: {event['done']}"
+            )
 
 
 class Models(keras.Model):  # type: ignore[misc]
