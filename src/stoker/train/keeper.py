@@ -38,7 +38,7 @@ class Keeper:
                     CheckpointWarning,
                     stacklevel=2,
                 )
-        loose = {variable.ref(): variable for graph in traced for variable in graph.variables}
+        loose = {variable.ref(): variable for graph in traced for variable in _as_traced(graph)}
         extra = {f"step/{number}": variable for number, variable in enumerate(loose.values())}
         self.saver = Saver(checkpoint, program.variables(extra), program.fingerprint)
         self.progress = self.saver.restore()
@@ -90,6 +90,12 @@ class Keeper:
             "plan": plan.to_json(),
         }
         self.saver.save(step, content, blobs, wait=wait)
+
+
+def _as_traced(graph: Any) -> list[Any]:
+    """A graph's variables in the order of tracing: `graph.variables` comes from a set, in another order every time."""
+    by_handle = {id(variable.handle): variable for variable in graph.variables}
+    return [by_handle[id(outer)] for outer, _ in graph.captures if id(outer) in by_handle]
 
 
 def _kept(callbacks: keras.callbacks.CallbackList) -> list[Any]:

@@ -81,8 +81,9 @@ class Stepping:
         """Find out what the step returns for such a batch (tensors or their specs), and make all variables."""
         if self._workings is not None:
             return
+        # Not inside the scope below: it stops gradient tapes from recording.
+        names = self._names_of(self.train_step, batch)
         with tf.init_scope():
-            names = self._names_of(self.train_step, batch)
             self._workings = Workings(
                 self.models,
                 self.optimizers,
@@ -101,8 +102,9 @@ class Stepping:
     def run_test_step(self, batch: Any) -> dict[str, Any]:
         """In graph: one step of a validation on all replicas; its means so far."""
         if self._test_means is None:
+            names = self._names_of(self.test_step, batch)
             with tf.init_scope():
-                self._test_means = Means(self._names_of(self.test_step, batch))
+                self._test_means = Means(names)
         logs, _, rows = self.replicas.run(lambda part: self._on_replica(self.test_step, part), batch)
         return {**self._test_means.add(logs, rows, tf.constant(True)), **results_of(self.metrics)}
 

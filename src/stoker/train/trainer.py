@@ -269,6 +269,10 @@ class Trainer(Stepping):
             raise ArgumentError(
                 'on_spike goes back to a checkpoint: give fit(..., checkpoint="directory") too.'
             )
+        if self.options.on_spike is not None and self.options.on_spike.reorder and not ordered_by_us:
+            raise ArgumentError(
+                "Spike(reorder=True) needs arrays and shuffle=True: a dataset's order is its own, so lower the rate."
+            )
 
     def _check(self) -> None:
         overridden = type(self).train_step is not Trainer.train_step

@@ -43,7 +43,12 @@ class Workings:
     @property
     def variables(self) -> dict[str, Any]:
         """For checkpoints, by names that do not depend on the process."""
-        found = {"slowdown": self.slowdown, "steps": self.steps, **self.balancing.variables}
+        found = {
+            "slowdown": self.slowdown,
+            "steps": self.steps,
+            **self.balancing.variables,
+            **self.halt.variables,
+        }
         found.update({f"means/{name}": variable for name, variable in self.means.variables.items()})
         for part in self.parts.values():
             found.update(part.state)

@@ -91,6 +91,10 @@ class Halt:
         self._loss = tf.Variable(0.0, trainable=False)
 
     @property
+    def variables(self) -> dict[str, Any]:
+        return {"halt/trouble": self._trouble, "halt/step": self._step, "halt/loss": self._loss}
+
+    @property
     def on(self) -> Any:
         return self._trouble != Trouble.NONE
 
