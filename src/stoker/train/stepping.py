@@ -106,7 +106,7 @@ class Stepping:
             with tf.init_scope():
                 self._test_means = Means(names)
         logs, _, rows = self.replicas.run(lambda part: self._on_replica(self.test_step, part), batch)
-        return {**self._test_means.add(logs, rows, tf.constant(True)), **results_of(self.metrics)}
+        return {**self._test_means.add(logs, rows), **results_of(self.metrics)}
 
     def apply(self, gradients: Sequence[Any], loss: Any, part: str) -> None:
         """Update a part's weights by gradients that `gradients` gave, changed as you like."""

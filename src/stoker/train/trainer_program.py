@@ -109,7 +109,7 @@ class TrainerProgram(Program):
         workings = self.trainer.workings
         workings.halt.clear()
         workings.slowdown.assign(workings.slowdown * spike.rate)
-        rate = float(workings.slowdown)
+        rate = round(float(workings.slowdown), 6)
         changes = [f"the rate is {rate:.4g} of what it was"] * (spike.rate != 1)
         changes += ["the data comes in another order"] * spike.reorder
         done = f"back to step {step}; from here {' and '.join(changes)}"

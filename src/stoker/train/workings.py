@@ -30,6 +30,7 @@ class Workings:
     ) -> None:
         """loss_names: of a step that leaves the update to the trainer; empty for one that has full control."""
         self.halt = Halt()
+        self._watched = options.watched
         # A factor on all rates, lowered after spikes.
         self.slowdown = tf.Variable(1.0, trainable=False)
         self.steps = tf.Variable(0, trainable=False, dtype=tf.int64)
@@ -49,7 +50,7 @@ class Workings:
             **self.balancing.variables,
             **self.halt.variables,
         }
-        found.update({f"means/{name}": variable for name, variable in self.means.variables.items()})
+        found.update(self.means.variables)
         for part in self.parts.values():
             found.update(part.state)
         return found
@@ -67,16 +68,21 @@ class Workings:
         self, logs: Mapping[str, Any], made: Sequence[Mapping[str, Any]], rows: Any
     ) -> dict[str, Any]:
         """In graph, after a step: what its updates came to, and the means so far."""
-        going = tf.logical_not(self.halt.on)
         step = tf.identity(self.steps)
-        for update in made:
-            for name, (loss, trouble) in update.items():
-                sane = (trouble == Trouble.NONE) & tf.math.is_finite(loss)
-                self.parts[name].watch.learn(loss, going & sane)
-                self.halt.note(trouble, step, loss)
-        self.steps.assign(tf.where(going, step + 1, step))
-        finite = tf.reduce_all([tf.math.is_finite(value) for value in logs.values()])
-        return self.means.add(logs, rows, finite & tf.logical_not(self.halt.on))
+        going: Any = tf.constant(True)
+        counted: Any = True
+        if self._watched:
+            going = tf.logical_not(self.halt.on)
+            for update in made:
+                for name, (loss, trouble) in update.items():
+                    self.parts[name].watch.learn(loss, going & (trouble == Trouble.NONE))
+                    self.halt.note(trouble, step, loss)
+            counted = tf.logical_not(self.halt.on)
+        if any(part.update.scaler is not None for part in self.parts.values()):
+            # A step that overflowed made no update: its loss says nothing.
+            counted &= tf.reduce_all([tf.math.is_finite(value) for value in logs.values()])
+        self.steps.assign(step + tf.cast(going, tf.int64))
+        return self.means.add(logs, rows, counted)
 
 
 def results_of(metrics: Sequence[keras.metrics.Metric]) -> dict[str, Any]:

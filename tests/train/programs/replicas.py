@@ -91,7 +91,11 @@ def overflow() -> dict[str, Any]:
     keras.optimizers.SGD(0.01).apply(slopes, other.trainable_variables)
     scaler = trainer.workings.parts["model"].update.scaler
     assert scaler is not None
-    return {"apart": apart(net, other), "scale": float(scaler.scale), "updates": int(optimizer.iterations.numpy())}
+    return {
+        "apart": apart(net, other),
+        "scale": float(scaler.scale),
+        "updates": int(optimizer.iterations.numpy()),
+    }
 
 
 def main() -> None:

@@ -14,29 +14,27 @@ class Means:
     """The means of named scalars over the rows seen since `reset`."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._sums = {name: tf.Variable(0.0, trainable=False) for name in names}
-        self._rows = tf.Variable(0.0, trainable=False)
+        self._names = list(names)
+        # The sums and, last, the rows: in one variable, so that a step writes once.
+        self._sums = tf.Variable(tf.zeros([len(self._names) + 1]), trainable=False)
 
     @property
     def variables(self) -> dict[str, Any]:
-        return {**{f"sum/{name}": total for name, total in self._sums.items()}, "rows": self._rows}
+        return {"means": self._sums}
 
-    def add(self, values: Mapping[str, Any], rows: Any, counted: Any) -> dict[str, Any]:
+    def add(self, values: Mapping[str, Any], rows: Any, counted: Any = True) -> dict[str, Any]:
         """Take in a step's values, unless it is not to be counted; the means so far."""
-        rows = tf.where(counted, rows, tf.zeros_like(rows))
-        self._rows.assign_add(rows)
-        for name, total in self._sums.items():
+        new = tf.stack([*(tf.cast(values[name], tf.float32) for name in self._names), tf.ones([])]) * rows
+        if counted is not True:
             # Not a product with 0: what is left out may be NaN.
-            total.assign_add(tf.where(counted, tf.cast(values[name], tf.float32) * rows, 0.0))
-        return self.result()
-
-    def result(self) -> dict[str, Any]:
-        return {name: tf.math.divide_no_nan(total, self._rows) for name, total in self._sums.items()}
+            new = tf.where(counted, new, tf.zeros_like(new))
+        self._sums.assign_add(new)
+        means = tf.math.divide_no_nan(self._sums[:-1], self._sums[-1])
+        return dict(zip(self._names, tf.unstack(means), strict=True))
 
     def reset(self) -> None:
         """On the host."""
-        for variable in self.variables.values():
-            variable.assign(0.0)
+        self._sums.assign(tf.zeros_like(self._sums))
 
 
 def take_apart(returned: Any) -> tuple[dict[str, Any], dict[str, Any]]:

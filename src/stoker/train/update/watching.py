@@ -77,6 +77,7 @@ class LossWatch:
         """Take in the loss of a step, if it was a good one."""
         if self._spike is None:
             return
+        good &= tf.math.is_finite(loss)
         memory = tf.where(self._seen == 0, 0.0, self._spike.memory)
         self._mean.assign(tf.where(good, memory * self._mean + (1 - memory) * loss, self._mean))
         self._seen.assign(tf.where(good, self._seen + 1, self._seen))
@@ -86,29 +87,28 @@ class Halt:
     """The first step that was not sane: from there on no step writes, until the host has dealt with it."""
 
     def __init__(self) -> None:
-        self._trouble = tf.Variable(Trouble.NONE, trainable=False, dtype=tf.int32)
-        self._step = tf.Variable(0, trainable=False, dtype=tf.int64)
-        self._loss = tf.Variable(0.0, trainable=False)
+        # Trouble, step and loss in one: a step writes them at once, and the host reads them at once.
+        self._note = tf.Variable([0.0, 0.0, 0.0], trainable=False, dtype=tf.float64)
 
     @property
     def variables(self) -> dict[str, Any]:
-        return {"halt/trouble": self._trouble, "halt/step": self._step, "halt/loss": self._loss}
+        return {"halt": self._note}
 
     @property
     def on(self) -> Any:
-        return self._trouble != Trouble.NONE
+        return self._note[0] != Trouble.NONE
 
     def note(self, trouble: Any, step: Any, loss: Any) -> None:
         """Write down a step's trouble; the first one stays."""
         new = tf.logical_not(self.on) & (trouble != Trouble.NONE)
-        self._step.assign(tf.where(new, step, self._step))
-        self._loss.assign(tf.where(new, loss, self._loss))
-        self._trouble.assign(tf.where(new, trouble, self._trouble))
+        content = tf.stack([tf.cast(value, tf.float64) for value in (trouble, step, loss)])
+        self._note.assign(tf.where(new, content, self._note))
 
     def read(self) -> tuple[Trouble, int, float]:
         """On the host: what went wrong, at which step, with which loss."""
-        return Trouble(int(self._trouble)), int(self._step), float(self._loss)
+        trouble, step, loss = self._note.numpy()
+        return Trouble(int(trouble)), int(step), float(loss)
 
     def clear(self) -> None:
         """On the host: go on."""
-        self._trouble.assign(Trouble.NONE)
+        self._note.assign([0.0, 0.0, 0.0])
