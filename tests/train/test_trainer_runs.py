@@ -12,6 +12,7 @@ import tensorflow as tf
 
 import stoker
 from stoker.errors import ArgumentError
+from stoker.train.trainer_program import TrainerProgram
 from tests.train import plain
 
 
@@ -59,27 +60,38 @@ def linear() -> Any:
 
 
 def test_a_spike_goes_back_and_on_with_a_lower_rate(tmp_path: Path, capfd: Any) -> None:
-    """A rate that diverges: the trainer lowers it until it does not."""
+    """A rate that diverges: the trainer goes back as far as it must, and lowers it until it does not."""
     x, y = plain.data(96)
     net = linear()
-    spike = stoker.Spike(factor=8, warmup=4, memory=0.5, rate=0.25)
+    spike = stoker.Spike(factor=6, warmup=4, memory=0.5, rate=0.25, retries=5)
     trainer = stoker.Trainer(net, keras.optimizers.SGD(1.1), plain.squared, on_spike=spike)
-    checkpoint = stoker.Checkpoint(tmp_path, every=2)
-    history = fit(trainer, x, y, checkpoint=checkpoint, plan="resident, none, 2", epochs=2, verbose=2)
-    (event,) = history.events
-    assert (event["event"], event["reason"], event["rate"]) == ("recovery", "a spike", 0.25)
-    assert event["back_to"] <= event["step"]
-    assert (
-        f"back to step {event['back_to']}; from here the rate is 0.25 of what it was"
-        in capfd.readouterr().out
-    )
+    checkpoint = stoker.Checkpoint(tmp_path, every=2, keep=9)
+    history = fit(trainer, x, y, checkpoint=checkpoint, plan="resident, none", epochs=2, verbose=2)
+    first = history.events[0]
+    assert (first["event"], first["reason"], first["rate"]) == ("recovery", "a spike", 0.25)
+    said = f"back to step {first['back_to']}; from here the rate is 0.25 of what it was"
+    assert said in capfd.readouterr().out
+    # The steps that count, at the rates they were made with.
+    rates = np.full(24, 1.1)
+    for number, event in enumerate(history.events, 1):
+        assert (event["event"], event["rate"]) == ("recovery", 0.25**number)
+        rates[event["back_to"] :] = 1.1 * event["rate"]
     other = linear()
-    for step, batch in enumerate(plain.batches(x, y)):
-        slope = plain.gradients(other, batch)
-        speed = 1.1 * (0.25 if step >= event["back_to"] else 1.0)
-        for weight, change in zip(other.trainable_variables, slope, strict=True):
-            weight.assign_sub(speed * change)
+    for rate, batch in zip(rates, plain.batches(x, y), strict=True):
+        for weight, slope in zip(other.trainable_variables, plain.gradients(other, batch), strict=True):
+            weight.assign_sub(np.float32(rate) * slope)
     plain.assert_same(plain.weights(net), plain.weights(other), 1e-4)
+
+
+def test_a_spike_that_comes_again_at_once_goes_back_further() -> None:
+    program = TrainerProgram(stoker.Trainer(plain.model(), keras.optimizers.SGD(), plain.squared))
+    program.events = [{"event": "recovery", "step": 17}]
+    assert program.goes_back_before(20) == 20
+    program.events[0]["back_to"] = 14
+    program.events.append({"event": "recovery", "step": 17})
+    assert program.goes_back_before(20) == 14
+    program.events[1]["step"] = 18
+    assert program.goes_back_before(20) == 20, "it came further than the last time"
 
 
 def test_a_spike_in_the_data_is_passed_in_another_order_or_ends_the_run(tmp_path: Path) -> None:

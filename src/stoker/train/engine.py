@@ -133,8 +133,7 @@ class Engine:
     def _call(self) -> None:
         pace = self.training.pace
         self.callbacks.on_train_batch_begin(pace.step)
-        points = self.program.stop_points
-        ran, values = self.training.call(points - self.step % points if points else None)
+        ran, values = self.training.call(self._limit())
         if not ran:
             return
         self.step += ran
@@ -144,13 +143,19 @@ class Engine:
         if self.keeper is not None:
             self.keeper.save_if_due(self.step, **self._progress())
 
+    def _limit(self) -> int | None:
+        """How many steps until something is due at a step of its own: an evaluation, a checkpoint."""
+        marks = [self.program.stop_points, self.keeper.every_steps if self.keeper is not None else None]
+        return min((mark - self.step % mark for mark in marks if mark), default=None)
+
     def _act_on(self, wish: str | None) -> None:
         if wish == "stop":
             self.program.model.stop_training = True
         elif wish == "evaluate" and self.validation is not None:
             self.program.evaluated(self.step, self._validate())
         elif wish == "rewind":
-            if self.keeper is None or not self.keeper.rewind(self.step):
+            goal = self.program.goes_back_before(self.step)
+            if self.keeper is None or not (self.keeper.rewind(goal) or self.keeper.rewind(self.step)):
                 self.program.model.stop_training = True
                 return
             assert self.keeper.progress is not None
@@ -180,7 +185,8 @@ class Engine:
 
     def _history(self) -> Any:
         history = self.program.model.history
-        history.plan = replace(self.plan, steps_per_call=self.training.tempo.steps)
+        longest = self.training.pace.target or self.training.tempo.steps
+        history.plan = replace(self.plan, steps_per_call=min(self.training.tempo.steps, longest))
         return history
 
     def _progress(self) -> dict[str, Any]:
@@ -219,9 +225,9 @@ class Engine:
         self.epoch = int(progress["epoch"])
         if progress["begun"]:
             return True
-        self.keeper.put_back(self.training.pace, self.callbacks)
-        self.step = int(progress["step"])
         self._done = self.epoch >= self.epochs or bool(progress["stop_training"])
+        self.keeper.put_back(None if self._done else self.training.pace, self.callbacks)
+        self.step = int(progress["step"])
         if self._done:
             self.callbacks.on_train_end(dict(progress["logs"]))
         return False

@@ -71,6 +71,10 @@ class Program:
     def evaluated(self, step: int, logs: Mapping[str, float]) -> None:
         """What a validation that `after_call` asked for came to."""
 
+    def goes_back_before(self, step: int) -> int:
+        """After "rewind" at this step: the checkpoint gone back to is of a step before this one, if there is any."""
+        return step
+
     def rewound(self, step: int) -> int:
         """The run went back to this step. A number other than 0 gives the data another order from here."""
         return 0

@@ -53,6 +53,8 @@ class Stepping:
         self.metrics = list(metrics)
         self.random = keras.random.SeedGenerator(seed)
         self.replicas = Replicas(common_strategy(models))
+        # Compiled loops know by this whose step they hold, without keeping the trainer alive.
+        self.identity = object()
         self._loss_names: list[str] = []
         self._workings: Workings | None = None
         self._test_means: Means | None = None

@@ -31,6 +31,7 @@ class TrainerProgram(Program):
         self.events: list[dict[str, Any]] = []
         self.evaluations: list[dict[str, float]] = []
         self._verbose = verbose
+        self._slowdown = 1.0
 
     def step(self, kind: str) -> Step:
         # Compiled loops are kept for the model's next run: they must not keep the trainer alive.
@@ -44,7 +45,7 @@ class TrainerProgram(Program):
         return run
 
     def stamp(self) -> object:
-        return self.trainer
+        return self.trainer.identity
 
     def jit_refusal(self) -> str | None:
         return "XLA and several replicas do not go together" if self.trainer.replicas.distributed else None
@@ -95,6 +96,8 @@ class TrainerProgram(Program):
         recoveries = sum(event["event"] == "recovery" for event in self.events)
         if spike is not None and recoveries < spike.retries:
             self._note("recovery", trouble, step, loss)
+            # The checkpoint may be older than the last time the rate was lowered.
+            self._slowdown = float(self.trainer.workings.slowdown)
             return "rewind"
         done = "training stops with the weights before it"
         if spike is not None:
@@ -102,13 +105,19 @@ class TrainerProgram(Program):
         self._note("stop", trouble, step, loss, done=done)
         return "stop"
 
+    def goes_back_before(self, step: int) -> int:
+        """A spike no later than the last one: the checkpoint was taken too late, so further back than then."""
+        *_, before, now = [None, *(event for event in self.events if event["event"] == "recovery")]
+        again = before is not None and now is not None and now["step"] <= before["step"]
+        return int(before["back_to"]) if again and before is not None else step
+
     def rewound(self, step: int) -> int:
         """Back at a checkpoint: go on with a lower rate or another order, and write it down."""
         spike = self.trainer.options.on_spike
         assert spike is not None
         workings = self.trainer.workings
         workings.halt.clear()
-        workings.slowdown.assign(workings.slowdown * spike.rate)
+        workings.slowdown.assign(self._slowdown * spike.rate)
         rate = round(float(workings.slowdown), 6)
         changes = [f"the rate is {rate:.4g} of what it was"] * (spike.rate != 1)
         changes += ["the data comes in another order"] * spike.reorder

@@ -1,6 +1,6 @@
-"""Runs a training to its end, then the same one again in processes that are killed; prints how both ended, as JSON.
+"""Runs trainings to their end, then again in processes that are killed; prints how both ended, a line of JSON each.
 
-    python -m tests.train.programs.kill_and_resume NAME SEED KILLS DIRECTORY
+    python -m tests.train.programs.kill_and_resume SEED KILLS DIRECTORY NAME...
 
 The processes are forked before TensorFlow has started: each is a real one that dies of a real SIGKILL, without the
 seconds that importing takes. A process is killed at a random moment after it has saved something new, every other one
@@ -73,25 +73,29 @@ def killed(process: int, directory: Path, while_writing: bool, delay: float) -> 
     sys.exit("the training hangs")
 
 
-def main() -> None:
-    name, seed, kills, directory = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
-    moments = random.Random(seed)
+def cut_and_whole(name: str, kills: int, moments: random.Random, directory: Path) -> dict[str, Any]:
+    """How the training ends when it is left alone, and when it is killed and started again."""
     whole, cut = directory / "whole", directory / "cut"
-    whole.mkdir()
+    whole.mkdir(parents=True)
     cut.mkdir()
-    process = started(name, whole)
-    os.waitpid(process, 0)
+    os.waitpid(started(name, whole), 0)
     history = []
     for number in range(kills):
-        process = started(name, cut)
-        kill = killed(process, cut, number % 2 == 1, moments.uniform(0, 0.1))
+        kill = killed(started(name, cut), cut, number % 2 == 1, moments.uniform(0, 0.1))
         if kill is None:
             break
         history.append(kill)
     else:
         os.waitpid(started(name, cut), 0)
     ends = [json.loads((place / "end.json").read_text()) for place in (whole, cut)]
-    print(json.dumps({"whole": ends[0], "cut": ends[1], "kills": history}))
+    return {"whole": ends[0], "cut": ends[1], "kills": history}
+
+
+def main() -> None:
+    seed, kills, directory = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    for name in sys.argv[4:]:
+        moments = random.Random(f"{name} {seed}")
+        print(json.dumps({name: cut_and_whole(name, kills, moments, directory / name)}), flush=True)
 
 
 if __name__ == "__main__":

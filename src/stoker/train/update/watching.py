@@ -21,9 +21,9 @@ class Spike:
     """What a spike is, and what to do about it.
 
     A spike is a loss that is not finite, or that lies above its moving average by more than (factor - 1) times that
-    average, once `warmup` steps were made. The checkpoint before it is restored; then the learning rate is multiplied
-    by `rate` (1 leaves it alone), and with `reorder` the data comes in another order. After `retries` recoveries the
-    next spike stops training.
+    average, once `warmup` steps were made. The checkpoint before it is restored, or an earlier one if the spike comes
+    again at once; then the learning rate is multiplied by `rate` (1 leaves it alone), and with `reorder` the data comes
+    in another order. After `retries` recoveries the next spike stops training.
     """
 
     factor: float = 3.0
