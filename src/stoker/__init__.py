@@ -32,43 +32,67 @@ if TYPE_CHECKING:
     from stoker.train.checkpoint import Checkpoint, CheckpointError, CheckpointWarning
     from stoker.train.fit import fit
     from stoker.train.plan import Plan
+    from stoker.train.trainer import Trainer
+    from stoker.train.update.averaging import EMA
+    from stoker.train.update.balancing import Balance
+    from stoker.train.update.clipping import Clip
+    from stoker.train.update.penalties import gradient_penalty
+    from stoker.train.update.rates import Times
+    from stoker.train.update.scaling import LossScale
+    from stoker.train.update.watching import Spike
     from stoker.watch import Watch
 
 _HOMES = {
+    "Balance": "stoker.train.update.balancing",
     "Checkpoint": "stoker.train.checkpoint",
     "CheckpointError": "stoker.train.checkpoint",
     "CheckpointWarning": "stoker.train.checkpoint",
+    "Clip": "stoker.train.update.clipping",
     "CopyError": "stoker.guards",
+    "EMA": "stoker.train.update.averaging",
     "EagerOpError": "stoker.guards",
     "GuardError": "stoker.guards",
     "GuardWarning": "stoker.guards",
+    "LossScale": "stoker.train.update.scaling",
     "Plan": "stoker.train.plan",
     "RetraceError": "stoker.guards",
+    "Spike": "stoker.train.update.watching",
     "SyncError": "stoker.guards",
+    "Times": "stoker.train.update.rates",
+    "Trainer": "stoker.train.trainer",
     "Watch": "stoker.watch",
     "allow": "stoker.guards",
     "bind": "stoker.guards",
     "fit": "stoker.train.fit",
+    "gradient_penalty": "stoker.train.update.penalties",
     "guard": "stoker.guards",
     "load_ipython_extension": "stoker.notebook",
 }
 
 __all__ = [
+    "EMA",
+    "Balance",
     "Checkpoint",
     "CheckpointError",
     "CheckpointWarning",
+    "Clip",
     "CopyError",
     "EagerOpError",
     "GuardError",
     "GuardWarning",
+    "LossScale",
     "Plan",
     "RetraceError",
+    "Spike",
     "SyncError",
+    "Times",
+    "Trainer",
     "Watch",
     "__version__",
     "allow",
     "bind",
     "fit",
+    "gradient_penalty",
     "guard",
     "load_ipython_extension",
     "software_gpu",

@@ -3,6 +3,8 @@
     history = stoker.fit(model, x, y, epochs=10)    # as `model.fit`, many steps in one compiled call
     history.plan                                    # how it ran, and why
 
+    trainer = stoker.Trainer(model, optimizer, step)    # the same, with a step of your own
+
 | module | subject |
 |---|---|
 | fit, arguments | `stoker.fit`, and what it was given |
@@ -13,6 +15,8 @@
 | plan, decide, remembered, memory | how to run: decided by measuring, remembered |
 | snapshot | the state of a step's variables, taken and put back |
 | hooks, progress | callbacks, and the bar |
+| trainer, trainer_program, stepping | `stoker.Trainer`: a step of your own as a program |
+| parts, workings, update/ | models with their optimizers, and the pieces of an update |
 | keeper, saver, checkpoint* | saving, and going on where it was |
 | state, callback_state, iterator_state | what is saved |
 

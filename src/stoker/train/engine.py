@@ -101,6 +101,7 @@ class Engine:
                 self._go_on()
             else:
                 self.training.pace.begin_epoch()
+                self._keep_the_start()
             try:
                 logs = self._epoch()
             except _Rewound:
@@ -132,8 +133,7 @@ class Engine:
     def _call(self) -> None:
         pace = self.training.pace
         self.callbacks.on_train_batch_begin(pace.step)
-        points = self.program.stop_points
-        ran, values = self.training.call(points - self.step % points if points else None)
+        ran, values = self.training.call(self._limit())
         if not ran:
             return
         self.step += ran
@@ -143,12 +143,21 @@ class Engine:
         if self.keeper is not None:
             self.keeper.save_if_due(self.step, **self._progress())
 
+    def _limit(self) -> int | None:
+        """How many steps until something is due at a step of its own: an evaluation, a checkpoint."""
+        marks = [self.program.stop_points, self.keeper.every_steps if self.keeper is not None else None]
+        return min((mark - self.step % mark for mark in marks if mark), default=None)
+
     def _act_on(self, wish: str | None) -> None:
         if wish == "stop":
             self.program.model.stop_training = True
         elif wish == "evaluate" and self.validation is not None:
             self.program.evaluated(self.step, self._validate())
-        elif wish == "rewind" and self.keeper is not None and self.keeper.rewind(self.step):
+        elif wish == "rewind":
+            goal = self.program.goes_back_before(self.step)
+            if self.keeper is None or not (self.keeper.rewind(goal) or self.keeper.rewind(self.step)):
+                self.program.model.stop_training = True
+                return
             assert self.keeper.progress is not None
             self.epoch = int(self.keeper.progress["epoch"])
             raise _Rewound
@@ -189,6 +198,7 @@ class Engine:
             "logs": self.logs,
             "stop_training": bool(self.program.model.stop_training),
             "begun": True,
+            "program": self.program.progress(),
         }
 
     def _go_on(self) -> None:
@@ -211,6 +221,7 @@ class Engine:
         progress = self.keeper.progress if self.keeper is not None else None
         if self.keeper is None or progress is None:
             return False
+        self.program.go_on(progress["program"])
         self.epoch = int(progress["epoch"])
         if progress["begun"]:
             return True
@@ -220,6 +231,11 @@ class Engine:
         if self._done:
             self.callbacks.on_train_end(dict(progress["logs"]))
         return False
+
+    def _keep_the_start(self) -> None:
+        """What there is to go back to before the first checkpoint is due."""
+        if self.keeper is not None and self.program.saves_start and self.step == 0:
+            self.keeper.save(self.step, wait=True, **self._progress())
 
     def _keep_the_end(self) -> None:
         """The same call again must find that it is done."""

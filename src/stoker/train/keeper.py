@@ -39,8 +39,10 @@ class Keeper:
                     CheckpointWarning,
                     stacklevel=2,
                 )
-        loose = {variable.ref(): variable for graph in traced for variable in graph.variables}
+        loose = {variable.ref(): variable for graph in traced for variable in _as_traced(graph)}
         extra = {f"step/{number}": variable for number, variable in enumerate(loose.values())}
+        self.every_steps = checkpoint.every_steps
+        self._before: int | None = None
         self.saver = Saver(checkpoint, program.variables(extra), program.fingerprint)
         with contextlib.ExitStack() as undo:
             # A checkpoint of another run is refused; the directory must be free again then.
@@ -57,7 +59,8 @@ class Keeper:
         """
         progress = self.progress
         assert progress is not None
-        self.saver.restore()
+        self.saver.restore(before=self._before)
+        self._before = None
         restore_callbacks(_kept(callbacks), progress["callbacks"])
         if pace is not None:
             # The order matters: the epochs are repeated from the random state the program began with.
@@ -71,7 +74,7 @@ class Keeper:
         """Go back to the newest checkpoint before this step; False if there is none."""
         progress = self.saver.restore(before=before)
         if progress is not None:
-            self.progress = progress
+            self.progress, self._before = progress, before
         return progress is not None
 
     def save_if_due(self, step: int, **progress: Any) -> None:
@@ -104,6 +107,12 @@ class Keeper:
             "plan": plan.to_json(),
         }
         self.saver.save(step, content, blobs, wait=wait)
+
+
+def _as_traced(graph: Any) -> list[Any]:
+    """A graph's variables in the order of tracing: `graph.variables` comes from a set, in another order every time."""
+    by_handle = {id(variable.handle): variable for variable in graph.variables}
+    return [by_handle[id(outer)] for outer, _ in graph.captures if id(outer) in by_handle]
 
 
 def _kept(callbacks: keras.callbacks.CallbackList) -> list[Any]:

@@ -27,6 +27,8 @@ class Program:
     """Run the steps eagerly, compile nothing."""
     stop_points: int | None = None
     """No compiled call crosses a multiple of so many steps of the run."""
+    saves_start: bool = False
+    """Whether a checkpoint of the very start is wanted."""
     fingerprint: str = ""
     """Readable: what a checkpoint must agree with to be resumed."""
 
@@ -69,9 +71,20 @@ class Program:
     def evaluated(self, step: int, logs: Mapping[str, float]) -> None:
         """What a validation that `after_call` asked for came to."""
 
+    def goes_back_before(self, step: int) -> int:
+        """After "rewind" at this step: the checkpoint gone back to is of a step before this one, if there is any."""
+        return step
+
     def rewound(self, step: int) -> int:
         """The run went back to this step. A number other than 0 gives the data another order from here."""
         return 0
+
+    def progress(self) -> dict[str, Any]:
+        """What a checkpoint keeps beside variables: plain values, for `go_on`."""
+        return {}
+
+    def go_on(self, progress: Mapping[str, Any]) -> None:
+        """In a new process: what `progress` gave."""
 
     def finish(self) -> None:
         """After the last epoch."""

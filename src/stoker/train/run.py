@@ -142,7 +142,7 @@ class Run:
         if self.seed is not None:
             return self.seed
         optimizer = getattr(self.program.model, "optimizer", None)
-        done = 0 if optimizer is None else int(optimizer.iterations)
+        done = 0 if optimizer is None else int(optimizer.iterations.numpy())
         text = f"{context.global_seed()} {done}"
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "big")
 

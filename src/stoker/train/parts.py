@@ -1,0 +1,137 @@
+"""What a trainer trains: models, each with an optimizer and the whole way of its updates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stoker.errors import ArgumentError
+from stoker.train.update.accumulation import Accumulation
+from stoker.train.update.averaging import EMA, Averages
+from stoker.train.update.balancing import Balance, Weight
+from stoker.train.update.clipping import Clip, clip_of
+from stoker.train.update.freezing import Span, choose_spans
+from stoker.train.update.names import path_of
+from stoker.train.update.optimizing import Optimizing
+from stoker.train.update.pipeline import Update, limits
+from stoker.train.update.rates import Rate, choose_rates
+from stoker.train.update.replicas import Replicas
+from stoker.train.update.scaling import LossScale, LossScaler, computes_in_float16
+from stoker.train.update.watching import LossWatch, Spike
+
+
+@dataclass(frozen=True)
+class Options:
+    """How updates are made: the options of a trainer, checked."""
+
+    losses: Mapping[str, Weight] | Balance | None = None
+    clip: Clip | None = None
+    rates: Mapping[str, Rate] | None = None
+    freeze: str | Iterable[str] | Mapping[str, Span] | None = None
+    accumulate: int = 1
+    ema: EMA | None = None
+    loss_scale: LossScale | None = None
+    stop_on_nan: bool = True
+    on_spike: Spike | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.accumulate, bool) or not isinstance(self.accumulate, int) or self.accumulate < 1:
+            raise ArgumentError(
+                f"accumulate={self.accumulate!r}: give the number of batches of an update, at least 1."
+            )
+
+    @property
+    def watched(self) -> bool:
+        """Whether every step's loss is looked at."""
+        return self.stop_on_nan or self.on_spike is not None
+
+
+@dataclass
+class Part:
+    """A model (or a group of variables) with its own optimizer."""
+
+    name: str
+    update: Update
+    watch: LossWatch
+    prefix: str
+
+    @property
+    def variables(self) -> list[Any]:
+        """The trained variables, in the order of the gradients."""
+        return self.update.optimizing.variables
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Everything but the model and the optimizer."""
+        found: dict[str, Any] = dict(self.watch.variables)
+        for piece in (self.update.accumulation, self.update.averages, self.update.scaler):
+            if piece is not None:
+                found.update(piece.variables)
+        return {f"{self.prefix}{name}": variable for name, variable in found.items()}
+
+
+def build_parts(
+    models: Mapping[str, Any],
+    optimizers: Mapping[str, Any],
+    extra: Mapping[str, Sequence[Any]],
+    options: Options,
+    slowdown: Any,
+    replicas: Replicas,
+) -> dict[str, Part]:
+    """A part for each model; patterns see the paths of all of them, behind the part's name if there are several."""
+    prefixes = {name: f"{name}/" if len(models) > 1 else "" for name in models}
+    variables = {name: [*model.trainable_variables, *extra.get(name, ())] for name, model in models.items()}
+    paths = [f"{prefixes[name]}{path_of(one)}" for name, listed in variables.items() for one in listed]
+    rates = iter(choose_rates(options.rates, paths))
+    spans = iter(choose_spans(options.freeze, paths))
+    parts = {}
+    for name, model in models.items():
+        own_rates = [next(rates) for _ in variables[name]]
+        own_spans = [next(spans) for _ in variables[name]]
+        optimizing = Optimizing(
+            optimizers[name],
+            variables[name],
+            clip=limits(options.clip, clip_of(optimizers[name])),
+            rates=own_rates,
+            spans=own_spans,
+            slowdown=slowdown,
+            replicas=replicas,
+        )
+        update = _update(model, optimizing, options, replicas)
+        parts[name] = Part(name, update, LossWatch(options.on_spike), prefixes[name])
+    return parts
+
+
+def _update(model: Any, optimizing: Optimizing, options: Options, replicas: Replicas) -> Update:
+    scale = options.loss_scale or (LossScale() if computes_in_float16(model) else None)
+    weights = list(model.trainable_variables)
+    return Update(
+        optimizing,
+        accumulation=Accumulation(options.accumulate, optimizing.variables)
+        if options.accumulate > 1
+        else None,
+        averages=Averages(options.ema, weights, replicas) if options.ema is not None else None,
+        scaler=LossScaler(scale) if scale is not None else None,
+        replicas=replicas,
+        guarded=options.watched,
+    )
+
+
+def named(given: Any, kind: type, option: str) -> dict[str, Any]:
+    """One thing or a dict of them, as a dict."""
+    found = dict(given) if isinstance(given, Mapping) else {"model": given}
+    for name, one in found.items():
+        if not isinstance(one, kind):
+            raise ArgumentError(f"{option}: {name!r} is a {type(one).__name__}, not a {kind.__name__}.")
+    return found
+
+
+def common_strategy(models: Mapping[str, Any]) -> Any:
+    """The strategy under which the models were made."""
+    found = {id(model.distribute_strategy): model.distribute_strategy for model in models.values()}
+    if len(found) > 1:
+        raise ArgumentError(
+            "the models were made under different strategies: make them all in one strategy.scope()."
+        )
+    return next(iter(found.values()))

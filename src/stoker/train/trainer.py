@@ -1,0 +1,291 @@
+"""`stoker.Trainer`: your own step, and everything around it.
+
+    def step(model, batch):
+        x, y = batch
+        return keras.losses.mse(y, model(x, training=True))
+
+    trainer = stoker.Trainer(model, keras.optimizers.Adam(), step, clip=stoker.Clip(global_norm=1.0), ema=0.999)
+    history = trainer.fit(x, y, epochs=10, checkpoint="run")
+
+The step is compiled into the loop that `stoker.fit` runs, with the same feeds, plans, callbacks and checkpoints. For
+full control, subclass and override `train_step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from stoker.errors import ArgumentError
+from stoker.train import arguments
+from stoker.train.decide import feed_kind
+from stoker.train.engine import Stretch
+from stoker.train.fit import train_program
+from stoker.train.pace import Pace
+from stoker.train.parts import Options, named
+from stoker.train.plan import Plan
+from stoker.train.run import loop_of
+from stoker.train.stepping import Logs, Stepping, takes_training, with_sum
+from stoker.train.tempo import Tempo
+from stoker.train.trainer_program import Models, TrainerProgram
+from stoker.train.update.averaging import EMA
+from stoker.train.update.balancing import Balance, Weight
+from stoker.train.update.clipping import Clip
+from stoker.train.update.freezing import Span
+from stoker.train.update.rates import Rate
+from stoker.train.update.scaling import LossScale
+from stoker.train.update.watching import Spike
+
+
+class Trainer(Stepping):
+    """Trains one or several models with a step of your own."""
+
+    def __init__(
+        self,
+        model: Any,
+        optimizer: Any,
+        step: Callable[..., Any] | None = None,
+        *,
+        evaluate: Callable[..., Any] | None = None,
+        losses: Mapping[str, Weight] | Balance | None = None,
+        clip: Clip | None = None,
+        rates: Mapping[str, Rate] | None = None,
+        freeze: str | Iterable[str] | Mapping[str, Span] | None = None,
+        accumulate: int = 1,
+        ema: EMA | float | None = None,
+        loss_scale: LossScale | None = None,
+        stop_on_nan: bool = True,
+        on_spike: Spike | None = None,
+        metrics: Sequence[keras.metrics.Metric] = (),
+        seed: int = 0,
+    ) -> None:
+        """Nothing is traced or built before the first `fit`.
+
+        Args:
+            model: a Keras model, or a dict of them by name.
+            optimizer: a Keras optimizer, or one for each name.
+            step: `step(model, batch)` gives the loss, a dict of losses, or (losses, a dict of metrics): means over
+                the rows of the batch. With a parameter `training` it serves evaluation as well. Leave it out if you
+                override `train_step`.
+            evaluate: `evaluate(model, batch)`, like `step`, for validation.
+            losses: the weights of several losses: numbers, "auto", or a `Balance`.
+            clip: limits for gradients.
+            rates: learning rates by name pattern: numbers, schedules, `Times(factor)`.
+            freeze: name patterns of what is not trained: for good, until an update, or during a range of updates.
+            accumulate: how many batches make one update.
+            ema: keep the moving average of the weights, and evaluate with it.
+            loss_scale: how the loss scale moves; a model that computes in float16 has one anyway.
+            stop_on_nan: end training at the first loss or gradient that is not finite, with the weights before it.
+            on_spike: restore the checkpoint before a spike of the loss, and go on differently.
+            metrics: Keras metrics that your step updates; shown and reset with the epoch.
+            seed: of `self.random`, the generator for what a step draws; checkpoints keep its place.
+        """
+        options = Options(
+            losses=losses,
+            clip=clip,
+            rates=rates,
+            freeze=freeze,
+            accumulate=accumulate,
+            ema=EMA(ema) if isinstance(ema, float) else ema,
+            loss_scale=loss_scale,
+            stop_on_nan=stop_on_nan,
+            on_spike=on_spike,
+        )
+        models = named(model, keras.Model, "model")
+        optimizers = named(optimizer, keras.optimizers.Optimizer, "optimizer")
+        if set(models) != set(optimizers):
+            raise ArgumentError(
+                f"models {sorted(models)}, optimizers {sorted(optimizers)}: give one for each."
+            )
+        super().__init__(models, optimizers, options, metrics, seed)
+        self._step = step
+        self._evaluate = evaluate
+        self._check()
+        self.callback_model = self._model_for_callbacks()
+
+    # One step, on one replica, with its share of the batch: override these for full control.
+
+    def train_step(self, batch: Any) -> Logs:
+        """One step: forward, gradients, `minimize` for each optimizer; returns what the logs show."""
+        assert self._step is not None
+        by_gradients = self._updating and self.workings.balancing.by_gradients
+        with tf.GradientTape(persistent=by_gradients) as tape:
+            losses, metrics = self._forward(self._step, batch, training=True)
+            total = self._total(losses)
+        weights: Logs = {}
+        part = next(iter(self.models))
+        if by_gradients:
+            total, weights = self._minimize_balanced(tape, losses, part)
+        else:
+            self.minimize(tape, total, part)
+        shown = self.workings.balancing.shown(weights) if self._updating else {}
+        return {**with_sum(losses, total), **metrics, **shown}
+
+    def test_step(self, batch: Any) -> Logs:
+        """One step of a validation; returns what the logs show."""
+        step = self._evaluate or self._step
+        if step is None or (step is self._step and not takes_training(step)):
+            raise ArgumentError(
+                "to evaluate, give the step a parameter `training`, or the trainer evaluate=function(model, batch); "
+                "with an own train_step, override test_step."
+            )
+        losses, metrics = self._forward(step, batch, training=False)
+        return {**with_sum(losses, self._total(losses)), **metrics}
+
+    # What a train_step calls.
+
+    def minimize(self, tape: tf.GradientTape, loss: Any, part: str = "model") -> None:
+        """Update a part's weights against a loss: gradients, scaling, clipping, rates and all the rest."""
+        self.apply(self.gradients(tape, loss, part), loss, part)
+
+    def gradients(self, tape: tf.GradientTape, loss: Any, part: str = "model") -> list[Any]:
+        """The gradients of a loss for a part's variables, multiplied by the loss scale if there is one."""
+        return super().gradients(tape, loss, part)
+
+    def apply(self, gradients: Sequence[Any], loss: Any, part: str = "model") -> None:
+        """Update a part's weights by gradients that `gradients` gave, changed as you like."""
+        super().apply(gradients, loss, part)
+
+    @contextmanager
+    def averaged_weights(self) -> Iterator[None]:
+        """Inside, the models have their averaged weights: to evaluate, predict, save or export them."""
+        parts = list(self.workings.parts.values())
+        averages = [part.update.averages for part in parts if part.update.averages is not None]
+        if not averages:
+            raise ArgumentError("there is no average of the weights: give the trainer ema=0.999.")
+        for one in averages:
+            one.swap()
+        try:
+            yield
+        finally:
+            for one in averages:
+                one.swap()
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: bool | str = True,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: int | Sequence[int] = 1,
+        *,
+        evaluate_every: int | None = None,
+        plan: Any = None,
+        checkpoint: Any = None,
+    ) -> Any:
+        """Train: the arguments, feeds, plans, callbacks and checkpoints of `stoker.fit`.
+
+        Args:
+            x: what `stoker.fit` takes. The step gets batches of it: `x`, `(x, y)`, or whatever a dataset holds.
+            evaluate_every: evaluate on the validation data every so many steps, besides the end of an epoch.
+            plan: how to run, instead of having it decided.
+            checkpoint: a directory, or a `stoker.Checkpoint`: the same call after a crash goes on where it was.
+
+        Returns:
+            Keras' `History`; with `plan`, with `events` (what was not finite, spikes, recoveries) and with
+            `evaluations` (what `evaluate_every` found).
+        """
+        held_out = validation_data is not None or validation_split > 0
+        self._check_run(evaluate_every, held_out, checkpoint, ordered_by_us=bool(shuffle) and _is_rows(x))
+        program = TrainerProgram(self, evaluate_every=evaluate_every, verbose=bool(verbose))
+        if self._workings is not None:
+            self.workings.halt.clear()
+        history = train_program(
+            program,
+            x,
+            y,
+            batch_size,
+            epochs,
+            verbose,
+            callbacks,
+            validation_split,
+            validation_data,
+            shuffle,
+            None,
+            sample_weight,
+            initial_epoch,
+            steps_per_epoch,
+            validation_steps,
+            validation_batch_size,
+            validation_freq,
+            plan=plan,
+            checkpoint=checkpoint,
+        )
+        history.events, history.evaluations = program.events, program.evaluations
+        return history
+
+    def evaluate(
+        self, x: Any = None, y: Any = None, batch_size: int | None = None, steps: int | None = None
+    ) -> dict[str, float]:
+        """The results of `test_step` over data, with the averaged weights if there are any."""
+        program = TrainerProgram(self)
+        source = arguments.source(x, y, batch_size=batch_size, steps_per_epoch=steps)
+        feed = source.feed(feed_kind(source, Plan()).feed or "streamed", 0)
+        pace = Pace(feed, source.steps_per_epoch, source.adapter)
+        stretch = Stretch(loop_of(program, feed, "test_step", "none"), pace, Tempo())
+        logs: dict[str, float] = {}
+        with program.validating():
+            pace.reset()
+            pace.begin_epoch()
+            while pace.room() != 0:
+                ran, values = stretch.call()
+                logs = values if ran else logs
+        return logs
+
+    def _model_for_callbacks(self) -> Any:
+        if len(self.models) > 1:
+            return Models(self.models, self.optimizers)
+        model, optimizer = self.model, next(iter(self.optimizers.values()))
+        if model.compiled and model.optimizer is not optimizer:
+            raise ArgumentError(
+                "the model was compiled with another optimizer: give the trainer model.optimizer, or do not compile it."
+            )
+        # Callbacks that change the rate look for it here.
+        model.optimizer = optimizer
+        return model
+
+    def _check_run(
+        self, evaluate_every: int | None, held_out: bool, checkpoint: Any, *, ordered_by_us: bool
+    ) -> None:
+        if evaluate_every is not None and (not held_out or evaluate_every < 1):
+            raise ArgumentError(
+                f"evaluate_every={evaluate_every!r}: give a number of steps, and validation_data to evaluate on."
+            )
+        if self.options.on_spike is not None and checkpoint is None:
+            raise ArgumentError(
+                'on_spike goes back to a checkpoint: give fit(..., checkpoint="directory") too.'
+            )
+        if self.options.on_spike is not None and self.options.on_spike.reorder and not ordered_by_us:
+            raise ArgumentError(
+                "Spike(reorder=True) needs arrays and shuffle=True: a dataset's order is its own, so lower the rate."
+            )
+
+    def _check(self) -> None:
+        overridden = type(self).train_step is not Trainer.train_step
+        if self._step is None and not overridden:
+            raise ArgumentError("give a step(model, batch) that returns the loss, or override train_step.")
+        if self._step is not None and (overridden or len(self.models) > 1):
+            raise ArgumentError("a step function serves one model: for several, override train_step instead.")
+        if overridden and self.options.losses is not None:
+            raise ArgumentError(
+                "losses= weighs what a step function returns: with an own train_step, weigh them there."
+            )
+
+
+def _is_rows(x: Any) -> bool:
+    """Whether data is arrays, not a pipeline that has its own order."""
+    return not isinstance(x, tf.data.Dataset | keras.utils.PyDataset | Iterator)

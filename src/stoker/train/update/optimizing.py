@@ -1,0 +1,142 @@
+"""One update by a Keras optimizer, with a rate of its own for each variable and with some variables frozen.
+
+`Optimizer.apply` knows one rate for all, and counts every call as a step; so the optimizer's `update_step`, which it
+documents for one variable and one rate, is called here, with the weight decay and the constraint around it that
+`apply` would have done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from stoker.errors import ArgumentError
+from stoker.train.update.clipping import Clip
+from stoker.train.update.freezing import Span, by_span, mask, trained
+from stoker.train.update.rates import Rate, rate_at
+from stoker.train.update.replicas import Replicas
+
+
+class Optimizing:
+    """Writes gradients into variables."""
+
+    def __init__(
+        self,
+        optimizer: Any,
+        variables: Sequence[Any],
+        *,
+        clip: Clip | None,
+        rates: Sequence[Rate | None],
+        spans: Sequence[Span | None],
+        slowdown: Any,
+        replicas: Replicas,
+    ) -> None:
+        check_optimizer(optimizer, replicas)
+        self.optimizer = optimizer
+        self.variables = list(variables)
+        self.clip = clip
+        self._rates = rates
+        self._groups = by_span(spans)
+        self.frozen = [span is True for span in spans]
+        """For each variable whether it is frozen for good: no gradient is computed for it."""
+        self._slowdown = slowdown
+        self._replicas = replicas
+        if not optimizer.built:
+            # On all that are ever trained: what is frozen now may thaw.
+            with replicas.scope():
+                optimizer.build([v for v, out in zip(self.variables, self.frozen, strict=True) if not out])
+
+    def write(self, gradients: Sequence[Any]) -> None:
+        """One update. `gradients` has None for variables that take no part."""
+        step = tf.convert_to_tensor(self.optimizer.iterations)
+        base = self._base_rate()
+        rates = [rate_at(rate, step, base) * self._slowdown for rate in self._rates]
+        limited = self._clipped(gradients, step)
+        # What an optimizer does once a step, whatever the variables: Nadam's product of momentums.
+        if not self._replicas.distributed:
+            self.optimizer._backend_update_step([], [], rates[0])
+        for span, indices in self._groups.items():
+            on = trained(span, step)
+
+            def write_group(indices: list[int] = indices) -> None:
+                for index in indices:
+                    if index in limited:
+                        self._write_one(self.variables[index], *limited[index], rates[index])
+
+            if on is True:
+                write_group()
+            else:
+                tf.cond(on, lambda write=write_group: _and_done(write), lambda: False)
+        self.optimizer.iterations.assign_add(1)
+
+    def _base_rate(self) -> Any:
+        return tf.cast(tf.convert_to_tensor(self.optimizer.learning_rate), tf.float32)
+
+    def _clipped(self, gradients: Sequence[Any], step: Any) -> dict[int, tuple[Any, Any]]:
+        """For each variable that takes part its gradient and the factor that clips it."""
+        present = {index: gradient for index, gradient in enumerate(gradients) if gradient is not None}
+        if self.clip is None:
+            return {index: (gradient, None) for index, gradient in present.items()}
+        active: dict[int, Any] = {}
+        for span, indices in self._groups.items():
+            active.update(dict.fromkeys(indices, trained(span, step)))
+        firsts = [self._replicas.first(gradient) for gradient in present.values()]
+        factors = self.clip.factors(mask(firsts, [active.get(index, False) for index in present]))
+        return dict(zip(present, zip(present.values(), factors, strict=True), strict=True))
+
+    def _write_one(self, variable: Any, gradient: Any, factor: Any, rate: Any) -> None:
+        decay = _weight_decay(self.optimizer, variable)
+
+        def change(weight: Any, slope: Any) -> None:
+            if self.clip is not None:
+                slope = self.clip.limit(slope, factor)
+            if decay is not None:
+                weight.assign_sub(weight * tf.cast(decay, weight.dtype) * tf.cast(rate, weight.dtype))
+            self.optimizer.update_step(slope, weight, rate)
+            if variable.constraint is not None:
+                weight.assign(variable.constraint(weight))
+
+        self._replicas.each(variable.value, change, gradient)
+
+
+def check_optimizer(optimizer: Any, replicas: Replicas) -> None:
+    """What a Keras optimizer can do and the trainer does instead is refused, with what to write."""
+    name = type(optimizer).__name__
+    if not isinstance(optimizer, keras.optimizers.Optimizer):
+        raise ArgumentError(
+            f"optimizer is a {name}: give a keras.optimizers.Optimizer, e.g. keras.optimizers.Adam()."
+        )
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        raise ArgumentError(
+            "LossScaleOptimizer checks replica 0 only: give its inner optimizer, the trainer scales itself."
+        )
+    if optimizer.use_ema:
+        raise ArgumentError(f"{name}(use_ema=True): give the trainer ema={optimizer.ema_momentum} instead.")
+    if optimizer.gradient_accumulation_steps:
+        steps = optimizer.gradient_accumulation_steps
+        raise ArgumentError(
+            f"{name}(gradient_accumulation_steps={steps}): give the trainer accumulate={steps} instead."
+        )
+    if optimizer.loss_scale_factor is not None:
+        raise ArgumentError(
+            f"{name}(loss_scale_factor=...): the trainer scales float16 losses itself; leave it out."
+        )
+    if replicas.distributed and isinstance(optimizer, keras.optimizers.Nadam):
+        raise ArgumentError("Nadam is not supported on several replicas: use Adam.")
+
+
+def _weight_decay(optimizer: Any, variable: Any) -> float | None:
+    """The decay of a variable: most optimizers have one, Muon has another for what it leaves to Adam."""
+    if not optimizer._use_weight_decay(variable):
+        return None
+    if isinstance(optimizer, keras.optimizers.Muon) and optimizer._should_use_adamw(variable):
+        return optimizer.adam_weight_decay  # type: ignore[no-any-return]
+    return optimizer.weight_decay  # type: ignore[no-any-return]
+
+
+def _and_done(write: Any) -> Any:
+    write()
+    return True

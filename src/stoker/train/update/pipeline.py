@@ -1,0 +1,149 @@
+"""The whole way of an update, for one optimizer and its variables: gradients in, new weights out.
+
+Called on a replica with that replica's gradients. Everything up to the sum over the replicas happens there; whether
+to write, and the writing, happens once for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from stoker.errors import ArgumentError
+from stoker.train.update.accumulation import Accumulation
+from stoker.train.update.averaging import Averages
+from stoker.train.update.clipping import Clip, dense
+from stoker.train.update.names import path_of
+from stoker.train.update.optimizing import Optimizing
+from stoker.train.update.replicas import Replicas
+from stoker.train.update.scaling import LossScaler, all_finite
+
+
+class Update:
+    """Turns the gradients of a step into new weights."""
+
+    def __init__(
+        self,
+        optimizing: Optimizing,
+        *,
+        accumulation: Accumulation | None,
+        averages: Averages | None,
+        scaler: LossScaler | None,
+        replicas: Replicas,
+        guarded: bool,
+    ) -> None:
+        self.optimizing = optimizing
+        self.accumulation = accumulation
+        self.averages = averages
+        self.scaler = scaler
+        self._replicas = replicas
+        self._guarded = guarded or scaler is not None
+        self._present: list[int] = []
+
+    def apply(self, gradients: Sequence[Any], *, rows: Any, share: Any, allowed: Any = True) -> Any:
+        """Add up the replicas' gradients and write; whether they were finite.
+
+        Args:
+            gradients: one for each variable of the optimizer, of the (scaled) mean loss of this replica's rows.
+            rows: the rows of all replicas' batches together.
+            share: this replica's part of them.
+            allowed: False keeps the step from writing.
+        """
+        present = [index for index, gradient in enumerate(gradients) if gradient is not None]
+        if not present:
+            names = ", ".join(path_of(variable) for variable in self.optimizing.variables[:4])
+            raise ArgumentError(f"the loss does not depend on any variable of its optimizer ({names}, ...).")
+        self._present = present
+        summed = self._summed([gradients[index] for index in present], share)
+        finite = (
+            all_finite([_values(gradient) for gradient in summed]) if self._guarded else tf.constant(True)
+        )
+
+        def write(values: Sequence[Any], *flags: Any) -> None:
+            self._write(_spread(values, present, len(gradients)), *flags)
+
+        self._replicas.once(write, summed, finite, tf.convert_to_tensor(allowed), rows)
+        return finite
+
+    def flush(self) -> None:
+        """Write what accumulation still holds, on the host's word at the end of an epoch."""
+        if self.accumulation is not None:
+            waiting = self.accumulation
+            tf.cond(waiting.pending, lambda: self._write_now(self._taken(waiting)), lambda: False)
+
+    def _summed(self, gradients: Sequence[Any], share: Any) -> list[Any]:
+        """The gradient of the whole batch's mean loss, unscaled."""
+        if self._plain:
+            return list(gradients)
+        tensors = [dense(gradient) for gradient in gradients]
+        if self._replicas.distributed:
+            # A replica without rows has a mean over nothing, NaN: it takes no part.
+            tensors = [tf.where(share > 0, g * tf.cast(share, g.dtype), tf.zeros_like(g)) for g in tensors]
+            tensors = self._replicas.add(tensors)
+        if self.scaler is not None:
+            scale = self.scaler.scale
+            tensors = [tensor / tf.cast(scale, tensor.dtype) for tensor in tensors]
+        return tensors
+
+    @property
+    def _plain(self) -> bool:
+        """Whether gradients may stay as they come, rows of an embedding included."""
+        clipped = self.optimizing.clip is not None
+        return not (clipped or self._replicas.distributed or self.scaler or self.accumulation)
+
+    def _write(self, gradients: Sequence[Any], finite: Any, allowed: Any, rows: Any) -> None:
+        first = self._replicas.first
+        finite, allowed, rows = first(finite), first(allowed), first(rows)
+        good = finite & allowed
+        if self.accumulation is not None:
+            self._accumulate(self.accumulation, gradients, good, rows)
+        elif self._guarded:
+            tf.cond(good, lambda: self._write_now(gradients), lambda: False)
+        else:
+            self._write_now(gradients)
+        if self.scaler is not None:
+            self.scaler.move(finite)
+
+    def _accumulate(self, sums: Accumulation, gradients: Sequence[Any], good: Any, rows: Any) -> None:
+        firsts = [None if gradient is None else self._replicas.first(gradient) for gradient in gradients]
+
+        def take_in() -> Any:
+            sums.add(firsts, rows)
+            return True
+
+        tf.cond(good, take_in, lambda: False)
+        last = sums.turn()
+        tf.cond(last & sums.pending, lambda: self._write_now(self._taken(sums)), lambda: False)
+
+    def _taken(self, sums: Accumulation) -> list[Any]:
+        means = sums.take()
+        return _spread([means[index] for index in self._present], self._present, len(means))
+
+    def _write_now(self, gradients: Sequence[Any]) -> Any:
+        self.optimizing.write(gradients)
+        if self.averages is not None:
+            self.averages.update()
+        return True
+
+
+def _values(gradient: Any) -> Any:
+    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+
+
+def _spread(values: Sequence[Any], indices: Sequence[int], count: int) -> list[Any]:
+    """A list with the values at their indices and None elsewhere."""
+    found: list[Any] = [None] * count
+    for index, value in zip(indices, values, strict=True):
+        found[index] = value
+    return found
+
+
+def limits(given: Clip | None, of_optimizer: Clip | None) -> Clip | None:
+    """The trainer's limits, or else those the optimizer was made with; both is one too many."""
+    if given is not None and of_optimizer is not None:
+        raise ArgumentError(
+            f"the optimizer was made with {of_optimizer} and the trainer with {given}: leave one out."
+        )
+    return given or of_optimizer

@@ -1,0 +1,71 @@
+"""Dynamic loss scaling for float16: small gradients are kept from vanishing, an overflow costs one step.
+
+The loss is multiplied by a scale before the gradient is taken, and the gradient divided by it after the replicas were
+added up. An infinity of any replica is in that sum, so that all replicas see it and all leave the step out; the scale
+is halved. After `patience` good steps in a row it is doubled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from stoker.errors import ArgumentError
+from stoker.train.update.options import require_positive
+
+
+@dataclass(frozen=True)
+class LossScale:
+    """How the scale moves."""
+
+    initial: float = 2.0**15
+    patience: int = 2000
+    factor: float = 2.0
+    lowest: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive("LossScale", initial=self.initial, patience=self.patience, lowest=self.lowest)
+        if self.factor <= 1:
+            raise ArgumentError(f"LossScale(factor={self.factor!r}): it must be above 1.")
+
+
+class LossScaler:
+    """The scale and how long it has been good."""
+
+    def __init__(self, options: LossScale) -> None:
+        self._options = options
+        self.scale = tf.Variable(options.initial, trainable=False, name="loss_scale", dtype=tf.float32)
+        self._good = tf.Variable(0, trainable=False, name="loss_scale_good", dtype=tf.int64)
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        return {"loss_scale/scale": self.scale, "loss_scale/good": self._good}
+
+    @property
+    def may_shrink(self) -> Any:
+        """Whether an overflow may still be the scale's fault."""
+        return self.scale > self._options.lowest
+
+    def move(self, finite: Any) -> None:
+        """Double, keep or halve the scale after a step."""
+        good = tf.where(finite, self._good + 1, 0)
+        full = good >= self._options.patience
+        grown = tf.where(full, self.scale * self._options.factor, self.scale)
+        shrunk = tf.maximum(self.scale / self._options.factor, self._options.lowest)
+        # A scale that overflows itself would make every gradient zero: it stays.
+        grown = tf.where(tf.math.is_finite(grown), grown, self.scale)
+        self.scale.assign(tf.where(finite, grown, shrunk))
+        self._good.assign(tf.where(full, tf.zeros_like(good), good))
+
+
+def all_finite(values: Sequence[Any]) -> Any:
+    """Whether no element of any value is NaN or infinite: one such makes the sum so, and sums are cheap."""
+    return tf.math.is_finite(tf.add_n([tf.cast(tf.reduce_sum(value), tf.float32) for value in values]))
+
+
+def computes_in_float16(model: Any) -> bool:
+    """Whether a layer of a Keras model computes in float16, which is what needs loss scaling."""
+    return any(layer.compute_dtype == "float16" for layer in model._flatten_layers())

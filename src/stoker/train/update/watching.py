@@ -1,0 +1,114 @@
+"""Is the loss still sane? NaN, infinity and spikes, seen inside the compiled loop at the step where they happen.
+
+From that step on nothing is written any more: the weights are those of the last good step. The host learns of it at
+the end of the call and decides: stop, or restore the checkpoint before and go on differently.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import tensorflow as tf
+
+from stoker.errors import ArgumentError
+from stoker.train.update.options import require_positive, require_share
+
+
+@dataclass(frozen=True)
+class Spike:
+    """What a spike is, and what to do about it.
+
+    A spike is a loss that is not finite, or that lies above its moving average by more than (factor - 1) times that
+    average, once `warmup` steps were made. The checkpoint before it is restored, or an earlier one if the spike comes
+    again at once; then the learning rate is multiplied by `rate` (1 leaves it alone), and with `reorder` the data comes
+    in another order. After `retries` recoveries the next spike stops training.
+    """
+
+    factor: float = 3.0
+    warmup: int = 100
+    memory: float = 0.98
+    rate: float = 0.5
+    reorder: bool = False
+    retries: int = 3
+
+    def __post_init__(self) -> None:
+        require_share("Spike", memory=self.memory)
+        require_positive("Spike", rate=self.rate, retries=self.retries)
+        if self.factor <= 1 or self.rate > 1 or self.warmup < 0:
+            raise ArgumentError(f"{self}: factor must be above 1, rate at most 1, warmup at least 0.")
+        if self.rate == 1 and not self.reorder:
+            raise ArgumentError(
+                "Spike(rate=1, reorder=False) would run into the same spike again: change one of them."
+            )
+
+
+class Trouble(IntEnum):
+    """What is wrong with a loss."""
+
+    NONE = 0
+    NOT_FINITE = 1
+    SPIKE = 2
+
+
+class LossWatch:
+    """The moving average of one loss, and whether the next lies far above it."""
+
+    def __init__(self, spike: Spike | None) -> None:
+        self._spike = spike
+        self._mean = tf.Variable(0.0, trainable=False)
+        self._seen = tf.Variable(0, trainable=False, dtype=tf.int64)
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        return {} if self._spike is None else {"watch/mean": self._mean, "watch/seen": self._seen}
+
+    def judge(self, loss: Any) -> Any:
+        """What is wrong with the loss of this step."""
+        found = tf.constant(Trouble.NONE, tf.int32)
+        if self._spike is not None:
+            known = self._seen >= max(self._spike.warmup, 1)
+            jumped = loss - self._mean > (self._spike.factor - 1) * tf.abs(self._mean)
+            found = tf.where(known & jumped, tf.constant(Trouble.SPIKE, tf.int32), found)
+        return tf.where(tf.math.is_finite(loss), found, tf.constant(Trouble.NOT_FINITE, tf.int32))
+
+    def learn(self, loss: Any, good: Any) -> None:
+        """Take in the loss of a step, if it was a good one."""
+        if self._spike is None:
+            return
+        good &= tf.math.is_finite(loss)
+        memory = tf.where(self._seen == 0, 0.0, self._spike.memory)
+        self._mean.assign(tf.where(good, memory * self._mean + (1 - memory) * loss, self._mean))
+        self._seen.assign(tf.where(good, self._seen + 1, self._seen))
+
+
+class Halt:
+    """The first step that was not sane: from there on no step writes, until the host has dealt with it."""
+
+    def __init__(self) -> None:
+        # Trouble, step and loss in one: a step writes them at once, and the host reads them at once.
+        self._note = tf.Variable([0.0, 0.0, 0.0], trainable=False, dtype=tf.float64)
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        return {"halt": self._note}
+
+    @property
+    def on(self) -> Any:
+        return self._note[0] != Trouble.NONE
+
+    def note(self, trouble: Any, step: Any, loss: Any) -> None:
+        """Write down a step's trouble; the first one stays."""
+        new = tf.logical_not(self.on) & (trouble != Trouble.NONE)
+        content = tf.stack([tf.cast(value, tf.float64) for value in (trouble, step, loss)])
+        self._note.assign(tf.where(new, content, self._note))
+
+    def read(self) -> tuple[Trouble, int, float]:
+        """On the host: what went wrong, at which step, with which loss."""
+        trouble, step, loss = self._note.numpy()
+        return Trouble(int(trouble)), int(step), float(loss)
+
+    def clear(self) -> None:
+        """On the host: go on."""
+        self._note.assign([0.0, 0.0, 0.0])
