@@ -29,8 +29,10 @@ if TYPE_CHECKING:
         guard,
     )
     from stoker.notebook import load_ipython_extension
+    from stoker.train.evaluate import evaluate
     from stoker.train.fit import fit
     from stoker.train.plan import Plan
+    from stoker.train.predict import predict
     from stoker.watch import Watch
 
 _HOMES = {
@@ -44,9 +46,11 @@ _HOMES = {
     "Watch": "stoker.watch",
     "allow": "stoker.guards",
     "bind": "stoker.guards",
+    "evaluate": "stoker.train.evaluate",
     "fit": "stoker.train.fit",
     "guard": "stoker.guards",
     "load_ipython_extension": "stoker.notebook",
+    "predict": "stoker.train.predict",
 }
 
 __all__ = [
@@ -61,9 +65,11 @@ __all__ = [
     "__version__",
     "allow",
     "bind",
+    "evaluate",
     "fit",
     "guard",
     "load_ipython_extension",
+    "predict",
     "software_gpu",
 ]
 

@@ -2,6 +2,8 @@
 
     history = stoker.fit(model, x, y, epochs=10)    # as `model.fit`, many steps in one compiled call
     history.plan                                    # how it ran, and why
+    predictions = stoker.predict(model, x)          # as `model.predict`
+    scores = stoker.evaluate(model, x, y)           # as `model.evaluate`
 
 | module | subject |
 |---|---|
@@ -13,6 +15,10 @@
 | plan, decide, memory_of_plans | how to run, decided by measuring, remembered |
 | snapshot | the state of a step's variables, taken and put back |
 | hooks, progress | callbacks, and the bar |
+| predict, evaluate | `stoker.predict` and `stoker.evaluate` |
+| compiled, staleness | their traced steps, kept on the model for as long as they say what it says |
+| rows, streams, structures | what they were given: arrays cut into batches, or a tf.data pipeline |
+| batch_loops, batch_runs, inference_hooks | many batches in one call; a pass over the data; its callbacks |
 
 This package imports TensorFlow and Keras; `import stoker` does not import this package.
 """
