@@ -6,6 +6,7 @@ READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
 .PHONY: demo demo-ledger demo-software-gpu test lint clean soak \
+	soak-run soak-resume bench-checkpoint \
 	bench bench-overhead bench-check bench-guard bench-software-gpu
 
 demo: demo-ledger demo-software-gpu
@@ -43,9 +44,19 @@ bench-check: $(READY)
 bench-guard: $(READY)
 	$(BIN)/python benchmarks/guard.py
 
+soak: soak-run soak-resume
+
 # A million steps: the record stays small and the process does not grow.
-soak: $(READY)
+soak-run: $(READY)
 	$(BIN)/python benchmarks/soak.py
+
+# Killed fifty times at random moments, training ends with the bits of a run that was left alone.
+soak-resume: $(READY)
+	$(BIN)/python benchmarks/soak_resume.py
+
+# How long a checkpoint holds training up.
+bench-checkpoint: $(READY)
+	$(BIN)/python benchmarks/checkpoint.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

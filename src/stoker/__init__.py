@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         guard,
     )
     from stoker.notebook import load_ipython_extension
+    from stoker.train.checkpoint import Checkpoint, CheckpointError, CheckpointWarning
     from stoker.train.evaluate import evaluate
     from stoker.train.fit import fit
     from stoker.train.plan import Plan
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from stoker.watch import Watch
 
 _HOMES = {
+    "Checkpoint": "stoker.train.checkpoint",
+    "CheckpointError": "stoker.train.checkpoint",
+    "CheckpointWarning": "stoker.train.checkpoint",
     "CopyError": "stoker.guards",
     "EagerOpError": "stoker.guards",
     "GuardError": "stoker.guards",
@@ -54,6 +58,9 @@ _HOMES = {
 }
 
 __all__ = [
+    "Checkpoint",
+    "CheckpointError",
+    "CheckpointWarning",
     "CopyError",
     "EagerOpError",
     "GuardError",

@@ -1,4 +1,4 @@
-"""Training at the speed of the compiled loop.
+"""The trainer: whole epochs inside one compiled call, and an exact resume after a crash.
 
     history = stoker.fit(model, x, y, epochs=10)    # as `model.fit`, many steps in one compiled call
     history.plan                                    # how it ran, and why
@@ -7,18 +7,20 @@
 
 | module | subject |
 |---|---|
-| fit | `stoker.fit`: the epochs, the callbacks, the history |
-| arguments | what `fit` was given, as feeds |
-| feeds | where batch `i` comes from, inside the graph: resident on the device, or streamed |
-| loop | many steps in one compiled call |
-| pace | which steps an epoch has: passes over the data, `steps_per_epoch`, running out |
-| plan, decide, memory_of_plans | how to run, decided by measuring, remembered |
+| fit, arguments | `stoker.fit`, and what it was given |
+| program | what is trained: a step, and what an epoch needs around it |
+| run, engine | one training run: the plan, the epochs, callbacks, validation |
+| feeds, pace | where batch `i` comes from, inside the graph; which steps an epoch has |
+| loop, tempo | many steps in one compiled call; how many |
+| plan, decide, remembered, memory | how to run: decided by measuring, remembered |
 | snapshot | the state of a step's variables, taken and put back |
 | hooks, progress | callbacks, and the bar |
+| keeper, saver, checkpoint* | saving, and going on where it was |
+| state, callback_state, iterator_state | what is saved |
 | predict, evaluate | `stoker.predict` and `stoker.evaluate` |
 | compiled, staleness | their traced steps, kept on the model for as long as they say what it says |
 | rows, streams, structures | what they were given: arrays cut into batches, or a tf.data pipeline |
 | batch_loops, batch_runs, inference_hooks | many batches in one call; a pass over the data; its callbacks |
 
-This package imports TensorFlow and Keras; `import stoker` does not import this package.
+Nothing is imported here: TensorFlow comes with the module that is used.
 """

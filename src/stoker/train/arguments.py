@@ -44,6 +44,16 @@ class Source:
             if leaf is not None
         )
 
+    def fingerprint(self) -> str:
+        """Readable: two calls with different ones cannot go on from each other's checkpoints."""
+        if self.rows is None:
+            return f"{self.why_streamed}, steps_per_epoch={self.steps_per_epoch}"
+        shapes = [tuple(leaf.shape) for leaf in keras.tree.flatten(self.rows) if leaf is not None]
+        return (
+            f"rows={shapes[0][0]}, batch_size={self.adapter.batch_size}, shuffle={self.adapter._shuffle}, "
+            f"steps_per_epoch={self.steps_per_epoch}"
+        )
+
     def feed(self, kind: str, seed: int) -> Feed:
         """The feed of this kind."""
         if self.rows is None:

@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras.src.utils.python_utils import pythonify_logs
 
 from stoker import clock
+from stoker.train.keeper import Keeper
 from stoker.train.loop import Logs, Loop
 from stoker.train.pace import Pace
 from stoker.train.plan import Plan
@@ -58,7 +59,7 @@ class Validation:
 
 
 class Engine:
-    """Trains a program: epochs, callbacks, validation."""
+    """Trains a program: epochs, callbacks, validation, checkpoints."""
 
     def __init__(
         self,
@@ -70,6 +71,7 @@ class Engine:
         initial_epoch: int = 0,
         validation: Validation | None = None,
         plan: Plan,
+        keeper: Keeper | None = None,
     ) -> None:
         self.program = program
         self.training = training
@@ -78,29 +80,43 @@ class Engine:
         self.initial_epoch = initial_epoch
         self.validation = validation
         self.plan = plan
+        self.keeper = keeper
+        self.epoch = 0
         self.step = 0
         self.logs: Logs = {}
+        self._done = False
 
     def train(self) -> Any:
         """All epochs; the Keras history, with the plan."""
         model = self.program.model
         logs: Logs | None = None
-        first = model._initial_epoch or self.initial_epoch
-        for epoch in range(first, self.epochs):
+        self.epoch = model._initial_epoch or self.initial_epoch
+        resuming = self._resuming()
+        if self._done:
+            return self._history()
+        while self.epoch < self.epochs:
             self.program.reset()
-            self.callbacks.on_epoch_begin(epoch)
-            self.training.pace.begin_epoch()
-            logs = self._epoch(epoch)
+            self.callbacks.on_epoch_begin(self.epoch)
+            if resuming:
+                self._go_on()
+            else:
+                self.training.pace.begin_epoch()
+            try:
+                logs = self._epoch()
+            except _Rewound:
+                resuming = True
+                continue
+            resuming = False
+            self.epoch += 1
             if model.stop_training:
                 break
         if self.epochs > 0:
             self.program.finish()
         self.callbacks.on_train_end(logs)
-        history = model.history
-        history.plan = replace(self.plan, steps_per_call=self.training.tempo.steps)
-        return history
+        self._keep_the_end()
+        return self._history()
 
-    def _epoch(self, epoch: int) -> Logs:
+    def _epoch(self) -> Logs:
         """An epoch from where its pace stands to its end."""
         model = self.program.model
         while not model.stop_training and self.training.pace.room() != 0:
@@ -108,9 +124,9 @@ class Engine:
         self.training.pace.end_epoch()
         self.program.end_epoch()
         logs = dict(self.program.results(self.logs))
-        if self.validation is not None and self.validation.due(model, epoch):
+        if self.validation is not None and self.validation.due(model, self.epoch):
             logs.update({f"val_{name}": value for name, value in self._validate().items()})
-        self.callbacks.on_epoch_end(epoch, logs)
+        self.callbacks.on_epoch_end(self.epoch, logs)
         return logs
 
     def _call(self) -> None:
@@ -123,8 +139,19 @@ class Engine:
         self.step += ran
         self.logs = values
         self.callbacks.on_train_batch_end(pace.step - 1, values)
-        if self.program.after_call(self.step, values) == "stop":
+        self._act_on(self.program.after_call(self.step, values))
+        if self.keeper is not None:
+            self.keeper.save_if_due(self.step, **self._progress())
+
+    def _act_on(self, wish: str | None) -> None:
+        if wish == "stop":
             self.program.model.stop_training = True
+        elif wish == "evaluate" and self.validation is not None:
+            self.program.evaluated(self.step, self._validate())
+        elif wish == "rewind" and self.keeper is not None and self.keeper.rewind(self.step):
+            assert self.keeper.progress is not None
+            self.epoch = int(self.keeper.progress["epoch"])
+            raise _Rewound
 
     def _validate(self) -> Logs:
         assert self.validation is not None
@@ -133,16 +160,73 @@ class Engine:
         model.stop_evaluating = False
         stretch.pace.reset()
         self.callbacks.on_test_begin()
-        self.program.reset()
-        stretch.pace.begin_epoch()
-        logs: Logs = {}
-        while not model.stop_evaluating and stretch.pace.room() != 0:
-            self.callbacks.on_test_batch_begin(stretch.pace.step)
-            ran, values = stretch.call()
-            if ran:
-                logs = values
-                self.callbacks.on_test_batch_end(stretch.pace.step - 1, values)
-        stretch.pace.end_epoch()
-        logs = self.program.results(logs)
+        with self.program.validating():
+            stretch.pace.begin_epoch()
+            logs: Logs = {}
+            while not model.stop_evaluating and stretch.pace.room() != 0:
+                self.callbacks.on_test_batch_begin(stretch.pace.step)
+                ran, values = stretch.call()
+                if ran:
+                    logs = values
+                    self.callbacks.on_test_batch_end(stretch.pace.step - 1, values)
+            stretch.pace.end_epoch()
+            logs = self.program.results(logs)
         self.callbacks.on_test_end(logs)
         return logs
+
+    def _history(self) -> Any:
+        history = self.program.model.history
+        history.plan = replace(self.plan, steps_per_call=self.training.tempo.steps)
+        return history
+
+    def _progress(self) -> dict[str, Any]:
+        return {
+            "pace": self.training.pace,
+            "callbacks": self.callbacks,
+            "plan": self.plan,
+            "epoch": self.epoch,
+            "logs": self.logs,
+            "stop_training": bool(self.program.model.stop_training),
+            "begun": True,
+        }
+
+    def _go_on(self) -> None:
+        """In an epoch that has begun: everything as it was when the checkpoint was taken."""
+        assert self.keeper is not None
+        rewound = self.step
+        progress = self.keeper.put_back(self.training.pace, self.callbacks)
+        self.step = int(progress["step"])
+        self.logs = dict(progress["logs"])
+        self.program.model.stop_training = bool(progress["stop_training"])
+        if rewound > self.step:
+            salt = self.program.rewound(self.step)
+            if salt:
+                self.training.pace.feed.reseed(salt)
+            # The newest checkpoint must be the one that was gone back to.
+            self.keeper.save(self.step, wait=True, **self._progress())
+
+    def _resuming(self) -> bool:
+        """Begin where the checkpoint was taken; True if that was inside an epoch."""
+        progress = self.keeper.progress if self.keeper is not None else None
+        if self.keeper is None or progress is None:
+            return False
+        self.epoch = int(progress["epoch"])
+        if progress["begun"]:
+            return True
+        self.keeper.put_back(self.training.pace, self.callbacks)
+        self.step = int(progress["step"])
+        self._done = self.epoch >= self.epochs or bool(progress["stop_training"])
+        if self._done:
+            self.callbacks.on_train_end(dict(progress["logs"]))
+        return False
+
+    def _keep_the_end(self) -> None:
+        """The same call again must find that it is done."""
+        if self.keeper is None:
+            return
+        progress = {**self._progress(), "begun": False}
+        self.keeper.save(self.step, wait=True, **progress)
+
+
+class _Rewound(Exception):
+    """The state is that of an earlier checkpoint."""

@@ -13,6 +13,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from stoker.train import iterator_state
+from stoker.train.state import host_random_state, restore_host_random_state
+
 
 class Feed(Protocol):
     """One pass over the data after another, as batches."""
@@ -47,8 +50,11 @@ class Feed(Protocol):
     def position(self) -> dict[str, Any]:
         """Where the pass is, as JSON."""
 
-    def seek(self, position: dict[str, Any]) -> None:
-        """Go to where `position` was taken."""
+    def seek(self, position: dict[str, Any], blob: bytes | None = None) -> None:
+        """Go to where `position` was taken; `blob` is the iterator's own state, where there is one."""
+
+    def reseed(self, salt: int) -> None:
+        """Another order from here on, where the order is ours."""
 
 
 def order_of(rows: int, batch: int, shuffle: bool | str, seed: int, epoch: int) -> np.ndarray[Any, Any]:
@@ -123,9 +129,13 @@ class Resident:
     def position(self) -> dict[str, Any]:
         return {"epoch": self._epoch, "seed": self.seed}
 
-    def seek(self, position: dict[str, Any]) -> None:
+    def seek(self, position: dict[str, Any], blob: bytes | None = None) -> None:
         self.seed = int(position["seed"])
         self.begin_epoch(int(position["epoch"]))
+
+    def reseed(self, salt: int) -> None:
+        self.seed += salt
+        self.begin_epoch(self._epoch)
 
 
 class Streamed:
@@ -138,6 +148,7 @@ class Streamed:
         self.steps = steps
         self._epoch = 0
         self._iterator: Any = None
+        self._random: Any = None
 
     @property
     def full_steps(self) -> int | None:
@@ -150,6 +161,7 @@ class Streamed:
 
     def begin_epoch(self, epoch: int) -> None:
         self._epoch = epoch
+        self._random = host_random_state()
         self._iterator = iter(self.dataset)
 
     def operands(self) -> Any:
@@ -172,12 +184,22 @@ class Streamed:
         return ("streamed", repr(self.dataset.element_spec), self.steps is None)
 
     def position(self) -> dict[str, Any]:
-        return {"epoch": self._epoch}
+        return {"epoch": self._epoch, "random": self._random}
 
-    def seek(self, position: dict[str, Any]) -> None:
+    def seek(self, position: dict[str, Any], blob: bytes | None = None) -> None:
+        # A seeded shuffle goes by how many iterators were made before this one.
+        iterator_state.skip_epochs(self.dataset, int(position["epoch"]))
+        if blob is None:
+            # A generator that draws from Python's or NumPy's generator begins the pass as it did then.
+            restore_host_random_state(position["random"])
         self.begin_epoch(int(position["epoch"]))
-        for _ in range(int(position.get("taken", 0))):
-            next(self._iterator)
+        if blob is not None:
+            iterator_state.restore(self._iterator, blob)
+        else:
+            iterator_state.replay(self._iterator, int(position["taken"]))
+
+    def reseed(self, salt: int) -> None:
+        """The user's pipeline has its own order."""
 
 
 class StreamedRows(Streamed):
@@ -210,7 +232,10 @@ class StreamedRows(Streamed):
             yield self._order[start : start + self.batch_size]
 
     def begin_epoch(self, epoch: int) -> None:
-        self._first = 0
+        self._begin(epoch, 0)
+
+    def _begin(self, epoch: int, first: int) -> None:
+        self._first = first
         if self.shuffle:
             self._order = order_of(self.rows, self.batch_size, self.shuffle, self.seed, epoch)
         super().begin_epoch(epoch)
@@ -218,11 +243,12 @@ class StreamedRows(Streamed):
     def position(self) -> dict[str, Any]:
         return {"epoch": self._epoch, "seed": self.seed}
 
-    def seek(self, position: dict[str, Any]) -> None:
+    def seek(self, position: dict[str, Any], blob: bytes | None = None) -> None:
         self.seed = int(position["seed"])
-        self.begin_epoch(int(position["epoch"]))
-        self._first = int(position.get("taken", 0))
-        self._iterator = iter(self.dataset)
+        self._begin(int(position["epoch"]), int(position["taken"]))
+
+    def reseed(self, salt: int) -> None:
+        self.seed += salt
 
 
 def without_optionals(batch: Any) -> Any:

@@ -11,8 +11,9 @@ from keras.src.backend import config as keras_config
 
 from stoker.errors import ArgumentError
 from stoker.train import arguments
+from stoker.train.checkpoint import Checkpoint
 from stoker.train.plan import Plan, parse
-from stoker.train.program import KerasProgram
+from stoker.train.program import KerasProgram, Program
 from stoker.train.run import Run
 
 
@@ -51,12 +52,58 @@ def fit(
     Raises:
         ArgumentError: a value that makes no sense; a `ValueError`.
     """
-    wanted = parse(plan)
     _check(model, epochs)
+    return train_program(
+        KerasProgram(model),
+        x,
+        y,
+        batch_size,
+        epochs,
+        verbose,
+        callbacks,
+        validation_split,
+        validation_data,
+        shuffle,
+        class_weight,
+        sample_weight,
+        initial_epoch,
+        steps_per_epoch,
+        validation_steps,
+        validation_batch_size,
+        validation_freq,
+        plan=plan,
+        checkpoint=checkpoint,
+    )
+
+
+def train_program(
+    program: Program,
+    x: Any = None,
+    y: Any = None,
+    batch_size: int | None = None,
+    epochs: int = 1,
+    verbose: Any = "auto",
+    callbacks: Any = None,
+    validation_split: float = 0.0,
+    validation_data: Any = None,
+    shuffle: bool | str = True,
+    class_weight: Any = None,
+    sample_weight: Any = None,
+    initial_epoch: int = 0,
+    steps_per_epoch: int | None = None,
+    validation_steps: int | None = None,
+    validation_batch_size: int | None = None,
+    validation_freq: int | Sequence[int] = 1,
+    *,
+    plan: Plan | str | Mapping[str, Any] | None = None,
+    checkpoint: Any = None,
+) -> Any:
+    """`fit` for any program."""
+    wanted = parse(plan)
     if validation_split and validation_data is None:
         (x, y, sample_weight), validation_data = arguments.split(x, y, sample_weight, validation_split)
     run = Run(
-        KerasProgram(model),
+        program,
         arguments.source(
             x,
             y,
@@ -73,6 +120,7 @@ def fit(
         initial_epoch=initial_epoch,
         validation_freq=validation_freq,
         plan=wanted,
+        checkpoint=None if checkpoint is None else Checkpoint.of(checkpoint),
     )
     return run.train()
 

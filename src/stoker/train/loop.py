@@ -51,12 +51,11 @@ class Loop:
         self.eager = eager
         self._ran: Any = 0
         self._plain_step = step
-        self._step = tf.function(step, autograph=autograph, jit_compile=True if jit == "step" else None)
+        self._step = _compiled(step, jit == "step", autograph)
         self._logs: Any = None
-        compiled = True if jit == "loop" else None
-        self._many = tf.function(self._many_steps, autograph=False, jit_compile=compiled)
-        self._until_out = tf.function(self._steps_until_out, autograph=False)
-        self._last = tf.function(self._last_step, autograph=False, jit_compile=compiled)
+        self._many = _compiled(self._many_steps, jit == "loop")
+        self._until_out = _compiled(self._steps_until_out, False)
+        self._last = _compiled(self._last_step, jit == "loop")
 
     @property
     def ran(self) -> int:
@@ -151,3 +150,10 @@ class Loop:
 def _tensors(logs: Any) -> Any:
     """The step's logs as tensors: a number that Python knows is a constant of the graph."""
     return tf.nest.map_structure(tf.convert_to_tensor, logs)
+
+
+def _compiled(function: Any, jit: bool, autograph: bool = False) -> Any:
+    compiled = tf.function(function, autograph=autograph, jit_compile=True if jit else None)
+    # Every loop has functions of its own, traced once: what TensorFlow would warn of is a second model.
+    compiled._omit_frequent_tracing_warning = True
+    return compiled

@@ -93,15 +93,17 @@ class Pace:
             "step": self.step,
             "taken": self.taken,
             "open": self._open,
+            "out": self._out,
             "feed": {**self.feed.position(), "taken": self.taken},
         }
 
-    def seek(self, position: dict[str, Any]) -> None:
-        """Go to where `position` was taken, inside its epoch."""
+    def seek(self, position: dict[str, Any], blob: bytes | None = None, *, begun: bool = True) -> None:
+        """Go to where `position` was taken: inside an epoch that has begun, or between two."""
         self.passes = int(position["passes"])
         self.step = int(position["step"])
         self.taken = int(position["taken"])
         self._open = bool(position["open"])
-        self._out = False
-        if self._open:
-            self.feed.seek(position["feed"])
+        self._out = bool(position["out"])
+        if begun and self._adapter is not None:
+            self._adapter.on_epoch_begin()
+        self.feed.seek(position["feed"], blob)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -12,6 +13,7 @@ from keras.src.trainers.trainer import Trainer, model_supports_jit
 from keras.src.utils.python_utils import pythonify_logs
 
 from stoker.train.loop import Logs, Step
+from stoker.train.state import named_variables
 
 
 class Program:
@@ -51,15 +53,32 @@ class Program:
         return logs
 
     def after_call(self, step: int, logs: Mapping[str, float]) -> str | None:
-        """On the host, when a call's logs were read, before a checkpoint: None, "stop" or "rewind"."""
+        """On the host, when a call's logs were read, before a checkpoint.
+
+        Returns:
+            None; "stop"; "evaluate": validate here and now; "rewind": go back to the checkpoint before this call.
+        """
         return None
+
+    @contextlib.contextmanager
+    def validating(self) -> Iterator[None]:
+        """Around a validation."""
+        self.reset()
+        yield
+
+    def evaluated(self, step: int, logs: Mapping[str, float]) -> None:
+        """What a validation that `after_call` asked for came to."""
+
+    def rewound(self, step: int) -> int:
+        """The run went back to this step. A number other than 0 gives the data another order from here."""
+        return 0
 
     def finish(self) -> None:
         """After the last epoch."""
 
-    def variables(self) -> Mapping[str, tf.Variable]:
-        """The state a checkpoint keeps, once everything is built."""
-        raise NotImplementedError
+    def variables(self, extra: Mapping[str, tf.Variable]) -> Mapping[str, tf.Variable]:
+        """The state a checkpoint keeps, once everything is built; `extra` is what the traced steps touch."""
+        return named_variables(self.model, extra=extra)
 
     def stamp(self) -> object:
         """Changes identity when what was traced before is out of date."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,13 +13,16 @@ from tensorflow.python.eager import context
 
 from stoker.train import decide, hooks
 from stoker.train.arguments import Source
+from stoker.train.checkpoint import Checkpoint
 from stoker.train.engine import Engine, Stretch, Validation
 from stoker.train.feeds import Feed
+from stoker.train.keeper import Keeper
 from stoker.train.loop import Loop
 from stoker.train.pace import Pace
 from stoker.train.plan import Plan
 from stoker.train.program import Program
 from stoker.train.progress import Progress, show_plan
+from stoker.train.saver import saved_progress
 from stoker.train.tempo import Tempo
 
 # Compiled loops by model: the next `fit` on data of the same shape compiles nothing.
@@ -39,10 +43,13 @@ class Run:
     validation_freq: int | Sequence[int] = 1
     plan: Plan = field(default_factory=Plan)
     seed: int | None = None
+    checkpoint: Checkpoint | None = None
+    _held_out_feed: Feed | None = None
 
     def train(self) -> Any:
         """Decide, train, and give the history."""
         model = self.program.model
+        self._take_over_from_checkpoint()
         plan = decide.feed_kind(self.data, self.plan)
         feed = self.data.feed(plan.feed or "resident", self._seed())
         pace = Pace(feed, self.data.steps_per_epoch, self.data.adapter)
@@ -51,20 +58,50 @@ class Run:
             model, self.callbacks, self.verbose, self.epochs, pace.target, Progress()
         )
         model.stop_training = False
-        listed.on_train_begin()
-        plan = self._decided(plan, feed, pace, listed)
-        if self.verbose:
-            show_plan(plan)
-        engine = Engine(
-            self.program,
-            Stretch(self._loop(feed, "train_step", plan.jit), pace, _tempo(plan)),
-            listed,
-            epochs=self.epochs,
-            initial_epoch=self.initial_epoch,
-            validation=self._validation(listed, plan),
-            plan=plan,
+        keeper = self._keeper(feed, plan)
+        try:
+            listed.on_train_begin()
+            plan = self._decided(plan, feed, pace, listed)
+            if self.verbose:
+                show_plan(plan)
+            engine = Engine(
+                self.program,
+                Stretch(self._loop(feed, "train_step", plan.jit), pace, _tempo(plan)),
+                listed,
+                epochs=self.epochs,
+                initial_epoch=self.initial_epoch,
+                validation=self._validation(listed, plan),
+                plan=plan,
+                keeper=keeper,
+            )
+            return engine.train()
+        finally:
+            if keeper is not None:
+                keeper.saver.__exit__(*sys.exc_info())
+
+    def _take_over_from_checkpoint(self) -> None:
+        """What an earlier process of this run decided holds."""
+        saved = saved_progress(self.checkpoint) if self.checkpoint is not None else None
+        if saved is None:
+            return
+        decided = Plan(**{**saved["plan"], "reasons": tuple(saved["plan"]["reasons"])})
+        pinned = replace(decided, reasons=("as the checkpoint has it",), steps_per_call=None)
+        self.plan = replace(
+            pinned,
+            feed=self.plan.feed or pinned.feed,
+            jit=self.plan.jit or pinned.jit,
+            steps_per_call=self.plan.steps_per_call,
         )
-        return engine.train()
+
+    def _keeper(self, feed: Feed, plan: Plan) -> Keeper | None:
+        if self.checkpoint is None:
+            return None
+        graphs = [self._loop(feed, "train_step", plan.jit).build().graph]
+        if self.held_out is not None:
+            graphs.append(self._held_out_loop(plan)[1].build().graph)
+        if not self.program.fingerprint:
+            self.program.fingerprint = self.data.fingerprint()
+        return Keeper(self.checkpoint, self.program, graphs)
 
     def _decided(self, plan: Plan, feed: Feed, pace: Pace, listed: Any) -> Plan:
         plan = _with_hooks(plan, self.program.model, listed, hooks.TRAIN)
@@ -78,16 +115,22 @@ class Run:
     def _loop(self, feed: Feed, kind: str, jit: str | None) -> Loop:
         return loop_of(self.program, feed, kind, jit or "none")
 
+    def _held_out_loop(self, plan: Plan) -> tuple[Feed, Loop]:
+        assert self.held_out is not None
+        if self._held_out_feed is None:
+            kind = decide.feed_kind(self.held_out, Plan()).feed or "streamed"
+            self._held_out_feed = self.held_out.feed(kind, 0)
+        feed = self._held_out_feed
+        compiled = "loop" if feed.kind == "resident" else "step"
+        return feed, self._loop(feed, "test_step", "none" if plan.jit in ("none", None) else compiled)
+
     def _validation(self, listed: Any, plan: Plan) -> Validation | None:
         if self.held_out is None:
             return None
-        kind = decide.feed_kind(self.held_out, Plan()).feed or "streamed"
-        feed = self.held_out.feed(kind, 0)
+        feed, loop = self._held_out_loop(plan)
         pace = Pace(feed, self.held_out.steps_per_epoch, self.held_out.adapter)
-        compiled = "none" if plan.jit == "none" else "loop" if kind == "resident" else "step"
         calls = _with_hooks(Plan(), self.program.model, listed, hooks.TEST).steps_per_call
-        stretch = Stretch(self._loop(feed, "test_step", compiled), pace, Tempo(calls))
-        return Validation(stretch, self.validation_freq)
+        return Validation(Stretch(loop, pace, Tempo(calls)), self.validation_freq)
 
     def _seed(self) -> int:
         """From TensorFlow's global seed, if there is one, and the updates done so far: no two calls in a row

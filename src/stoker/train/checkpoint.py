@@ -1,0 +1,82 @@
+"""`stoker.Checkpoint`: where the state of a training run is saved, how often, and how many are kept.
+
+stoker.fit(model, x, y, epochs=100, checkpoint=stoker.Checkpoint("runs/today", every="5min", keep=3))
+
+The same call after a crash goes on from the newest good checkpoint and ends with the same bits.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from stoker.errors import StokerError, UsageError
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)\s*")
+
+
+class CheckpointOptionError(UsageError, ValueError):
+    """An option of `stoker.Checkpoint` makes no sense."""
+
+
+class CheckpointError(StokerError, RuntimeError):
+    """A checkpoint could not be written, or belongs to another model or run."""
+
+
+class CheckpointWarning(UserWarning):
+    """Something was lost but training goes on: a damaged file, a callback that cannot be restored."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where, how often, how many.
+
+    Args:
+        directory: of the checkpoints of one run; made when missing.
+        every: a duration ("30s", "5min", "1.5h") or a number of steps.
+        keep: how many of the newest stay.
+
+    Raises:
+        CheckpointOptionError: an option makes no sense.
+    """
+
+    directory: str | os.PathLike[str]
+    every: str | int = "5min"
+    keep: int = 3
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.directory, str | os.PathLike) or not os.fspath(self.directory):
+            raise CheckpointOptionError(
+                f"checkpoint directory {self.directory!r}: give the path of a directory, such as 'checkpoints'"
+            )
+        if isinstance(self.keep, bool) or not isinstance(self.keep, int) or self.keep < 1:
+            raise CheckpointOptionError(
+                f"keep={self.keep!r}: give the number of checkpoints to keep, 1 or more"
+            )
+        if self.every_seconds is None and self.every_steps is None:
+            raise CheckpointOptionError(
+                f"every={self.every!r}: give a duration such as '30s', '5min' or '1.5h', or a number of steps"
+            )
+
+    @classmethod
+    def of(cls, value: str | os.PathLike[str] | Checkpoint) -> Checkpoint:
+        """What a `checkpoint=` argument means: options as they are, or a directory with the defaults."""
+        return value if isinstance(value, Checkpoint) else cls(value)
+
+    @property
+    def every_seconds(self) -> float | None:
+        """The interval in seconds; None when it is a number of steps."""
+        if not isinstance(self.every, str):
+            return None
+        match = _DURATION.fullmatch(self.every)
+        seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
+        return seconds or None
+
+    @property
+    def every_steps(self) -> int | None:
+        """The interval in steps; None when it is a duration."""
+        if isinstance(self.every, bool) or not isinstance(self.every, int):
+            return None
+        return self.every if self.every > 0 else None

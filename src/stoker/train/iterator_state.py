@@ -1,0 +1,93 @@
+"""Where a tf.data iterator is, as bytes: saved in one process, given to a new iterator of the same pipeline in another.
+
+TensorFlow saves everything an iterator holds (the shuffle buffer included: what it holds is what it costs), except
+where the pipeline runs code whose state it cannot see: a generator, `py_function`, `numpy_function`, a stateful random
+op in a `map`. There `capture` returns None, and `replay` goes to the same place by drawing the batches again, which is
+exact only if the pipeline gives the same batches again.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from stoker.train.checkpoint import CheckpointError
+
+_PREFIX = "iterator"
+
+
+def capture(iterator: Any) -> bytes | None:
+    """The iterator's position; None where TensorFlow cannot save it (`refusal` says why)."""
+    try:
+        return _saved(iterator)
+    except (tf.errors.FailedPreconditionError, tf.errors.UnimplementedError):
+        return None
+
+
+def refusal(iterator: Any) -> str | None:
+    """Why `capture` cannot save this iterator, in a few words; None when it can."""
+    try:
+        _saved(iterator)
+    except (tf.errors.FailedPreconditionError, tf.errors.UnimplementedError) as error:
+        words = error.message.split("}} ")[-1].split(" [Op:")[0]
+        return f"the pipeline runs code whose state TensorFlow cannot save ({words.rstrip('.')})"
+    return None
+
+
+def _saved(iterator: Any) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="stoker-") as directory:
+        tf.train.Checkpoint(iterator=iterator).write(str(Path(directory, _PREFIX)))
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for path in sorted(Path(directory).iterdir()):
+                archive.add(path, arcname=path.name)
+        return packed.getvalue()
+
+
+def restore(iterator: Any, blob: bytes) -> None:
+    """Move a fresh iterator of the same pipeline to the saved position.
+
+    Raises:
+        CheckpointError: the pipeline is another one.
+    """
+    with tempfile.TemporaryDirectory(prefix="stoker-") as directory:
+        with tarfile.open(fileobj=io.BytesIO(blob)) as archive:
+            for member in archive.getmembers():
+                stream = archive.extractfile(member)
+                if stream is not None:
+                    Path(directory, Path(member.name).name).write_bytes(stream.read())
+        try:
+            tf.train.Checkpoint(iterator=iterator).read(str(Path(directory, _PREFIX))).assert_consumed()
+        except (tf.errors.OpError, AssertionError) as error:
+            first_line = str(error).splitlines()[0]
+            raise CheckpointError(
+                f"the data pipeline is not the one the checkpoint was saved with ({first_line}): "
+                "build the same one, or give another directory"
+            ) from error
+
+
+def replay(iterator: Any, count: int) -> None:
+    """Draw and drop `count` batches.
+
+    Raises:
+        CheckpointError: there are fewer.
+    """
+    for drawn in range(count):
+        try:
+            next(iterator)
+        except StopIteration:
+            raise CheckpointError(
+                f"the data ended after {drawn} batches, the checkpoint was saved after {count}: "
+                "give the same data, or another directory"
+            ) from None
+
+
+def skip_epochs(dataset: Any, epochs: int) -> None:
+    """Bring a dataset object to where `epochs` passes have left it: a seeded shuffle changes its order at each."""
+    for _ in range(epochs):
+        iter(dataset)

@@ -1,0 +1,96 @@
+"""The keeper: what a training run saves, and how the same call goes on from it, bit for bit."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+
+from stoker.train import iterator_state, state
+from stoker.train.callback_state import callbacks_state, restore_callbacks
+from stoker.train.checkpoint import Checkpoint, CheckpointWarning
+from stoker.train.feeds import Streamed, StreamedRows
+from stoker.train.pace import Pace
+from stoker.train.plan import Plan
+from stoker.train.program import Program
+from stoker.train.saver import Saver
+
+
+class Keeper:
+    """Saves a run while it trains; knows the progress it began with."""
+
+    def __init__(self, checkpoint: Checkpoint, program: Program, graphs: Iterable[Any]) -> None:
+        """Takes the checkpoint's directory and restores the newest good state.
+
+        Args:
+            checkpoint: where and how often.
+            program: built: every variable exists.
+            graphs: the traced steps, for variables only they know of.
+        """
+        traced = list(graphs)
+        for graph in traced:
+            for op in state.random_ops_out_of_reach(graph):
+                warnings.warn(
+                    f"the step uses {op}, whose random state TensorFlow cannot save: after a resume the numbers "
+                    "differ; use keras.random with a SeedGenerator, or tf.random.stateless_*",
+                    CheckpointWarning,
+                    stacklevel=2,
+                )
+        loose = {variable.ref(): variable for graph in traced for variable in graph.variables}
+        extra = {f"step/{number}": variable for number, variable in enumerate(loose.values())}
+        self.saver = Saver(checkpoint, program.variables(extra), program.fingerprint)
+        self.progress = self.saver.restore()
+
+    def put_back(self, pace: Pace, callbacks: keras.callbacks.CallbackList) -> dict[str, Any]:
+        """Bring everything to where the checkpoint was taken: after the hooks that reset and begin."""
+        progress = self.progress
+        assert progress is not None
+        self.saver.restore()
+        restore_callbacks(_kept(callbacks), progress["callbacks"])
+        state.restore_host_random_state(progress["random"])
+        pace.seek(progress["pace"], self.saver.blobs.get("iterator"), begun=progress["begun"])
+        return progress
+
+    def rewind(self, before: int) -> bool:
+        """Go back to the newest checkpoint before this step; False if there is none."""
+        progress = self.saver.restore(before=before)
+        if progress is not None:
+            self.progress = progress
+        return progress is not None
+
+    def save_if_due(self, step: int, **progress: Any) -> None:
+        """Save when it is time."""
+        if self.saver.due(step):
+            self.save(step, **progress)
+
+    def save(
+        self,
+        step: int,
+        *,
+        pace: Pace,
+        callbacks: keras.callbacks.CallbackList,
+        plan: Plan,
+        wait: bool = False,
+        **progress: Any,
+    ) -> None:
+        """Save now: `progress` is what the engine knows beside its position."""
+        blobs = {}
+        if isinstance(pace.feed, Streamed) and not isinstance(pace.feed, StreamedRows):
+            blob = iterator_state.capture(pace.feed.iterator)
+            if blob is not None:
+                blobs["iterator"] = blob
+        content = {
+            **progress,
+            "step": step,
+            "pace": pace.position(),
+            "callbacks": callbacks_state(_kept(callbacks)),
+            "random": state.host_random_state(),
+            "plan": plan.to_json(),
+        }
+        self.saver.save(step, content, blobs, wait=wait)
+
+
+def _kept(callbacks: keras.callbacks.CallbackList) -> list[Any]:
+    return [one for one in callbacks.callbacks if not isinstance(one, keras.callbacks.ProgbarLogger)]

@@ -1,0 +1,59 @@
+"""A tree of plain values as JSON, with the arrays and bytes in it set aside to be stored as arrays.
+
+Numbers, text, None, lists, tuples, dicts with text keys, NumPy arrays and scalars, and bytes come back as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+_TAG = "__stoker__"
+
+
+def pack(value: Any, arrays: dict[str, Any], where: str = "progress") -> Any:
+    """The JSON-able form of `value`; arrays are added to `arrays` under names that begin with `where`.
+
+    Raises:
+        TypeError: something in it cannot be stored; the message says where it is.
+    """
+    # np.float64 is a float as well, and comes back as what it was.
+    if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, np.generic)):
+        return value
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str) or key == _TAG:
+                raise TypeError(f"{where}: the key {key!r} cannot be stored; use text")
+        return {key: pack(item, arrays, f"{where}/{key}") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = [pack(item, arrays, f"{where}/{number}") for number, item in enumerate(value)]
+        return items if isinstance(value, list) else {_TAG: "tuple", "items": items}
+    if isinstance(value, bytes | bytearray):
+        arrays[where] = np.frombuffer(bytes(value), np.uint8)
+        return {_TAG: "bytes", "name": where}
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OUSMm":
+        # A copy: the file is written later, the value may change before.
+        arrays[where] = np.array(value, order="C")
+        return {_TAG: "scalar" if isinstance(value, np.generic) else "array", "name": where}
+    raise TypeError(
+        f"{where}: {type(value).__name__} cannot be stored; use numbers, text, lists, dicts, bytes or NumPy arrays"
+    )
+
+
+def unpack(value: Any, arrays: Mapping[str, Any]) -> Any:
+    """What `pack` was given."""
+    if isinstance(value, list):
+        return [unpack(item, arrays) for item in value]
+    if not isinstance(value, dict):
+        return value
+    tag = value.get(_TAG)
+    if tag is None:
+        return {key: unpack(item, arrays) for key, item in value.items()}
+    if tag == "tuple":
+        return tuple(unpack(item, arrays) for item in value["items"])
+    array = arrays[value["name"]]
+    if tag == "bytes":
+        return array.tobytes()
+    return array[()] if tag == "scalar" else array
