@@ -7,7 +7,7 @@ BENCH_READY := $(VENV)/.bench-ready
 
 .PHONY: demo demo-ledger demo-software-gpu test lint clean soak \
 	soak-run soak-resume bench-checkpoint \
-	bench bench-overhead bench-check bench-guard bench-software-gpu
+	bench bench-overhead bench-check bench-guard bench-software-gpu bench-fit
 
 demo: demo-ledger demo-software-gpu
 
@@ -28,7 +28,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: bench-overhead bench-check bench-guard bench-software-gpu
+bench: bench-overhead bench-check bench-guard bench-software-gpu bench-fit
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
@@ -43,6 +43,10 @@ bench-check: $(READY)
 
 bench-guard: $(READY)
 	$(BIN)/python benchmarks/guard.py
+
+# Against Keras' fit, predict and evaluate, hand-written loops, and the limit.
+bench-fit: $(READY)
+	$(BIN)/python benchmarks/fit.py
 
 soak: soak-run soak-resume
 

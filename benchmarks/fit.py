@@ -119,7 +119,9 @@ def inference_table(results: list[Result]) -> list[str]:
         took = result["seconds"]
         ours = next(way for way in took if way.startswith("stoker"))
         for way, values in took.items():
-            own = "" if way == ours else spread(ratios(took, way, ours), 1 if "row" in result["title"] else 2)
+            own = (
+                "" if way == ours else spread(ratios(took, way, ours), 1 if "loop" in result["title"] else 2)
+            )
             lines.append(f"| {result['title']} | {way} | {statistics.median(values) * 1e3:.3g} | {own} |")
     return lines
 

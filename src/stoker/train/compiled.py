@@ -1,8 +1,9 @@
 """The compiled predict and test steps of a model, kept on it and traced again when the model has changed.
 
 Three functions a kind of input: one batch; many batches of resident rows in one call; many batches of a dataset in
-one call. Row counts are left open in their signatures, so that no number of rows traces again; another inner shape
-opens the dimensions in which it differs, so that their number is bounded.
+one call. Row counts are left open in their signatures, so that no number of rows traces again (only a single row has
+a function of its own: with one row as a constant the graph is a good deal shorter); another inner shape opens the
+dimensions in which it differs. So the number of traces is bounded.
 """
 
 from __future__ import annotations
@@ -75,10 +76,15 @@ class Compiled:
         self.functions: dict[Any, BatchFunction] = {}
 
     def batch_function(
-        self, kind: str, step: Callable[[keras.Model], Step], skeleton: Any, leaves: Sequence[Any]
+        self,
+        kind: str,
+        step: Callable[[keras.Model], Step],
+        skeleton: Any,
+        leaves: Sequence[Any],
+        rows: int | None = None,
     ) -> BatchFunction:
-        """The function of one batch for inputs like these, traced if it has to be."""
-        key = (kind, skeleton, tuple([(tf.as_dtype(leaf.dtype), len(leaf.shape)) for leaf in leaves]))
+        """The function of one batch for inputs like these, traced if it has to be; `rows` fixes their number."""
+        key = (kind, rows, skeleton, tuple([(tf.as_dtype(leaf.dtype), len(leaf.shape)) for leaf in leaves]))
         inner = tuple([tuple(leaf.shape[1:]) for leaf in leaves])
         found = self.functions.get(key)
         if found is not None and (found.inner == inner or found.accepts(inner)):
@@ -87,7 +93,7 @@ class Compiled:
             if found is not None:
                 inner = tuple(map(_widened, found.inner, inner))
             specs = [
-                tf.TensorSpec([None, *sizes], leaf.dtype) for sizes, leaf in zip(inner, leaves, strict=True)
+                tf.TensorSpec([rows, *sizes], leaf.dtype) for sizes, leaf in zip(inner, leaves, strict=True)
             ]
             traced = BatchFunction(self.model, step(self.model), skeleton, specs)
             self.functions[key] = traced

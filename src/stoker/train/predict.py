@@ -34,6 +34,8 @@ def predict(
         return model.predict(x, batch_size=batch_size, verbose=verbose, steps=steps, callbacks=callbacks)
     rows = as_rows(x, None, None, batch_size, steps) if is_arrays(x) else None
     if rows is not None:
+        if rows.count == 1 and not callbacks and verbose in (0, "auto"):
+            return tf.nest.map_structure(_on_host, _function(model, rows, 1).call(*rows.tensors(0, 1)))
         function = _function(model, rows)
         if rows.batches <= 1 and not callbacks and verbose in (0, "auto"):
             return tf.nest.map_structure(_on_host, function.call(*rows.tensors(0, rows.count)))
@@ -55,8 +57,8 @@ def _step(model: keras.Model) -> Step:
     return step
 
 
-def _function(model: keras.Model, data: Rows | Stream) -> BatchFunction:
-    return compiled(model).batch_function("predict", _step, data.skeleton, data.leaves)
+def _function(model: keras.Model, data: Rows | Stream, rows: int | None = None) -> BatchFunction:
+    return compiled(model).batch_function("predict", _step, data.skeleton, data.leaves, rows)
 
 
 def _hooks(

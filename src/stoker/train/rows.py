@@ -104,7 +104,7 @@ def _converted(leaf: Any) -> Any:
     """As Keras converts what it is given: floats to floatx, strings to string tensors, frames to arrays."""
     if type(leaf) is np.ndarray and leaf.dtype == keras.config.floatx():
         return leaf
-    if type(leaf) is np.ndarray and leaf.dtype.kind in "SU":
+    if type(leaf) is np.ndarray and _is_text(leaf):
         return tf.constant(leaf)
     converted = array_slicing.convert_to_sliceable(leaf, target_backend="tensorflow")
     if isinstance(converted, array_slicing.TensorflowSparseWrapper):
@@ -115,6 +115,12 @@ def _converted(leaf: Any) -> Any:
         return converted
     # Strings cost a conversion at every slice as an array, none as a tensor.
     return tf.convert_to_tensor(converted)
+
+
+def _is_text(array: Any) -> bool:
+    if array.dtype.kind in "SU":
+        return True
+    return array.dtype.kind == "O" and all(isinstance(one, (str, bytes)) for one in array.flat)
 
 
 def _bytes_per_row(leaf: Any) -> int:
