@@ -59,13 +59,20 @@ def train(name: str, rounds: int, directory: Path) -> Result:
         started = time.perf_counter()
         epochs[way] = make(case, data)
         took = epochs[way](3)
-        first[way] = time.perf_counter() - started - 3 * statistics.median(took)
+        first[way] = max(0.0, time.perf_counter() - started - 3 * min(took))
 
     def round_of(run: Callable[[int], list[float]]) -> Callable[[], float]:
         return lambda: statistics.median(run(case.epochs)) / case.steps
 
     took = rounds_of({way: round_of(run) for way, run in epochs.items()}, rounds)
-    return {"title": case.title, "seconds": took, "first": first}
+    plan = fit_ways.plans[-1]
+    return {
+        "title": case.title,
+        "seconds": took,
+        "first": first,
+        "plan": f"{plan.feed}, XLA: {plan.jit}",
+        "why": f"{plan.reasons} {plan.figures}",
+    }
 
 
 def infer(name: str, rounds: int, directory: Path) -> list[Result]:
@@ -103,7 +110,7 @@ def training_table(results: list[Result]) -> list[str]:
             own = "" if way == OURS else spread(ratios(took, way, OURS))
             cells = (
                 result["title"],
-                way,
+                f"{way} ({result['plan']})" if way == OURS else way,
                 f"{statistics.median(values) * 1e6:.0f}",
                 spread(ratios(took, BASE, way)),
                 own,
@@ -136,6 +143,7 @@ def verdicts(results: list[Result]) -> list[str]:
         line = f"{result['title']}: {spread(ratios(took, best, OURS))} the best peer ({best})"
         if LIMIT in took:
             line += f"; {spread(ratios(took, OURS, LIMIT))} the limit's time"
+        line += f"\n    {result['plan']}: {result['why']}"
         lines.append(line)
     return lines
 
