@@ -176,7 +176,8 @@ class Engine:
 
     def _history(self) -> Any:
         history = self.program.model.history
-        history.plan = replace(self.plan, steps_per_call=self.training.tempo.steps)
+        longest = self.training.pace.target or self.training.tempo.steps
+        history.plan = replace(self.plan, steps_per_call=min(self.training.tempo.steps, longest))
         return history
 
     def _progress(self) -> dict[str, Any]:
@@ -213,9 +214,9 @@ class Engine:
         self.epoch = int(progress["epoch"])
         if progress["begun"]:
             return True
-        self.keeper.put_back(self.training.pace, self.callbacks)
-        self.step = int(progress["step"])
         self._done = self.epoch >= self.epochs or bool(progress["stop_training"])
+        self.keeper.put_back(None if self._done else self.training.pace, self.callbacks)
+        self.step = int(progress["step"])
         if self._done:
             self.callbacks.on_train_end(dict(progress["logs"]))
         return False

@@ -37,7 +37,7 @@ class Feed(Protocol):
     def tail(self, operands: Any) -> Any:
         """In graph: the last batch, when it has a shape of its own."""
 
-    def spec(self, tail: bool = False) -> Any:
+    def spec(self) -> Any:
         """The structure of a batch, as `tf.TensorSpec`s."""
 
     @property
@@ -114,8 +114,10 @@ class Resident:
             lambda leaf: tf.slice(leaf, [start] + [0] * (leaf.shape.rank - 1), [count, *leaf.shape[1:]]), data
         )
 
-    def spec(self, tail: bool = False) -> Any:
-        count = self.rows - self.full_steps * self.batch_size if tail else self.batch_size
+    def spec(self) -> Any:
+        # As Keras has it: one trace for all batches, of unknown length when the last one is shorter. What looks
+        # at the static length (the weights of each output's mean loss) sees what it sees there.
+        count = None if self.rows % self.batch_size else self.batch_size
         return _map(lambda leaf: tf.TensorSpec([count, *leaf.shape[1:]], leaf.dtype), self.data)
 
     def signature(self) -> Any:
@@ -177,7 +179,7 @@ class Streamed:
     def tail(self, operands: Any) -> Any:
         raise AssertionError("a stream has no batch of its own shape")
 
-    def spec(self, tail: bool = False) -> Any:
+    def spec(self) -> Any:
         return without_optionals(self.dataset.element_spec)
 
     def signature(self) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -41,16 +42,29 @@ class Keeper:
         loose = {variable.ref(): variable for graph in traced for variable in graph.variables}
         extra = {f"step/{number}": variable for number, variable in enumerate(loose.values())}
         self.saver = Saver(checkpoint, program.variables(extra), program.fingerprint)
-        self.progress = self.saver.restore()
+        with contextlib.ExitStack() as undo:
+            # A checkpoint of another run is refused; the directory must be free again then.
+            undo.callback(self.saver.close)
+            self.progress = self.saver.restore()
+            undo.pop_all()
 
-    def put_back(self, pace: Pace, callbacks: keras.callbacks.CallbackList) -> dict[str, Any]:
-        """Bring everything to where the checkpoint was taken: after the hooks that reset and begin."""
+    def put_back(self, pace: Pace | None, callbacks: keras.callbacks.CallbackList) -> dict[str, Any]:
+        """Bring everything to where the checkpoint was taken: after the hooks that reset and begin.
+
+        Args:
+            pace: moved to its place; None when no more data is wanted.
+            callbacks: get back what they remember.
+        """
         progress = self.progress
         assert progress is not None
         self.saver.restore()
         restore_callbacks(_kept(callbacks), progress["callbacks"])
+        if pace is not None:
+            # The order matters: the epochs are repeated from the random state the program began with.
+            pace.repeat_epochs(progress["pace"])
         state.restore_host_random_state(progress["random"])
-        pace.seek(progress["pace"], self.saver.blobs.get("iterator"), begun=progress["begun"])
+        if pace is not None:
+            pace.seek(progress["pace"], self.saver.blobs.get("iterator"), begun=progress["begun"])
         return progress
 
     def rewind(self, before: int) -> bool:

@@ -35,7 +35,7 @@ class Loop:
         """Nothing is traced before the first `run` (or `build`).
 
         Args:
-            step: takes a batch, updates variables, returns logs. Traced once for each shape of batch.
+            step: takes a batch, updates variables, returns logs. Traced once.
             feed: where the batches come from; may be replaced by one of equal `signature()`.
             jit: XLA over the whole "loop" (resident data only), over the "step", or "none".
             eager: call the step eagerly, batch by batch, and compile nothing.
@@ -52,10 +52,16 @@ class Loop:
         self._ran: Any = 0
         self._plain_step = step
         self._step = _compiled(step, jit == "step", autograph)
+        self._traced: Any = None
         self._logs: Any = None
         self._many = _compiled(self._many_steps, jit == "loop")
         self._until_out = _compiled(self._steps_until_out, False)
         self._last = _compiled(self._last_step, jit == "loop")
+
+    def share(self, other: Loop) -> None:
+        """Take over another loop's traced step: it is the same step, and XLA is around it or not at all."""
+        if "step" not in (self.jit, other.jit):
+            self._step, self._traced, self._logs = other._step, other._traced, other._logs
 
     @property
     def ran(self) -> int:
@@ -64,19 +70,18 @@ class Loop:
 
     def build(self) -> tf.types.experimental.ConcreteFunction:
         """Trace the step once: creates the variables it creates, and gives its graph."""
-        concrete = self._step.get_concrete_function(self.feed.spec())
-        if self._logs is None:
+        if self._traced is None:
+            self._traced = self._step.get_concrete_function(self.feed.spec())
             self._logs = tf.nest.map_structure(
-                lambda out: tf.TensorSpec(out.shape, out.dtype), _tensors(concrete.structured_outputs)
+                lambda out: tf.TensorSpec(out.shape, out.dtype), _tensors(self._traced.structured_outputs)
             )
-        return concrete
+        return self._traced
 
     def run(self, first: int, count: int) -> Logs:
         """Run steps `first` to `first + count - 1` of the pass; the last one's logs, still on the device."""
         if self.eager:
             return self._run_eagerly(first, count)
-        if self._logs is None:
-            self.build()
+        self.build()
         operands = self.feed.operands()
         logs: Logs
         if self.feed.steps is None:
@@ -99,7 +104,7 @@ class Loop:
         end = first + count
 
         def body(index: tf.Tensor, _: Any) -> Any:
-            return index + 1, _tensors(self._step(self.feed.batch(operands, index)))
+            return index + 1, _tensors(self._traced(self.feed.batch(operands, index)))
 
         _, logs = tf.while_loop(lambda index, _: index < end, body, (first, self._zeros()))
         return logs
@@ -110,7 +115,7 @@ class Loop:
             more = taken.has_value()
 
             def one_step() -> Any:
-                return _tensors(self._step(without_optionals(taken.get_value())))
+                return _tensors(self._traced(without_optionals(taken.get_value())))
 
             logs = tf.cond(more, one_step, lambda: logs)
             return ran + tf.cast(more, tf.int32), more, logs
@@ -123,7 +128,7 @@ class Loop:
         return ran, logs
 
     def _last_step(self, operands: Any) -> Any:
-        return _tensors(self._step(self.feed.tail(operands)))
+        return _tensors(self._traced(self.feed.tail(operands)))
 
     def _zeros(self) -> Any:
         return tf.nest.map_structure(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
+
+from stoker.train.callback_state import Stateful
 from stoker.train.feeds import Feed
 
 _RAN_OUT = (
@@ -25,6 +28,7 @@ class Pace:
         self._open = False
         self._out = False
         self._adapter = adapter
+        self._ended = 0
 
     @property
     def target(self) -> int | None:
@@ -81,14 +85,18 @@ class Pace:
         self._open = False
 
     def end_epoch(self) -> None:
+        self._ended += 1
         if self.feed.steps is not None and self.taken >= self.feed.steps:
             self._open = False
         if self._adapter is not None:
             self._adapter.on_epoch_end()
 
     def position(self) -> dict[str, Any]:
-        """Where we are, as JSON."""
+        """Where we are, in values a checkpoint takes."""
+        own = self._own_data
         return {
+            "ended": self._ended,
+            "data": own.get_state() if isinstance(own, Stateful) else None,
             "passes": self.passes,
             "step": self.step,
             "taken": self.taken,
@@ -96,6 +104,22 @@ class Pace:
             "out": self._out,
             "feed": {**self.feed.position(), "taken": self.taken},
         }
+
+    @property
+    def _own_data(self) -> Any:
+        """The user's `PyDataset`, if that is what the data is."""
+        return self._adapter.py_dataset if isinstance(self._adapter, PyDatasetAdapter) else None
+
+    def repeat_epochs(self, position: dict[str, Any]) -> None:
+        """Tell a `PyDataset` of the epochs before `position`: many change their order at the end of each."""
+        own = self._own_data
+        if isinstance(own, Stateful):
+            own.set_state(position["data"])
+        elif own is not None:
+            for _ in range(int(position["ended"]) - self._ended):
+                own.on_epoch_begin()
+                own.on_epoch_end()
+        self._ended = int(position["ended"])
 
     def seek(self, position: dict[str, Any], blob: bytes | None = None, *, begun: bool = True) -> None:
         """Go to where `position` was taken: inside an epoch that has begun, or between two."""

@@ -47,7 +47,7 @@ class Plan:
         """The plan in one line for the terminal."""
         how = {"loop": "XLA over the whole loop", "step": "XLA over the step", "none": "no XLA"}
         count = self.steps_per_call
-        calls = "steps per call as they fit" if count is None else f"{count} step{'s' * (count != 1)} a call"
+        calls = "calls of about 0.3 s" if count is None else f"{count} step{'s' * (count != 1)} a call"
         why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
         return f"data {self.feed or 'undecided'}, {calls}, {how.get(self.jit or '', 'XLA undecided')}{why}"
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import tensorflow as tf
 from tensorflow.python.eager import context
 
 from stoker.train import decide, hooks
@@ -17,6 +18,7 @@ from stoker.train.checkpoint import Checkpoint
 from stoker.train.engine import Engine, Stretch, Validation
 from stoker.train.feeds import Feed
 from stoker.train.keeper import Keeper
+from stoker.train.largest_batch import too_large
 from stoker.train.loop import Loop
 from stoker.train.pace import Pace
 from stoker.train.plan import Plan
@@ -75,6 +77,8 @@ class Run:
                 keeper=keeper,
             )
             return engine.train()
+        except tf.errors.ResourceExhaustedError as error:
+            raise too_large(self.program, self.data, pace) from error
         finally:
             if keeper is not None:
                 keeper.saver.__exit__(*sys.exc_info())
@@ -151,12 +155,19 @@ def loop_of(program: Program, feed: Feed, kind: str, jit: str) -> Loop:
     # compile() makes a new loss tracker: what was traced before is out of date then.
     stamp = (getattr(model, "_loss_tracker", None), program.stamp())
     made = loops.get(key)
-    if made is not None and all(old is new for old, new in zip(made[0], stamp, strict=True)):
+    if made is not None and _same(made[0], stamp):
         made[1].feed = feed
         return made[1]
     loop = Loop(program.step(kind), feed, jit=jit, eager=program.eager)
+    for (of_kind, _, _, signature), (of_stamp, earlier) in loops.items():
+        if of_kind == kind and signature == key[3] and _same(of_stamp, stamp):
+            loop.share(earlier)
     loops[key] = (stamp, loop)
     return loop
+
+
+def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    return all(old is new for old, new in zip(one, other, strict=True))
 
 
 def _tempo(plan: Plan) -> Tempo:

@@ -1,0 +1,60 @@
+"""The error for a batch that does not fit into memory: it names the largest that does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from stoker.errors import StokerError
+from stoker.train.arguments import Source, on_device
+from stoker.train.feeds import Resident
+from stoker.train.loop import Loop
+from stoker.train.pace import Pace
+from stoker.train.program import Program
+from stoker.train.snapshot import Snapshot
+
+
+class BatchTooLargeError(StokerError, MemoryError):
+    """A step on this batch needs more memory than there is."""
+
+
+def too_large(program: Program, data: Source, pace: Pace) -> BatchTooLargeError:
+    """The error to raise, after trying smaller batches; the state is left as it was."""
+    if data.rows is None:
+        return BatchTooLargeError("a batch does not fit into memory: give a dataset of smaller batches")
+    size = int(data.adapter.batch_size)
+    fits = largest(program, data, size)
+    if fits is None:
+        return BatchTooLargeError(
+            f"batch_size={size} does not fit into memory, and neither does a single row: use a smaller model"
+        )
+    return BatchTooLargeError(
+        f"batch_size={size} does not fit into memory: {fits} does (found by halving); pass batch_size={fits}"
+    )
+
+
+def largest(program: Program, data: Source, size: int) -> int | None:
+    """The first of size/2, size/4, ... with which a step runs."""
+    while size > 1:
+        size //= 2
+        if _runs(program, _first_rows(data.rows, size), size):
+            return size
+    return None
+
+
+def _runs(program: Program, rows: Any, size: int) -> bool:
+    feed = Resident(on_device(rows), size)
+    loop = Loop(program.step("train_step"), feed, eager=program.eager)
+    state = Snapshot.of_step(loop.build())
+    try:
+        loop.run(0, 1)
+    except tf.errors.ResourceExhaustedError:
+        return False
+    finally:
+        state.restore()
+    return True
+
+
+def _first_rows(rows: Any, count: int) -> Any:
+    return tf.nest.map_structure(lambda leaf: None if leaf is None else leaf[:count], rows)

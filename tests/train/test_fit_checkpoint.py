@@ -1,0 +1,212 @@
+"""`stoker.fit` with a checkpoint, in one process: broken off by an error and called again, and what else may happen."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import stoker
+
+X = np.random.default_rng(0).normal(size=(160, 4)).astype(np.float32)
+Y = X.sum(1, keepdims=True)
+STEPS = 10
+
+
+class Broken(Exception):
+    """What ends a run before its time."""
+
+
+class BreakOff(keras.callbacks.Callback):  # type: ignore[misc]
+    """Raises at the end of an epoch: the checkpoints of that epoch are there, its end is not."""
+
+    def __init__(self, epoch: int) -> None:
+        super().__init__()
+        self.at = epoch
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if epoch == self.at:
+            raise Broken
+
+    def get_state(self) -> None:
+        return None
+
+    def set_state(self, state: None) -> None:
+        pass
+
+
+def model(width: int = 4) -> Any:
+    keras.utils.set_random_seed(3)
+    layers = [keras.Input((4,)), keras.layers.Dense(width, "relu"), keras.layers.Dropout(0.2)]
+    built = keras.Sequential([*layers, keras.layers.Dense(1)])
+    built.compile("adam", "mse")
+    return built
+
+
+class Shared:
+    """One model for most tests, put back to its beginning: what was traced for it is used again."""
+
+    model: Any = None
+    beginning: tuple[Any, ...] = ()
+
+    @classmethod
+    def fresh(cls) -> Any:
+        if cls.model is None:
+            cls.model = model()
+            cls.model.optimizer.build(cls.model.trainable_variables)
+            cls.beginning = tuple(np.array(variable.numpy()) for variable in cls.variables())
+        for variable, value in zip(cls.variables(), cls.beginning, strict=True):
+            variable.assign(value)
+        return cls.model
+
+    @classmethod
+    def variables(cls) -> list[Any]:
+        return [*cls.model.variables, *cls.model.optimizer.variables]
+
+
+def fit(directory: Path | None, built: Any = None, **options: Any) -> tuple[Any, Any]:
+    built = built or Shared.fresh()
+    checkpoint = None if directory is None else stoker.Checkpoint(directory, every=1)
+    chosen: dict[str, Any] = {"epochs": 3, "batch_size": 16, "verbose": 0, "plan": "none, 3", **options}
+    return built, stoker.fit(built, X, Y, checkpoint=checkpoint, **chosen)
+
+
+def break_off(directory: Path, epoch: int, **options: Any) -> None:
+    with pytest.raises(Broken):
+        fit(directory, callbacks=[BreakOff(epoch)], **options)
+
+
+def bits(built: Any) -> list[bytes]:
+    return [np.asarray(v).tobytes() for v in built.variables + built.optimizer.variables]
+
+
+def newest_first(directory: Path) -> list[Path]:
+    return sorted(directory.glob("*.stoker"), reverse=True)
+
+
+@pytest.fixture(scope="module")
+def whole() -> tuple[list[bytes], dict[str, list[float]]]:
+    """How it ends without checkpoints and without a break."""
+    built, history = fit(None)
+    return bits(built), history.history
+
+
+def test_saving_changes_nothing(tmp_path: Path, whole: Any) -> None:
+    built, history = fit(tmp_path)
+    assert (bits(built), history.history) == whole
+
+
+def test_broken_off_and_called_again(tmp_path: Path, whole: Any) -> None:
+    """In the same process, as in a notebook: the directory is free again."""
+    break_off(tmp_path, 1)
+    built, history = fit(tmp_path, callbacks=[BreakOff(99)])
+    assert (bits(built), history.history) == whole
+
+
+def test_a_new_model_goes_on_too(tmp_path: Path, whole: Any) -> None:
+    break_off(tmp_path, 2)
+    built, history = fit(tmp_path, model(), callbacks=[BreakOff(99)])
+    assert (bits(built), history.history) == whole
+
+
+def test_other_cuts_into_calls_give_the_same_bits(tmp_path: Path, whole: Any) -> None:
+    break_off(tmp_path, 1)
+    built, history = fit(tmp_path, callbacks=[BreakOff(99)], plan="none, 7")
+    assert (bits(built), history.history) == whole
+
+
+def test_a_damaged_newest_is_passed_over(tmp_path: Path, whole: Any) -> None:
+    break_off(tmp_path, 1)
+    newest = newest_first(tmp_path)[0]
+    newest.write_bytes(newest.read_bytes()[:100])
+    with pytest.warns(stoker.CheckpointWarning, match=f"skipped the checkpoint {newest}: its end is missing"):
+        built, history = fit(tmp_path, callbacks=[BreakOff(99)])
+    assert (bits(built), history.history) == whole
+
+
+def test_all_gone_begins_anew(tmp_path: Path, whole: Any) -> None:
+    break_off(tmp_path, 1)
+    for path in newest_first(tmp_path):
+        path.unlink()
+    built, history = fit(tmp_path, callbacks=[BreakOff(99)])
+    assert (bits(built), history.history) == whole
+
+
+def test_a_finished_run_returns_at_once(tmp_path: Path, whole: Any) -> None:
+    fit(tmp_path)
+    files = newest_first(tmp_path)
+    built, history = fit(tmp_path)
+    assert (bits(built), history.history) == whole
+    assert newest_first(tmp_path) == files
+
+
+def test_a_finished_run_can_go_on_for_more_epochs(tmp_path: Path, whole: Any) -> None:
+    fit(tmp_path, epochs=2)
+    built, history = fit(tmp_path, epochs=3)
+    assert (bits(built), history.history) == whole
+
+
+def test_another_model_is_refused(tmp_path: Path) -> None:
+    fit(tmp_path, epochs=1)
+    with pytest.raises(
+        stoker.CheckpointError, match=r"is of another model: model/1-Dense/0.kernel is float32"
+    ):
+        fit(tmp_path, model(width=5))
+    with pytest.raises(stoker.CheckpointError, match=r"batch_size=16.* there, .*batch_size=32.* here"):
+        fit(tmp_path, batch_size=32)
+
+
+def test_an_option_that_makes_no_sense_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="checkpoint directory 5: give the path of a directory"):
+        stoker.fit(model(), X, Y, checkpoint=5, verbose=0)
+
+
+def test_random_ops_that_cannot_be_resumed_are_named(tmp_path: Path) -> None:
+    class Noisy(keras.layers.Layer):  # type: ignore[misc]
+        def call(self, inputs: Any) -> Any:
+            return inputs + tf.random.normal(tf.shape(inputs))
+
+    built = keras.Sequential([keras.Input((4,)), Noisy(), keras.layers.Dense(1)])
+    built.compile("sgd", "mse")
+    with pytest.warns(
+        stoker.CheckpointWarning, match="the step uses RandomStandardNormal, whose random state"
+    ):
+        fit(tmp_path, built, epochs=1)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    mount = tmp_path / "disk"
+    mount.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(mount)]
+    try:
+        mounted = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("no mount command")
+    if mounted.returncode:
+        pytest.skip(f"a small disk needs the right to mount one: {mounted.stderr.strip()}")
+    yield mount
+    subprocess.run(["umount", str(mount)], check=True)
+
+
+def test_a_full_disk_ends_training_with_one_line_and_keeps_what_was_saved(
+    small_disk: Path, whole: Any
+) -> None:
+    break_off(small_disk, 1)
+    disk = os.statvfs(small_disk)
+    (small_disk / "other").write_bytes(bytes(disk.f_bavail * disk.f_frsize))
+    with pytest.raises(stoker.CheckpointError, match=r"the disk is full; the ones before it are untouched$"):
+        fit(small_disk, callbacks=[BreakOff(99)])
+    (small_disk / "other").unlink()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        built, history = fit(small_disk, callbacks=[BreakOff(99)])
+    assert (bits(built), history.history) == whole
