@@ -141,7 +141,7 @@ def function_per_epoch(case: Case, data: Any) -> Epochs:
 
 
 def limit(case: Case, data: Any) -> Epochs:
-    """An epoch in one compiled loop over resident data: gather, step, nothing else. The better of with and without XLA."""
+    """An epoch in one compiled loop over resident data: gather and step. The better with or without XLA."""
     runs = [resident_loop(case, data, xla) for xla in (True, False)]
     for run in runs:
         run(1)
