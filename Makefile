@@ -39,7 +39,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif
+bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
@@ -62,6 +62,10 @@ bench-whatif: $(BENCH_READY)
 
 bench-guard: $(READY)
 	$(BIN)/python benchmarks/guard.py
+
+# Against Keras' fit, predict and evaluate, hand-written loops, and the limit.
+bench-fit: $(READY)
+	$(BIN)/python benchmarks/fit.py
 
 soak: soak-run soak-resume
 

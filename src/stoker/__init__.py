@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     )
     from stoker.notebook import load_ipython_extension
     from stoker.train.checkpoint import Checkpoint, CheckpointError, CheckpointWarning
+    from stoker.train.evaluate import evaluate
     from stoker.train.fit import fit
     from stoker.train.plan import Plan
+    from stoker.train.predict import predict
     from stoker.train.trainer import Trainer
     from stoker.train.update.averaging import EMA
     from stoker.train.update.balancing import Balance
@@ -63,10 +65,12 @@ _HOMES = {
     "Watch": "stoker.watch",
     "allow": "stoker.guards",
     "bind": "stoker.guards",
+    "evaluate": "stoker.train.evaluate",
     "fit": "stoker.train.fit",
     "gradient_penalty": "stoker.train.update.penalties",
     "guard": "stoker.guards",
     "load_ipython_extension": "stoker.notebook",
+    "predict": "stoker.train.predict",
 }
 
 __all__ = [
@@ -91,10 +95,12 @@ __all__ = [
     "__version__",
     "allow",
     "bind",
+    "evaluate",
     "fit",
     "gradient_penalty",
     "guard",
     "load_ipython_extension",
+    "predict",
     "software_gpu",
 ]
 

@@ -2,6 +2,8 @@
 
     history = stoker.fit(model, x, y, epochs=10)    # as `model.fit`, many steps in one compiled call
     history.plan                                    # how it ran, and why
+    predictions = stoker.predict(model, x)          # as `model.predict`
+    scores = stoker.evaluate(model, x, y)           # as `model.evaluate`
 
     trainer = stoker.Trainer(model, optimizer, step)    # the same, with a step of your own
 
@@ -19,6 +21,10 @@
 | parts, workings, update/ | models with their optimizers, and the pieces of an update |
 | keeper, saver, checkpoint* | saving, and going on where it was |
 | state, callback_state, iterator_state | what is saved |
+| predict, evaluate | `stoker.predict` and `stoker.evaluate` |
+| compiled, staleness | their traced steps, kept on the model for as long as they say what it says |
+| rows, streams, structures | what they were given: arrays cut into batches, or a tf.data pipeline |
+| batch_loops, batch_runs, inference_hooks | many batches in one call; a pass over the data; its callbacks |
 
 Nothing is imported here: TensorFlow comes with the module that is used.
 """

@@ -1,0 +1,36 @@
+"""Which models Keras has to run itself: what is asked for there cannot be had from one compiled loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from stoker.errors import UsageError
+
+
+class ModelTypeError(UsageError, TypeError):
+    """What was given as a model is none that can be run here."""
+
+
+def keras_must(model: Any, verb: str) -> bool:
+    """Eager steps, several replicas, or a model that makes its own function for the verb."""
+    if not isinstance(model, keras.Model):
+        raise ModelTypeError(
+            f"stoker.{verb} takes a keras.Model first, got {type(model).__name__}: "
+            f"stoker.{verb}(model, x) stands for model.{verb}(x)"
+        )
+    if keras.config.backend() != "tensorflow":
+        raise ModelTypeError(
+            f"stoker.{verb} runs on TensorFlow, but Keras runs on {keras.config.backend()}: "
+            "set KERAS_BACKEND=tensorflow"
+        )
+    if model.run_eagerly or tf.config.functions_run_eagerly():
+        return True
+    if model._distribute_strategy is not None or tf.distribute.has_strategy():
+        return True
+    if keras.distribution.distribution() is not None:
+        return True
+    maker = "make_predict_function" if verb == "predict" else "make_test_function"
+    return getattr(type(model), maker) is not getattr(keras.Model, maker) or maker in model.__dict__
