@@ -134,8 +134,6 @@ def arrays(**more: Any) -> Callable[[Path], dict[str, Any]]:
 CASES: dict[str, Case] = {
     # Data
     "arrays": Case(arrays(batch_size=None)),
-    "three epochs": Case(arrays(epochs=3)),
-    "batch size that divides": Case(arrays(batch_size=10)),
     "batch size that does not": Case(arrays(batch_size=7)),
     "batch larger than the data": Case(arrays(batch_size=64)),
     "one row a batch": Case(lambda _: {"x": X[:5], "y": Y[:5], "batch_size": 1}),
