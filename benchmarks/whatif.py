@@ -6,8 +6,8 @@
 
 A round runs the stalled program under `stoker run` (the prediction), and the stalled program and its twin plainly, each
 with a clock at its steps and without Stoker (the truth). The prediction is the price of all the findings that the twin
-repairs, together: the median over the rounds. The truth is the quickest of each side: whatever else the machine does
-only ever adds. The error is of the prediction against the truth.
+repairs, together. Both are medians over the rounds; a round's runs follow each other, because a machine's speed drifts.
+The error is of the prediction against the truth.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def outcome(case: Case, keep: Path) -> Outcome:
     times = json.loads((keep / f"{case.title}.times").read_text())
     ratios = [before / after for before, after in times]
     predicted, low, high = (statistics.median(column) for column in zip(*told, strict=True))
-    measured = min(before for before, _ in times) / min(after for _, after in times)
+    measured = statistics.median(ratios)
     return Outcome(case, predicted, low, high, measured, min(ratios), max(ratios))
 
 

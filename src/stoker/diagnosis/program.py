@@ -5,6 +5,7 @@ Built from a saved record alone.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,9 @@ class Program:
     call_s: float = 0.0
     # What a step's eager ops take to launch on an accelerator, one by one, from inside a graph.
     launches_s: float = 0.0
+    # Of a step's mean time in compiled calls: what the quickest quarter of the steps take at most. What comes between
+    # the calls cools caches and lets threads fall asleep; without it they are between this and the mean.
+    calm: float = 1.0
 
 
 def of(record: Record) -> Program | None:
@@ -88,6 +92,7 @@ def of(record: Record) -> Program | None:
         quick=min(1.0, windows.get("graph_quick_ns", 0) / busy) if busy else 1.0,
         call_s=_call_s(steps, phase),
         launches_s=_launches_s(record, phase) if asynchronous else 0.0,
+        calm=_calm(steps),
     )
 
 
@@ -99,6 +104,15 @@ def _call_s(steps: list[list[Piece]], phase: Mapping[str, Any]) -> float:
         return around / calls
     outside = phase["eager_s"] - phase["eager_op_s"]
     return _OPS_PER_CALL * outside / phase["eager_ops"] if phase["eager_ops"] else 0.0
+
+
+def _calm(steps: list[list[Piece]]) -> float:
+    if all(any(p.account == "trace" for p in step) for step in steps):
+        # No call was a usual one: how far they are apart says nothing.
+        return 1.0
+    calls = sorted(sum(p.seconds for p in step if p.account in ("compute", "graph")) for step in steps)
+    mean = statistics.fmean(calls)
+    return calls[len(calls) // 4] / mean if mean > 0 else 1.0
 
 
 def _launches_s(record: Record, phase: Mapping[str, Any]) -> float:

@@ -22,7 +22,11 @@ RARELY = 50
 _PREDICT_BATCH = 32
 # What is left of making an element whose result is cached or that is made by one vectorised call.
 _LEFT_OF_INPUT = 0.05
+# What is left of a Python stage whose work tf.data does, a batch at a time.
+_LEFT_OF_PYTHON = (0.01, 0.1)
+_LEFT = "what is left of the input"
 _AHEAD = 8
+_UNDISTURBED = "undisturbed"
 
 Apply = Callable[[Program, Finding, Draw], Program]
 
@@ -57,6 +61,17 @@ def _at(piece: Piece, finding: Finding) -> bool:
     return piece.site is None or piece.site == (finding.file, finding.line)
 
 
+def _undisturbed(program: Program, draw: Draw) -> Program:
+    """The program with nothing long between its compiled calls any more; once, however much was taken out."""
+    factor = draw.between(program.calm, 1.0, _UNDISTURBED)
+
+    def change(piece: Piece) -> Piece:
+        called = piece.account in ("compute", "graph")
+        return replace(piece, seconds=piece.seconds * factor) if called else piece
+
+    return replace(_each(program, change), calm=1.0)
+
+
 def _rarely(account: str) -> Apply:
     """Every N-th time only."""
 
@@ -66,7 +81,8 @@ def _rarely(account: str) -> Apply:
                 return piece
             return replace(piece, account="python", seconds=(piece.seconds - piece.wait) / RARELY, wait=0.0)
 
-        return _each(program, change)
+        changed = _each(program, change)
+        return changed if account == "sync" else _undisturbed(changed, draw)
 
     return apply
 
@@ -76,7 +92,7 @@ def _callback(program: Program, finding: Finding, draw: Draw) -> Program:
         own = piece.account == "python" and piece.site == (finding.file, finding.line)
         return replace(piece, seconds=piece.seconds / RARELY) if own else piece
 
-    return _each(program, change)
+    return _undisturbed(_each(program, change), draw)
 
 
 def _feed(program: Program, finding: Finding, draw: Draw) -> Program:
@@ -87,13 +103,15 @@ def _feed(program: Program, finding: Finding, draw: Draw) -> Program:
             return piece
         return replace(piece, account="dispatch", seconds=min(piece.seconds, program.call_s / 3))
 
-    return _each(program, change)
+    return _undisturbed(_each(program, change), draw)
 
 
 def _traced_once(program: Program, finding: Finding, draw: Draw) -> Program:
     function = finding.detail.get("function")
     calls = sorted(p.seconds for s in program.steps for p in s if p.account == "dispatch" and p.site)
     usual = calls[len(calls) // 4] if calls else 0.0
+    python = sorted(p.seconds for s in program.steps for p in s if p.account == "python")
+    between = python[len(python) // 4] if python else 0.0
 
     def change(step: list[Piece]) -> list[Piece]:
         ours = [p for p in step if p.account == "trace" and (p.site is None or p.name == function)]
@@ -106,10 +124,13 @@ def _traced_once(program: Program, finding: Finding, draw: Draw) -> Program:
             if piece.account == "dispatch" and piece.name == function:
                 # Looking for a graph that is not there, and keeping the new one, is part of tracing.
                 piece = replace(piece, seconds=min(piece.seconds, usual))
+            elif piece.account == "python" and not piece.name and finding.kind == "tf-function-in-loop":
+                # Making the function is in the loop, too.
+                piece = replace(piece, seconds=min(piece.seconds, between))
             kept.append(piece)
         return kept
 
-    return replace(program, steps=[change(step) for step in program.steps])
+    return _undisturbed(replace(program, steps=[change(step) for step in program.steps]), draw)
 
 
 def _as_a_graph(program: Program, finding: Finding, draw: Draw) -> Program:
@@ -200,7 +221,8 @@ def _vectorised(program: Program, finding: Finding, draw: Draw) -> Program:
 
 
 def _without_python(program: Program, finding: Finding, draw: Draw) -> Program:
-    program = _without_slow_stage(program, lambda source: 0.0)
+    left = draw.between(*_LEFT_OF_PYTHON, _LEFT)
+    program = _without_slow_stage(program, lambda source: left)
     return _with_source(program, program.source.seconds, python=False) if program.source else program
 
 
@@ -209,7 +231,7 @@ def _without_slow_stage(program: Program, left: Callable[[Source], float]) -> Pr
     if source is None:
         return program
     seconds = source.seconds * (1 - source.slow_share + source.slow_share * left(source))
-    return _with_source(program, max(seconds, source.seconds * _LEFT_OF_INPUT), ahead=_AHEAD)
+    return _with_source(program, seconds, ahead=_AHEAD)
 
 
 def _keeps_up(program: Program, finding: Finding, draw: Draw) -> Program:
@@ -218,26 +240,29 @@ def _keeps_up(program: Program, finding: Finding, draw: Draw) -> Program:
     if source is None:
         return program
     rest = statistics.fmean(sum(p.seconds for p in step if p.account != "input") for step in program.steps)
-    place = max(0.0, draw.places.get("what is left of the input", 0.5) - 0.5) * 2
+    place = max(0.0, draw.places.get(_LEFT, 0.5) - 0.5) * 2
     least = source.seconds * _LEFT_OF_INPUT
     return _with_source(program, least + (max(rest, least) - least) * place, ahead=_AHEAD)
 
 
 _GONE = f"what was done every step is done every {RARELY} steps"
 _TRACED = "one trace serves all calls, and runs as the calls did that did not trace"
+_CALM = "compiled calls are then between their mean and their quickest quarter"
 _SHARED = ("crowding", "lock")
 _CROWDED = "where the input and the kernels want more processors than there are, they share them"
 
 REMEDIES: dict[str, Remedy] = {
     "sync-in-loop": Remedy(_rarely("sync"), f"reads: {_GONE}; the host then runs ahead of the device"),
-    "checkpoint-in-loop": Remedy(_rarely("checkpoint"), f"checkpoints: {_GONE}"),
-    "host-callback-per-batch": Remedy(_callback, f"callbacks: {_GONE}"),
+    "checkpoint-in-loop": Remedy(_rarely("checkpoint"), f"checkpoints: {_GONE}; {_CALM}", (_UNDISTURBED,)),
+    "host-callback-per-batch": Remedy(_callback, f"callbacks: {_GONE}; {_CALM}", (_UNDISTURBED,)),
     "numpy-feed-in-loop": Remedy(
-        _feed, "data is converted once before the loop; taking rows from it copies nothing"
+        _feed,
+        f"data is converted once before the loop; taking rows from it copies nothing; {_CALM}",
+        (_UNDISTURBED,),
     ),
-    "retrace-python-arg": Remedy(_traced_once, _TRACED),
-    "retrace-shape": Remedy(_traced_once, _TRACED),
-    "tf-function-in-loop": Remedy(_traced_once, _TRACED),
+    "retrace-python-arg": Remedy(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,)),
+    "retrace-shape": Remedy(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,)),
+    "tf-function-in-loop": Remedy(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,)),
     "eager-train-step": Remedy(
         _as_a_graph,
         "as a graph the same kernels run, between one after the other and as many at a time as there are processors",
@@ -259,11 +284,13 @@ REMEDIES: dict[str, Remedy] = {
         _vectorised, f"one call of the map for a batch costs what one for an element did; {_CROWDED}", _SHARED
     ),
     "python-input-pipeline": Remedy(
-        _without_python, f"the Python stage's work is next to nothing in tf.data; {_CROWDED}", _SHARED
+        _without_python,
+        f"in tf.data a hundredth to a tenth of the Python stage is left; {_CROWDED}",
+        (*_SHARED, _LEFT),
     ),
     "input-starved": Remedy(
         _keeps_up,
         f"the input keeps up: at best a cache or one vectorised call leaves a twentieth of its work; {_CROWDED}",
-        (*_SHARED, "what is left of the input"),
+        (*_SHARED, _LEFT),
     ),
 }

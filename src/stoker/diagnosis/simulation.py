@@ -76,8 +76,9 @@ def _slowdowns(program: Program, source: Source, duty: float, draw: Draw) -> tup
     crowded = 1.0
     if threads > program.cores and not program.asynchronous:
         fair = threads / program.cores
-        # Shared fairly; or, where a kernel's threads wait for each other, as slow as the one that must share.
-        crowded = draw.between(fair, max(fair, 2.0), "crowding")
+        # A kernel ends when its slowest thread does, and that one shares its processor; at best all is shared fairly.
+        slowest = max(fair, 1.0 + math.ceil(source.threads / program.cores))
+        crowded = draw.between(fair, slowest * slowest / fair, "crowding")
     lock = draw.between(1.5, 2.0, "lock") if source.python else 1.0
     return 1 + (crowded - 1) * duty, 1 + (lock - 1) * duty
 

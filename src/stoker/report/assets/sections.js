@@ -18,6 +18,10 @@ function accountBar(accounts) {
   }));
   stack.setAttribute("role", "img");
   stack.setAttribute("aria-label", accounts.map((a) => `${a.name} ${a.percent}`).join(", "));
+  // A name that does not fit is better left out than cut: the table below has them all.
+  new ResizeObserver(() => stack.querySelectorAll("span").forEach((name) => {
+    name.classList.toggle("unfit", name.scrollWidth + 4 > name.parentNode.clientWidth);
+  })).observe(stack);
   return stack;
 }
 
