@@ -9,7 +9,7 @@ import numpy as np
 import stoker
 
 random = np.random.default_rng(0)
-x = random.normal(size=(2048, 16)).astype("float32")
+x = random.normal(size=(1024, 16)).astype("float32")
 y = np.sin(x[:, :1] * 2).astype("float32")
 
 
@@ -30,5 +30,5 @@ for policy in ("float32", "mixed_bfloat16", "mixed_float16"):
     scaler = trainer.workings.parts["model"].update.scaler
     moved = f", the loss scale went from 2^24 to 2^{np.log2(float(scaler.scale)):.0f}" if scaler else ""
     updates = int(trainer.optimizers["model"].iterations)
-    print(f"{policy:<15} loss {history.history['loss'][-1]:.4f} after {updates} updates of 640 steps{moved}")
+    print(f"{policy:<15} loss {history.history['loss'][-1]:.4f} after {updates} updates of 320 steps{moved}")
 keras.config.set_dtype_policy("float32")

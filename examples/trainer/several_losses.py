@@ -42,5 +42,5 @@ ways = {
 }
 for name, options in ways.items():
     trainer = stoker.Trainer(build(), keras.optimizers.Adam(0.01), step, **options)
-    history = trainer.fit(x, (price, kind), batch_size=64, epochs=15, verbose=0).history
+    history = trainer.fit(x, (price, kind), batch_size=64, epochs=10, verbose=0).history
     print(f"{name:<20} price off by {history['price'][-1]:6.1f}, kind right {history['accuracy'][-1]:.1%}")

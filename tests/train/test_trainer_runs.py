@@ -179,7 +179,7 @@ class Crash(keras.callbacks.Callback):  # type: ignore[misc]
             raise RuntimeError("crash")
 
 
-def with_everything() -> stoker.Trainer:
+def with_everything(on_spike: stoker.Spike | None = None, dropout: float = 0.3) -> stoker.Trainer:
     def step(net: Any, batch: Any, training: bool) -> Any:
         x, y = batch
         guess = net(x, training=training)
@@ -188,7 +188,7 @@ def with_everything() -> stoker.Trainer:
     keras.utils.set_random_seed(3)
     layers = keras.layers
     net = keras.Sequential(
-        [keras.Input((3,)), layers.Dense(6, name="encoder"), layers.Dropout(0.3), layers.Dense(1)]
+        [keras.Input((3,)), layers.Dense(6, name="encoder"), layers.Dropout(dropout), layers.Dense(1)]
     )
     return stoker.Trainer(
         net,
@@ -200,7 +200,7 @@ def with_everything() -> stoker.Trainer:
         freeze={"encoder/bias": 4},
         accumulate=2,
         ema=0.9,
-        on_spike=stoker.Spike(),
+        on_spike=on_spike,
     )
 
 
@@ -208,15 +208,34 @@ def test_a_crash_changes_no_bit(tmp_path: Path) -> None:
     """Every piece of the update has state: all of it must come back."""
     x, y = plain.data(56)
     arguments = {"epochs": 3, "shuffle": True, "validation_data": (x, y)}
-    whole = with_everything()
+    whole = with_everything(stoker.Spike())
     expected = fit(whole, x, y, checkpoint=tmp_path / "whole", **arguments)
     checkpoint = stoker.Checkpoint(tmp_path / "broken", every=3)
     with pytest.raises(RuntimeError, match="crash"):
-        fit(with_everything(), x, y, checkpoint=checkpoint, callbacks=[Crash(at=12)], **arguments)
-    again = with_everything()
+        fit(
+            with_everything(stoker.Spike()),
+            x,
+            y,
+            checkpoint=checkpoint,
+            callbacks=[Crash(at=12)],
+            **arguments,
+        )
+    again = with_everything(stoker.Spike())
     history = fit(again, x, y, checkpoint=checkpoint, callbacks=[Crash(at=999)], **arguments)
     for one, other in zip(again.model.weights, whole.model.weights, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
     for name, variable in whole.state.items():
         np.testing.assert_array_equal(again.state[name].numpy(), variable.numpy(), err_msg=name)
     assert history.history == expected.history
+
+
+def test_everything_at_once_inside_xla() -> None:
+    """The whole loop in XLA, conditions and all, gives the numbers of the loop without it."""
+    x, y = plain.data(48)
+    found = []
+    for plan in ("resident, none", "resident, loop"):
+        # XLA draws its random numbers in its own way: no dropout here.
+        trainer = with_everything(dropout=0.0)
+        trainer.fit(x, y, batch_size=8, epochs=2, verbose=0, plan=plan, shuffle=False)
+        found.append(plain.weights(trainer.model))
+    plain.assert_same(found[0], found[1], 1e-4)
