@@ -68,7 +68,8 @@ class Training:
         command = [sys.executable, "-c", PROGRAM, str(directory), str(epochs)]
         self._said = directory / "stderr.txt"
         with self._said.open("w") as said:
-            self.process = subprocess.Popen(command, stderr=said)
+            # One place for both trainings, so that what one measured and remembered holds for the other.
+            self.process = subprocess.Popen(command, stderr=said, cwd=directory.parent)
 
     def _newest(self) -> str:
         return max((path.name for path in self._checkpoints.glob("*.stoker")), default="")

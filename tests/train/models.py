@@ -59,7 +59,7 @@ def list_in_list_out() -> Any:
     return model
 
 
-class OwnStep(keras.Model):
+class OwnStep(keras.Model):  # type: ignore[misc]
     """A `train_step` with a tape of its own, whose logs are not the model's metrics."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class OwnMetrics(OwnStep):
         return {"mean_loss": self.mean.result()}
 
 
-class OwnLoss(keras.Model):
+class OwnLoss(keras.Model):  # type: ignore[misc]
     """An overridden `compute_loss`."""
 
     def compute_loss(

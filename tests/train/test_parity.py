@@ -134,8 +134,6 @@ def arrays(**more: Any) -> Callable[[Path], dict[str, Any]]:
 CASES: dict[str, Case] = {
     # Data
     "arrays": Case(arrays(batch_size=None)),
-    "three epochs": Case(arrays(epochs=3)),
-    "batch size that divides": Case(arrays(batch_size=10)),
     "batch size that does not": Case(arrays(batch_size=7)),
     "batch larger than the data": Case(arrays(batch_size=64)),
     "one row a batch": Case(lambda _: {"x": X[:5], "y": Y[:5], "batch_size": 1}),
@@ -382,7 +380,7 @@ def test_stoker_fit_is_keras_fit(name: str, tmp_path: Path, monkeypatch: pytest.
         case, tmp_path / "stoker", lambda model, **arguments: stoker.fit(model, **arguments, plan=case.plan)
     )
 
-    close = {"rtol": case.loose, "atol": case.loose}
+    close: dict[str, Any] = {"rtol": case.loose, "atol": case.loose}
     assert list(ours.history) == list(theirs.history)
     for key, values in theirs.history.items():
         np.testing.assert_allclose(ours.history[key], values, **close, err_msg=key)

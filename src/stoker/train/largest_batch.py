@@ -30,17 +30,21 @@ def too_large(program: Program, data: Source, pace: Pace) -> BatchTooLargeError:
             f"batch_size={size} does not fit into memory, and neither does a single row: use a smaller model"
         )
     return BatchTooLargeError(
-        f"batch_size={size} does not fit into memory: {fits} does (found by halving); pass batch_size={fits}"
+        f"batch_size={size} does not fit into memory: {fits} does (tried by doubling); pass batch_size={fits}"
     )
 
 
 def largest(program: Program, data: Source, size: int) -> int | None:
-    """The first of size/2, size/4, ... with which a step runs."""
-    while size > 1:
-        size //= 2
-        if _runs(program, _first_rows(data.rows, size), size):
-            return size
-    return None
+    """The last of 1, 2, 4, ... below `size` with which a step runs.
+
+    From below, because TensorFlow waits ten seconds for memory before it gives up: this way it does so once.
+    """
+    fits = None
+    tried = 1
+    while tried < size and _runs(program, _first_rows(data.rows, tried), tried):
+        fits = tried
+        tried *= 2
+    return fits
 
 
 def _runs(program: Program, rows: Any, size: int) -> bool:

@@ -46,11 +46,14 @@ def _free_on_gpu() -> int | None:
         return int(limits[0].memory_limit) * (1 << 20)
     try:
         nvml = importlib.import_module("pynvml")
+    except ImportError:
+        return None
+    try:
         nvml.nvmlInit()
         total = int(nvml.nvmlDeviceGetMemoryInfo(nvml.nvmlDeviceGetHandleByIndex(0)).total)
         # TensorFlow takes the card for itself: what counts is what it has handed out.
         return total - int(tf.config.experimental.get_memory_info("GPU:0")["current"])
-    except (ImportError, OSError, ValueError, AttributeError, RuntimeError):
+    except (nvml.NVMLError, ValueError):
         return None
 
 

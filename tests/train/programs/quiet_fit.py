@@ -1,0 +1,77 @@
+"""`stoker.fit` on a software GPU under a guard: how often the host reads the device. Facts as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from stoker import software_gpu
+
+software_gpu.enable(count=2, memory="1GiB")
+
+import keras  # noqa: E402
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+import stoker  # noqa: E402
+
+ROWS, BATCH = 640, 8
+
+
+def model() -> Any:
+    keras.utils.set_random_seed(0)
+    made = keras.Sequential([keras.Input([8]), keras.layers.Dense(4), keras.layers.Dense(1)])
+    made.compile("adam", "mse", metrics=["mae"], jit_compile=False)
+    return made
+
+
+def reads(fit: Any, epochs: int, rows: int) -> dict[str, int]:
+    """What `epochs` epochs of a model that was trained before cost in reads and copies."""
+    x = np.random.RandomState(0).rand(rows, 8).astype("float32")
+    y = x.sum(axis=1, keepdims=True)
+    made = model()
+    fit(made, x, y, 1)
+    software_gpu.reset()
+    with stoker.guard(action="record", syncs=None, copies=None, retraces=None) as report:
+        fit(made, x, y, epochs)
+    counted = software_gpu.counters()
+    return {
+        "d2h": counted.d2h.count,
+        "reads": report.syncs + report.framework_syncs,
+        "retraces": report.retraces,
+        "steps": int(made.optimizer.iterations) - rows // BATCH,
+    }
+
+
+def ours(made: Any, x: Any, y: Any, epochs: int) -> None:
+    stoker.fit(made, x, y, BATCH, epochs, verbose=0, plan={"steps_per_call": 1000})
+
+
+def theirs(made: Any, x: Any, y: Any, epochs: int) -> None:
+    made.fit(x, y, BATCH, epochs, verbose=0)
+
+
+def refusal() -> str:
+    with tf.distribute.MirroredStrategy().scope():
+        made = model()
+    try:
+        stoker.fit(made, np.ones((8, 8)), np.ones((8, 1)))
+    except ValueError as error:
+        return str(error)
+    return "nothing was refused"
+
+
+def main() -> None:
+    facts = {
+        "short": reads(ours, 2, ROWS),
+        "long": reads(ours, 2, 4 * ROWS),
+        "keras": reads(theirs, 2, ROWS),
+        "mirrored": refusal(),
+    }
+    json.dump(facts, sys.stdout)
+    print()
+
+
+if __name__ == "__main__":
+    main()

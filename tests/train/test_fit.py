@@ -1,0 +1,317 @@
+"""`stoker.fit` beyond Keras' numbers: the same bits every time, the plan and its memory, errors, what is shown."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import weakref
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import stoker
+from stoker.train import decide, memory
+from stoker.train.feeds import order_of
+from stoker.train.hooks import wanting_every_batch
+from stoker.train.largest_batch import BatchTooLargeError
+from stoker.train.plan import Plan, parse
+from tests.train import models
+
+X, Y = models.data()
+CB = keras.callbacks
+
+
+@pytest.fixture(autouse=True)
+def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def dense(*middle: Any, **compiled: Any) -> Any:
+    keras.utils.set_random_seed(5)
+    return models.dense(*middle, **compiled)
+
+
+def bits(model: Any) -> list[bytes]:
+    return [np.asarray(variable).tobytes() for variable in [*model.variables, *model.optimizer.variables]]
+
+
+def fitted(plan: Any, **arguments: Any) -> tuple[list[bytes], dict[str, list[float]]]:
+    keras.utils.set_random_seed(5)
+    model = dense(keras.layers.Dropout(0.5), optimizer="adam")
+    history = stoker.fit(model, X, Y, 7, epochs=3, verbose=0, plan=plan, **arguments)
+    return bits(model), history.history
+
+
+class Rows(keras.Model):  # type: ignore[misc]
+    """Writes down the rows it is trained on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = tf.Variable(-tf.ones([400]), trainable=False)
+        self.count = tf.Variable(0, trainable=False)
+        self.traced = 0
+
+    def call(self, x: Any) -> Any:
+        return x
+
+    def train_step(self, batch: Any) -> dict[str, Any]:
+        self.traced += 1
+        rows = tf.reshape(batch, [-1])
+        places = self.count + tf.range(tf.size(rows))
+        self.seen.scatter_nd_update(places[:, None], rows)
+        self.count.assign_add(tf.size(rows))
+        return {"last": rows[-1]}
+
+
+def test_the_same_call_gives_the_same_bits_and_cuts_do_not_change_them() -> None:
+    for jit in ("none", "loop"):
+        runs = [fitted({"jit": jit, "steps_per_call": steps}) for steps in (1, 3, 100)]
+        assert runs[0] == runs[1] == runs[2], jit
+    assert fitted("streamed") == fitted("streamed")
+    assert fitted("streamed") == fitted("resident, none"), "the order of the rows does not depend on the feed"
+
+
+def test_every_epoch_is_a_full_shuffle_and_no_two_are_the_same() -> None:
+    model = Rows()
+    model.compile("sgd")
+    rows: Any = np.arange(50.0, dtype="float32")[:, None]
+    for feed in ("resident", "streamed"):
+        stoker.fit(model, rows, batch_size=8, epochs=4, verbose=0, plan=feed)
+    seen = np.asarray(model.seen).reshape(8, 50)
+    assert all(sorted(epoch) == sorted(rows[:, 0]) for epoch in seen)
+    assert len({tuple(epoch) for epoch in seen[:4]}) == 4
+    # The optimizer made no updates: both calls are the same one, fed in two ways.
+    np.testing.assert_array_equal(seen[:4], seen[4:])
+
+
+def test_the_order_is_uniform() -> None:
+    counts = np.zeros((6, 6))
+    for epoch in range(3000):
+        counts[np.arange(6), order_of(6, 2, True, 1, epoch)] += 1
+    assert np.abs(counts - 500).max() < 5 * 500**0.5
+    within = order_of(50, 8, "batch", 1, 0)
+    assert sorted(within) == list(range(50))
+    assert all(
+        set(within[start : start + 8]) == set(range(50)[start : start + 8]) for start in range(0, 50, 8)
+    )
+    assert list(within) != list(range(50))
+
+
+def test_a_second_fit_traces_nothing_and_the_model_can_go() -> None:
+    model = Rows()
+    model.compile("sgd")
+    rows: Any = np.arange(40.0, dtype="float32")[:, None]
+    stoker.fit(model, rows, batch_size=8, verbose=0)
+    traced = model.traced
+    stoker.fit(model, rows + 1, batch_size=8, epochs=3, verbose=0)
+    assert model.traced == traced == 1
+    gone = weakref.ref(model)
+    del model
+    keras.backend.clear_session()
+    gc.collect()
+    assert gone() is None
+
+
+# The plan.
+
+
+@pytest.fixture
+def eager_to_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every job is long enough for a trial."""
+    monkeypatch.setattr(decide, "FEWEST_STEPS_FOR_XLA", 1)
+    monkeypatch.setattr(decide, "_SHORTEST_JOB_S", 0.0)
+
+
+def choices() -> list[Path]:
+    return sorted(Path(".stoker/plans").glob("*.json"))
+
+
+def test_a_small_job_tries_nothing_and_leaves_nothing() -> None:
+    history = stoker.fit(dense(), X, Y, epochs=2, verbose=0)
+    assert history.plan.jit == "none"
+    assert history.plan.reasons == ("4 steps do not pay for XLA's compiling",)
+    assert not Path(".stoker").exists()
+
+
+@pytest.mark.usefixtures("eager_to_try")
+def test_a_trial_leaves_no_trace_in_the_numbers_and_its_choice_holds() -> None:
+    model = dense(optimizer="adam")
+    model.optimizer.build(model.trainable_variables)
+    variables = [*model.variables, *model.optimizer.variables]
+    beginning = [variable.numpy().copy() for variable in variables]
+
+    def run(plan: Any = None) -> tuple[Any, Any]:
+        for variable, value in zip(variables, beginning, strict=True):
+            variable.assign(value)
+        history = stoker.fit(model, X, Y, 12, epochs=2, verbose=0, plan=plan)
+        return (bits(model), history.history), history.plan
+
+    first, plan = run()
+    (path,) = choices()
+    assert {"none_us", "loop_us", "compile_s", "apart", "deciding_s"} <= set(plan.figures)
+    assert plan.figures["apart"] < 0.01
+    assert first == run(plan.jit)[0], "as if nothing had been tried"
+    again, remembered = run()
+    assert again == first
+    assert "as remembered" in remembered.reasons[0]
+    # The clock has no say any more: whatever is written there is done.
+    choice = json.loads(path.read_text())
+    for jit in ("loop", "none"):
+        path.write_text(json.dumps({**choice, "jit": jit}))
+        numbers, obeyed = run()
+        assert obeyed.jit == jit
+        assert numbers == run(jit)[0]
+    path.write_text("{half a fi")
+    assert "deciding took" in run()[1].reasons[0]
+    assert json.loads(path.read_text())["jit"] in ("loop", "none")
+
+
+@pytest.mark.usefixtures("eager_to_try")
+def test_candidates_that_cannot_be_or_differ_are_dropped() -> None:
+    class ThroughText(keras.layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            return x + 0.0 * tf.strings.to_number(tf.strings.as_string(tf.stop_gradient(x)))
+
+    history = stoker.fit(dense(ThroughText()), X, Y, 12, verbose=0)
+    assert history.plan.jit == "none"
+    assert "XLA cannot compile it" in history.plan.reasons[0]
+
+    class HiddenNoise(keras.layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            return x + tf.random.normal(tf.shape(x))
+
+    history = stoker.fit(dense(HiddenNoise()), X, Y, 12, verbose=0)
+    assert "RandomStandardNormal keeps its random state" in history.plan.reasons[0]
+
+    history = stoker.fit(dense(keras.layers.Dropout(0.5)), X, Y, 12, verbose=0)
+    assert history.plan.jit == "none"
+    assert history.plan.reasons[0].startswith("XLA's results differ"), "XLA draws other masks"
+
+
+@pytest.mark.usefixtures("eager_to_try")
+def test_where_nothing_can_be_remembered_the_clock_decides_nothing() -> None:
+    Path(".stoker").write_text("in the way")
+    history = stoker.fit(dense(), X, Y, 12, verbose=0)
+    assert history.plan.jit == "none"
+    assert "cannot be written" in history.plan.reasons[0]
+
+
+def test_data_that_does_not_fit_is_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "room_for_data", lambda: 1000)
+    history = stoker.fit(dense(), X, Y, 12, verbose=0)
+    assert history.plan.feed == "streamed"
+    assert history.plan.reasons[0] == "1.1 KiB of data, room for 1000 B"
+
+
+def test_there_is_room_on_this_machine() -> None:
+    assert 2**20 < memory.room_for_data() < 2**50
+
+
+def test_a_batch_that_does_not_fit_names_one_that_does() -> None:
+    allowed = Path("/proc/sys/vm/overcommit_memory")
+    if not allowed.exists() or allowed.read_text().strip() == "1":
+        pytest.skip("the system promises any amount of memory")
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    row = total * 52 // 100 // 4 // 1024
+
+    class Hungry(keras.Model):  # type: ignore[misc]
+        def train_step(self, batch: Any) -> Any:
+            x, y = batch
+            # Never touched, so never really there; the system refuses more than it has all the same.
+            much = tf.raw_ops.Empty(shape=[tf.shape(x)[0], 1024, row], dtype=tf.float32, init=False)
+            return super().train_step((x + 0.0 * much[0, 0, 0], y))
+
+    inputs = keras.Input((models.WIDTH,))
+    model = Hungry(inputs, keras.layers.Dense(1)(inputs))
+    model.compile("sgd", "mse")
+    with pytest.raises(
+        BatchTooLargeError, match=r"batch_size=2 does not fit .*: 1 does .* pass batch_size=1"
+    ):
+        stoker.fit(model, X, X[:, :1], 2, verbose=0)
+
+
+@pytest.mark.parametrize(
+    ("given", "plan"),
+    [
+        (None, Plan()),
+        ("loop", Plan(jit="loop")),
+        ("streamed, none, 64", Plan("streamed", 64, "none")),
+        ({"feed": "resident"}, Plan("resident")),
+        (Plan(jit="step"), Plan(jit="step")),
+    ],
+)
+def test_a_plan_can_be_pinned(given: Any, plan: Plan) -> None:
+    assert parse(given) == plan
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("residant", "'residant' is neither a feed"),
+        ("loop, none", "gives jit twice"),
+        ({"jit": "all"}, "jit='all' is not one of 'loop', 'step', 'none'"),
+        ({"steps": 3}, "'steps' is not a field of a plan"),
+        ({"steps_per_call": 0}, "steps_per_call=0 must be a whole number of at least 1"),
+        (3.5, "plan must be a stoker.Plan"),
+        ("streamed, loop", "jit='loop' needs resident data"),
+    ],
+)
+def test_a_bad_plan_is_one_clear_line(given: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as raised:
+        stoker.fit(dense(), X, Y, verbose=0, plan=given)
+    assert isinstance(raised.value, stoker.errors.StokerError)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_model_that_cannot_be_trained_is_refused() -> None:
+    with pytest.raises(ValueError, match="not compiled"):
+        stoker.fit(keras.Sequential([keras.layers.Dense(1)]), X, Y)
+    with pytest.raises(ValueError, match=r"trains a keras\.Model, not ndarray"):
+        stoker.fit(X, Y)
+    with pytest.raises(ValueError, match="cannot be resident: the data is a"):
+        stoker.fit(dense(), tf.data.Dataset.from_tensors((X, Y)), shuffle=False, plan="resident")
+
+
+# Callbacks and the terminal.
+
+
+def test_only_callbacks_that_act_on_batches_slow_the_calls(tmp_path: Path) -> None:
+    quiet = [
+        CB.EarlyStopping(),
+        CB.ModelCheckpoint("m.keras"),
+        CB.BackupAndRestore("b"),
+        CB.TensorBoard("logs"),
+        CB.CSVLogger("log.csv"),
+        CB.LambdaCallback(on_epoch_end=print),
+        CB.ProgbarLogger(),
+    ]
+    assert wanting_every_batch(quiet) == []
+    acting = [
+        CB.ModelCheckpoint("m.keras", save_freq=10),
+        CB.TensorBoard("logs", update_freq=5),
+        CB.TensorBoard("logs", profile_batch=2),
+        CB.TerminateOnNaN(),
+        CB.LambdaCallback(on_train_batch_end=print),
+    ]
+    for callback in acting:
+        assert wanting_every_batch([callback]) == [type(callback).__name__]
+
+
+def test_the_plan_and_the_pace_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    stoker.fit(dense(), X, Y, 12, epochs=2, callbacks=[CB.TerminateOnNaN()])
+    shown = capsys.readouterr().out
+    assert shown.startswith(
+        "stoker: data resident, 1 step a call, no XLA "
+        "(TerminateOnNaN acts at every batch; 8 steps do not pay for XLA's compiling)\nEpoch 1/2\n"
+    )
+    assert "4/4" in shown
+    assert "steps/s" in shown
+    stoker.fit(dense(), X, Y, 12, verbose=0)
+    assert capsys.readouterr().out == ""
+    stoker.fit(dense(), X, Y, 12, verbose=2)
+    assert capsys.readouterr().out.count("\n") == 2

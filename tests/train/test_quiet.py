@@ -1,0 +1,48 @@
+"""The host does not read the device at every step: seen on the software GPU, which counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stoker.software_gpu import build
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def facts() -> dict[str, Any]:
+    if build.compiler() is None and not build.library_path(build.installed_tensorflow()).exists():
+        pytest.skip("no C++ compiler: the software GPU's plug-in cannot be built")
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
+    command = [sys.executable, "-m", "tests.train.programs.quiet_fit"]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_reads_do_not_grow_with_the_steps(facts: dict[str, Any]) -> None:
+    short, long = facts["short"], facts["long"]
+    assert long["steps"] == 4 * short["steps"] == 640
+    # Two epochs of one call each, loss and metric of each, and the optimizer's count at the start.
+    assert short["d2h"] == short["reads"] == 5
+    assert long == {**short, "steps": 640}
+    assert long["retraces"] == 0
+
+
+def test_keras_reads_at_every_step(facts: dict[str, Any]) -> None:
+    assert facts["keras"]["d2h"] >= 2 * facts["keras"]["steps"]
+
+
+def test_a_model_on_several_devices_is_refused_in_one_line(facts: dict[str, Any]) -> None:
+    assert facts["mirrored"].startswith("the model was made under a MirroredStrategy with 2 replicas")
+    assert "\n" not in facts["mirrored"]
