@@ -86,8 +86,8 @@ def rows(count: int, *shape: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def records(directory: Path) -> tf.data.Dataset:
-    """4,096 rows of 256 numbers in four files, parsed as they are read."""
-    x, y = rows(4096, 256)
+    """32,768 rows of 256 numbers in four files, parsed as they are read."""
+    x, y = rows(32_768, 256)
     names = [str(directory / f"part-{number}.tfrecord") for number in range(4)]
     for number, name in enumerate(names):
         with tf.io.TFRecordWriter(name) as writer:
@@ -138,5 +138,5 @@ CASES = {
         16,
         2,
     ),
-    "stream": Case("MLP streamed from TFRecords, batch 64", lambda: mlp(256, 128, 128), records, 64, 64, 4),
+    "stream": Case("MLP streamed from TFRecords, batch 64", lambda: mlp(256, 128, 128), records, 64, 512, 2),
 }
