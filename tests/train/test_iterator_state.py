@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from stoker.train.checkpoint import CheckpointError
+from stoker.train.feeds import Streamed
 from stoker.train.iterator_state import capture, refusal, replay, restore, skip_epochs
 
 Pipeline = Callable[[], Any]
@@ -92,3 +93,31 @@ def test_later_epochs_of_a_seeded_shuffle_come_in_their_order() -> None:
     again = rows().shuffle(100, seed=7)
     skip_epochs(again, 2)
     assert drawn(iter(again), 100) == epochs[2]
+
+
+@pytest.mark.parametrize("length", ["known", "unknown"])
+@pytest.mark.parametrize("taken", [0, 3, 8, 9, 10])
+def test_the_epochs_after_a_resumed_one_have_their_order_too(length: str, taken: int) -> None:
+    """Also when the shuffle had nothing left: at the end, and before it because of prefetching."""
+
+    def feed() -> Streamed:
+        tf.random.set_seed(5)
+        dataset = rows().shuffle(30).map(lambda x: x + 1).shuffle(10).batch(10).prefetch(2)
+        return Streamed(dataset, 10 if length == "known" else None)
+
+    whole = feed()
+    epochs = []
+    for epoch in range(4):
+        whole.begin_epoch(epoch)
+        epochs.append(drawn(whole.iterator, 20))
+    first = feed()
+    for epoch in (0, 1):
+        first.begin_epoch(epoch)
+        drawn(first.iterator, taken if epoch == 1 else 20)
+    second = feed()
+    second.seek({**first.position(), "taken": taken}, capture(first.iterator))
+    if taken < 10 or length == "unknown":
+        assert drawn(second.iterator, 20) == epochs[1][taken:]
+    for epoch in (2, 3):
+        second.begin_epoch(epoch)
+        assert drawn(second.iterator, 20) == epochs[epoch]

@@ -195,10 +195,14 @@ class Streamed:
             # A generator that draws from Python's or NumPy's generator begins the pass as it did then.
             restore_host_random_state(position["random"])
         self.begin_epoch(int(position["epoch"]))
-        if blob is not None:
-            iterator_state.restore(self._iterator, blob)
+        taken = int(position["taken"])
+        if blob is None:
+            iterator_state.replay(self._iterator, taken)
+        elif self.steps is None or taken < self.steps:
+            iterator_state.restore_or_replay(self._iterator, blob, taken)
         else:
-            iterator_state.replay(self._iterator, int(position["taken"]))
+            # The pass is over: all it leaves behind are the seeds it has used up.
+            iterator_state.replay(self._iterator, 1)
 
     def reseed(self, salt: int) -> None:
         """The user's pipeline has its own order."""

@@ -19,6 +19,8 @@ import tensorflow as tf
 from stoker.train.checkpoint import CheckpointError
 
 _PREFIX = "iterator"
+# A key under which TensorFlow saves the seeds of a shuffle.
+_SAVED_SHUFFLE = b"num_random_samples"
 
 
 def capture(iterator: Any) -> bytes | None:
@@ -71,6 +73,28 @@ def restore(iterator: Any, blob: bytes) -> None:
             ) from error
 
 
+def restore_or_replay(iterator: Any, blob: bytes, drawn: int) -> None:
+    """Move the newest iterator of a dataset to where `blob` was taken, so that later passes have their order too.
+
+    Restoring makes an iterator, which moves the seeds of every shuffle on by one pass, and then sets them to what was
+    saved; but a shuffle that had been drawn empty (prefetching does that well before the pass ends) was not saved, and
+    would give the next pass the order of the one after it. Where a shuffle is missing, the batches are drawn again.
+    """
+    if drawn == 0:
+        return
+    shuffles = _shuffles(capture(iterator))
+    replay(iterator, 1)
+    # The shuffle before a shuffle exists only once something was drawn.
+    if _shuffles(blob) < max(shuffles, _shuffles(capture(iterator))):
+        replay(iterator, drawn - 1)
+    else:
+        restore(iterator, blob)
+
+
+def _shuffles(blob: bytes | None) -> int:
+    return (blob or b"").count(_SAVED_SHUFFLE)
+
+
 def replay(iterator: Any, count: int) -> None:
     """Draw and drop `count` batches.
 
@@ -88,6 +112,15 @@ def replay(iterator: Any, count: int) -> None:
 
 
 def skip_epochs(dataset: Any, epochs: int) -> None:
-    """Bring a dataset object to where `epochs` passes have left it: a seeded shuffle changes its order at each."""
-    for _ in range(epochs):
-        iter(dataset)
+    """Bring a dataset object to where `epochs` passes have left it: a seeded shuffle changes its order at each.
+
+    Making an iterator is enough, except for a shuffle before another one, which is made at the first draw.
+    """
+    late = False
+    for number in range(epochs):
+        iterator = iter(dataset)
+        made = _shuffles(capture(iterator)) if number == 0 else 0
+        if late or made:
+            replay(iterator, 1)
+        if made:
+            late = _shuffles(capture(iterator)) > made
