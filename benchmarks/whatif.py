@@ -247,10 +247,11 @@ def main() -> None:
             for case in chosen:
                 run_rounds(case, args.rounds, keep)
         outcomes = [outcome(case, keep) for case in chosen if (keep / f"{case.title}.times").exists()]
-        print(table(outcomes), flush=True)
+        if outcomes:
+            print(table(outcomes), flush=True)
         if args.order:
             print("\n" + first_repair(args.rounds, keep))
-    if args.plot:
+    if args.plot and outcomes:
         plot(outcomes, args.plot)
 
 

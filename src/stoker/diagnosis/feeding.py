@@ -46,7 +46,7 @@ def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source
     slow = max(work, key=lambda path: work[path], default="")
     total = sum(work.values())
     calls = {row["path"]: row["calls"] for row in rows}
-    roots = max(1, min((calls[path] for path in work), default=1))
+    roots = _elements(slow, calls)
     parallel = any("Parallel" in path or "MapAndBatch" in path for path in work)
     window_s = (record.tables.get("windows") or [{}])[0].get("window_ns", 0) / 1e9
     # The median: an epoch's beginning is long and rare.
@@ -62,6 +62,15 @@ def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source
         slow_share=work[slow] / total if total else 1.0,
         slow_calls=max(1.0, calls.get(slow, 1) / roots),
     )
+
+
+def _elements(slow: str, calls: dict[str, int]) -> int:
+    """How many elements the windows saw made; of batches, perhaps none that was finished."""
+    stages = slow.split("::")
+    for number, stage in enumerate(stages):
+        if "Batch" in stage:
+            return max(1, calls.get("::".join(stages[: number + 1]), 1))
+    return max(1, min(calls.values(), default=1))
 
 
 def _runs_python(record: Record) -> bool:

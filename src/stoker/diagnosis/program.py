@@ -99,7 +99,7 @@ def of(record: Record) -> Program | None:
 def _call_s(steps: list[list[Piece]], phase: Mapping[str, Any]) -> float:
     """The Python of one compiled call: as this run's calls took, else as so many eager ops."""
     calls = sum(piece.account in ("compute", "graph") for step in steps for piece in step)
-    around = sum(p.seconds for s in steps for p in s if p.account in ("dispatch", "launch") and p.site)
+    around = sum(p.seconds for s in steps for p in s if p.account == "dispatch" and p.site)
     if calls:
         return around / calls
     outside = phase["eager_s"] - phase["eager_op_s"]
