@@ -10,7 +10,6 @@ from stoker.errors import StokerError
 from stoker.train.arguments import Source, on_device
 from stoker.train.feeds import Resident
 from stoker.train.loop import Loop
-from stoker.train.pace import Pace
 from stoker.train.program import Program
 from stoker.train.snapshot import Snapshot
 
@@ -19,7 +18,7 @@ class BatchTooLargeError(StokerError, MemoryError):
     """A step on this batch needs more memory than there is."""
 
 
-def too_large(program: Program, data: Source, pace: Pace) -> BatchTooLargeError:
+def too_large(program: Program, data: Source) -> BatchTooLargeError:
     """The error to raise, after trying smaller batches; the state is left as it was."""
     if data.rows is None:
         return BatchTooLargeError("a batch does not fit into memory: give a dataset of smaller batches")

@@ -78,7 +78,7 @@ class Run:
             )
             return engine.train()
         except tf.errors.ResourceExhaustedError as error:
-            raise too_large(self.program, self.data, pace) from error
+            raise too_large(self.program, self.data) from error
         finally:
             release_data(self.program)
             if keeper is not None:
