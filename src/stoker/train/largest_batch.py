@@ -47,9 +47,12 @@ def largest(program: Program, data: Source, size: int) -> int | None:
 
 
 def _runs(program: Program, rows: Any, size: int) -> bool:
-    feed = Resident(on_device(rows), size)
-    loop = Loop(program.step("train_step"), feed, eager=program.eager)
-    state = Snapshot.of_step(loop.build())
+    try:
+        loop = Loop(program.step("train_step"), Resident(on_device(rows), size), eager=program.eager)
+        state = Snapshot.of_step(loop.build())
+    except tf.errors.ResourceExhaustedError:
+        # Not even the copies that put the state back.
+        return False
     try:
         loop.run(0, 1)
     except tf.errors.ResourceExhaustedError:
