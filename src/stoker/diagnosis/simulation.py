@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from stoker.diagnosis.feeding import Source
-from stoker.diagnosis.pieces import FIRST_ELEMENT, Piece
+from stoker.diagnosis.pieces import Piece
 from stoker.diagnosis.program import Program
+from stoker.probes.input_wait import FIRST_ELEMENT
 
 # A piece of these is Python's work, which has to wait for Python's lock.
 _PYTHON = frozenset({"python", "dispatch", "launch", "eager", "transfer", "trace"})
