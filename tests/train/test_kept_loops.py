@@ -33,9 +33,10 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Feed]]:
     return feeds
 
 
-def test_after_a_run_its_data_can_go(made: list[weakref.ref[Feed]]) -> None:
+@pytest.mark.parametrize("plan", ["resident", "streamed"])
+def test_after_a_run_its_data_can_go(made: list[weakref.ref[Feed]], plan: str) -> None:
     model = models.dense()
-    stoker.fit(model, X, Y, validation_data=(X[:20], Y[:20]), verbose=0)
+    stoker.fit(model, X, Y, validation_data=(X[:20], Y[:20]), verbose=0, plan=plan)
     gc.collect()
     assert [feed() for feed in made] == [None, None]
 
