@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_garbage_collection() -> None:
+    """What importing TensorFlow left is never garbage: looking through it again and again is half of many tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

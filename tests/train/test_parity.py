@@ -349,7 +349,8 @@ class Outcome:
 
 def trained(case: Case, path: Path, fit: Callable[..., Any]) -> Outcome:
     path.mkdir()
-    keras.backend.clear_session()
+    # Names and counters only: collecting garbage takes longer than training.
+    keras.backend.clear_session(free_memory=False)
     keras.utils.set_random_seed(7)
     model = case.model()
     arguments = {"epochs": 2, "verbose": 0, "shuffle": False, "callbacks": [], **case.arguments(path)}

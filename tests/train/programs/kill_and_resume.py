@@ -78,7 +78,7 @@ def cut_and_whole(name: str, kills: int, moments: random.Random, directory: Path
     whole, cut = directory / "whole", directory / "cut"
     whole.mkdir(parents=True)
     cut.mkdir()
-    os.waitpid(started(name, whole), 0)
+    left_alone = started(name, whole)
     history = []
     for number in range(kills):
         kill = killed(started(name, cut), cut, number % 2 == 1, moments.uniform(0, 0.1))
@@ -87,6 +87,7 @@ def cut_and_whole(name: str, kills: int, moments: random.Random, directory: Path
         history.append(kill)
     else:
         os.waitpid(started(name, cut), 0)
+    os.waitpid(left_alone, 0)
     ends = [json.loads((place / "end.json").read_text()) for place in (whole, cut)]
     return {"whole": ends[0], "cut": ends[1], "kills": history}
 
