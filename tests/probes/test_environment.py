@@ -15,10 +15,11 @@ def test_variables_that_matter_and_no_others(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("TF_XLA_FLAGS", "--tf_xla_auto_jit=2" + "x" * 1000)
     monkeypatch.setenv("MY_SECRET", "1")
     monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["10.0.0.1:1"]}}')
+    monkeypatch.setenv("NVIDIA_API_KEY", "nvapi-1")
     facts = environment()
     assert str(facts["TF_XLA_FLAGS"]).startswith("--tf_xla_auto_jit=2")
     assert len(str(facts["TF_XLA_FLAGS"])) == 200
-    assert not {"MY_SECRET", "TF_CONFIG"} & set(facts)
+    assert not {"MY_SECRET", "TF_CONFIG", "NVIDIA_API_KEY"} & set(facts)
     assert int(facts["cores"]) >= 1
     assert int(facts["memory"]) > 1_000_000
 

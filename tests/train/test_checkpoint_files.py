@@ -9,7 +9,6 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import ml_dtypes
@@ -191,22 +190,6 @@ except files.CheckpointError as error:
     checked(tmp_path / "old")
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A real file system of 2 MB."""
-    mount = tmp_path / "disk"
-    mount.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(mount)]
-    try:
-        mounted = subprocess.run(command, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("no mount command")
-    if mounted.returncode:
-        pytest.skip(f"a small disk needs the right to mount one: {mounted.stderr.strip()}")
-    yield mount
-    subprocess.run(["umount", str(mount)], check=True)
-
-
 def test_a_full_disk_is_one_clear_error_and_the_old_ones_stay(small_disk: Path) -> None:
     directory = CheckpointDirectory(small_disk)
     old = directory.new(1)
@@ -255,3 +238,12 @@ def test_a_place_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
         CheckpointDirectory(tmp_path / "file" / "a")
     with pytest.raises(CheckpointError, match=r"cannot use .*file for checkpoints: File exists"):
         CheckpointDirectory(tmp_path / "file")
+
+
+def test_a_directory_that_was_refused_is_free_again(tmp_path: Path) -> None:
+    in_the_way = tmp_path / "checkpoint-00000001-step-1.stoker.partial"
+    in_the_way.mkdir()
+    with pytest.raises(CheckpointError, match="give a directory that can be written"):
+        CheckpointDirectory(tmp_path)
+    in_the_way.rmdir()
+    CheckpointDirectory(tmp_path).release()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -180,21 +178,6 @@ def test_random_ops_that_cannot_be_resumed_are_named(tmp_path: Path) -> None:
         stoker.CheckpointWarning, match="the step uses RandomStandardNormal, whose random state"
     ):
         fit(tmp_path, built, epochs=1)
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    mount = tmp_path / "disk"
-    mount.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(mount)]
-    try:
-        mounted = subprocess.run(command, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("no mount command")
-    if mounted.returncode:
-        pytest.skip(f"a small disk needs the right to mount one: {mounted.stderr.strip()}")
-    yield mount
-    subprocess.run(["umount", str(mount)], check=True)
 
 
 def test_a_full_disk_ends_training_with_one_line_and_keeps_what_was_saved(

@@ -186,6 +186,11 @@ def test_a_fixed_width_string_array_is_taken_too() -> None:
     assert_same(stoker.predict(model, WORDS.astype(str)), model.predict(WORDS, verbose=0))
 
 
+def test_a_dataset_without_a_batch_is_an_error() -> None:
+    with pytest.raises(ValueError, match="nothing to predict: the data had no batch"):
+        stoker.predict(dense(), tf.data.Dataset.from_tensor_slices(X[:0]).batch(8), verbose=0)
+
+
 def test_an_empty_array_gives_an_empty_array() -> None:
     assert stoker.predict(dense(), X[:0]).shape == (0, 3)
 

@@ -71,6 +71,7 @@ def test_progress_comes_back_as_it_was(tmp_path: Path) -> None:
         "weights": [np.arange(6, dtype=np.float16).reshape(2, 3), np.zeros((0, 2))],
         "scalar": np.float32(0.1),
         "deep": {"a": {"b": [{"c": ()}]}},
+        "same place": {"a/b": b"1", "a": {"b": b"2"}},
     }
     with Saver(stoker.Checkpoint(tmp_path), variables(), "") as saver:
         saver.save(1, progress, {"iterator": b"abc", "empty": b""})

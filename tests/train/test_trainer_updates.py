@@ -215,6 +215,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "span": ({"freeze": {"head": -1}}, r"freeze\['head'\] = -1"),
     "losses": ({"losses": {"a": 1.0}}, r"losses names \['a'\], but the step returns \['loss'\]"),
     "accumulate": ({"accumulate": 0}, "accumulate=0"),
+    "average": ({"ema": 1}, r"EMA\(decay=1\): it must lie between 0 and 1"),
     "two clips": ({"clip": stoker.Clip(value=1.0)}, "leave one out"),
 }
 

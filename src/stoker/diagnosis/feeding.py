@@ -5,7 +5,8 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 
-from stoker.diagnosis.pieces import FIRST_ELEMENT, Piece
+from stoker.diagnosis.pieces import Piece
+from stoker.probes.input_wait import FIRST_ELEMENT
 from stoker.records import Record
 
 # An input that keeps the step waiting for more than this share of its time is the slower of the two.

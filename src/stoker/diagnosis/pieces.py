@@ -12,13 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from stoker.probes.graph_calls import FIRST_CALL
 from stoker.records import Record
 
 # More steps tell nothing new and take time.
 _MAX_STEPS = 96
-_FIRST_CALL = ", first call"
-# A new iterator's first element: nothing could have been ready.
-FIRST_ELEMENT = "first element"
 
 # A piece of these is Python's work, which has to wait for Python's lock.
 PYTHON = frozenset({"python", "dispatch", "launch", "eager", "transfer", "trace"})
@@ -134,13 +132,13 @@ def with_usual_first_calls(steps: list[list[Piece]], busy: float) -> list[list[P
     usual: defaultdict[str, list[float]] = defaultdict(list)
     for step in steps:
         for piece in step:
-            if piece.account == "graph" and not piece.name.endswith(_FIRST_CALL):
+            if piece.account == "graph" and not piece.name.endswith(FIRST_CALL):
                 usual[piece.name].append(piece.seconds)
 
     def split(piece: Piece) -> list[Piece]:
-        if piece.account != "graph" or not piece.name.endswith(_FIRST_CALL):
+        if piece.account != "graph" or not piece.name.endswith(FIRST_CALL):
             return [piece]
-        name = piece.name.removesuffix(_FIRST_CALL)
+        name = piece.name.removesuffix(FIRST_CALL)
         alone = statistics.median(usual[name]) if usual[name] else piece.seconds * busy
         rest = max(0.0, piece.seconds - alone)
         return [

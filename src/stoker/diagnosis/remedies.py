@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from stoker.diagnosis.feeding import Source
-from stoker.diagnosis.pieces import FIRST_ELEMENT, Piece
+from stoker.diagnosis.pieces import Piece
 from stoker.diagnosis.program import Program
 from stoker.diagnosis.simulation import Draw
+from stoker.probes.input_wait import FIRST_ELEMENT
 from stoker.records import Finding
 
 # "Every N steps", as the remedies say.

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from stoker.diagnosis.feeding import Source
-from stoker.diagnosis.pieces import FIRST_ELEMENT, PYTHON, Piece, python_s
+from stoker.diagnosis.pieces import PYTHON, Piece, python_s
 from stoker.diagnosis.program import Program
+from stoker.probes.input_wait import FIRST_ELEMENT
 
 _ROUNDS = 3
 # A stretch of fewer steps says nothing.

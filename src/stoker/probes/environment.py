@@ -25,6 +25,8 @@ _PREFIXES = (
 _NAMES = ("LD_PRELOAD", "PYTHONOPTIMIZE", "PYTHONMALLOC", "PYTHONDEVMODE", "STOKER_PROFILE")
 # May hold addresses of other machines and be as long as a cluster; belong to Terraform.
 _LEFT_OUT = ("TF_CONFIG", "TF_CLI_", "TF_VAR_", "TF_TOKEN_")
+# Whatever their prefix (NVIDIA_API_KEY): a record, and a page made of it, are passed on.
+_SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "AUTH")
 _MAX_VALUE = 200
 
 
@@ -73,9 +75,15 @@ def environment() -> dict[str, str | int | float]:
         facts["memory"] = memory
     facts |= _tensorflow_build()
     for name in sorted(os.environ):
-        if (name.startswith(_PREFIXES) or name in _NAMES) and not name.startswith(_LEFT_OUT):
+        if _matters(name):
             facts[name] = os.environ[name][:_MAX_VALUE]
     return facts
+
+
+def _matters(name: str) -> bool:
+    if name.startswith(_LEFT_OUT) or any(word in name.upper() for word in _SECRET):
+        return False
+    return name.startswith(_PREFIXES) or name in _NAMES
 
 
 def _memory() -> int:

@@ -32,8 +32,7 @@ class CheckpointDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
             self.path = self.path.resolve()
             self._take()
-            for leftover in self.path.glob(f"*{TEMPORARY}"):
-                leftover.unlink()
+            self._remove_leftovers()
         except OSError as error:
             raise CheckpointError(
                 f"cannot use {self.path} for checkpoints: {error.strerror}; give a directory that can be written"
@@ -54,12 +53,19 @@ class CheckpointDirectory:
                 f"process {owner} already saves checkpoints in {self.path}: wait for it to end, "
                 "or give each run a directory of its own"
             ) from None
-        os.ftruncate(self._lock, 0)
-        with contextlib.suppress(
-            OSError
-        ):  # the number is for people; on a full disk the lock holds without it
+        # The number is for people: on a full disk the lock holds without it.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._lock, 0)
             os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
         _open_here.add(self.path)
+
+    def _remove_leftovers(self) -> None:
+        try:
+            for leftover in self.path.glob(f"*{TEMPORARY}"):
+                leftover.unlink()
+        except OSError:
+            self.release()
+            raise
 
     def release(self) -> None:
         """Let others use it."""

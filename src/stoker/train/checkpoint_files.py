@@ -176,12 +176,22 @@ def verify(index: Index) -> None:
 
 
 def read_arrays(index: Index, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """The named arrays, one at a time; `verify` comes first."""
-    with open(index.path, "rb") as file:
-        for name in names:
-            entry = index.entries[name]
-            array: Any = np.empty(entry.shape, np.dtype(entry.dtype))
-            file.seek(entry.offset)
-            if entry.size and file.readinto(as_bytes(array)) != entry.size:
-                raise DamagedFile(f"{name} ended early")
-            yield name, array
+    """The named arrays, one at a time; `verify` comes first.
+
+    Raises:
+        DamagedFile: since then it was changed, or removed.
+    """
+    try:
+        with open(index.path, "rb") as file:
+            for name in names:
+                yield name, _read_array(file, index.entries[name])
+    except OSError as error:
+        raise DamagedFile(f"it cannot be read ({error.strerror})") from error
+
+
+def _read_array(file: BinaryIO, entry: Entry) -> Any:
+    array: Any = np.empty(entry.shape, np.dtype(entry.dtype))
+    file.seek(entry.offset)
+    if entry.size and file.readinto(as_bytes(array)) != entry.size:  # type: ignore[attr-defined]
+        raise DamagedFile(f"{entry.name} ended early")
+    return array

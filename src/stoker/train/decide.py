@@ -21,6 +21,7 @@ from stoker.train.loop import Loop
 from stoker.train.plan import Plan
 from stoker.train.program import Program
 from stoker.train.snapshot import Snapshot, difference
+from stoker.train.state import STATEFUL_RANDOM
 
 # Compiling takes XLA a second and more: below so many steps it never pays, so it is not tried.
 FEWEST_STEPS_FOR_XLA = 1000
@@ -175,13 +176,7 @@ def _timed(loop: Loop, steps: int) -> float:
     return (clock.now_ns() - begin) / 1e9 / steps
 
 
-_HIDDEN = frozenset(
-    (
-        *("RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "RandomShuffle"),
-        *("Multinomial", "RandomGamma", "RandomPoissonV2", "ParameterizedTruncatedNormal"),
-        *("PyFunc", "EagerPyFunc"),
-    )
-)
+_HIDDEN = STATEFUL_RANDOM | {"PyFunc", "EagerPyFunc"}
 
 
 def _hidden_random_state(graph: Any) -> str | None:

@@ -32,6 +32,8 @@ class Stretch:
         """One compiled call: how many steps it ran, and the last one's logs as numbers."""
         room = self.pace.room()
         asked = self.tempo.ask(room if limit is None else min(room or limit, limit))
+        # Not once for all: the same loop may have run over other data since, for a callback that evaluates.
+        self.loop.feed = self.pace.feed
         begin = clock.now_ns()
         try:
             logs = self.loop.run(self.pace.taken, asked)

@@ -7,6 +7,7 @@ is traced into it. So one compiled loop serves every feed of the same shape, and
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import keras
@@ -208,6 +209,20 @@ class Streamed:
         """The user's pipeline has its own order."""
 
 
+class _Order:
+    """The rows of a pass in their order. Apart from the feed, because TensorFlow never lets go of a generator."""
+
+    def __init__(self, rows: int, batch_size: int) -> None:
+        self.rows: np.ndarray[Any, Any] = np.arange(rows)
+        self.first = 0
+        self._batch_size = batch_size
+
+    def batches(self) -> Iterator[np.ndarray[Any, Any]]:
+        """From batch number `first` on."""
+        for start in range(self.first * self._batch_size, len(self.rows), self._batch_size):
+            yield self.rows[start : start + self._batch_size]
+
+
 class StreamedRows(Streamed):
     """Rows that stay in host memory, gathered batch by batch in the order of the pass and sent ahead."""
 
@@ -218,32 +233,28 @@ class StreamedRows(Streamed):
         self.batch_size = min(batch_size, self.rows)
         self.shuffle = shuffle
         self.seed = seed
-        self._order = np.arange(self.rows)
-        self._first = 0
+        self._order = _Order(self.rows, self.batch_size)
         super().__init__(self._pipeline(), math.ceil(self.rows / self.batch_size))
 
     def _pipeline(self) -> tf.data.Dataset:
         # The order comes in as elements, so that one pipeline serves all passes.
         batches = tf.data.Dataset.from_generator(
-            self._orders, output_signature=tf.TensorSpec([None], tf.int64)
+            self._order.batches, output_signature=tf.TensorSpec([None], tf.int64)
         )
+        data = self.data
         dataset = batches.map(
-            lambda chosen: _map(lambda leaf: tf.gather(leaf, chosen), self.data),
+            lambda chosen: _map(lambda leaf: tf.gather(leaf, chosen), data),
             num_parallel_calls=tf.data.AUTOTUNE,
         )
         return dataset.prefetch(tf.data.AUTOTUNE)
-
-    def _orders(self) -> Any:
-        for start in range(self._first * self.batch_size, self.rows, self.batch_size):
-            yield self._order[start : start + self.batch_size]
 
     def begin_epoch(self, epoch: int) -> None:
         self._begin(epoch, 0)
 
     def _begin(self, epoch: int, first: int) -> None:
-        self._first = first
+        self._order.first = first
         if self.shuffle:
-            self._order = order_of(self.rows, self.batch_size, self.shuffle, self.seed, epoch)
+            self._order.rows = order_of(self.rows, self.batch_size, self.shuffle, self.seed, epoch)
         super().begin_epoch(epoch)
 
     def position(self) -> dict[str, Any]:

@@ -46,8 +46,3 @@ def _acts_on_batches(callback: Any, hooks: Sequence[str]) -> bool:
             callback.update_freq != "epoch" or callback.write_steps_per_second or callback._should_trace
         )
     return True
-
-
-def acting_on_calls(callbacks: Iterable[Any], hooks: Sequence[str] = TRAIN) -> bool:
-    """Whether any callback looks at batches at all: if not, logs need not be read before the epoch's end."""
-    return any(not is_default(getattr(one, hook)) for one in callbacks for hook in hooks)

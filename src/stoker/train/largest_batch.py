@@ -10,7 +10,6 @@ from stoker.errors import StokerError
 from stoker.train.arguments import Source, on_device
 from stoker.train.feeds import Resident
 from stoker.train.loop import Loop
-from stoker.train.pace import Pace
 from stoker.train.program import Program
 from stoker.train.snapshot import Snapshot
 
@@ -19,7 +18,7 @@ class BatchTooLargeError(StokerError, MemoryError):
     """A step on this batch needs more memory than there is."""
 
 
-def too_large(program: Program, data: Source, pace: Pace) -> BatchTooLargeError:
+def too_large(program: Program, data: Source) -> BatchTooLargeError:
     """The error to raise, after trying smaller batches; the state is left as it was."""
     if data.rows is None:
         return BatchTooLargeError("a batch does not fit into memory: give a dataset of smaller batches")
@@ -48,9 +47,12 @@ def largest(program: Program, data: Source, size: int) -> int | None:
 
 
 def _runs(program: Program, rows: Any, size: int) -> bool:
-    feed = Resident(on_device(rows), size)
-    loop = Loop(program.step("train_step"), feed, eager=program.eager)
-    state = Snapshot.of_step(loop.build())
+    try:
+        loop = Loop(program.step("train_step"), Resident(on_device(rows), size), eager=program.eager)
+        state = Snapshot.of_step(loop.build())
+    except tf.errors.ResourceExhaustedError:
+        # Not even the copies that put the state back.
+        return False
     try:
         loop.run(0, 1)
     except tf.errors.ResourceExhaustedError:

@@ -63,6 +63,10 @@ class Loop:
         if "step" not in (self.jit, other.jit):
             self._step, self._traced, self._logs = other._step, other._traced, other._logs
 
+    def release(self) -> None:
+        """Forget the feed, and the data with it: a loop is kept for the model's next run, which brings its own."""
+        vars(self).pop("feed", None)
+
     @property
     def ran(self) -> int:
         """How many steps the last `run` did: fewer than asked when a stream ran out. Reads the device then."""

@@ -31,15 +31,22 @@ def pack(value: Any, arrays: dict[str, Any], where: str = "progress") -> Any:
         items = [pack(item, arrays, f"{where}/{number}") for number, item in enumerate(value)]
         return items if isinstance(value, list) else {_TAG: "tuple", "items": items}
     if isinstance(value, bytes | bytearray):
-        arrays[where] = np.frombuffer(bytes(value), np.uint8)
-        return {_TAG: "bytes", "name": where}
+        return {_TAG: "bytes", "name": _set_aside(np.frombuffer(bytes(value), np.uint8), arrays, where)}
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OUSMm":
+        tag = "scalar" if isinstance(value, np.generic) else "array"
         # A copy: the file is written later, the value may change before.
-        arrays[where] = np.array(value, order="C")
-        return {_TAG: "scalar" if isinstance(value, np.generic) else "array", "name": where}
+        return {_TAG: tag, "name": _set_aside(np.array(value, order="C"), arrays, where)}
     raise TypeError(
         f"{where}: {type(value).__name__} cannot be stored; use numbers, text, lists, dicts, bytes or NumPy arrays"
     )
+
+
+def _set_aside(array: Any, arrays: dict[str, Any], where: str) -> str:
+    """The name it got: the key "a/b" and the key "b" in "a" lead to the same place."""
+    while where in arrays:
+        where += "'"
+    arrays[where] = array
+    return where
 
 
 def unpack(value: Any, arrays: Mapping[str, Any]) -> Any:

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from stoker.errors import ArgumentError
 from stoker.train.batch_loops import Joined
 from stoker.train.batch_runs import RowSource, Source, StreamSource, run_all
 from stoker.train.compiled import BatchFunction, Step, compiled
@@ -79,7 +80,8 @@ def _collect(source: Source, hooks: InferenceHooks | None) -> Any:
 
     if hooks is not None:
         hooks.begin()
-    run_all(source, hooks, take)
+    if run_all(source, hooks, take) == 0:
+        raise ArgumentError("there is nothing to predict: the data had no batch")
     if hooks is not None:
         hooks.end()
     return parts[0] if len(parts) == 1 else tf.nest.map_structure(_joined, *parts)

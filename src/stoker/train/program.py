@@ -21,8 +21,6 @@ class Program:
 
     model: Any
     """The Keras model callbacks see."""
-    evaluates: bool = True
-    """Whether there is a `test_step`."""
     eager: bool = False
     """Run the steps eagerly, compile nothing."""
     stop_points: int | None = None

@@ -74,17 +74,27 @@ def recall(key: str) -> dict[str, Any] | None:
 
 
 def remember(key: str, choice: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep a choice; if another process was first with a readable one, that one holds."""
+    """Keep a choice, and give the one that holds: another process' that was first, or none if it cannot be kept."""
+    try:
+        return _kept(key, choice)
+    except OSError as error:
+        reason = f"{DIRECTORY} cannot be written ({error.strerror}): no choice by the clock"
+        return {"jit": "none", "reason": reason, "figures": {}}
+
+
+def _kept(key: str, choice: Mapping[str, Any]) -> dict[str, Any]:
     path = DIRECTORY / f"{key}.json"
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(choice), encoding="utf-8")
     try:
-        os.link(temporary, path)
-    except FileExistsError:
-        earlier = recall(key)
-        if earlier is not None:
-            return earlier
-        os.replace(temporary, path)
+        temporary.write_text(json.dumps(choice), encoding="utf-8")
+        try:
+            os.link(temporary, path)
+        except OSError:
+            # It is there, or the file system has no links: then the last of two that come at once holds.
+            earlier = recall(key)
+            if earlier is not None:
+                return earlier
+            os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
     return dict(choice)

@@ -78,8 +78,9 @@ class Run:
             )
             return engine.train()
         except tf.errors.ResourceExhaustedError as error:
-            raise too_large(self.program, self.data, pace) from error
+            raise too_large(self.program, self.data) from error
         finally:
+            release_data(self.program)
             if keeper is not None:
                 keeper.saver.__exit__(*sys.exc_info())
 
@@ -164,6 +165,12 @@ def loop_of(program: Program, feed: Feed, kind: str, jit: str) -> Loop:
             loop.share(earlier)
     loops[key] = (stamp, loop)
     return loop
+
+
+def release_data(program: Program) -> None:
+    """After a run: the model's loops are kept, the data they ran over is not."""
+    for _, loop in _LOOPS.get(program.model, {}).values():
+        loop.release()
 
 
 def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:

@@ -157,12 +157,12 @@ def random_ops_out_of_reach(graph: Any) -> list[str]:
         operation.type
         for one in graphs
         for operation in one.get_operations()
-        if operation.type in _STATEFUL_RANDOM and operation.op_def.is_stateful
+        if operation.type in STATEFUL_RANDOM and operation.op_def.is_stateful
     }
     return sorted(found)
 
 
-_STATEFUL_RANDOM = frozenset(
+STATEFUL_RANDOM = frozenset(
     {
         "Multinomial",
         "ParameterizedTruncatedNormal",

@@ -8,8 +8,9 @@ from typing import Any
 import tensorflow as tf
 from keras.src.trainers.data_adapters import get_data_adapter
 
+from stoker.train.feeds import without_optionals
 from stoker.train.rows import check_positive
-from stoker.train.structures import flatten, transform
+from stoker.train.structures import flatten
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def as_stream(x: Any, y: Any, weight: Any, batch_size: int | None, steps: int | 
     adapter = get_data_adapter(x, y, sample_weight=weight, batch_size=batch_size, steps_per_epoch=steps)
     dataset = adapter.get_tf_dataset()
     leaves: list[Any] = []
-    skeleton = flatten(_without_optionals(dataset.element_spec), leaves)
+    skeleton = flatten(without_optionals(dataset.element_spec), leaves)
     if isinstance(x, tf.data.Dataset):
         # A generator is not read ahead: what is left of it belongs to the caller.
         dataset = dataset.prefetch(tf.data.AUTOTUNE)
@@ -43,11 +44,5 @@ def as_stream(x: Any, y: Any, weight: Any, batch_size: int | None, steps: int | 
 def element_leaves(element: Any) -> list[Any]:
     """The tensors of one element, in the order of `Stream.leaves`."""
     leaves: list[Any] = []
-    flatten(_without_optionals(element), leaves)
+    flatten(without_optionals(element), leaves)
     return leaves
-
-
-def _without_optionals(data: Any) -> Any:
-    """Keras marks with an Optional what a generator gave as None."""
-    marks = (tf.experimental.Optional, tf.OptionalSpec)
-    return transform(lambda leaf: None if isinstance(leaf, marks) else leaf, data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 LEAF = "*"
@@ -31,10 +31,3 @@ def rebuild(skeleton: Any, leaves: Iterator[Any]) -> Any:
     names, *children = skeleton
     parts = tuple(rebuild(child, leaves) for child in children)
     return parts if names is None else dict(zip(names, parts, strict=True))
-
-
-def transform(function: Callable[[Any], Any], value: Any) -> Any:
-    """The structure with `function` of every leaf."""
-    leaves: list[Any] = []
-    skeleton = flatten(value, leaves)
-    return rebuild(skeleton, map(function, leaves))

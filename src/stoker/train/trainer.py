@@ -28,7 +28,7 @@ from stoker.train.fit import train_program
 from stoker.train.pace import Pace
 from stoker.train.parts import Options, named
 from stoker.train.plan import Plan
-from stoker.train.run import loop_of
+from stoker.train.run import loop_of, release_data
 from stoker.train.stepping import Logs, Stepping, takes_training, with_sum
 from stoker.train.tempo import Tempo
 from stoker.train.trainer_program import Models, TrainerProgram
@@ -90,7 +90,7 @@ class Trainer(Stepping):
             rates=rates,
             freeze=freeze,
             accumulate=accumulate,
-            ema=EMA(ema) if isinstance(ema, float) else ema,
+            ema=EMA(ema) if isinstance(ema, int | float) else ema,
             loss_scale=loss_scale,
             stop_on_nan=stop_on_nan,
             on_spike=on_spike,
@@ -238,12 +238,15 @@ class Trainer(Stepping):
         pace = Pace(feed, source.steps_per_epoch, source.adapter)
         stretch = Stretch(loop_of(program, feed, "test_step", "none"), pace, Tempo())
         logs: dict[str, float] = {}
-        with program.validating():
-            pace.reset()
-            pace.begin_epoch()
-            while pace.room() != 0:
-                ran, values = stretch.call()
-                logs = values if ran else logs
+        try:
+            with program.validating():
+                pace.reset()
+                pace.begin_epoch()
+                while pace.room() != 0:
+                    ran, values = stretch.call()
+                    logs = values if ran else logs
+        finally:
+            release_data(program)
         return logs
 
     def _model_for_callbacks(self) -> Any:
