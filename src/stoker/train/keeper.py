@@ -9,6 +9,7 @@ from typing import Any
 
 import keras
 
+from stoker.probes import announced
 from stoker.train import iterator_state, state
 from stoker.train.callback_state import callbacks_state, restore_callbacks
 from stoker.train.checkpoint import Checkpoint, CheckpointWarning
@@ -82,6 +83,7 @@ class Keeper:
         if self.saver.due(step):
             self.save(step, **progress)
 
+    @announced.region(announced.SAVE)
     def save(
         self,
         step: int,

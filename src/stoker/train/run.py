@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context
 
+from stoker.probes import announced
 from stoker.train import decide, hooks
 from stoker.train.arguments import Source
 from stoker.train.checkpoint import Checkpoint
@@ -50,6 +51,10 @@ class Run:
 
     def train(self) -> Any:
         """Decide, train, and give the history."""
+        with announced.region(announced.FIT, batch_size=int(self.data.adapter.batch_size or 0)):
+            return self._train()
+
+    def _train(self) -> Any:
         model = self.program.model
         self._take_over_from_checkpoint()
         plan = decide.feed_kind(self.data, self.plan)
