@@ -38,6 +38,7 @@ def show_plan(plan: Plan) -> None:
     io_utils.print_msg(f"stoker: {plan.line()}")
 
 
-def show(line: str) -> None:
-    """Any other line of the trainer's."""
-    io_utils.print_msg(f"stoker: {line}")
+def show(line: str, verbose: Any = 2) -> None:
+    """Any other line of the trainer's; below the bar, if `verbose` has one stand there."""
+    below = "\n" if verbose not in (0, 2) else ""
+    io_utils.print_msg(f"{below}stoker: {line}")

@@ -201,7 +201,7 @@ class Trainer(Stepping):
         """
         held_out = validation_data is not None or validation_split > 0
         self._check_run(evaluate_every, held_out, checkpoint, ordered_by_us=bool(shuffle) and _is_rows(x))
-        program = TrainerProgram(self, evaluate_every=evaluate_every, verbose=bool(verbose))
+        program = TrainerProgram(self, evaluate_every=evaluate_every, verbose=verbose)
         if self._workings is not None:
             self.workings.halt.clear()
         history = train_program(
