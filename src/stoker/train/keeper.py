@@ -43,6 +43,7 @@ class Keeper:
         loose = {variable.ref(): variable for graph in traced for variable in _as_traced(graph)}
         extra = {f"step/{number}": variable for number, variable in enumerate(loose.values())}
         self.every_steps = checkpoint.every_steps
+        self.directory = checkpoint.directory
         self._before: int | None = None
         self.saver = Saver(checkpoint, program.variables(extra), program.fingerprint)
         with contextlib.ExitStack() as undo:

@@ -24,7 +24,7 @@ from stoker.train.loop import Loop
 from stoker.train.pace import Pace
 from stoker.train.plan import Plan
 from stoker.train.program import Program
-from stoker.train.progress import Progress, show_plan
+from stoker.train.progress import Progress, show_plan, show_resume
 from stoker.train.saver import saved_progress
 from stoker.train.tempo import Tempo
 
@@ -71,6 +71,8 @@ class Run:
             plan = self._decided(plan, feed, pace, listed)
             if self.verbose:
                 show_plan(plan)
+            if self.verbose and keeper is not None and keeper.progress is not None:
+                show_resume(keeper.progress, keeper.directory, self.epochs)
             engine = Engine(
                 self.program,
                 Stretch(self._loop(feed, "train_step", plan.jit), pace, _tempo(plan)),

@@ -90,7 +90,7 @@ class Trainer(Stepping):
             rates=rates,
             freeze=freeze,
             accumulate=accumulate,
-            ema=EMA(ema) if isinstance(ema, float) else ema,
+            ema=EMA(ema) if isinstance(ema, int | float) else ema,
             loss_scale=loss_scale,
             stop_on_nan=stop_on_nan,
             on_spike=on_spike,
