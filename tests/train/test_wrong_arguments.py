@@ -51,6 +51,25 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert history.epoch == [0, 1]
 
 
+class Broken(keras.callbacks.Callback):  # type: ignore[misc]
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        raise KeyError("of the program's own")
+
+
+def test_an_error_of_the_program_shows_the_lines_of_the_program() -> None:
+    with pytest.raises(KeyError) as caught:
+        stoker.fit(compiled(), X, Y, verbose=0, callbacks=[Broken()])
+    shown = [entry.name for entry in caught.traceback]
+    assert shown == ["test_an_error_of_the_program_shows_the_lines_of_the_program", "on_epoch_end"]
+    keras.config.disable_traceback_filtering()
+    try:
+        with pytest.raises(KeyError) as caught:
+            stoker.fit(compiled(), X, Y, verbose=0, callbacks=[Broken()])
+    finally:
+        keras.config.enable_traceback_filtering()
+    assert "train_program" in [entry.name for entry in caught.traceback]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -15,8 +15,10 @@ from stoker.train.checkpoint import Checkpoint
 from stoker.train.plan import Plan, parse
 from stoker.train.program import KerasProgram, Program
 from stoker.train.run import Run
+from stoker.train.tracebacks import filtered
 
 
+@filtered
 def fit(
     model: Any,
     x: Any = None,

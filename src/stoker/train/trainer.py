@@ -31,6 +31,7 @@ from stoker.train.plan import Plan
 from stoker.train.run import loop_of
 from stoker.train.stepping import Logs, Stepping, takes_training, with_sum
 from stoker.train.tempo import Tempo
+from stoker.train.tracebacks import filtered
 from stoker.train.trainer_program import Models, TrainerProgram
 from stoker.train.update.averaging import EMA
 from stoker.train.update.balancing import Balance, Weight
@@ -165,6 +166,7 @@ class Trainer(Stepping):
             for one in averages:
                 one.swap()
 
+    @filtered
     def fit(
         self,
         x: Any = None,
