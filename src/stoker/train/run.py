@@ -17,7 +17,7 @@ from stoker.train import decide, hooks
 from stoker.train.arguments import Source
 from stoker.train.checkpoint import Checkpoint
 from stoker.train.engine import Engine, Stretch, Validation
-from stoker.train.feeds import Feed
+from stoker.train.feeds import Feed, Streamed
 from stoker.train.keeper import Keeper
 from stoker.train.largest_batch import too_large
 from stoker.train.loop import Loop
@@ -90,6 +90,9 @@ class Run:
             release_data(self.program)
             if keeper is not None:
                 keeper.saver.__exit__(*sys.exc_info())
+            for used in (feed, self._held_out_feed):
+                if isinstance(used, Streamed):
+                    used.close()
 
     def _take_over_from_checkpoint(self) -> None:
         """What an earlier process of this run decided holds."""
