@@ -5,15 +5,19 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
-.PHONY: demo demo-ledger demo-software-gpu test lint clean soak \
+.PHONY: demo demo-ledger demo-fit demo-software-gpu test lint clean soak \
 	soak-run soak-resume screenshots browser \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint
 
-demo: demo-ledger demo-software-gpu
+demo: demo-ledger demo-fit demo-software-gpu
 
 # A stalled training program, its ledger, its repair.
 demo-ledger: $(READY)
 	$(BIN)/python examples/show_demo.py
+
+# One line changed: the same training with Keras' fit and with stoker.fit.
+demo-fit: $(READY)
+	@TF_CPP_MIN_LOG_LEVEL=2 $(BIN)/python examples/one_line.py
 
 # What one debug line does to a GPU, where a C++ compiler can build the device; elsewhere it says what to install.
 demo-software-gpu: $(READY)

@@ -12,8 +12,9 @@ HERE = Path(__file__).parent
 def ledger(program: str, directory: str) -> dict:
     """Run an example as a user would and return the record it leaves."""
     record = Path(directory, f"{program}.json")
-    print(f"\n$ stoker run {program}", flush=True)
-    command = [sys.executable, "-m", "stoker", "run", "--json", str(record), program]
+    page = f"{Path(program).stem}.html"
+    print(f"\n$ stoker run --html {page} {program}", flush=True)
+    command = [sys.executable, "-m", "stoker", "run", "--html", page, "--json", str(record), program]
     subprocess.run(command, cwd=HERE, check=True)
     return json.loads(record.read_text(encoding="utf-8"))
 
@@ -22,9 +23,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         stalled, repaired = ledger("demo.py", directory), ledger("demo_fixed.py", directory)
     speed_up = repaired["steps_per_s"] / stalled["steps_per_s"]
+    predicted = stalled["what_if"]["all"]
     print(
         f"\n{stalled['steps_per_s']:.1f} steps/s before, {repaired['steps_per_s']:.1f} after: "
-        f"{speed_up:.1f}x faster, and the same training."
+        f"{speed_up:.1f}x faster, and the same training "
+        f"(predicted: {predicted['low']:.1f}x to {predicted['high']:.1f}x)."
     )
 
 

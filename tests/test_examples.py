@@ -131,3 +131,15 @@ def test_several_stalls(program: Path, tmp_path: Path) -> None:
     }
     assert_priced(stalled)
     assert_twin_is_clean(stalled, tmp_path)
+
+
+def test_one_line_changed_trains_the_same(tmp_path: Path) -> None:
+    command = [sys.executable, str(EXAMPLES / "one_line.py"), "--epochs", "1"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    keras_line, stoker_line, plan, verdict = done.stdout.splitlines()
+    assert keras_line.startswith("model.fit")
+    assert stoker_line.startswith("stoker.fit")
+    assert keras_line.split("loss ")[1] == stoker_line.split("loss ")[1]
+    assert "data resident" in plan
+    assert "faster" in verdict

@@ -257,3 +257,20 @@ def test_a_record_without_spans_is_left_alone() -> None:
 def test_repairing_nothing_changes_nothing() -> None:
     run = program(READING, asynchronous=True)
     assert repaired(run, [], Draw()) is run
+
+
+def test_a_python_input_gains_when_the_host_lets_go_of_pythons_lock() -> None:
+    # The generator needs 30 ms beside a host that holds the lock for 20 of them.
+    step = [Piece("input", 0.010), Piece("eager", 0.020, LINE)]
+    generator = Source(seconds=0.030, ahead=8, python=True, duty=1.0)
+    run = with_source(step, generator, step_s=0.030, python_s=0.020)
+    lock = Draw().between(1.5, 2.0, "lock")
+    alone = 0.030 / (1 + (lock - 1) * 20 / 30)
+    assert gain(run, finding("eager-train-step")) == pytest.approx(0.030 / alone, rel=0.01)
+
+
+def test_a_python_input_stays_as_it_was_beside_an_unchanged_host() -> None:
+    step = [Piece("input", 0.010), Piece("eager", 0.020, LINE)]
+    generator = Source(seconds=0.030, ahead=8, python=True, duty=1.0)
+    run = with_source(step, generator, step_s=0.030, python_s=0.020)
+    assert seconds_per_step(run, Draw()) == pytest.approx(0.030, rel=0.01)

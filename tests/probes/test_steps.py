@@ -35,3 +35,12 @@ def test_of_plain_calls_the_most_frequent_is_the_step() -> None:
 def test_no_steps() -> None:
     assert Steps().total() == 0
     assert Steps().rates() == (None, None)
+
+
+def test_a_tick_of_several_steps_takes_as_long_as_all_of_them() -> None:
+    steps = Steps()
+    assert steps.tick_seconds() is None
+    for second in range(4):
+        steps.tick(TRAINING, "fit", 50, 0, second * SECOND)
+    assert steps.rates() == (50.0, None)
+    assert steps.tick_seconds() == 1.0

@@ -39,6 +39,19 @@ def test_reads_do_not_grow_with_the_steps(facts: dict[str, Any]) -> None:
     assert long["retraces"] == 0
 
 
+def test_a_trainer_that_watches_every_step_reads_no_more(facts: dict[str, Any]) -> None:
+    short, long = facts["trainer short"], facts["trainer long"]
+    assert long["steps"] == 4 * short["steps"] == 640
+    # Two epochs of one call each, the loss of each and the note of what went wrong, and the optimizer's count. No
+    # condition of the step (is the loss finite, are its gradients?) is brought to the host.
+    assert short["d2h"] == short["reads"] == 5
+    assert long == {**short, "steps": 640}
+
+
+def test_a_step_that_is_not_sane_leaves_everything_as_it_was(facts: dict[str, Any]) -> None:
+    assert facts["halted"] == {"updates": 30, "same": True}
+
+
 def test_keras_reads_at_every_step(facts: dict[str, Any]) -> None:
     assert facts["keras"]["d2h"] >= 2 * facts["keras"]["steps"]
 

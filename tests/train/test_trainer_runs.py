@@ -36,13 +36,17 @@ def test_nan_stops_with_the_weights_before_it() -> None:
     assert np.isfinite(history.history["loss"][0])
 
 
-def test_a_finite_loss_with_an_infinite_gradient_stops_too() -> None:
+def test_a_finite_loss_with_an_infinite_gradient_stops_too(capfd: Any) -> None:
     def step(net: Any, batch: Any) -> Any:
         return tf.reduce_mean(tf.sqrt(tf.abs(net(batch[0]) * 0.0)))  # the root's slope at 0
 
     net = plain.model()
-    history = fit(stoker.Trainer(net, keras.optimizers.SGD(0.1), step), *plain.data())
-    assert [event["step"] for event in history.events] == [0]
+    history = fit(stoker.Trainer(net, keras.optimizers.SGD(0.1), step), *plain.data(), verbose=1)
+    assert [(event["step"], event["reason"]) for event in history.events] == [(0, "gradient not finite")]
+    # No step counted: the loss of the epoch is not a perfect one.
+    assert np.isnan(history.history["loss"]).all()
+    line = "stoker: the loss at step 0 was 0, gradient not finite: training stops with the weights before it"
+    assert line in capfd.readouterr().out.splitlines()
     plain.assert_same(plain.weights(net), plain.weights(plain.model()), 0)
 
 

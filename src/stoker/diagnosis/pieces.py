@@ -18,6 +18,9 @@ from stoker.records import Record
 # More steps tell nothing new and take time.
 _MAX_STEPS = 96
 
+# A piece of these is Python's work, which has to wait for Python's lock.
+PYTHON = frozenset({"python", "dispatch", "launch", "eager", "transfer", "trace"})
+
 Site = tuple[str, int]
 
 
@@ -33,6 +36,18 @@ class Piece:
     wait: float = 0.0
     # Seconds of work it handed to a device that runs beside it.
     device: float = 0.0
+
+
+def python_s(steps: list[list[Piece]], eager_kernels: float) -> float:
+    """Seconds of a step in which the host holds Python's lock: eager ops let go of it while their kernels run."""
+    return statistics.fmean(
+        sum(
+            p.seconds * (1 - eager_kernels if p.account == "eager" else 1.0)
+            for p in step
+            if p.account in PYTHON
+        )
+        for step in steps
+    )
 
 
 def from_spans(timeline: Mapping[str, Any]) -> list[list[Piece]]:

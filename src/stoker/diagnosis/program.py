@@ -17,6 +17,7 @@ from stoker.diagnosis.pieces import (
     from_spans,
     from_sums,
     inside_graphs,
+    python_s,
     stretched,
     with_device,
     with_usual_first_calls,
@@ -43,6 +44,8 @@ class Program:
     # Of the time inside eager ops and between them: running kernels, and the part of it any kernel takes.
     eager_kernels: float = 0.0
     eager_floor: float = 0.0
+    # The host's Python in a step, as it was while the input was measured beside it.
+    python_s: float = 0.0
     # Of the time kernels took in a compiled call: what the quickest calls took.
     quick: float = 1.0
     # The Python of one call of a compiled function.
@@ -79,6 +82,7 @@ def of(record: Record) -> Program | None:
     eager_s = max(1, windows.get("eager_ns", 0))
     source = source_of(record, steps, step_s)
     inside = phase["eager_op_s"] / phase["eager_s"] if phase["eager_s"] else 0.0
+    eager_kernels = windows.get("eager_kernel_ns", 0) / eager_s * inside
     return Program(
         steps=steps,
         step_s=step_s,
@@ -87,7 +91,8 @@ def of(record: Record) -> Program | None:
         kernel_threads=min(int(phase["kernel_threads"]), int(phase["cores"])),
         source=source,
         measured=source,
-        eager_kernels=windows.get("eager_kernel_ns", 0) / eager_s * inside,
+        eager_kernels=eager_kernels,
+        python_s=python_s(steps, eager_kernels),
         eager_floor=windows.get("eager_floor_ns", 0) / eager_s * inside,
         quick=min(1.0, windows.get("graph_quick_ns", 0) / busy) if busy else 1.0,
         call_s=_call_s(steps, phase),

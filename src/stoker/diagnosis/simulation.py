@@ -13,12 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from stoker.diagnosis.feeding import Source
-from stoker.diagnosis.pieces import Piece
+from stoker.diagnosis.pieces import PYTHON, Piece, python_s
 from stoker.diagnosis.program import Program
 from stoker.probes.input_wait import FIRST_ELEMENT
 
-# A piece of these is Python's work, which has to wait for Python's lock.
-_PYTHON = frozenset({"python", "dispatch", "launch", "eager", "transfer", "trace"})
 _ROUNDS = 3
 # A stretch of fewer steps says nothing.
 _LEAST = 8
@@ -66,7 +64,7 @@ def seconds_per_step(program: Program, draw: Draw, which: tuple[int, ...] | None
     for _ in range(_ROUNDS):
         kernels_now, lock_now = _slowdowns(program, source, duty, draw)
         slower = _slower(steps, kernels_now / kernels, lock_now / lock)
-        step = replay(slower, source, program.asynchronous)
+        step = replay(slower, _beside_python(source, program, slower, step, draw), program.asynchronous)
         duty = min(1.0, source.seconds / step) if source.ahead and step > 0 else 0.0
     return max(step, _work(steps, program, kernels) / program.cores)
 
@@ -80,14 +78,31 @@ def _slowdowns(program: Program, source: Source, duty: float, draw: Draw) -> tup
         # A kernel ends when its slowest thread does, and that one shares its processor; at best all is shared fairly.
         slowest = max(fair, 1.0 + math.ceil(source.threads / program.cores))
         crowded = draw.between(fair, slowest * slowest / fair, "crowding")
-    lock = draw.between(1.5, 2.0, "lock") if source.python else 1.0
+    lock = _lock(draw) if source.python else 1.0
     return 1 + (crowded - 1) * duty, 1 + (lock - 1) * duty
+
+
+def _lock(draw: Draw) -> float:
+    """How much longer Python takes beside another thread that always wants its lock."""
+    return draw.between(1.5, 2.0, "lock")
+
+
+def _beside_python(
+    source: Source, program: Program, steps: list[list[Piece]], step_s: float, draw: Draw
+) -> Source:
+    """The input as it is beside the host's Python of now: a Python input was measured beside that of then."""
+    if not source.python or step_s <= 0:
+        return source
+    now = min(1.0, python_s(steps, program.eager_kernels) / step_s)
+    then = min(1.0, program.python_s / program.step_s)
+    beyond = _lock(draw) - 1
+    return replace(source, seconds=source.seconds * (1 + beyond * now) / (1 + beyond * then))
 
 
 def _slower(steps: list[list[Piece]], kernels: float, lock: float) -> list[list[Piece]]:
     if kernels == lock == 1.0:
         return steps
-    factors = {"compute": kernels, **dict.fromkeys(_PYTHON, lock)}
+    factors = {"compute": kernels, **dict.fromkeys(PYTHON, lock)}
     return [[replace(p, seconds=p.seconds * factors.get(p.account, 1.0)) for p in step] for step in steps]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from stoker.probes import announced
 from stoker.probes.patching import Probe
 from stoker.probes.recorder import CHECKPOINT
 
@@ -25,24 +27,43 @@ class Checkpoints(Probe):
         self.replace(checkpoint_management.CheckpointManager, "save", partial(self._saver, "save"))
         self.replace(save, "save_and_return_nodes", partial(self._saver, "save"))
         self.replace(load, "load_partial", partial(self._saver, "restore"))
+        for what in (announced.SAVE, announced.RESTORE):
+            self.on_detach(announced.listen(what, partial(self._announced, what)))
 
     def _saver(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        recorder = self.recorder
-
         def run(*args: Any, **kwds: Any) -> Any:
-            if not self.active or not recorder.on_main_thread() or recorder.top == CHECKPOINT:
+            if not self._counts():
                 return original(*args, **kwds)
-            started = recorder.enter(CHECKPOINT)
+            started = self.recorder.enter(CHECKPOINT)
             try:
                 return original(*args, **kwds)
             finally:
-                ended = recorder.leave()
-                try:
-                    self._count(name, started, ended)
-                except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
-                    self.fail(error)
+                self._end(name, started)
 
         return run
+
+    @contextmanager
+    def _announced(self, name: str) -> Iterator[None]:
+        """Stoker's own saver at work."""
+        if not self._counts():
+            yield
+            return
+        started = self.recorder.enter(CHECKPOINT)
+        try:
+            yield
+        finally:
+            self._end(name, started)
+
+    def _counts(self) -> bool:
+        """Whether time is to be charged here: it is not if it is on the account already."""
+        return self.active and self.recorder.on_main_thread() and self.recorder.top != CHECKPOINT
+
+    def _end(self, name: str, started: int) -> None:
+        ended = self.recorder.leave()
+        try:
+            self._count(name, started, ended)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+            self.fail(error)
 
     def _count(self, name: str, started: int, ended: int) -> None:
         elapsed = ended - started

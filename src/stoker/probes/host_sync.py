@@ -13,7 +13,7 @@ from typing import Any
 from stoker import clock
 from stoker.probes.buffer_slot import BufferPatch
 from stoker.probes.patching import Probe
-from stoker.probes.recorder import SYNC, Recorder
+from stoker.probes.recorder import CHECKPOINT, SYNC, Recorder
 from stoker.probes.sites import FRAMEWORK
 
 # What a device-to-host copy of n bytes takes at least, to tell copying from waiting on a GPU: PCIe 3 x16 in
@@ -90,7 +90,8 @@ class HostSync(Probe):
         self._depth += 1
         if self.recorder.meter is not None:
             self.recorder.meter.start()
-        return self.recorder.enter(SYNC)
+        # What a saver reads is saving.
+        return self.recorder.enter(CHECKPOINT if self.recorder.top == CHECKPOINT else SYNC)
 
     def _abandon(self) -> None:
         """Nothing was read: NumPy tries the buffer first and falls back, for one."""

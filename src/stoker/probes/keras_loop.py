@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from stoker.probes import announced
 from stoker.probes.eager_ops import EagerOps
 from stoker.probes.graph_calls import leading_dimension
 from stoker.probes.input_wait import batch_size
@@ -98,6 +100,7 @@ class KerasLoop(Probe):
         self.replace(base_optimizer.BaseOptimizer, "apply", self._apply)
         self.replace(base_optimizer.BaseOptimizer, "apply", self._eager.dispatching)
         self.replace(layer.Layer, "__call__", self._eager.dispatching)
+        self.on_detach(announced.listen(announced.FIT, self._announced_fit))
 
     def join(self) -> None:
         """Enter a loop that began before the probe came, as a callback of it does."""
@@ -108,6 +111,20 @@ class KerasLoop(Probe):
         """Leave what `join` entered."""
         self.recorder.leave()
         self._steps.keras_depth -= 1
+
+    @contextmanager
+    def _announced_fit(self, batch_size: int) -> Iterator[None]:
+        """`stoker.fit` or a `stoker.Trainer` trains: its batch hooks tell the steps, also several at once."""
+        if not self.active or not self.recorder.on_main_thread():
+            yield
+            return
+        outside, self._batch_size = self._batch_size, batch_size
+        self.join()
+        try:
+            yield
+        finally:
+            self.part()
+            self._batch_size = outside
 
     def _loop(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
         recorder = self.recorder

@@ -16,7 +16,7 @@ SiteKey = tuple[str, int, str]
 
 # How far a frame stands from the user's will: their own code; libraries that only pass a request on (NumPy,
 # tqdm, `Tensor.__float__`); the inside of TensorFlow and Keras, where values are read for the framework's own
-# ends; tf.data and the savers, whose every act is their own; Keras' loops.
+# ends; tf.data and the savers, whose every act is their own; the loops of Keras and of Stoker's trainer.
 USER, LIBRARY, FRAMEWORK, INTERNAL, KERAS_LOOP = range(5)
 
 # What happens below these is not of the user's making; a user's callback called by them still is, because that
@@ -65,6 +65,8 @@ _ON_REQUEST_PARTS = tuple(
 )
 
 OWN_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# Stoker's trainer is a loop as Keras' is: its few reads and copies are its own, not of the line that calls it.
+_OWN_LOOPS = os.path.join(OWN_ROOT, "train", "")
 
 
 class Sites:
@@ -91,6 +93,8 @@ class Sites:
             # `<frozen importlib>`, `<string>`, `<__array_function__ internals>`; a typed-in program is the user's.
             return USER if filename.startswith(("<stdin>", "<ipython-input")) else LIBRARY
         path = os.path.realpath(filename)
+        if path.startswith(_OWN_LOOPS):
+            return KERAS_LOOP
         if path.startswith(OWN_ROOT) or os.path.basename(path).startswith("__autograph_generated_file"):
             return LIBRARY
         if self._user_root and path.startswith(self._user_root):

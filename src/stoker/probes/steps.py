@@ -26,6 +26,8 @@ class StepCount:
     source: object = None
     books: Steps | None = None
     steps: int = 0
+    # A tick is one step, or the several that one call runs.
+    ticks: int = 0
     # Steps of the first tick: their time was before `first_ns`.
     first_steps: int = 0
     examples: int = 0
@@ -38,7 +40,7 @@ class StepCount:
     # The recorder's totals at the end of the first step and of the last one.
     first_totals: list[int] = field(default_factory=list)
     last_totals: list[int] = field(default_factory=list)
-    _ticks: int = 0
+    _since_kept: int = 0
 
     def tick(self, steps: int, examples: int, now: int) -> None:
         """`steps` steps over `examples` examples just ended."""
@@ -48,14 +50,15 @@ class StepCount:
             if books is not None and books.recorder is not None:
                 self.first_totals = list(books.recorder.totals)
         else:
-            self._ticks += 1
-            if self._ticks >= self.stride:
-                self._ticks = 0
+            self._since_kept += 1
+            if self._since_kept >= self.stride:
+                self._since_kept = 0
                 self.times.append((now - self.last_ns) // steps)
                 if len(self.times) >= MAX_TIMES:
                     del self.times[::2]
                     self.stride *= 2
         self.steps += steps
+        self.ticks += 1
         self.examples += examples
         self.last_ns = now
         if books is not None and books.recorder is not None:
@@ -122,6 +125,12 @@ class Steps:
     def total(self) -> int:
         """Steps so far."""
         return sum(count.steps for count in self.reported())
+
+    def tick_seconds(self) -> float | None:
+        """How long a tick takes: what runs several steps in one call shows nothing of itself before it ends."""
+        counts = self.reported()
+        ticks = sum(count.ticks - 1 for count in counts)
+        return sum(count.last_ns - count.first_ns for count in counts) / 1e9 / ticks if ticks > 0 else None
 
     def rates(self) -> tuple[float | None, float | None]:
         """Steps and examples a second, from the end of each source's first step to its last."""

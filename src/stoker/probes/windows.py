@@ -27,7 +27,7 @@ from stoker.probes.tensorflow_events import ClockMarks, WindowEvents, wanted, wi
 from stoker.probes.timeline import Summary, by_thread, summarise_threads
 
 _MIN_WINDOW_S, _MAX_WINDOW_S = 0.1, 1.5
-_STEPS_PER_WINDOW = 3
+_TICKS_PER_WINDOW = 3
 # Of the run's time, at most this share may go into windows and reading them.
 _BUDGET = 0.01
 _WINDOW_SLOWDOWN = 0.15
@@ -96,8 +96,7 @@ class Windows(Probe):
             self._stop()
 
     def _window_s(self) -> float:
-        rate, _ = self._steps.rates()
-        wanted = _STEPS_PER_WINDOW / rate if rate else _MIN_WINDOW_S
+        wanted = _TICKS_PER_WINDOW * (self._steps.tick_seconds() or 0.0)
         return min(max(wanted, _MIN_WINDOW_S), _MAX_WINDOW_S)
 
     def _take(self, seconds: float) -> None:

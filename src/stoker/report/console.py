@@ -141,7 +141,8 @@ def _finding(number: int, finding: Finding, record: Record) -> RenderableType:
         head.append(f" in {finding.function}", style="bright_black")
     if finding.what_if is not None:
         head.append(f"  {price(finding.what_if)} without it", style="bold")
-    head.append(f"  {seconds(finding.lost_s)} lost, {share:.1%} of the run")
+    else:
+        head.append(f"  {seconds(finding.lost_s)} lost, {share:.1%} of the run")
     lines: list[RenderableType] = []
     if finding.source:
         lines.append(Text(finding.source, style="on grey11", no_wrap=True, overflow="ellipsis"))

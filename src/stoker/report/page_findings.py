@@ -54,7 +54,8 @@ def _finding(finding: Finding, record: Record) -> dict[str, Any]:
         "evidence": _evidence(finding),
         "how": finding.evidence,
         "source": finding.source,
-        "lost": "" if finding.lost_s is None else f"{seconds(lost)} lost, {share:.1%} of the run",
+        # A price says more than the seconds: what overlaps with something else is lost and yet costs nothing.
+        "lost": "" if finding.lost_s is None or bounds else f"{seconds(lost)} lost, {share:.1%} of the run",
         "price": "" if speedup is None else times(speedup),
         "range": "" if bounds is None else f"{times(bounds.low)} to {times(bounds.high)}",
         "minor": share < MINOR and not (speedup and speedup >= 1 + MINOR),

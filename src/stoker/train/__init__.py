@@ -17,6 +17,7 @@
 | plan, decide, remembered, memory | how to run: decided by measuring, remembered |
 | snapshot | the state of a step's variables, taken and put back |
 | hooks, progress | callbacks, and the bar |
+| checks, tracebacks | arguments that make no sense; errors without the frames between |
 | trainer, trainer_program, stepping | `stoker.Trainer`: a step of your own as a program |
 | parts, workings, update/ | models with their optimizers, and the pieces of an update |
 | keeper, saver, checkpoint* | saving, and going on where it was |

@@ -17,6 +17,7 @@ from keras.src.trainers import data_adapters
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 
+from stoker.errors import ArgumentError
 from stoker.train.feeds import Feed, Resident, Streamed, StreamedRows
 
 
@@ -73,8 +74,11 @@ def source(
     steps_per_epoch: int | None = None,
     shuffle: bool | str = False,
     class_weight: Any = None,
+    name: str = "x",
 ) -> Source:
-    """Read the arguments that say what to train on."""
+    """Read the arguments that say what to train on; `name` is what the user calls them."""
+    if x is None:
+        raise ArgumentError(f"{name} is missing: give arrays, tensors, a tf.data.Dataset or a PyDataset")
     cap = keras_config.max_steps_per_epoch()
     if cap and (not steps_per_epoch or cap < steps_per_epoch):
         steps_per_epoch = cap
@@ -90,6 +94,8 @@ def source(
     if not isinstance(adapter, ArrayDataAdapter):
         return Source(adapter, None, steps_per_epoch, f"the data is a {_spoken(x)}")
     leaves = [_dense(leaf) for leaf in keras.tree.flatten(adapter._inputs)]
+    if adapter.num_batches == 0:
+        raise ArgumentError(f"{name} has no rows")
     if any(leaf is _NOT_DENSE for leaf in leaves):
         return Source(adapter, None, steps_per_epoch, "the data is sparse or ragged")
     rows = keras.tree.pack_sequence_as(adapter._inputs, leaves)

@@ -14,7 +14,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from stoker.train import iterator_state
+from stoker.train import iterator_state, release
 from stoker.train.state import host_random_state, restore_host_random_state
 
 
@@ -165,7 +165,19 @@ class Streamed:
     def begin_epoch(self, epoch: int) -> None:
         self._epoch = epoch
         self._random = host_random_state()
+        begun = self._iterator is not None
+        if begun:
+            release.hand_over(self._iterator)
         self._iterator = iter(self.dataset)
+        if begun:
+            release.let_go()
+
+    def close(self) -> None:
+        """The last pass is over: let go of its iterator, and of the batches made ahead."""
+        if self._iterator is not None:
+            release.hand_over(self._iterator)
+            self._iterator = None
+            release.let_go()
 
     def operands(self) -> Any:
         return self._iterator

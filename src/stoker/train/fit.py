@@ -10,13 +10,15 @@ import keras
 from keras.src.backend import config as keras_config
 
 from stoker.errors import ArgumentError
-from stoker.train import arguments
+from stoker.train import arguments, checks
 from stoker.train.checkpoint import Checkpoint
 from stoker.train.plan import Plan, parse
 from stoker.train.program import KerasProgram, Program
 from stoker.train.run import Run
+from stoker.train.tracebacks import filtered
 
 
+@filtered
 def fit(
     model: Any,
     x: Any = None,
@@ -52,7 +54,7 @@ def fit(
     Raises:
         ArgumentError: a value that makes no sense; a `ValueError`.
     """
-    _check(model, epochs)
+    _check(model)
     return train_program(
         KerasProgram(model),
         x,
@@ -100,6 +102,12 @@ def train_program(
 ) -> Any:
     """`fit` for any program."""
     wanted = parse(plan)
+    epochs = checks.whole_number("epochs", epochs)
+    batch_size = checks.optional_number("batch_size", batch_size)
+    steps_per_epoch = checks.optional_number("steps_per_epoch", steps_per_epoch)
+    checks.share("validation_split", validation_split)
+    checks.class_weights(class_weight)
+    checks.callbacks(callbacks)
     if validation_split and validation_data is None:
         (x, y, sample_weight), validation_data = arguments.split(x, y, sample_weight, validation_split)
     run = Run(
@@ -129,18 +137,18 @@ def _held_out(validation_data: Any, batch_size: int | None, steps: int | None) -
     if validation_data is None:
         return None
     x, y, weights = arguments.validation_parts(validation_data)
-    return arguments.source(x, y, weights, batch_size=batch_size, steps_per_epoch=steps)
+    return arguments.source(
+        x, y, weights, batch_size=batch_size, steps_per_epoch=steps, name="validation_data"
+    )
 
 
-def _check(model: Any, epochs: int) -> None:
+def _check(model: Any) -> None:
     if not isinstance(model, keras.Model):
         raise ArgumentError(f"fit trains a keras.Model, not {type(model).__name__}")
     if not model.compiled:
         raise ArgumentError(
             "the model is not compiled: call model.compile(optimizer, loss) before stoker.fit"
         )
-    if not isinstance(epochs, int):
-        raise ArgumentError(f"epochs={epochs!r} must be a whole number")
     if model.distribute_strategy.num_replicas_in_sync > 1:
         raise ArgumentError(
             f"the model was made under a {type(model.distribute_strategy).__name__} with "

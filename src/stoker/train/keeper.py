@@ -9,6 +9,7 @@ from typing import Any
 
 import keras
 
+from stoker.probes import announced
 from stoker.train import iterator_state, state
 from stoker.train.callback_state import callbacks_state, restore_callbacks
 from stoker.train.checkpoint import Checkpoint, CheckpointWarning
@@ -42,6 +43,7 @@ class Keeper:
         loose = {variable.ref(): variable for graph in traced for variable in _as_traced(graph)}
         extra = {f"step/{number}": variable for number, variable in enumerate(loose.values())}
         self.every_steps = checkpoint.every_steps
+        self.directory = checkpoint.directory
         self._before: int | None = None
         self.saver = Saver(checkpoint, program.variables(extra), program.fingerprint)
         with contextlib.ExitStack() as undo:
@@ -82,6 +84,7 @@ class Keeper:
         if self.saver.due(step):
             self.save(step, **progress)
 
+    @announced.region(announced.SAVE)
     def save(
         self,
         step: int,

@@ -114,20 +114,20 @@ class Loop:
         return logs
 
     def _steps_until_out(self, count: tf.Tensor, operands: Any) -> Any:
-        def body(ran: tf.Tensor, _: tf.Tensor, logs: Any) -> Any:
-            taken = operands.get_next_as_optional()
-            more = taken.has_value()
+        # The loop asks whether there is a batch, so that the step is not inside a `cond` of its own, which would
+        # pass every variable through a switch. Nothing is taken that no step of this call will use.
+        def taken_if(wanted: tf.Tensor) -> Any:
+            nothing = tf.experimental.Optional.empty(operands.element_spec)
+            return tf.cond(wanted, operands.get_next_as_optional, lambda: nothing)
 
-            def one_step() -> Any:
-                return _tensors(self._traced(without_optionals(taken.get_value())))
-
-            logs = tf.cond(more, one_step, lambda: logs)
-            return ran + tf.cast(more, tf.int32), more, logs
+        def body(ran: tf.Tensor, taken: Any, _: Any) -> Any:
+            logs = _tensors(self._traced(without_optionals(taken.get_value())))
+            return ran + 1, taken_if(ran + 1 < count), logs
 
         ran, _, logs = tf.while_loop(
-            lambda ran, more, _: tf.logical_and(more, ran < count),
+            lambda ran, taken, _: taken.has_value(),
             body,
-            (tf.constant(0), tf.constant(True), self._zeros()),
+            (tf.constant(0), taken_if(count > 0), self._zeros()),
         )
         return ran, logs
 

@@ -20,6 +20,15 @@ from stoker.train.update.replicas import Replicas
 from stoker.train.update.scaling import LossScale, LossScaler, computes_in_float16
 from stoker.train.update.watching import LossWatch, Spike
 
+# What an option must be, and an example for the error.
+_KINDS: tuple[tuple[str, type, str], ...] = (
+    ("clip", Clip, "stoker.Clip(global_norm=1.0)"),
+    ("rates", Mapping, 'a dict by name pattern such as {"encoder": stoker.Times(0.1)}'),
+    ("ema", EMA, "a number such as 0.999, or stoker.EMA(0.999)"),
+    ("loss_scale", LossScale, "stoker.LossScale()"),
+    ("on_spike", Spike, "stoker.Spike()"),
+)
+
 
 @dataclass(frozen=True)
 class Options:
@@ -36,6 +45,10 @@ class Options:
     on_spike: Spike | None = None
 
     def __post_init__(self) -> None:
+        for option, kind, example in _KINDS:
+            value = getattr(self, option)
+            if value is not None and not isinstance(value, kind):
+                raise ArgumentError(f"{option}={value!r}: give {example}.")
         if isinstance(self.accumulate, bool) or not isinstance(self.accumulate, int) or self.accumulate < 1:
             raise ArgumentError(
                 f"accumulate={self.accumulate!r}: give the number of batches of an update, at least 1."
@@ -123,7 +136,9 @@ def named(given: Any, kind: type, option: str) -> dict[str, Any]:
     found = dict(given) if isinstance(given, Mapping) else {"model": given}
     for name, one in found.items():
         if not isinstance(one, kind):
-            raise ArgumentError(f"{option}: {name!r} is a {type(one).__name__}, not a {kind.__name__}.")
+            which = f"{option} {name!r}" if isinstance(given, Mapping) else option
+            example = "keras.optimizers.Adam()" if option == "optimizer" else "a keras.Model"
+            raise ArgumentError(f"{which} is {one!r}, a {type(one).__name__}: give {example}.")
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -38,6 +39,18 @@ def show_plan(plan: Plan) -> None:
     io_utils.print_msg(f"stoker: {plan.line()}")
 
 
-def show(line: str) -> None:
-    """Any other line of the trainer's."""
-    io_utils.print_msg(f"stoker: {line}")
+def show_resume(progress: Mapping[str, Any], directory: Any, epochs: int) -> None:
+    """One line: what a checkpoint has of this run."""
+    done = int(progress["epoch"])
+    if progress["begun"]:
+        show(f"{directory} goes on in epoch {done + 1} of {epochs}, at step {progress['step']:,}")
+    elif progress["stop_training"] or done >= epochs:
+        show(f"{directory} has this run to its end, {done} epochs: nothing is left to train")
+    else:
+        show(f"{directory} goes on after {done} of {epochs} epochs")
+
+
+def show(line: str, verbose: Any = 2) -> None:
+    """Any other line of the trainer's; below the bar, if `verbose` has one stand there."""
+    below = "\n" if verbose not in (0, 2) else ""
+    io_utils.print_msg(f"{below}stoker: {line}")

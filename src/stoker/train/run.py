@@ -12,18 +12,19 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context
 
+from stoker.probes import announced
 from stoker.train import decide, hooks
 from stoker.train.arguments import Source
 from stoker.train.checkpoint import Checkpoint
 from stoker.train.engine import Engine, Stretch, Validation
-from stoker.train.feeds import Feed
+from stoker.train.feeds import Feed, Streamed
 from stoker.train.keeper import Keeper
 from stoker.train.largest_batch import too_large
 from stoker.train.loop import Loop
 from stoker.train.pace import Pace
 from stoker.train.plan import Plan
 from stoker.train.program import Program
-from stoker.train.progress import Progress, show_plan
+from stoker.train.progress import Progress, show_plan, show_resume
 from stoker.train.saver import saved_progress
 from stoker.train.tempo import Tempo
 
@@ -50,6 +51,10 @@ class Run:
 
     def train(self) -> Any:
         """Decide, train, and give the history."""
+        with announced.region(announced.FIT, batch_size=int(self.data.adapter.batch_size or 0)):
+            return self._train()
+
+    def _train(self) -> Any:
         model = self.program.model
         self._take_over_from_checkpoint()
         plan = decide.feed_kind(self.data, self.plan)
@@ -66,6 +71,8 @@ class Run:
             plan = self._decided(plan, feed, pace, listed)
             if self.verbose:
                 show_plan(plan)
+            if self.verbose and keeper is not None and keeper.progress is not None:
+                show_resume(keeper.progress, keeper.directory, self.epochs)
             engine = Engine(
                 self.program,
                 Stretch(self._loop(feed, "train_step", plan.jit), pace, _tempo(plan)),
@@ -83,6 +90,9 @@ class Run:
             release_data(self.program)
             if keeper is not None:
                 keeper.saver.__exit__(*sys.exc_info())
+            for used in (feed, self._held_out_feed):
+                if isinstance(used, Streamed):
+                    used.close()
 
     def _take_over_from_checkpoint(self) -> None:
         """What an earlier process of this run decided holds."""

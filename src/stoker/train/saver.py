@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from stoker import clock
+from stoker.probes import announced
 from stoker.train import checkpoint_files as files
 from stoker.train.checkpoint import Checkpoint, CheckpointError, CheckpointWarning
 from stoker.train.checkpoint_directory import CheckpointDirectory, finished, step_of
@@ -132,6 +133,7 @@ class Saver:
         files.write(self._directory.new(step), stored + list(arrays.items()), details)
         self._directory.prune(self._checkpoint.keep, self._damaged)
 
+    @announced.region(announced.RESTORE)
     def restore(self, before: int | None = None) -> dict[str, Any] | None:
         """Bring the variables back as they were at the newest good checkpoint.
 

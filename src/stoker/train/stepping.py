@@ -117,16 +117,16 @@ class Stepping:
         moment, found = self._moment, self._part(part)
         whole = self._over_replicas({"loss": scalar("loss", loss)})["loss"]
         scaler, watched = found.update.scaler, self.options.watched
-        trouble = found.watch.judge(whole) if watched else tf.constant(Trouble.NONE, tf.int32)
+        trouble = found.watch.judge(whole) if watched else tf.constant(Trouble.NONE, tf.float32)
         if scaler is not None:
             # An overflow: the scale goes down. Only when it is at its lowest is the loss itself to blame.
             overflow = (trouble == Trouble.NOT_FINITE) & scaler.may_shrink
-            trouble = tf.where(overflow, tf.constant(Trouble.NONE, tf.int32), trouble)
+            trouble = tf.where(overflow, tf.constant(Trouble.NONE, tf.float32), trouble)
         allowed = tf.logical_not(self.workings.halt.on) & (trouble == Trouble.NONE)
         finite = found.update.apply(gradients, rows=moment.rows, share=moment.share, allowed=allowed)
         if watched and scaler is None:
             broken = tf.logical_not(finite) & (trouble == Trouble.NONE)
-            trouble = tf.where(broken, tf.constant(Trouble.NOT_FINITE, tf.int32), trouble)
+            trouble = tf.where(broken, tf.constant(Trouble.GRADIENT, tf.float32), trouble)
         moment.made.append({part: (whole, trouble)})
 
     def gradients(self, tape: tf.GradientTape, loss: Any, part: str) -> list[Any]:

@@ -31,6 +31,7 @@ from stoker.train.plan import Plan
 from stoker.train.run import loop_of, release_data
 from stoker.train.stepping import Logs, Stepping, takes_training, with_sum
 from stoker.train.tempo import Tempo
+from stoker.train.tracebacks import filtered
 from stoker.train.trainer_program import Models, TrainerProgram
 from stoker.train.update.averaging import EMA
 from stoker.train.update.balancing import Balance, Weight
@@ -165,6 +166,7 @@ class Trainer(Stepping):
             for one in averages:
                 one.swap()
 
+    @filtered
     def fit(
         self,
         x: Any = None,
@@ -201,7 +203,7 @@ class Trainer(Stepping):
         """
         held_out = validation_data is not None or validation_split > 0
         self._check_run(evaluate_every, held_out, checkpoint, ordered_by_us=bool(shuffle) and _is_rows(x))
-        program = TrainerProgram(self, evaluate_every=evaluate_every, verbose=bool(verbose))
+        program = TrainerProgram(self, evaluate_every=evaluate_every, verbose=verbose)
         if self._workings is not None:
             self.workings.halt.clear()
         history = train_program(

@@ -19,10 +19,17 @@ if TYPE_CHECKING:
     from stoker.train.trainer import Trainer
 
 
+_REASONS = {
+    Trouble.NOT_FINITE: "not finite",
+    Trouble.GRADIENT: "gradient not finite",
+    Trouble.SPIKE: "a spike",
+}
+
+
 class TrainerProgram(Program):
     """Runs a trainer's steps, and deals on the host with what they noted."""
 
-    def __init__(self, trainer: Trainer, *, evaluate_every: int | None = None, verbose: bool = True) -> None:
+    def __init__(self, trainer: Trainer, *, evaluate_every: int | None = None, verbose: Any = 2) -> None:
         self.trainer = trainer
         self.model = trainer.callback_model
         self.stop_points = evaluate_every
@@ -88,7 +95,7 @@ class TrainerProgram(Program):
         self.evaluations.append({"step": step, **logs})
         if self._verbose:
             shown = ", ".join(f"val_{name} {value:.4g}" for name, value in logs.items())
-            show(f"step {step}: {shown}")
+            show(f"step {step}: {shown}", self._verbose)
 
     def _deal_with(self, trouble: Trouble, step: int, loss: float) -> str:
         """A loss that was not sane: go back, or stop."""
@@ -126,7 +133,7 @@ class TrainerProgram(Program):
         return len(self.events) if spike.reorder else 0
 
     def _note(self, event: str, trouble: Trouble, step: int, loss: float, **more: Any) -> None:
-        reason = "not finite" if trouble is Trouble.NOT_FINITE else "a spike"
+        reason = _REASONS[trouble]
         self.events.append({"event": event, "reason": reason, "step": step, "loss": loss})
         if more:
             self._complete(**more)
@@ -136,9 +143,8 @@ class TrainerProgram(Program):
         event = self.events[-1]
         event.update(more)
         if self._verbose:
-            show(
-                f"the loss at step {event['step']} was {event['loss']:.4g}, {event['reason']}: {event['done']}"
-            )
+            what = f"the loss at step {event['step']} was {event['loss']:.4g}, {event['reason']}"
+            show(f"{what}: {event['done']}", self._verbose)
 
 
 class Models(keras.Model):  # type: ignore[misc]

@@ -82,7 +82,7 @@ class Workings:
             # A step that overflowed made no update: its loss says nothing.
             counted &= tf.reduce_all([tf.math.is_finite(value) for value in logs.values()])
         self.steps.assign(step + tf.cast(going, tf.int64))
-        return self.means.add(logs, rows, counted)
+        return self.means.add(logs, rows, counted, self.halt.on if self._watched else None)
 
 
 def results_of(metrics: Sequence[keras.metrics.Metric]) -> dict[str, Any]:

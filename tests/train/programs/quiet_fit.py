@@ -1,4 +1,7 @@
-"""`stoker.fit` on a software GPU under a guard: how often the host reads the device. Facts as JSON."""
+"""`stoker.fit` and a `stoker.Trainer` on a software GPU under a guard: how often the host reads.
+
+Facts as JSON.
+"""
 
 from __future__ import annotations
 
@@ -52,6 +55,39 @@ def theirs(made: Any, x: Any, y: Any, epochs: int) -> None:
     made.fit(x, y, BATCH, epochs, verbose=0)
 
 
+def step(model: Any, batch: Any) -> Any:
+    x, y = batch
+    return keras.losses.mean_squared_error(y, model(x, training=True))
+
+
+class OwnStep:
+    """Trains the model it is given with one trainer, however often it is called."""
+
+    def __init__(self) -> None:
+        self.trainer: Any = None
+
+    def __call__(self, made: Any, x: Any, y: Any, epochs: int) -> None:
+        # Everything that looks at a step: its gradients, its loss, its weights.
+        options: dict[str, Any] = {"clip": stoker.Clip(global_norm=1.0), "ema": 0.9, "stop_on_nan": True}
+        self.trainer = self.trainer or stoker.Trainer(made, made.optimizer, step, **options)
+        self.trainer.fit(x, y, BATCH, epochs, verbose=0, plan={"steps_per_call": 1000})
+
+
+def halted() -> dict[str, Any]:
+    """A trainer meets a batch of NaN: its weights and slots, and those of one that saw only what came before."""
+    x = np.random.RandomState(0).rand(ROWS, 8).astype("float32")
+    y = x.sum(axis=1, keepdims=True)
+    broken = x.copy()
+    broken[30 * BATCH :] = np.nan
+    ends = []
+    for rows in (broken, x[: 30 * BATCH]):
+        made = model()
+        trainer = stoker.Trainer(made, made.optimizer, step, ema=0.9)
+        trainer.fit(rows, y[: len(rows)], BATCH, shuffle=False, verbose=0)
+        ends.append([variable.numpy().tolist() for variable in (*made.weights, *made.optimizer.variables)])
+    return {"updates": int(made.optimizer.iterations), "same": ends[0] == ends[1]}
+
+
 def refusal() -> str:
     with tf.distribute.MirroredStrategy().scope():
         made = model()
@@ -66,7 +102,10 @@ def main() -> None:
     facts = {
         "short": reads(ours, 2, ROWS),
         "long": reads(ours, 2, 4 * ROWS),
+        "trainer short": reads(OwnStep(), 2, ROWS),
+        "trainer long": reads(OwnStep(), 2, 4 * ROWS),
         "keras": reads(theirs, 2, ROWS),
+        "halted": halted(),
         "mirrored": refusal(),
     }
     json.dump(facts, sys.stdout)

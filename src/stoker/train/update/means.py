@@ -22,14 +22,21 @@ class Means:
     def variables(self) -> dict[str, Any]:
         return {"means": self._sums}
 
-    def add(self, values: Mapping[str, Any], rows: Any, counted: Any = True) -> dict[str, Any]:
-        """Take in a step's values, unless it is not to be counted; the means so far."""
+    def add(
+        self, values: Mapping[str, Any], rows: Any, counted: Any = True, halted: Any = None
+    ) -> dict[str, Any]:
+        """Take in a step's values, unless it is not to be counted; the means so far.
+
+        Before the first step that counts they are 0, but NaN where training `halted` before it.
+        """
         new = tf.stack([*(tf.cast(values[name], tf.float32) for name in self._names), tf.ones([])]) * rows
         if counted is not True:
             # Not a product with 0: what is left out may be NaN.
             new = tf.where(counted, new, tf.zeros_like(new))
         self._sums.assign_add(new)
         means = tf.math.divide_no_nan(self._sums[:-1], self._sums[-1])
+        if halted is not None:
+            means = tf.where(halted & (self._sums[-1] == 0), float("nan"), means)
         return dict(zip(self._names, tf.unstack(means), strict=True))
 
     def reset(self) -> None:

@@ -49,6 +49,11 @@ class Optimizing:
             with replicas.scope():
                 optimizer.build([v for v, out in zip(self.variables, self.frozen, strict=True) if not out])
 
+    @property
+    def state(self) -> list[Any]:
+        """All that `write` may change, as TensorFlow's variables."""
+        return [variable.value for variable in (*self.variables, *self.optimizer.variables)]
+
     def write(self, gradients: Sequence[Any]) -> None:
         """One update. `gradients` has None for variables that take no part."""
         step = tf.convert_to_tensor(self.optimizer.iterations)

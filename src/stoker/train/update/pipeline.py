@@ -15,6 +15,7 @@ from stoker.errors import ArgumentError
 from stoker.train.update.accumulation import Accumulation
 from stoker.train.update.averaging import Averages
 from stoker.train.update.clipping import Clip, dense
+from stoker.train.update.conditional import write_if
 from stoker.train.update.names import path_of
 from stoker.train.update.optimizing import Optimizing
 from stoker.train.update.replicas import Replicas
@@ -100,11 +101,19 @@ class Update:
         if self.accumulation is not None:
             self._accumulate(self.accumulation, gradients, good, rows)
         elif self._guarded:
-            tf.cond(good, lambda: self._write_now(gradients), lambda: False)
+            self._write_if(good, gradients)
         else:
             self._write_now(gradients)
         if self.scaler is not None:
             self.scaler.move(finite)
+
+    def _write_if(self, good: Any, gradients: Sequence[Any]) -> None:
+        if self._replicas.distributed:
+            tf.cond(good, lambda: self._write_now(gradients), lambda: False)
+            return
+        averages = self.averages.variables.values() if self.averages is not None else ()
+        state = [*self.optimizing.state, *averages]
+        write_if(good, lambda: self._write_now(gradients), state)
 
     def _accumulate(self, sums: Accumulation, gradients: Sequence[Any], good: Any, rows: Any) -> None:
         firsts = [None if gradient is None else self._replicas.first(gradient) for gradient in gradients]

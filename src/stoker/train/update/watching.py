@@ -45,11 +45,12 @@ class Spike:
 
 
 class Trouble(IntEnum):
-    """What is wrong with a loss."""
+    """What is wrong with a step. In graphs a float32: whole numbers of a GPU live on the host, a copy a step away."""
 
     NONE = 0
     NOT_FINITE = 1
     SPIKE = 2
+    GRADIENT = 3
 
 
 class LossWatch:
@@ -66,12 +67,12 @@ class LossWatch:
 
     def judge(self, loss: Any) -> Any:
         """What is wrong with the loss of this step."""
-        found = tf.constant(Trouble.NONE, tf.int32)
+        found = tf.constant(Trouble.NONE, tf.float32)
         if self._spike is not None:
             known = self._seen >= max(self._spike.warmup, 1)
             jumped = loss - self._mean > (self._spike.factor - 1) * tf.abs(self._mean)
-            found = tf.where(known & jumped, tf.constant(Trouble.SPIKE, tf.int32), found)
-        return tf.where(tf.math.is_finite(loss), found, tf.constant(Trouble.NOT_FINITE, tf.int32))
+            found = tf.where(known & jumped, tf.constant(Trouble.SPIKE, tf.float32), found)
+        return tf.where(tf.math.is_finite(loss), found, tf.constant(Trouble.NOT_FINITE, tf.float32))
 
     def learn(self, loss: Any, good: Any) -> None:
         """Take in the loss of a step, if it was a good one."""

@@ -1,0 +1,36 @@
+"""What Stoker's own trainer tells the probes while it works, instead of having it found out.
+
+    with announced.region(announced.FIT, batch_size=32):
+        ...
+
+Where nothing is measured, nobody listens, and a region costs the look into a dict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+
+# Around a whole training run: the calls inside are no steps of their own, what the batch hooks tell are.
+FIT = "fit"
+# Around saving and restoring.
+SAVE, RESTORE = "save", "restore"
+
+Listener = Callable[..., AbstractContextManager[None]]
+_listeners: dict[str, list[Listener]] = {}
+
+
+def listen(what: str, listener: Listener) -> Callable[[], None]:
+    """Have every such region entered on the listener's side too; returns what ends that."""
+    _listeners.setdefault(what, []).append(listener)
+    return lambda: _listeners[what].remove(listener)
+
+
+@contextmanager
+def region(what: str, **facts: Any) -> Iterator[None]:
+    """A part of the trainer's work."""
+    with ExitStack() as stack:
+        for listener in list(_listeners.get(what, ())):
+            stack.enter_context(listener(**facts))
+        yield
