@@ -22,11 +22,10 @@ from stoker.train.tempo import Tempo
 class Stretch:
     """Steps of one kind over one feed: training, or a validation."""
 
-    def __init__(self, loop: Loop, pace: Pace, tempo: Tempo, reads: bool = True) -> None:
+    def __init__(self, loop: Loop, pace: Pace, tempo: Tempo) -> None:
         self.loop = loop
         self.pace = pace
         self.tempo = tempo
-        self.reads = reads
 
     def call(self, limit: int | None = None) -> tuple[int, Logs]:
         """One compiled call: how many steps it ran, and the last one's logs as numbers."""

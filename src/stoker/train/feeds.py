@@ -185,10 +185,6 @@ class Streamed:
     def batch(self, operands: Any, index: tf.Tensor) -> Any:
         return without_optionals(operands.get_next())
 
-    def optional(self, operands: Any) -> Any:
-        """In graph: the next batch, or nothing when the pass is over."""
-        return operands.get_next_as_optional()
-
     def tail(self, operands: Any) -> Any:
         raise AssertionError("a stream has no batch of its own shape")
 

@@ -30,7 +30,6 @@ class Loop:
         jit: str = "none",
         eager: bool = False,
         autograph: bool = False,
-        strategy: tf.distribute.Strategy | None = None,
     ) -> None:
         """Nothing is traced before the first `run` (or `build`).
 
@@ -40,10 +39,7 @@ class Loop:
             jit: XLA over the whole "loop" (resident data only), over the "step", or "none".
             eager: call the step eagerly, batch by batch, and compile nothing.
             autograph: let Python's `if` and `while` on tensors in the step become graph ops.
-            strategy: one replica only, for now.
         """
-        if strategy is not None and strategy.num_replicas_in_sync > 1:
-            raise ArgumentError("a loop over several replicas is not supported yet: use one device")
         if jit == "loop" and feed.kind != "resident":
             raise ArgumentError("XLA over the whole loop needs resident data: a stream comes from the host")
         self.feed = feed
