@@ -163,3 +163,12 @@ def test_an_older_record_has_nothing_to_replay(tmp_path: Path) -> None:
     assert (outcome.code, outcome.stdout) == (2, "")
     assert outcome.stderr.startswith("stoker: the run 20261115-210754-3fa9 has no spans to replay")
     assert len(outcome.stderr.splitlines()) == 1
+
+
+def test_a_damaged_timeline_is_one_clear_line(directory: Path) -> None:
+    broken = dataclasses.replace(saving_and_copying(), id="broken", timeline={"windows": [{"steps": 3}]})
+    files.write(broken, directory / ".stoker" / "runs" / "broken.json")
+    done = whatif(directory, "broken")
+    assert done.code == 2
+    assert "the record of run broken is damaged" in done.stderr
+    assert done.stderr.count("\n") == 1

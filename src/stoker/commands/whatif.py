@@ -50,7 +50,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay, and say what came out."""
     record = files.read(files.resolve(args.id))
-    program = programs.of(record)
+    with files.told_if_damaged(f"the record of run {record.id}"):
+        program = programs.of(record)
     if program is None:
         raise RecordError(
             f"the run {record.id} has no spans to replay (it is an older Stoker's, or has too few steps): "

@@ -16,9 +16,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from stoker.errors import RecordError, UsageError
+from stoker.errors import UsageError
 from stoker.records import Record
 from stoker.report.page_data import portable, run_data
+from stoker.store.files import told_if_damaged
 
 _STYLES = ("uPlot.min.css", "page.css")
 # In this order, each a block of its own: the library, then ours.
@@ -38,12 +39,9 @@ def page(record: Record) -> str:
 
 def draw(data: Callable[[], dict[str, Any]], what: str) -> str:
     """A page from its data; what is wrong with a record shows here, and is said in one line."""
-    try:
+    with told_if_damaged(what):
         values = portable(data())
         text = json.dumps(values, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        problem = f"{type(error).__name__}: {error}"
-        raise RecordError(f"{what} is damaged ({problem}): delete it and run the program again") from None
     return _assemble(values, text)
 
 

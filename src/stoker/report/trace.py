@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from stoker.errors import RecordError, UsageError
+from stoker.errors import UsageError
 from stoker.records import Record
+from stoker.store.files import told_if_damaged
 
 _OURS, _TENSORFLOW = 1, 2
 _STEPS_LANE = 1
@@ -26,16 +27,11 @@ def trace(record: Record, windows: list[dict[str, Any]]) -> dict[str, Any]:
     Raises:
         RecordError: values in the record are not what they should be.
     """
-    try:
+    with told_if_damaged(f"the record of run {record.id}"):
         beside = [window["timeline"] for window in windows if window.get("timeline")]
         names, events = _lanes([record.timeline or {}, *beside])
         their_names, their_events = _tensorflow(windows)
         events += [*their_events, *_memory(record)]
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        problem = f"{type(error).__name__}: {error}"
-        raise RecordError(
-            f"the record of run {record.id} is damaged ({problem}): delete it and run again"
-        ) from None
     # Of two that start together the longer one is around the other.
     events.sort(key=lambda event: (event["ts"], -event.get("dur", 0.0)))
     return {

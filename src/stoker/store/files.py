@@ -8,6 +8,8 @@ import os
 import secrets
 import time
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,20 @@ from stoker.errors import RecordError, UsageError
 from stoker.records import SCHEMA, Record
 
 DIRECTORY = Path(".stoker") / "runs"
+
+
+@contextmanager
+def told_if_damaged(what: str) -> Iterator[None]:
+    """Parts of a record that do not fit together show when they are used: in one line.
+
+    Raises:
+        RecordError: the values are not what they should be.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise RecordError(f"{what} is damaged ({problem}): delete it and run the program again") from None
 
 
 def new_id() -> str:
