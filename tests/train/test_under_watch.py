@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,19 @@ def test_a_guard_stops_nothing_of_fit_itself(tmp_path: Path) -> None:
 def test_a_guard_stops_what_a_callback_reads() -> None:
     with pytest.raises(stoker.SyncError, match="on_epoch_end"), stoker.guard():
         stoker.fit(compiled(), X, Y, BATCH, 1, verbose=0, callbacks=[Reading()])
+
+
+def test_watch_keeps_the_books_of_fit_without_being_in_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    watch = stoker.Watch()
+    pause = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: time.sleep(0.4))
+    history = stoker.fit(compiled(), X, Y, BATCH, 3, verbose=0, callbacks=[watch, pause])
+    assert history.plan.steps_per_call == 50
+    assert watch.record is not None
+    assert watch.record.steps == 150
+    assert "150\xa0steps" in capfd.readouterr().err
 
 
 def test_trial_steps_are_not_counted_as_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
