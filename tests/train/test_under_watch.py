@@ -102,6 +102,7 @@ TRAINER = """
     x = np.random.rand(400, 8).astype("float32")
     trainer = stoker.Trainer(model, keras.optimizers.Adam(), step)
     trainer.fit(x, x[:, :1], batch_size=8, epochs=4, verbose=0, checkpoint=stoker.Checkpoint("run", every=20))
+    trainer.evaluate(x, x[:, :1])
 """
 
 
