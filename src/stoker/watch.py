@@ -1,4 +1,4 @@
-"""`stoker.Watch`: the ledger of any Keras `fit`, `evaluate` or `predict`, as a callback.
+"""`stoker.Watch`: the ledger of any `fit`, `evaluate` or `predict`, Keras' or Stoker's, as a callback.
 
     model.fit(data, callbacks=[stoker.Watch()])
 
@@ -27,8 +27,14 @@ from stoker.store import files
 
 # How often the findings are looked through while batches run.
 _LOOK_EVERY_NS = 2_000_000_000
-# Where Keras has its loops on TensorFlow.
-_LOOP_FILE = str(Path("keras", "src", "backend", "tensorflow", "trainer.py"))
+# Where Keras has its loops on TensorFlow, and where Stoker has its own.
+_LOOP_FILES = tuple(
+    str(Path(*parts))
+    for parts in (
+        ("keras", "src", "backend", "tensorflow", "trainer.py"),
+        *(("stoker", "train", f"{name}.py") for name in ("fit", "trainer", "evaluate", "predict")),
+    )
+)
 
 
 class Watch(keras.callbacks.Callback):  # type: ignore[misc]
@@ -39,8 +45,12 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         log_dir: where to write scalars for TensorBoard: steps per second, the device's busy share, the seconds on
             each account. They are drawn over the steps done.
 
+    Under `stoker.fit` it is called once a call, not for every batch.
+
     After a loop, `record` is what `stoker run` would have saved; it is saved too, for `stoker report`.
     """
+
+    every_batch = False
 
     def __init__(self, show: bool = True, log_dir: str | None = None) -> None:
         super().__init__()
@@ -159,10 +169,10 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
             self._heartbeat.stop(wait=False)
 
     def _is_running(self, *loops: str) -> bool:
-        """Whether one of Keras' loops is on the stack of the thread that began."""
+        """Whether one of these loops is on the stack of the thread that began."""
         frame = sys._current_frames().get(self._thread)
         while frame is not None:
-            if frame.f_code.co_name in loops and frame.f_code.co_filename.endswith(_LOOP_FILE):
+            if frame.f_code.co_name in loops and frame.f_code.co_filename.endswith(_LOOP_FILES):
                 return True
             frame = frame.f_back
         return False

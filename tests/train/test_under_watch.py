@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,19 @@ def test_a_guard_stops_what_a_callback_reads() -> None:
         stoker.fit(compiled(), X, Y, BATCH, 1, verbose=0, callbacks=[Reading()])
 
 
+def test_watch_keeps_the_books_of_fit_without_being_in_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    watch = stoker.Watch()
+    pause = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: time.sleep(0.4))
+    history = stoker.fit(compiled(), X, Y, BATCH, 3, verbose=0, callbacks=[watch, pause])
+    assert history.plan.steps_per_call == 50
+    assert watch.record is not None
+    assert watch.record.steps == 150
+    assert "150\xa0steps" in capfd.readouterr().err
+
+
 def test_trial_steps_are_not_counted_as_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(decide, "_SHORTEST_JOB_S", 0.0)
@@ -88,6 +102,7 @@ TRAINER = """
     x = np.random.rand(400, 8).astype("float32")
     trainer = stoker.Trainer(model, keras.optimizers.Adam(), step)
     trainer.fit(x, x[:, :1], batch_size=8, epochs=4, verbose=0, checkpoint=stoker.Checkpoint("run", every=20))
+    trainer.evaluate(x, x[:, :1])
 """
 
 

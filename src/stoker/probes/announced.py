@@ -1,6 +1,6 @@
 """What Stoker's own trainer tells the probes while it works, instead of having it found out.
 
-    with announced.region(announced.FIT, batch_size=32):
+    with announced.region(announced.LOOP, batch_size=32):
         ...
 
 Where nothing is measured, nobody listens, and a region costs the look into a dict.
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
-# Around a whole training run: the calls inside are no steps of their own, what the batch hooks tell are.
-FIT = "fit"
+# Around a training run or an evaluation: the calls inside are no steps of their own, what the batch hooks tell are.
+LOOP = "loop"
 # Around saving and restoring.
 SAVE, RESTORE = "save", "restore"
 

@@ -100,7 +100,7 @@ class KerasLoop(Probe):
         self.replace(base_optimizer.BaseOptimizer, "apply", self._apply)
         self.replace(base_optimizer.BaseOptimizer, "apply", self._eager.dispatching)
         self.replace(layer.Layer, "__call__", self._eager.dispatching)
-        self.on_detach(announced.listen(announced.FIT, self._announced_fit))
+        self.on_detach(announced.listen(announced.LOOP, self._announced_loop))
 
     def join(self) -> None:
         """Enter a loop that began before the probe came, as a callback of it does."""
@@ -113,8 +113,8 @@ class KerasLoop(Probe):
         self._steps.keras_depth -= 1
 
     @contextmanager
-    def _announced_fit(self, batch_size: int) -> Iterator[None]:
-        """`stoker.fit` or a `stoker.Trainer` trains: its batch hooks tell the steps, also several at once."""
+    def _announced_loop(self, batch_size: int) -> Iterator[None]:
+        """`stoker.fit` or a `stoker.Trainer` is at work: its batch hooks tell the steps, also several at once."""
         if not self.active or not self.recorder.on_main_thread():
             yield
             return

@@ -35,6 +35,8 @@ def wanting_every_batch(callbacks: Iterable[Any], hooks: Sequence[str] = TRAIN) 
 def _acts_on_batches(callback: Any, hooks: Sequence[str]) -> bool:
     if all(is_default(getattr(callback, hook)) for hook in hooks):
         return False
+    if not getattr(callback, "every_batch", True):
+        return False
     # Keras' own, whose batch hooks do nothing, or nothing that depends on the batch, as they are set.
     kind = type(callback)
     if isinstance(callback, keras.callbacks.ProgbarLogger):

@@ -51,7 +51,7 @@ class Run:
 
     def train(self) -> Any:
         """Decide, train, and give the history."""
-        with announced.region(announced.FIT, batch_size=int(self.data.adapter.batch_size or 0)):
+        with announced.region(announced.LOOP, batch_size=int(self.data.adapter.batch_size or 0)):
             return self._train()
 
     def _train(self) -> Any:

@@ -21,6 +21,7 @@ import keras
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.probes import announced
 from stoker.train import arguments
 from stoker.train.decide import feed_kind
 from stoker.train.engine import Stretch
@@ -241,7 +242,7 @@ class Trainer(Stepping):
         stretch = Stretch(loop_of(program, feed, "test_step", "none"), pace, Tempo())
         logs: dict[str, float] = {}
         try:
-            with program.validating():
+            with announced.region(announced.LOOP, batch_size=0), program.validating():
                 pace.reset()
                 pace.begin_epoch()
                 while pace.room() != 0:
