@@ -61,7 +61,7 @@ def subjects(directory: Path) -> list[tuple[str, keras.Model, tuple[Any, ...]]]:
         case = TRAINED[name]
         given.append((f"{name}, {count}", case.model(), tuple(case.data(directory))))
     stream = TRAINED["stream"]
-    given.append(("TFRecords, 4,096 rows", stream.model(), (stream.data(directory),)))
+    given.append(("TFRecords, 32,768 rows", stream.model(), (stream.data(directory),)))
     return given
 
 
