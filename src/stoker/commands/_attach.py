@@ -14,6 +14,7 @@ from typing import Any
 
 from stoker.diagnosis.record import RunFacts, record
 from stoker.diagnosis.timeline import timeline_of
+from stoker.probes.frames import without_frames
 from stoker.probes.heartbeat import Heartbeat
 from stoker.probes.session import Measurements, Session
 from stoker.probes.sites import OWN_ROOT
@@ -125,15 +126,7 @@ def attach(text: str) -> None:
 
 def _stripped(trace: TracebackType | None) -> TracebackType | None:
     """The traceback without frames of Stoker's."""
-    kept = []
-    while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith(OWN_ROOT):
-            kept.append(trace)
-        trace = trace.tb_next
-    chain: TracebackType | None = None
-    for entry in reversed(kept):
-        chain = TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return chain
+    return without_frames(trace, OWN_ROOT)
 
 
 def _strip(error: BaseException | None) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
+
+from stoker.probes.frames import without_frames
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,19 +32,7 @@ def filtered(function: F) -> F:
             return function(*args, **kwds)
         except Exception as error:
             if keras.config.is_traceback_filtering_enabled():
-                error.__traceback__ = _outside(error.__traceback__)
+                error.__traceback__ = without_frames(error.__traceback__, _LEFT_OUT)
             raise
 
     return run  # type: ignore[return-value]
-
-
-def _outside(trace: TracebackType | None) -> TracebackType | None:
-    entries = []
-    while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith(_LEFT_OUT):
-            entries.append(trace)
-        trace = trace.tb_next
-    kept: TracebackType | None = None
-    for entry in reversed(entries):
-        kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return kept

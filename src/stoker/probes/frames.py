@@ -1,0 +1,18 @@
+"""Tracebacks without the frames that say nothing to the program's author."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+
+def without_frames(trace: TracebackType | None, roots: str | tuple[str, ...]) -> TracebackType | None:
+    """The traceback without frames of files under these directories."""
+    kept = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(roots):
+            kept.append(trace)
+        trace = trace.tb_next
+    chain: TracebackType | None = None
+    for entry in reversed(kept):
+        chain = TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return chain
