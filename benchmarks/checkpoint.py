@@ -20,9 +20,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras
 import numpy as np
 
-from stoker.train.checkpoint import Checkpoint
-from stoker.train.saver import Saver
-from stoker.train.state import named_variables
+from stoker.train.checkpoint.options import Checkpoint
+from stoker.train.checkpoint.saver import Saver
+from stoker.train.checkpoint.variables import named_variables
 
 ROUNDS = 15
 

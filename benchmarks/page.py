@@ -13,10 +13,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.report.browser import CHROMIUM, DRIVER, MISSING, browser
-from tests.report.pages import full_record, huge_record
+from tests.report.page.browser import CHROMIUM, DRIVER, MISSING, browser
+from tests.report.page.pages import full_record, huge_record
 
-from stoker.report import html
+from stoker.report.page import document
 
 _ROUNDS = 5
 
@@ -27,7 +27,7 @@ def main() -> None:
     print(f"{'run':<30}{'file':>10}{'drawing':>12}{'opening, median':>18}{'worst':>10}")
     for name, record in records.items():
         started = time.perf_counter()
-        page = html.page(record)
+        page = document.page(record)
         drawing = time.perf_counter() - started
         opening = opened(page)
         times = f"{statistics.median(opening):>15.0f} ms{max(opening):>7.0f} ms" if opening else MISSING

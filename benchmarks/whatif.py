@@ -22,11 +22,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from stoker.diagnosis import prices
-from stoker.diagnosis import program as programs
-from stoker.diagnosis.program import Program
 from stoker.records import Record
-from stoker.store import files
+from stoker.replay import prices
+from stoker.replay import program as programs
+from stoker.replay.program import Program
+from stoker.store import record_files
 
 HERE = Path(__file__).parent
 CLOCK = HERE / "programs" / "step_clock.py"
@@ -155,7 +155,7 @@ def _program(record: Record) -> Program:
 
 def outcome(case: Case, keep: Path) -> Outcome:
     """What the records of a case say now, against its times."""
-    told = [price(files.read(path), case) for path in sorted(keep.glob(f"{case.title}.[0-9]*.json"))]
+    told = [price(record_files.read(path), case) for path in sorted(keep.glob(f"{case.title}.[0-9]*.json"))]
     times = json.loads((keep / f"{case.title}.times").read_text())
     ratios = [before / after for before, after in times]
     predicted, low, high = (statistics.median(column) for column in zip(*told, strict=True))
@@ -167,7 +167,7 @@ def first_repair(rounds: int, keep: Path) -> str:
     """A program with two stalls: whether the one to repair first, as predicted, is the one that gains more."""
     program, kinds = str(HELD_OUT / "two_stalls.py"), ("numpy-feed-in-loop", "checkpoint-in-loop")
     predict(Case("two_stalls", folder=HELD_OUT), keep / "two_stalls.json")
-    record = prices.priced(files.read(keep / "two_stalls.json"))
+    record = prices.priced(record_files.read(keep / "two_stalls.json"))
     order = [row["kind"] for row in (record.what_if or {})["order"] if row["kind"] in kinds]
     repairs: dict[str, list[str]] = {"": [], **{kind: [kind] for kind in kinds}, "both": list(kinds)}
     seconds: dict[str, list[float]] = {name: [] for name in repairs}

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).parent.parent
+
 # TensorFlow's own start-up chatter, with times and thread numbers in it.
 _CHATTER = re.compile(
     r"^([IWE]0000 |WARNING: All log messages|To enable the following|\d{4}-\d\d-\d\d .*: [IW] )"

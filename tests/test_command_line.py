@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from stoker.store import files
+from stoker.store import record_files
 from tests.samples import sample_record
 from tests.support import Outcome, run, run_stoker, write_program
 
@@ -95,7 +95,7 @@ def keep_runs(directory: Path) -> None:
     runs = directory / ".stoker" / "runs"
     runs.mkdir(parents=True)
     for name in ("20260101-000000-aaaa", "20260102-000000-bbbb"):
-        files.write(sample_record(id=name), runs / f"{name}.json")
+        record_files.write(sample_record(id=name), runs / f"{name}.json")
 
 
 def test_runs_lists_newest_first_and_damaged_ones_too(tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from stoker.kinds import KINDS
+from tests.support import ROOT
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+EXAMPLES = ROOT / "examples"
 MARK = "# <-- the stall"
 # A finding below this share of the run is not worth a change to the program.
 WORTH = 0.02

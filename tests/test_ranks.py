@@ -5,17 +5,27 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-SRC = Path(__file__).parent.parent / "src" / "stoker"
+from tests.support import ROOT
+
+SRC = ROOT / "src" / "stoker"
 
 # Lowest first. A package or module stands for everything below it.
 RANKS: tuple[frozenset[str], ...] = (
-    frozenset({"records", "kinds", "errors", "clock", "version"}),
+    frozenset({"records", "kinds", "errors", "clock", "version", "files", "units"}),
     frozenset({"config", "source", "software_gpu"}),
+    frozenset({"attach", "check"}),
     frozenset({"rules", "probes"}),
-    frozenset({"ledger", "store", "data"}),
+    frozenset({"store", "data"}),
+    frozenset({"execution"}),
+    frozenset({"inference"}),
     frozenset({"diagnosis"}),
-    frozenset({"report", "fix", "guards", "train", "serve"}),
-    frozenset({"pytest_plugin", "watch", "notebook", "web"}),
+    frozenset({"replay"}),
+    frozenset({"measure"}),
+    frozenset({"report", "fix", "guards"}),
+    frozenset({"train"}),
+    frozenset({"distributed", "serve"}),
+    frozenset({"recipes", "web"}),
+    frozenset({"pytest_plugin", "watch", "notebook"}),
     frozenset({"commands"}),
     # The package's own front doors may reach everything.
     frozenset({"__init__", "__main__", "bootstrap"}),

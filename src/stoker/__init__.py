@@ -28,12 +28,12 @@ if TYPE_CHECKING:
         bind,
         guard,
     )
+    from stoker.inference.evaluate import evaluate
+    from stoker.inference.predict import predict
     from stoker.notebook import load_ipython_extension
-    from stoker.train.checkpoint import Checkpoint, CheckpointError, CheckpointWarning
-    from stoker.train.evaluate import evaluate
+    from stoker.train.checkpoint.options import Checkpoint, CheckpointError, CheckpointWarning
     from stoker.train.fit import fit
-    from stoker.train.plan import Plan
-    from stoker.train.predict import predict
+    from stoker.train.planning.plan import Plan
     from stoker.train.trainer import Trainer
     from stoker.train.update.averaging import EMA
     from stoker.train.update.balancing import Balance
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Balance": "stoker.train.update.balancing",
-    "Checkpoint": "stoker.train.checkpoint",
-    "CheckpointError": "stoker.train.checkpoint",
-    "CheckpointWarning": "stoker.train.checkpoint",
+    "Checkpoint": "stoker.train.checkpoint.options",
+    "CheckpointError": "stoker.train.checkpoint.options",
+    "CheckpointWarning": "stoker.train.checkpoint.options",
     "Clip": "stoker.train.update.clipping",
     "CopyError": "stoker.guards",
     "EMA": "stoker.train.update.averaging",
@@ -56,7 +56,7 @@ _HOMES = {
     "GuardError": "stoker.guards",
     "GuardWarning": "stoker.guards",
     "LossScale": "stoker.train.update.scaling",
-    "Plan": "stoker.train.plan",
+    "Plan": "stoker.train.planning.plan",
     "RetraceError": "stoker.guards",
     "Spike": "stoker.train.update.watching",
     "SyncError": "stoker.guards",
@@ -65,12 +65,12 @@ _HOMES = {
     "Watch": "stoker.watch",
     "allow": "stoker.guards",
     "bind": "stoker.guards",
-    "evaluate": "stoker.train.evaluate",
+    "evaluate": "stoker.inference.evaluate",
     "fit": "stoker.train.fit",
     "gradient_penalty": "stoker.train.update.penalties",
     "guard": "stoker.guards",
     "load_ipython_extension": "stoker.notebook",
-    "predict": "stoker.train.predict",
+    "predict": "stoker.inference.predict",
 }
 
 __all__ = [

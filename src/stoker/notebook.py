@@ -17,14 +17,14 @@ from typing import Any
 from rich.console import Console
 
 from stoker import clock
-from stoker.diagnosis.prices import priced
 from stoker.diagnosis.record import RunFacts, record
 from stoker.errors import RecordError, StokerError, UsageError
-from stoker.probes.heartbeat import Heartbeat
+from stoker.measure.heartbeat import Heartbeat
 from stoker.probes.session import Session
 from stoker.records import Record
+from stoker.replay.prices import priced
 from stoker.report import console
-from stoker.store import files
+from stoker.store import record_files
 
 _WIDTH = 110
 _HTML = '<pre style="white-space:pre;overflow-x:auto;line-height:1.3;font-family:monospace">{code}</pre>'
@@ -86,8 +86,8 @@ def _run_program(line: str) -> Shown:
         code = program.wait()
         if not path.exists():
             raise RecordError(f"the program left no record; `stoker run` ended with code {code}")
-        saved = files.read(path)
-    return Shown(saved, files.path_of(saved.id))
+        saved = record_files.read(path)
+    return Shown(saved, record_files.path_of(saved.id))
 
 
 def _run_cell(ipython: Any, line: str, cell: str) -> Shown:
@@ -98,8 +98,8 @@ def _run_cell(ipython: Any, line: str, cell: str) -> Shown:
         raise UsageError("TensorFlow is not installed in this kernel's environment")
     import tensorflow  # noqa: F401 - before measuring: importing it is not the cell's work
 
-    files.prepare()
-    facts = RunFacts(files.new_id(), "cell", [], clock.utc_timestamp())
+    record_files.prepare()
+    facts = RunFacts(record_files.new_id(), "cell", [], clock.utc_timestamp())
     session = Session(clock.now_ns())
     session.attach_now()
     heartbeat = Heartbeat(session.poll, lambda: None)
@@ -113,6 +113,6 @@ def _run_cell(ipython: Any, line: str, cell: str) -> Shown:
     finally:
         heartbeat.stop()
         session.detach()
-    path = files.path_of(facts.id)
-    files.write(saved, path)
+    path = record_files.path_of(facts.id)
+    record_files.write(saved, path)
     return Shown(saved, path)

@@ -16,25 +16,18 @@ from typing import Any
 import keras
 
 from stoker import clock
-from stoker.diagnosis.prices import priced
+from stoker.attach.sites import KERAS_LOOP, Sites
 from stoker.diagnosis.record import RunFacts, record
 from stoker.errors import UsageError
-from stoker.probes.heartbeat import Heartbeat
+from stoker.measure.heartbeat import Heartbeat
 from stoker.probes.session import Session
 from stoker.records import Record
+from stoker.replay.prices import priced
 from stoker.report import console
-from stoker.store import files
+from stoker.store import record_files
 
 # How often the findings are looked through while batches run.
 _LOOK_EVERY_NS = 2_000_000_000
-# Where Keras has its loops on TensorFlow, and where Stoker has its own.
-_LOOP_FILES = tuple(
-    str(Path(*parts))
-    for parts in (
-        ("keras", "src", "backend", "tensorflow", "trainer.py"),
-        *(("stoker", "train", f"{name}.py") for name in ("fit", "trainer", "evaluate", "predict")),
-    )
-)
 
 
 class Watch(keras.callbacks.Callback):  # type: ignore[misc]
@@ -64,6 +57,7 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         self._writer: Any = None
         self._depth = 0
         self._thread = 0
+        self._sites = Sites()
         self._told: set[tuple[str, str, int]] = set()
         self._session: Session | None = None
         self._next_look = 0
@@ -121,7 +115,7 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         self._thread = threading.get_ident()
         self._told.clear()
         self._facts = RunFacts(
-            files.new_id(), f"{Path(sys.argv[0]).name or 'python'} {loop}", [], clock.utc_timestamp()
+            record_files.new_id(), f"{Path(sys.argv[0]).name or 'python'} {loop}", [], clock.utc_timestamp()
         )
         self._session = session = Session(clock.now_ns())
         session.attach_now()
@@ -140,9 +134,9 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         self._tell(self.record)
         self._write(self.record)
         self._stop()
-        files.prepare()
-        path = files.path_of(self.record.id)
-        files.write(self.record, path)
+        record_files.prepare()
+        path = record_files.path_of(self.record.id)
+        record_files.write(self.record, path)
         if self._show:
             console.show(self.record, path)
 
@@ -172,7 +166,7 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         """Whether one of these loops is on the stack of the thread that began."""
         frame = sys._current_frames().get(self._thread)
         while frame is not None:
-            if frame.f_code.co_name in loops and frame.f_code.co_filename.endswith(_LOOP_FILES):
+            if frame.f_code.co_name in loops and self._sites.kind_of(frame.f_code.co_filename) == KERAS_LOOP:
                 return True
             frame = frame.f_back
         return False

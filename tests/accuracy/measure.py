@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from stoker.rules.checker import check_paths
+from stoker.check.checker import check_paths
 
 PROGRAMS = Path(__file__).parent / "programs"
 _FILE = re.compile(r"^### file: (\S+)$", re.MULTILINE)

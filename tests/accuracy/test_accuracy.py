@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from stoker.rules import all_rules
+from stoker.check.registry import all_rules
 from tests.accuracy.measure import PROGRAMS, Scores, labelled, measure, split
+from tests.support import ROOT
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "accuracy.md"
+PAGE = ROOT / "docs" / "accuracy.md"
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stoker.commands import main
-from stoker.store import files
+from stoker.store import record_files
 from tests.samples import sample_finding, sample_record
 
 pytestmark = pytest.mark.usefixtures("runs")
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("runs")
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three slow runs, three of twice the speed, and one a little off."""
     monkeypatch.chdir(tmp_path)
-    files.prepare()
+    record_files.prepare()
     for number in range(3):
         rates = {"slow": 24.0 + number / 10, "fast": 48.0 + number / 10}
         for name, rate in rates.items():
@@ -29,7 +29,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def save(run_id: str, **changes: object) -> None:
     record = sample_record(id=run_id, step_times=[0.04] * 100, examples_per_s=None, **changes)
-    files.write(record, files.path_of(run_id))
+    record_files.write(record, record_files.path_of(run_id))
 
 
 def test_two_runs(capsys: pytest.CaptureFixture[str]) -> None:

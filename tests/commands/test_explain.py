@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
+from stoker.check.registry import all_rules
 from stoker.commands import main
 from stoker.report import rule_page
-from stoker.rules import all_rules
+from tests.support import ROOT
 
-DOCS = Path(__file__).parent.parent.parent / "docs" / "rules"
+DOCS = ROOT / "docs" / "rules"
 
 
 @pytest.mark.parametrize("name", ["STK101", "stk101", "sync-in-loop"])
@@ -40,7 +39,7 @@ def test_unknown_kind_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.kind)
 def test_docs_are_up_to_date(rule: object) -> None:
-    from stoker.rules.rule import Rule
+    from stoker.check.rule import Rule
 
     assert isinstance(rule, Rule)
     written = (DOCS / f"{rule.kind}.md").read_text(encoding="utf-8")

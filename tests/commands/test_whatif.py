@@ -16,8 +16,8 @@ import pytest
 
 from stoker.commands import main
 from stoker.records import Record
-from stoker.store import files
-from tests.diagnosis.test_simulation import recorded
+from stoker.store import record_files
+from tests.replay.test_simulation import recorded
 from tests.samples import sample_finding, sample_record
 from tests.support import Outcome, run
 
@@ -68,7 +68,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     runs = tmp_path / ".stoker" / "runs"
     runs.mkdir(parents=True)
     record = saving_and_copying()
-    files.write(record, runs / f"{record.id}.json")
+    record_files.write(record, runs / f"{record.id}.json")
     return tmp_path
 
 
@@ -167,7 +167,7 @@ def test_an_older_record_has_nothing_to_replay(tmp_path: Path) -> None:
 
 def test_a_damaged_timeline_is_one_clear_line(directory: Path) -> None:
     broken = dataclasses.replace(saving_and_copying(), id="broken", timeline={"windows": [{"steps": 3}]})
-    files.write(broken, directory / ".stoker" / "runs" / "broken.json")
+    record_files.write(broken, directory / ".stoker" / "runs" / "broken.json")
     done = whatif(directory, "broken")
     assert done.code == 2
     assert "the record of run broken is damaged" in done.stderr

@@ -10,9 +10,9 @@ from stoker.diagnosis.findings import findings
 from stoker.probes.graph_calls import CalledFunction
 from stoker.probes.input_wait import Pipeline, Stage
 from stoker.probes.keras_loop import CallbackTime, PredictCalls
+from stoker.probes.profiler_trace import StageTime, Summary
 from stoker.probes.recorder import Tally
 from stoker.probes.retrace import Change, TracedFunction
-from stoker.probes.timeline import StageTime, Summary
 from tests.samples import SECOND, measurements
 
 LOOP = ("train.py", 10, "train")

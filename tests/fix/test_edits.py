@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from stoker.check.rule import Edit, Fix
 from stoker.fix.edits import apply, parses
-from stoker.rules.rule import Edit, Fix
 
 
 def fix(*edits: Edit) -> Fix:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import run
+from tests.support import ROOT, run
 
 pytest.importorskip("tensorflow")
-EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 @pytest.mark.parametrize(

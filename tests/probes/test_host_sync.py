@@ -171,7 +171,7 @@ def test_the_types_are_exactly_as_before_after_detach() -> None:
     from tensorflow.python.framework import ops
 
     from stoker import clock
-    from stoker.probes.buffer_slot import buffer_slot
+    from stoker.attach.buffer_slot import buffer_slot
 
     def state() -> tuple[dict[str, Any], int | None]:
         return dict(vars(ops.EagerTensor)), buffer_slot(ops.EagerTensor).value

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from stoker import clock
+from stoker.attach.sites import Sites
 from stoker.probes.recorder import DISPATCH, MAX_SITES, PYTHON, STARTUP, SYNC, TRACE, Recorder
-from stoker.probes.sites import Sites
 
 
 class FakeClock:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stoker import clock
+from stoker.attach.sites import Sites
 from stoker.probes.recorder import DISPATCH, EAGER, GRAPH, PYTHON, SYNC, Recorder
-from stoker.probes.sites import Sites
 from stoker.probes.spans import MAX_SPANS, MAX_STEPS, MAX_WINDOWS, Window
 from stoker.probes.steps import MAX_TIMES, TRAINING, Steps
 from tests.probes.test_recorder import FakeClock

@@ -11,8 +11,8 @@ import pytest
 from stoker.commands import main
 from stoker.errors import RecordError
 from stoker.report.trace import trace
-from stoker.store import files
-from tests.report.pages import full_record
+from stoker.store import record_files
+from tests.report.page.pages import full_record
 from tests.samples import sample_record
 
 WINDOW = {
@@ -64,23 +64,23 @@ def test_of_two_that_start_together_the_longer_comes_first() -> None:
 
 def test_events_are_kept_beside_a_record_and_survive_a_killed_program(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
-    assert files.read_events(path) == []
-    files.append_events([WINDOW], path)
-    files.append_events([WINDOW, WINDOW], path)
-    assert files.read_events(path) == [WINDOW] * 3
-    whole = files.events_path_of(path).read_bytes()
-    files.events_path_of(path).write_bytes(whole[:-20])
-    assert files.read_events(path)[:1] == [WINDOW]
-    assert files.ids(tmp_path) == []
+    assert record_files.read_events(path) == []
+    record_files.append_events([WINDOW], path)
+    record_files.append_events([WINDOW, WINDOW], path)
+    assert record_files.read_events(path) == [WINDOW] * 3
+    whole = record_files.events_path_of(path).read_bytes()
+    record_files.events_path_of(path).write_bytes(whole[:-20])
+    assert record_files.read_events(path)[:1] == [WINDOW]
+    assert record_files.ids(tmp_path) == []
 
 
 def test_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    files.write(full_record(), Path("run.json"))
-    files.write(sample_record(), Path("old.json"))
-    files.append_events([WINDOW], Path("run.json"))
+    record_files.write(full_record(), Path("run.json"))
+    record_files.write(sample_record(), Path("old.json"))
+    record_files.append_events([WINDOW], Path("run.json"))
     assert main(["report", "run.json", "--trace", "out.json"]) == 0
     check(json.loads(Path("out.json").read_text(encoding="utf-8"))["traceEvents"])
     assert main(["report", "old.json", "--trace", "none.json"]) == 2

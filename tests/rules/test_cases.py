@@ -6,10 +6,10 @@ import ast
 
 import pytest
 
+from stoker.check.registry import all_rules, check
+from stoker.check.rule import SEVERITIES, Case, Fix, Rule
 from stoker.fix.edits import apply, parses
 from stoker.kinds import KINDS
-from stoker.rules import all_rules, check
-from stoker.rules.rule import SEVERITIES, Case, Fix, Rule
 from stoker.source.analysis import analyse
 from stoker.source.module import parse
 from stoker.source.project import Project

@@ -9,14 +9,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stoker.software_gpu import build
+from tests.support import ROOT
 
-ROOT = Path(__file__).parents[2]
 Run = Callable[..., dict[str, Any]]
 
 

@@ -13,7 +13,8 @@ import pytest
 from stoker import software_gpu
 from stoker.commands import main
 from stoker.software_gpu import build
-from tests.software_gpu.conftest import ROOT, Run
+from tests.software_gpu.conftest import Run
+from tests.support import ROOT
 
 
 def test_status_says_what_there_is(capsys: pytest.CaptureFixture[str], run: Run) -> None:

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from stoker.rules import check
+from stoker.check.registry import check
 from stoker.source.analysis import analyse
 from stoker.source.module import parse
 from stoker.source.project import Project

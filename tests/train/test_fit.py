@@ -15,13 +15,13 @@ import pytest
 import tensorflow as tf
 
 import stoker
-from stoker.train import decide, memory
-from stoker.train.feeds import order_of
-from stoker.train.hooks import wanting_every_batch
-from stoker.train.largest_batch import BatchTooLargeError
-from stoker.train.plan import Plan, parse
-from stoker.train.snapshot import Snapshot
-from stoker.train.state import named_variables
+from stoker.execution.hooks import wanting_every_batch
+from stoker.train.checkpoint.variables import named_variables
+from stoker.train.feeding.feeds import order_of
+from stoker.train.planning import decide, memory
+from stoker.train.planning.largest_batch import BatchTooLargeError
+from stoker.train.planning.plan import Plan, parse
+from stoker.train.planning.snapshot import Snapshot
 from tests.train import models
 
 X, Y = models.data()

@@ -6,14 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stoker.software_gpu import build
-
-ROOT = Path(__file__).parents[2]
+from tests.support import ROOT
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 import stoker
 from stoker import clock
 from stoker.probes.session import Session
-from stoker.train import decide
+from stoker.train.planning import decide
 from tests.support import run_stoker, write_program
 
 ROWS, BATCH = 400, 8

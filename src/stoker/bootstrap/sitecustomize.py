@@ -32,7 +32,7 @@ def _enter() -> None:
         os.environ["PYTHONPATH"] = own_path
     _own_sitecustomize()
     if settings is not None:
-        from stoker.commands._attach import attach
+        from stoker.measure.child import attach
 
         attach(settings)
 

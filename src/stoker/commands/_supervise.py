@@ -12,7 +12,7 @@ from pathlib import Path
 
 from stoker.errors import RecordError
 from stoker.report.live import LiveLine
-from stoker.store import files
+from stoker.store import record_files
 
 _FORWARDED = tuple(
     getattr(signal, name)
@@ -61,7 +61,7 @@ class Supervisor:
     def _draw(self) -> None:
         assert self._line is not None
         try:
-            self._line.draw(files.read(self._record_path))
+            self._line.draw(record_files.read(self._record_path))
         except RecordError:
             return
 

@@ -14,12 +14,12 @@ import dataclasses
 import os
 import sys
 
+from stoker.check.cache import Cache
+from stoker.check.checker import Checked, check_paths
+from stoker.check.rule import Problem
 from stoker.config import SEVERITIES, Config, load, names
 from stoker.records import Finding
 from stoker.report import problems as report
-from stoker.rules.cache import Cache
-from stoker.rules.checker import Checked, check_paths
-from stoker.rules.rule import Problem
 from stoker.source.files import STDIN, discover, display, project_root
 
 
@@ -90,9 +90,9 @@ def checked_paths(paths: list[str], config: Config, *, use_cache: bool, jobs: in
 
 def _prices(problems: list[Problem]) -> list[tuple[Problem, float | None]]:
     """Each problem with what saved runs say its line costs."""
-    from stoker.store import files
+    from stoker.store import record_files
 
-    if not problems or not files.DIRECTORY.is_dir():
+    if not problems or not record_files.DIRECTORY.is_dir():
         return [(problem, None) for problem in problems]
     known = _measured()
     return [(problem, known.get((problem.file, problem.line, problem.kind))) for problem in problems]
@@ -100,13 +100,13 @@ def _prices(problems: list[Problem]) -> list[tuple[Problem, float | None]]:
 
 def _measured() -> dict[tuple[str, int, str], float]:
     from stoker.errors import RecordError
-    from stoker.store import files
+    from stoker.store import record_files
 
     known: dict[tuple[str, int, str], float] = {}
     # Oldest first, so that the latest run of a line has the last word.
-    for run_id in files.ids():
+    for run_id in record_files.ids():
         try:
-            record = files.read(files.path_of(run_id))
+            record = record_files.read(record_files.path_of(run_id))
         except RecordError:
             # A damaged record is `stoker runs`'s business; here it only means that no price is known.
             continue

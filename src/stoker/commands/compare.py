@@ -21,8 +21,9 @@ from stoker.diagnosis.comparison import changes, compare
 from stoker.diagnosis.noise import ASSUMED_RUN_NOISE
 from stoker.errors import RecordError, UsageError
 from stoker.records import Record
-from stoker.report import comparison, html
-from stoker.store import files
+from stoker.report import comparison
+from stoker.report.page import document
+from stoker.store import record_files
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"these records cannot be compared ({error}): `stoker runs` lists others") from None
     if args.html:
-        html.write(comparison.page(a, b, result, found), args.html)
+        document.write(comparison.page(a, b, result, found), args.html)
     if args.json:
         print(json.dumps(as_json, indent=2))
     elif not args.html:
@@ -67,10 +68,10 @@ def _side(text: str) -> list[Record]:
     names = [name for name in text.split(",") if name]
     if not names:
         raise UsageError("a side names no run: give an id, or several separated by commas")
-    paths = [files.resolve(name) for name in names]
+    paths = [record_files.resolve(name) for name in names]
     if len(set(paths)) < len(paths):
         raise UsageError(f"{text} names a run twice")
-    return [files.read(path) for path in paths]
+    return [record_files.read(path) for path in paths]
 
 
 def _share(text: str, option: str) -> float:

@@ -11,10 +11,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from stoker.check.registry import all_rules
 from stoker.errors import UsageError
 from stoker.kinds import BY_CODE, KINDS
 from stoker.report import rule_page
-from stoker.rules import all_rules
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import argparse
 
-from stoker.report import console, html, json_file, trace
-from stoker.store import files
+from stoker.report import console, json_file, trace
+from stoker.report.page import document
+from stoker.store import record_files
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,12 +27,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draw or write the record."""
-    path = files.resolve(args.id)
-    record = files.read(path)
+    path = record_files.resolve(args.id)
+    record = record_files.read(path)
     if args.html:
-        html.write(html.page(record), args.html)
+        document.write(document.page(record), args.html)
     if args.trace:
-        trace.write(record, files.read_events(path), args.trace)
+        trace.write(record, record_files.read_events(path), args.trace)
     if args.json:
         json_file.write(record, args.json)
     if not (args.html or args.trace or args.json):

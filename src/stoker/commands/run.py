@@ -24,15 +24,16 @@ from pathlib import Path
 from typing import Any
 
 from stoker import clock, config, software_gpu
-from stoker.commands._attach import Settings
+from stoker.attach.tensorflow_versions import supported, unsupported_message
 from stoker.commands._supervise import Supervisor
-from stoker.diagnosis import prices
 from stoker.diagnosis.record import RunFacts
 from stoker.errors import UsageError
-from stoker.probes.session import supported, unsupported_message
+from stoker.measure.child import Settings
 from stoker.records import Device, Record
-from stoker.report import console, html, json_file
-from stoker.store import files
+from stoker.replay import prices
+from stoker.report import console, json_file
+from stoker.report.page import document
+from stoker.store import record_files
 from stoker.version import __version__
 
 _DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-rocm", "tf-nightly")
@@ -72,12 +73,12 @@ def run(args: argparse.Namespace) -> int:
     if version is not None and not supported(version):
         raise UsageError(unsupported_message(version))
     if args.html:
-        html.check(args.html)
+        document.check(args.html)
     device = _device(args)
-    files.prepare()
-    facts = RunFacts(files.new_id(), target, words[1:], clock.utc_timestamp())
-    path = files.path_of(facts.id)
-    files.write(_empty_record(facts), path)
+    record_files.prepare()
+    facts = RunFacts(record_files.new_id(), target, words[1:], clock.utc_timestamp())
+    path = record_files.path_of(facts.id)
+    record_files.write(_empty_record(facts), path)
     command = _interpreter() + (["-m"] if module else []) + words
     supervisor = Supervisor(path, live=not args.quiet and sys.stderr.isatty())
     status = supervisor.run(command, _environment(path, facts, version, None if module else target, device))
@@ -195,14 +196,16 @@ def _empty_record(facts: RunFacts) -> Record:
 
 def _report(path: Path, status: int, args: argparse.Namespace) -> None:
     exit_code = status if status >= 0 else 128 - status
-    record = prices.priced(dataclasses.replace(files.read(path), exit_code=exit_code, state="finished"))
-    files.write(record, path)
+    record = prices.priced(
+        dataclasses.replace(record_files.read(path), exit_code=exit_code, state="finished")
+    )
+    record_files.write(record, path)
     if not args.quiet:
         console.show(record, path)
     if args.json:
         json_file.write(record, args.json)
     if args.html:
-        html.write(html.page(record), args.html)
+        document.write(document.page(record), args.html)
         if not args.quiet:
             print(f"page: {args.html}", file=sys.stderr)
 

@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from stoker import config
-from stoker.diagnosis import prices, scaling
-from stoker.diagnosis import program as programs
-from stoker.diagnosis.program import Program
-from stoker.diagnosis.remedies import REMEDIES
-from stoker.diagnosis.scaling import Scale
 from stoker.errors import RecordError, UsageError
 from stoker.kinds import KINDS
 from stoker.records import Finding, Record
+from stoker.replay import prices, scaling
+from stoker.replay import program as programs
+from stoker.replay.program import Program
+from stoker.replay.repairs import REMEDIES
+from stoker.replay.scaling import Scale
 from stoker.report import whatif as report
 from stoker.software_gpu import profiles
-from stoker.store import files
+from stoker.store import record_files
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -49,8 +49,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Replay, and say what came out."""
-    record = files.read(files.resolve(args.id))
-    with files.told_if_damaged(f"the record of run {record.id}"):
+    record = record_files.read(record_files.resolve(args.id))
+    with record_files.told_if_damaged(f"the record of run {record.id}"):
         program = programs.of(record)
     if program is None:
         raise RecordError(

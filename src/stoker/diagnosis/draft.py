@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from stoker.attach.sites import SiteKey
 from stoker.probes.session import Measurements
-from stoker.probes.sites import SiteKey
 
 # A stall is repeated; what happens a few times is not in a loop, whatever it costs.
 MIN_REPEATS = 10

@@ -6,16 +6,16 @@ import linecache
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from stoker.diagnosis import checkpoints, feeds, graphs, inputs, keras, syncs
+from stoker.attach.sites import SiteKey, shown_path
+from stoker.diagnosis import checkpoints, copies, graphs, inputs, keras, syncs
 from stoker.diagnosis.draft import Draft
 from stoker.kinds import KINDS
 from stoker.probes.session import Measurements
-from stoker.probes.sites import SiteKey, shown_path
 from stoker.records import Finding
 
 DETECTORS: tuple[Callable[[Measurements], Iterator[Draft]], ...] = (
     syncs.find,
-    feeds.find,
+    copies.find,
     graphs.find,
     inputs.find,
     keras.find,

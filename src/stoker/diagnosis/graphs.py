@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from stoker.attach.sites import SiteKey
 from stoker.diagnosis.draft import MIN_REPEATS, Draft, most, worth
-from stoker.ledger.accounts import device, eager_kernel_share, graph_busy_share, graph_input_share
+from stoker.diagnosis.ledger import device, eager_kernel_share, graph_busy_share, graph_input_share
 from stoker.probes.graph_calls import CalledFunction
 from stoker.probes.retrace import Change, TracedFunction
 from stoker.probes.session import Measurements
-from stoker.probes.sites import SiteKey
 
 # Fewer eager ops a step than this are the odd read or counter around a compiled step.
 _MIN_OPS_PER_STEP = 10

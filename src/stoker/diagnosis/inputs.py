@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stoker.diagnosis.draft import Draft, most
-from stoker.ledger.accounts import first_call_ns, graph_input_share
+from stoker.diagnosis.ledger import first_call_ns, graph_input_share
 from stoker.probes.input_wait import Pipeline, Stage
+from stoker.probes.profiler_trace import slow_stage, stage_name
 from stoker.probes.session import Measurements
-from stoker.probes.timeline import slow_stage, stage_name
 
 # A pipeline that keeps the step waiting for less than this share of the run is doing its job.
 _MIN_SHARE = 0.01

@@ -7,12 +7,11 @@ import platform
 from dataclasses import dataclass
 from typing import Any
 
-from stoker.diagnosis import timeline
+from stoker.attach.sites import shown_path
+from stoker.diagnosis import ledger, timeline
 from stoker.diagnosis.excerpts import excerpts
 from stoker.diagnosis.findings import findings, site_row
-from stoker.ledger import accounts as ledger
 from stoker.probes.session import Measurements
-from stoker.probes.sites import shown_path
 from stoker.records import Record
 from stoker.version import __version__
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from stoker.attach.sites import SiteKey, shown_path
 from stoker.diagnosis.draft import most
 from stoker.probes.graph_calls import CalledFunction
 from stoker.probes.input_wait import Pipeline
 from stoker.probes.recorder import ACCOUNT_NAMES, EAGER, GRAPH, INPUT, SYNC, TRANSFER
 from stoker.probes.retrace import TracedFunction
 from stoker.probes.session import Measurements
-from stoker.probes.sites import SiteKey, shown_path
 from stoker.probes.spans import Span, Window
 
 

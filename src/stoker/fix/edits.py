@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Sequence
 
-from stoker.rules.rule import Edit, Fix
+from stoker.check.rule import Edit, Fix
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 

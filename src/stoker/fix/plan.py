@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
+from stoker.check.checker import FileResult, check_overlaid, combine
+from stoker.check.rule import Fix, Problem
 from stoker.fix.edits import apply, parses
-from stoker.rules.checker import FileResult, check_overlaid, combine
-from stoker.rules.rule import Fix, Problem
 from stoker.source import notebook
 from stoker.source.files import display
 from stoker.source.project import decode

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
+from stoker.attach.sites import USER
 from stoker.guards import hooks, scope
 from stoker.guards.events import SITES, Event
 from stoker.guards.functions import watched_function
 from stoker.guards.limits import COPIES, EAGER_OPS, RETRACES, SYNCS, Limits, limits
 from stoker.guards.report import GuardError, GuardWarning, Report, error_of, message
 from stoker.guards.steps import StepCounter
-from stoker.probes.sites import USER
 
 F = TypeVar("F", bound=Callable[..., Any])
 

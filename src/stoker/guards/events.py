@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from stoker.attach.sites import USER, SiteKey, Sites
 from stoker.guards.scope import Allowed, Region
 from stoker.probes.host_sync import nbytes
-from stoker.probes.sites import USER, SiteKey, Sites
 
 SITES = Sites()
 

@@ -10,6 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from stoker.attach.buffer_slot import BufferPatch
+from stoker.attach.patching import Patches
+from stoker.attach.sites import FRAMEWORK, INTERNAL
+from stoker.attach.tensorflow_versions import supported, unsupported_message
 from stoker.errors import UsageError
 from stoker.guards import scope
 from stoker.guards.events import SITES, Event, deliver, describe_copy, describe_read
@@ -17,11 +21,7 @@ from stoker.guards.limits import COPIES, EAGER_OPS, SYNCS
 from stoker.guards.placement import Placement, WeakIds
 from stoker.guards.report import GuardError
 from stoker.guards.tracing import TracingHooks
-from stoker.probes.buffer_slot import BufferPatch
 from stoker.probes.host_sync import nbytes
-from stoker.probes.patching import Patches
-from stoker.probes.session import supported, unsupported_message
-from stoker.probes.sites import FRAMEWORK, INTERNAL
 from stoker.probes.transfer import data_size
 
 

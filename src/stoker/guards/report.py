@@ -6,10 +6,10 @@ import linecache
 from collections import Counter
 from dataclasses import dataclass, field
 
+from stoker.attach.sites import SiteKey, shown_path
 from stoker.errors import StokerError
 from stoker.guards.limits import COPIES, EAGER_OPS, KINDS, PLURAL, RETRACES, SINGULAR, SYNCS, Limits
 from stoker.kinds import KINDS as STALLS
-from stoker.probes.sites import SiteKey, shown_path
 
 _REMEDIES = {
     SYNCS: STALLS["sync-in-loop"].remedy,

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from stoker.attach.patching import Patches
+from stoker.attach.sites import KERAS_LOOP, USER, definition
 from stoker.guards import scope
 from stoker.guards.events import SITES, Event, deliver
 from stoker.guards.limits import RETRACES
 from stoker.guards.placement import Placement
 from stoker.guards.steps import CALLS, INFERENCE, TAPES, TRAINING
-from stoker.probes.patching import Patches
 from stoker.probes.retrace import Change, changes_between, signature_of, updates_variables
-from stoker.probes.sites import KERAS_LOOP, USER, definition
 
 
 @dataclass

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from stoker.probes import announced
-from stoker.probes.patching import Probe
+from stoker.attach import announced
+from stoker.probes.probe import Probe
 from stoker.probes.recorder import CHECKPOINT
 
 

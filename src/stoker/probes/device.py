@@ -14,7 +14,7 @@ from typing import Any
 
 from stoker import clock, software_gpu
 from stoker.probes.memory import MemoryHistory, resident_bytes
-from stoker.probes.patching import Probe
+from stoker.probes.probe import Probe
 from stoker.probes.recorder import STARTUP, Recorder
 
 SOFTWARE_GPU = "SOFTWARE_GPU"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stoker import clock
-from stoker.probes.patching import Probe
+from stoker.probes.probe import Probe
 from stoker.probes.recorder import DISPATCH, EAGER, PYTHON, Recorder
 from stoker.probes.steps import TAPES, Steps
 

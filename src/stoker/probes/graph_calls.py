@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from stoker.probes.patching import Probe
+from stoker.attach.sites import SiteKey, definition
+from stoker.probes.probe import Probe
 from stoker.probes.recorder import DISPATCH, GRAPH, PYTHON, Recorder
 from stoker.probes.retrace import Retrace
-from stoker.probes.sites import SiteKey, definition
 from stoker.probes.steps import CALLS, TRAINING, StepCount, Steps
 
 _MAX_FUNCTIONS = 1000

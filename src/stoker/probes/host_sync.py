@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from stoker import clock
-from stoker.probes.buffer_slot import BufferPatch
-from stoker.probes.patching import Probe
+from stoker.attach.buffer_slot import BufferPatch
+from stoker.attach.sites import FRAMEWORK
+from stoker.probes.probe import Probe
 from stoker.probes.recorder import CHECKPOINT, SYNC, Recorder
-from stoker.probes.sites import FRAMEWORK
 
 # What a device-to-host copy of n bytes takes at least, to tell copying from waiting on a GPU: PCIe 3 x16 in
 # practice (12 GB/s) and a launch. Nothing here decides a price: only the share of wait in a read.

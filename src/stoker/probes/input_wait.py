@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from stoker.probes.patching import Probe
+from stoker.attach.sites import KERAS_LOOP, SiteKey
+from stoker.probes.probe import Probe
 from stoker.probes.recorder import DISPATCH, INPUT, PYTHON, Recorder
-from stoker.probes.sites import KERAS_LOOP, SiteKey
 
 _MAX_PIPELINES = 200
 _LOOK_EVERY = 64

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from stoker.probes import announced
+from stoker.attach import announced
+from stoker.attach.patching import as_framework
+from stoker.attach.sites import USER, SiteKey, definition
 from stoker.probes.eager_ops import EagerOps
 from stoker.probes.graph_calls import leading_dimension
 from stoker.probes.input_wait import batch_size
-from stoker.probes.patching import Probe, as_framework
+from stoker.probes.probe import Probe
 from stoker.probes.recorder import CHECKPOINT, DISPATCH, GRAPH, PYTHON, SYNC, Recorder
 from stoker.probes.retrace import nbytes_of
-from stoker.probes.sites import USER, SiteKey, definition
 from stoker.probes.steps import EAGER_TRAINING, INFERENCE, TRAINING, Steps
 
 _BATCH_HOOKS = tuple(

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stoker import clock
-from stoker.probes.sites import SiteKey, Sites
+from stoker.attach.sites import SiteKey, Sites
 from stoker.probes.spans import Window
 from stoker.software_gpu import Meter
 

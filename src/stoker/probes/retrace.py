@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from stoker.probes.patching import Probe
+from stoker.attach.sites import USER, SiteKey, definition
+from stoker.probes.probe import Probe
 from stoker.probes.recorder import TRACE, Recorder
-from stoker.probes.sites import USER, SiteKey, definition
 
 _MAX_FUNCTIONS = 1000
 _MAX_CHANGES = 20

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from stoker.attach.sites import OWN_ROOT, SiteKey, Sites
+from stoker.attach.tensorflow_versions import supported, unsupported_message
 from stoker.errors import StokerError
 from stoker.probes.checkpoints import Checkpoints, KerasCheckpoints
 from stoker.probes.device import SOFTWARE_GPU, DeviceProbe
@@ -25,18 +27,15 @@ from stoker.probes.import_watch import ImportWatcher
 from stoker.probes.input_wait import InputWait, Pipeline
 from stoker.probes.keras_loop import CallbackTime, KerasLoop, PredictCalls
 from stoker.probes.memory import Point
-from stoker.probes.patching import Probe
+from stoker.probes.probe import Probe
+from stoker.probes.profiler_trace import Summary
+from stoker.probes.profiler_windows import ProfilerWindows
 from stoker.probes.recorder import ACCOUNT_NAMES, PYTHON, Recorder, Tally
 from stoker.probes.retrace import Retrace, TracedFunction
-from stoker.probes.sites import OWN_ROOT, SiteKey, Sites
 from stoker.probes.spans import Window
 from stoker.probes.steps import Steps
 from stoker.probes.tensorflow_events import WindowEvents
-from stoker.probes.timeline import Summary
 from stoker.probes.transfer import Transfer
-from stoker.probes.windows import Windows
-
-OLDEST, NEWEST = (2, 17), (2, 21)
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ class Session:
         self.input = InputWait(recorder)
         self.keras = KerasLoop(recorder, self.steps, self.eager)
         self.device = DeviceProbe(recorder)
-        self.windows = Windows(recorder, self.steps, self.eager)
+        self.windows = ProfilerWindows(recorder, self.steps, self.eager)
         self.imported = False
         self._facts: dict[str, str | int | float] = {}
         self._other_work = OtherWork()
@@ -278,21 +277,6 @@ def _is_async() -> bool:
     module: Any = sys.modules.get("tensorflow.python.eager.context")
     current = getattr(module, "_context", None)
     return bool(current is not None and current._initialized and current.is_async())
-
-
-def supported(version: str) -> bool:
-    """Whether the probes were written for this TensorFlow."""
-    try:
-        major, minor = (int(part) for part in version.split(".")[:2])
-    except ValueError:
-        return False
-    return OLDEST <= (major, minor) <= NEWEST
-
-
-def unsupported_message(version: str) -> str:
-    """One line for the user."""
-    known = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
-    return f"TensorFlow {version} is not supported: Stoker measures {known}. Install one of those."
 
 
 def _hide_from_tracebacks(module_name: str) -> None:

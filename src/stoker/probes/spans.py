@@ -80,7 +80,7 @@ class Window:
                 span.site, span.name, span.wait, wait = site, name, min(wait, span.end - span.start), 0
 
 
-class Windows:
+class SpanWindows:
     """Opens and closes windows as steps end."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from stoker.probes.recorder import Recorder
-from stoker.probes.spans import Windows
+from stoker.probes.spans import SpanWindows
 
 # How a source of steps ranks: the best class that has any steps is the one reported.
 TRAINING, EAGER_TRAINING, TAPES, INFERENCE, CALLS = range(5)
@@ -82,7 +82,7 @@ class Steps:
 
     def __init__(self, recorder: Recorder | None = None) -> None:
         self.recorder = recorder
-        self.windows = Windows()
+        self.windows = SpanWindows()
         self.sources: dict[tuple[int, object], StepCount] = {}
         # Open calls of Keras' fit, evaluate and predict: what they call is not a step of its own.
         self.keras_depth = 0

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from stoker.probes.profiler_trace import Threads, gently
 from stoker.probes.spans import Window
-from stoker.probes.timeline import Threads, gently
 
 MARK = "stoker clock"
 _MARKS = 8

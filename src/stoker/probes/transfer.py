@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from stoker import clock
-from stoker.probes.patching import Probe
+from stoker.attach.sites import INTERNAL
+from stoker.probes.probe import Probe
 from stoker.probes.recorder import TRANSFER
-from stoker.probes.sites import INTERNAL
 
 # Shapes, axes and indexes are short lists; a batch is not.
 _MIN_LIST = 32

@@ -13,8 +13,8 @@ from rich.text import Text
 from stoker.diagnosis.comparison import FASTER, SLOWER, Changes, Comparison
 from stoker.probes.environment import OTHER_WORK
 from stoker.records import ACCOUNTS, Finding, Record
-from stoker.report import html, page_data
 from stoker.report.headline import Words
+from stoker.report.page import data, document
 from stoker.report.whatif import times
 from stoker.report.words import MINOR, rate, seconds
 
@@ -91,7 +91,7 @@ def percent(share: float, signed: bool = True) -> str:
 
 def names(side: Side) -> str:
     """Program and ids of a side."""
-    return f"{page_data.program(side[0])}  ({', '.join(record.id for record in side)})"
+    return f"{data.program(side[0])}  ({', '.join(record.id for record in side)})"
 
 
 def as_json(a: Side, b: Side, result: Comparison, found: Changes) -> dict[str, Any]:
@@ -109,13 +109,13 @@ def as_json(a: Side, b: Side, result: Comparison, found: Changes) -> dict[str, A
 
 def page(a: Side, b: Side, result: Comparison, found: Changes) -> str:
     """The page of a comparison."""
-    return html.draw(lambda: _data(a, b, result, found), "one of the records")
+    return document.draw(lambda: _data(a, b, result, found), "one of the records")
 
 
 def _data(a: Side, b: Side, result: Comparison, found: Changes) -> dict[str, Any]:
     return {
         "page": "compare",
-        "title": f"{page_data.program(a[0])} → {page_data.program(b[0])}",
+        "title": f"{data.program(a[0])} → {data.program(b[0])}",
         "sentence": [dataclasses.asdict(words) for words in sentence(result)],
         "facts": [
             ["A", f"{_speed(result.speed_a)} {result.measure}"],
@@ -127,7 +127,7 @@ def _data(a: Side, b: Side, result: Comparison, found: Changes) -> dict[str, Any
         "noise": runs_words(result),
         "notes": list(result.notes),
         "names": [names(a), names(b)],
-        "bars": [page_data.accounts(side[0]) for side in (a, b)],
+        "bars": [data.accounts(side[0]) for side in (a, b)],
         "accounts": [
             [name, seconds(_mean(a, name)), seconds(_mean(b, name)), _difference(a, b, name)]
             for name in ACCOUNTS
@@ -169,7 +169,7 @@ def _differences(a: Record, b: Record) -> list[list[str]]:
             **record.environment,
             **record.versions,
             "device": record.device.name,
-            "program": page_data.program(record),
+            "program": data.program(record),
         }
         for record in (a, b)
     ]

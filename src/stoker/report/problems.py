@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stoker.check.registry import all_rules
+from stoker.check.rule import Problem
 from stoker.kinds import KINDS
-from stoker.rules import all_rules
-from stoker.rules.rule import Problem
 from stoker.version import __version__
 
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.rules.rule import Rule
+from stoker.check.rule import Rule
 
 
 def page(rule: Rule) -> str:

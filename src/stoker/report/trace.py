@@ -13,7 +13,7 @@ from typing import Any
 
 from stoker.errors import UsageError
 from stoker.records import Record
-from stoker.store.files import told_if_damaged
+from stoker.store.record_files import told_if_damaged
 
 _OURS, _TENSORFLOW = 1, 2
 _STEPS_LANE = 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stoker.rules.chains import complete, is_random
-from stoker.rules.rule import Page, Problem, Rule, bad, good
+from stoker.check.chains import complete, is_random
+from stoker.check.rule import Page, Problem, Rule, bad, good
 from stoker.source.analysis import Analysis
 from stoker.source.values import Stage
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stoker.rules.edits import indentation, insert_line, tensorflow_name
-from stoker.rules.rule import Fix, Page, Problem, Rule, bad, good
+from stoker.check.edits import indentation, insert_line, tensorflow_name
+from stoker.check.rule import Fix, Page, Problem, Rule, bad, good
 from stoker.source.analysis import Analysis
 from stoker.source.facts import At, Call, TapeStep
 from stoker.source.names import dotted_name, last_name

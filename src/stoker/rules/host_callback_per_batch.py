@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from stoker.rules.rule import Page, Problem, Rule, bad, good
+from stoker.check.rule import Page, Problem, Rule, bad, good
 from stoker.source.analysis import Analysis
 from stoker.source.facts import Call, Fact, TensorRead
 from stoker.source.names import last_name

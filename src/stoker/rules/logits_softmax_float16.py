@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stoker.rules.edits import add_argument
-from stoker.rules.models import activation, last_layer
-from stoker.rules.rule import Fix, Page, Problem, Rule, bad, good
+from stoker.check.edits import add_argument
+from stoker.check.models import activation, last_layer
+from stoker.check.rule import Fix, Page, Problem, Rule, bad, good
 from stoker.source.analysis import Analysis
 from stoker.source.facts import Call
 from stoker.source.values import Py, Thing

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stoker.rules.edits import add_argument, autotune
-from stoker.rules.rule import Fix, Page, Problem, Rule, bad, good
+from stoker.check.edits import add_argument, autotune
+from stoker.check.rule import Fix, Page, Problem, Rule, bad, good
 from stoker.source.analysis import Analysis
 from stoker.source.facts import Extended
 from stoker.source.values import Func, Stage

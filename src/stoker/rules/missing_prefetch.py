@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stoker.rules.edits import autotune, insert_after, remove_between
-from stoker.rules.rule import Fix, Page, Problem, Rule, bad, good
+from stoker.check.edits import autotune, insert_after, remove_between
+from stoker.check.rule import Fix, Page, Problem, Rule, bad, good
 from stoker.source.analysis import Analysis
 from stoker.source.facts import Consumed
 from stoker.source.loops import LOOK

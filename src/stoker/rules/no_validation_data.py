@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stoker.rules.rule import Page, Problem, Rule, bad, good
+from stoker.check.rule import Page, Problem, Rule, bad, good
 from stoker.source.analysis import Analysis
 from stoker.source.facts import Call
 from stoker.source.values import Py, Thing

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stoker.rules.edits import replace_node, tensorflow_name
-from stoker.rules.rule import Fix, Page, Problem, Rule, bad, describe, good
+from stoker.check.edits import replace_node, tensorflow_name
+from stoker.check.rule import Fix, Page, Problem, Rule, bad, describe, good
 from stoker.source.analysis import Analysis
 from stoker.source.facts import CompiledCall
 from stoker.source.module import Module

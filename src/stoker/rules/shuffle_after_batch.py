@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stoker.rules.chains import complete
-from stoker.rules.edits import insert_after, remove_between
-from stoker.rules.rule import Fix, Page, Problem, Rule, bad, good
+from stoker.check.chains import complete
+from stoker.check.edits import insert_after, remove_between
+from stoker.check.rule import Fix, Page, Problem, Rule, bad, good
 from stoker.source.analysis import Analysis
 from stoker.source.values import Stage
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stoker.rules.rule import Page, Problem, Rule, bad, good
+from stoker.check.rule import Page, Problem, Rule, bad, good
 from stoker.source.analysis import Analysis
 from stoker.source.facts import Fact, FunctionMade
 

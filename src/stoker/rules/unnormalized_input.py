@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stoker.rules.models import scales_input
-from stoker.rules.rule import Page, Problem, Rule, bad, good
+from stoker.check.models import scales_input
+from stoker.check.rule import Page, Problem, Rule, bad, good
 from stoker.source.analysis import Analysis
 from stoker.source.facts import Call
 from stoker.source.values import Array, Dataset, Seq, Tensor, Value

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stoker.rules.models import activation, last_layer, units
-from stoker.rules.rule import Page, Problem, Rule, bad, good
+from stoker.check.models import activation, last_layer, units
+from stoker.check.rule import Page, Problem, Rule, bad, good
 from stoker.source.analysis import Analysis
 from stoker.source.calls import Arguments
 from stoker.source.facts import Call

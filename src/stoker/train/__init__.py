@@ -7,25 +7,14 @@
 
     trainer = stoker.Trainer(model, optimizer, step)    # the same, with a step of your own
 
-| module | subject |
+| room | subject |
 |---|---|
-| fit, arguments | `stoker.fit`, and what it was given |
-| program | what is trained: a step, and what an epoch needs around it |
-| run, engine | one training run: the plan, the epochs, callbacks, validation |
-| feeds, pace | where batch `i` comes from, inside the graph; which steps an epoch has |
-| loop, tempo | many steps in one compiled call; how many |
-| plan, decide, remembered, memory | how to run: decided by measuring, remembered |
-| snapshot | the state of a step's variables, taken and put back |
-| hooks, progress | callbacks, and the bar |
-| checks, tracebacks | arguments that make no sense; errors without the frames between |
-| trainer, trainer_program, stepping | `stoker.Trainer`: a step of your own as a program |
-| parts, workings, update/ | models with their optimizers, and the pieces of an update |
-| keeper, saver, checkpoint* | saving, and going on where it was |
-| state, callback_state, iterator_state | what is saved |
-| predict, evaluate | `stoker.predict` and `stoker.evaluate` |
-| compiled, staleness | their traced steps, kept on the model for as long as they say what it says |
-| rows, streams, structures | what they were given: arrays cut into batches, or a tf.data pipeline |
-| batch_loops, batch_runs, inference_hooks | many batches in one call; a pass over the data; its callbacks |
+| fit, trainer, checks, tracebacks | the public verbs; arguments that make no sense; errors without the frames between |
+| loop/ | one training run: the program, its epochs, what it shows |
+| feeding/ | what the caller gave, as feeds |
+| planning/ | how to run, decided by measuring, remembered |
+| checkpoint/ | saving, and going on where it was |
+| custom/, update/ | `stoker.Trainer`: a step of one's own, and the pieces of an update |
 
 Nothing is imported here: TensorFlow comes with the module that is used.
 """

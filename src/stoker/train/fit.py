@@ -10,11 +10,12 @@ import keras
 from keras.src.backend import config as keras_config
 
 from stoker.errors import ArgumentError
-from stoker.train import arguments, checks
-from stoker.train.checkpoint import Checkpoint
-from stoker.train.plan import Plan, parse
-from stoker.train.program import KerasProgram, Program
-from stoker.train.run import Run
+from stoker.train import checks
+from stoker.train.checkpoint.options import Checkpoint
+from stoker.train.feeding import sources
+from stoker.train.loop.program import KerasProgram, Program
+from stoker.train.loop.run import Run
+from stoker.train.planning.plan import Plan, parse
 from stoker.train.tracebacks import filtered
 
 
@@ -109,10 +110,10 @@ def train_program(
     checks.class_weights(class_weight)
     checks.callbacks(callbacks)
     if validation_split and validation_data is None:
-        (x, y, sample_weight), validation_data = arguments.split(x, y, sample_weight, validation_split)
+        (x, y, sample_weight), validation_data = sources.split(x, y, sample_weight, validation_split)
     run = Run(
         program,
-        arguments.source(
+        sources.source(
             x,
             y,
             sample_weight,
@@ -133,13 +134,11 @@ def train_program(
     return run.train()
 
 
-def _held_out(validation_data: Any, batch_size: int | None, steps: int | None) -> arguments.Source | None:
+def _held_out(validation_data: Any, batch_size: int | None, steps: int | None) -> sources.Source | None:
     if validation_data is None:
         return None
-    x, y, weights = arguments.validation_parts(validation_data)
-    return arguments.source(
-        x, y, weights, batch_size=batch_size, steps_per_epoch=steps, name="validation_data"
-    )
+    x, y, weights = sources.validation_parts(validation_data)
+    return sources.source(x, y, weights, batch_size=batch_size, steps_per_epoch=steps, name="validation_data")
 
 
 def _check(model: Any) -> None:

@@ -13,13 +13,17 @@ from typing import Any, TypeVar
 import keras
 import tensorflow as tf
 
-from stoker.probes.frames import without_frames
+from stoker.attach.frames import without_frames
+from stoker.attach.sites import OWN_ROOT
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_LEFT_OUT = tuple(
-    os.path.join(os.path.dirname(os.path.abspath(path)), *below)
-    for path, *below in ((__file__, ""), (keras.__file__, "src", ""), (tf.__file__, "python", ""))
+_LEFT_OUT = (
+    OWN_ROOT,
+    *(
+        os.path.join(os.path.dirname(os.path.abspath(library.__file__)), part, "")
+        for library, part in ((keras, "src"), (tf, "python"))
+    ),
 )
 
 

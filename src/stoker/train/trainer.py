@@ -20,20 +20,20 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from stoker.attach import announced
 from stoker.errors import ArgumentError
-from stoker.probes import announced
-from stoker.train import arguments
-from stoker.train.decide import feed_kind
-from stoker.train.engine import Stretch
+from stoker.execution.call_length import Tempo
+from stoker.train.custom.parts import Options, named
+from stoker.train.custom.program import Models, TrainerProgram
+from stoker.train.custom.step import Logs, Stepping, takes_training, with_sum
+from stoker.train.feeding import sources
 from stoker.train.fit import train_program
-from stoker.train.pace import Pace
-from stoker.train.parts import Options, named
-from stoker.train.plan import Plan
-from stoker.train.run import loop_of, release_data
-from stoker.train.stepping import Logs, Stepping, takes_training, with_sum
-from stoker.train.tempo import Tempo
+from stoker.train.loop.epoch_steps import Pace
+from stoker.train.loop.epochs import Stretch
+from stoker.train.loop.run import loop_of, release_data
+from stoker.train.planning.decide import feed_kind
+from stoker.train.planning.plan import Plan
 from stoker.train.tracebacks import filtered
-from stoker.train.trainer_program import Models, TrainerProgram
 from stoker.train.update.averaging import EMA
 from stoker.train.update.balancing import Balance, Weight
 from stoker.train.update.clipping import Clip
@@ -236,7 +236,7 @@ class Trainer(Stepping):
     ) -> dict[str, float]:
         """The results of `test_step` over data, with the averaged weights if there are any."""
         program = TrainerProgram(self)
-        source = arguments.source(x, y, batch_size=batch_size, steps_per_epoch=steps)
+        source = sources.source(x, y, batch_size=batch_size, steps_per_epoch=steps)
         feed = source.feed(feed_kind(source, Plan()).feed or "streamed", 0)
         pace = Pace(feed, source.steps_per_epoch, source.adapter)
         stretch = Stretch(loop_of(program, feed, "test_step", "none"), pace, Tempo())

@@ -19,7 +19,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from stoker.train.checkpoint_files import TEMPORARY
+from stoker.train.checkpoint.files import TEMPORARY
 from tests.train.programs.resume_runs import RUNS
 
 DEADLINE = 90.0

@@ -1,0 +1,11 @@
+"""How Stoker gets into a program: patches, the stack, the one slot of a C type, and what its own loops announce.
+
+| module | subject |
+|---|---|
+| patching | replacing functions, and putting them back |
+| sites | who is the user: which line a call came from |
+| frames | tracebacks without our frames |
+| buffer_slot | the C buffer slot by which NumPy reads a tensor |
+| announced | what Stoker's own loops tell those who measure |
+| tensorflow_versions | which TensorFlow all this was written for |
+"""

@@ -1,0 +1,9 @@
+"""`stoker check` without the rules: what a rule is made of, and how files are checked by all of them.
+
+| module | subject |
+|---|---|
+| rule, edits | what a rule is; the text edits it proposes |
+| chains, models | questions several rules ask: of a pipeline, of a Keras model |
+| registry | every rule there is |
+| checker, cache | many files, in parallel; results of files that did not change |
+"""

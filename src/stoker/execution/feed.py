@@ -1,0 +1,58 @@
+"""A feed: where batch `i` of a pass over the data comes from, inside the graph.
+
+A feed is split in two: `operands()` are tensors or iterators handed to the compiled call, `batch(operands, index)`
+is traced into it. So one compiled loop serves every feed of the same shape, and data is never baked into a graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import keras
+import tensorflow as tf
+
+
+class Feed(Protocol):
+    """One pass over the data after another, as batches."""
+
+    steps: int | None
+    """Batches in a pass; None when only running out tells."""
+    kind: str
+    """"resident" or "streamed"."""
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Start pass number `epoch`: a new order, a new iterator."""
+
+    def operands(self) -> Any:
+        """What the compiled call gets: tensors, or an iterator."""
+
+    def batch(self, operands: Any, index: tf.Tensor) -> Any:
+        """In graph: batch `index` of this pass (all of one shape)."""
+
+    def tail(self, operands: Any) -> Any:
+        """In graph: the last batch, when it has a shape of its own."""
+
+    def spec(self) -> Any:
+        """The structure of a batch, as `tf.TensorSpec`s."""
+
+    @property
+    def full_steps(self) -> int | None:
+        """How many batches `batch` gives; one more (`tail`) follows if `steps` is larger."""
+
+    def signature(self) -> Any:
+        """Hashable: two feeds with equal signatures can share one compiled loop."""
+
+    def position(self) -> dict[str, Any]:
+        """Where the pass is, as JSON."""
+
+    def seek(self, position: dict[str, Any], blob: bytes | None = None) -> None:
+        """Go to where `position` was taken; `blob` is the iterator's own state, where there is one."""
+
+    def reseed(self, salt: int) -> None:
+        """Another order from here on, where the order is ours."""
+
+
+def without_optionals(batch: Any) -> Any:
+    """A generator's missing parts arrive as empty optionals: the step gets None."""
+    kinds = (tf.experimental.Optional, tf.OptionalSpec)
+    return keras.tree.map_structure(lambda leaf: None if isinstance(leaf, kinds) else leaf, batch)

@@ -1,0 +1,164 @@
+"""The loop: many steps in one compiled call.
+
+The trip count is an argument, not part of the program: however a pass is cut into calls, the same compiled code runs
+the same steps, so the cuts never change a bit. The logs are carried through the loop (zeros before the first step)
+instead of taking the first step out of it: a second copy of the step would compile, and round, in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from stoker.errors import ArgumentError
+from stoker.execution.feed import Feed, without_optionals
+
+Logs = dict[str, Any]
+Step = Callable[[Any], Logs]
+
+
+class Loop:
+    """Runs a step over a feed's batches, `count` of them in one call."""
+
+    def __init__(
+        self,
+        step: Step,
+        feed: Feed,
+        *,
+        jit: str = "none",
+        eager: bool = False,
+        autograph: bool = False,
+    ) -> None:
+        """Nothing is traced before the first `run` (or `build`).
+
+        Args:
+            step: takes a batch, updates variables, returns logs. Traced once.
+            feed: where the batches come from; may be replaced by one of equal `signature()`.
+            jit: XLA over the whole "loop" (resident data only), over the "step", or "none".
+            eager: call the step eagerly, batch by batch, and compile nothing.
+            autograph: let Python's `if` and `while` on tensors in the step become graph ops.
+        """
+        if jit == "loop" and feed.kind != "resident":
+            raise ArgumentError("XLA over the whole loop needs resident data: a stream comes from the host")
+        self.feed = feed
+        self.jit = jit
+        self.eager = eager
+        self._ran: Any = 0
+        self._plain_step = step
+        self._step = _compiled(step, jit == "step", autograph)
+        self._traced: Any = None
+        self._logs: Any = None
+        self._many = _compiled(self._many_steps, jit == "loop")
+        self._until_out = _compiled(self._steps_until_out, False)
+        self._last = _compiled(self._last_step, jit == "loop")
+
+    def share(self, other: Loop) -> None:
+        """Take over another loop's traced step: it is the same step, and XLA is around it or not at all."""
+        if "step" not in (self.jit, other.jit):
+            self._step, self._traced, self._logs = other._step, other._traced, other._logs
+
+    def release(self) -> None:
+        """Forget the feed, and the data with it: a loop is kept for the model's next run, which brings its own."""
+        vars(self).pop("feed", None)
+
+    @property
+    def ran(self) -> int:
+        """How many steps the last `run` did: fewer than asked when a stream ran out. Reads the device then."""
+        return int(self._ran)
+
+    def build(self) -> tf.types.experimental.ConcreteFunction:
+        """Trace the step once: creates the variables it creates, and gives its graph."""
+        if self._traced is None:
+            self._traced = self._step.get_concrete_function(self.feed.spec())
+            self._logs = tf.nest.map_structure(
+                lambda out: tf.TensorSpec(out.shape, out.dtype), _tensors(self._traced.structured_outputs)
+            )
+        return self._traced
+
+    def run(self, first: int, count: int) -> Logs:
+        """Run steps `first` to `first + count - 1` of the pass; the last one's logs, still on the device."""
+        if self.eager:
+            return self._run_eagerly(first, count)
+        self.build()
+        operands = self.feed.operands()
+        logs: Logs
+        if self.feed.steps is None:
+            self._ran, logs = self._until_out(tf.constant(count), operands)
+            return logs
+        self._ran = count
+        whole = min(count, self._full_steps() - first)
+        if whole > 0:
+            logs = self._many(tf.constant(first), tf.constant(whole), operands)
+        if count > whole:
+            logs = self._last(operands)
+        return logs
+
+    def _full_steps(self) -> int:
+        full = self.feed.full_steps
+        assert full is not None
+        return full
+
+    def _many_steps(self, first: tf.Tensor, count: tf.Tensor, operands: Any) -> Any:
+        end = first + count
+
+        def body(index: tf.Tensor, _: Any) -> Any:
+            return index + 1, _tensors(self._traced(self.feed.batch(operands, index)))
+
+        _, logs = tf.while_loop(lambda index, _: index < end, body, (first, self._zeros()))
+        return logs
+
+    def _steps_until_out(self, count: tf.Tensor, operands: Any) -> Any:
+        # The loop asks whether there is a batch, so that the step is not inside a `cond` of its own, which would
+        # pass every variable through a switch. Nothing is taken that no step of this call will use.
+        def taken_if(wanted: tf.Tensor) -> Any:
+            nothing = tf.experimental.Optional.empty(operands.element_spec)
+            return tf.cond(wanted, operands.get_next_as_optional, lambda: nothing)
+
+        def body(ran: tf.Tensor, taken: Any, _: Any) -> Any:
+            logs = _tensors(self._traced(without_optionals(taken.get_value())))
+            return ran + 1, taken_if(ran + 1 < count), logs
+
+        ran, _, logs = tf.while_loop(
+            lambda ran, taken, _: taken.has_value(),
+            body,
+            (tf.constant(0), taken_if(count > 0), self._zeros()),
+        )
+        return ran, logs
+
+    def _last_step(self, operands: Any) -> Any:
+        return _tensors(self._traced(self.feed.tail(operands)))
+
+    def _zeros(self) -> Any:
+        return tf.nest.map_structure(
+            lambda out: tf.zeros([size or 0 for size in out.shape], out.dtype), self._logs
+        )
+
+    def _run_eagerly(self, first: int, count: int) -> Logs:
+        logs: Logs = {}
+        operands = self.feed.operands()
+        self._ran = 0
+        for index in range(first, first + count):
+            try:
+                if self.feed.steps is not None and index >= self._full_steps():
+                    batch = self.feed.tail(operands)
+                else:
+                    batch = self.feed.batch(operands, tf.constant(index))
+            except tf.errors.OutOfRangeError:
+                break
+            logs = self._plain_step(batch)
+            self._ran += 1
+        return logs
+
+
+def _tensors(logs: Any) -> Any:
+    """The step's logs as tensors: a number that Python knows is a constant of the graph."""
+    return tf.nest.map_structure(tf.convert_to_tensor, logs)
+
+
+def _compiled(function: Any, jit: bool, autograph: bool = False) -> Any:
+    compiled = tf.function(function, autograph=autograph, jit_compile=True if jit else None)
+    # Every loop has functions of its own, traced once: what TensorFlow would warn of is a second model.
+    compiled._omit_frequent_tracing_warning = True
+    return compiled

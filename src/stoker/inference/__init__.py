@@ -1,0 +1,9 @@
+"""`stoker.predict` and `stoker.evaluate`: many batches in one compiled call.
+
+| module | subject |
+|---|---|
+| predict, evaluate | the two verbs |
+| eligibility | which models Keras has to run itself |
+| arrays, streams | what they were given: arrays cut into batches, or a tf.data pipeline |
+| batch_loops, batch_runs, callbacks | many batches in one call; a pass over the data; its callbacks |
+"""

@@ -1,0 +1,140 @@
+"""One pass over rows or a stream, for predict and evaluate alike: calls, callbacks, the end of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import tensorflow as tf
+
+from stoker import clock
+from stoker.execution.call_length import Tempo
+from stoker.execution.traced import BatchFunction
+from stoker.inference.arrays import Rows, ran_out
+from stoker.inference.batch_loops import Outcome, loop_over_rows, loop_over_stream
+from stoker.inference.callbacks import InferenceHooks
+from stoker.inference.streams import Stream
+
+_CHUNK_BYTES = 64 << 20
+
+
+class Source(Protocol):
+    """Batches that can be run, several in one call."""
+
+    function: BatchFunction
+
+    def run(self, count: int) -> tuple[int, Any]:
+        """Runs up to `count` more; how many it were (0 at the end), and what came out."""
+
+    def ended(self) -> bool:
+        """Is it known that there is no further batch?"""
+
+    def close(self) -> None:
+        """The data is not read any further."""
+
+    @property
+    def most(self) -> int:
+        """The largest number worth putting into one call."""
+
+
+class RowSource:
+    """Arrays, a bounded chunk of them on the device at a time."""
+
+    def __init__(self, rows: Rows, function: BatchFunction, outcome: Outcome) -> None:
+        self.function, self._rows, self._outcome = function, rows, outcome
+        self._done = 0
+        self.most = max(1, _CHUNK_BYTES // max(1, rows.bytes_per_row * rows.batch))
+
+    def run(self, count: int) -> tuple[int, Any]:
+        rows, first = self._rows, self._done
+        count = min(count, rows.full_batches - first)
+        if count > 1:
+            loop = self.function.loop("rows", lambda: loop_over_rows(self.function, self._outcome))
+            tensors = rows.tensors(first * rows.batch, (first + count) * rows.batch)
+            self._done += count
+            return count, loop(tf.constant(rows.batch), tf.constant(count), *tensors)
+        if first == rows.batches:
+            return 0, None
+        self._done += 1
+        stop = min((first + 1) * rows.batch, rows.count)
+        return 1, self.function.call(*rows.tensors(first * rows.batch, stop))
+
+    def ended(self) -> bool:
+        return self._done == self._rows.batches
+
+    def close(self) -> None:
+        """Arrays need nothing at the end."""
+
+
+class StreamSource:
+    """A dataset's iterator, read inside the compiled call."""
+
+    most = 4096
+
+    def __init__(self, stream: Stream, steps: int | None, function: BatchFunction, outcome: Outcome) -> None:
+        self.function, self._stream, self._steps = function, stream, steps
+        self._loop = function.loop("stream", lambda: loop_over_stream(function, outcome))
+        self._iterator: Any = None
+        self._done = 0
+
+    def run(self, count: int) -> tuple[int, Any]:
+        if self._steps is not None:
+            count = min(count, self._steps - self._done)
+        if count == 0:
+            return 0, None
+        if self._iterator is None:
+            self._stream.adapter.on_epoch_begin()
+            self._iterator = iter(self._stream.dataset)
+        ran, outcome = self._loop(self._iterator, tf.constant(count))
+        found = int(ran)
+        self._done += found
+        if found < count and self._steps is not None:
+            ran_out(self._steps, self._done)
+        return found, outcome
+
+    def ended(self) -> bool:
+        return self._stream.batches is not None and self._done >= self._stream.batches
+
+    def close(self) -> None:
+        self._stream.adapter.on_epoch_end()
+
+
+def run_all(source: Source, hooks: InferenceHooks | None, take: Callable[[Any], Any]) -> int:
+    """Runs everything; `take` gets the outcome of each call and returns the logs for the callbacks."""
+    try:
+        if hooks is not None and hooks.each_batch:
+            return _batch_by_batch(source, hooks, take)
+        return _in_large_calls(source, hooks, take)
+    finally:
+        source.close()
+
+
+def _in_large_calls(source: Source, hooks: InferenceHooks | None, take: Callable[[Any], Any]) -> int:
+    tempo = Tempo(step_seconds=source.function.batch_seconds)
+    done = 0
+    while not source.ended():
+        started = clock.now_ns()
+        count, outcome = source.run(tempo.ask(source.most))
+        if count == 0:
+            break
+        seconds = (clock.now_ns() - started) / 1e9
+        tempo.took(count, seconds)
+        source.function.batch_seconds = seconds / count
+        done += count
+        logs = take(outcome)
+        if hooks is not None:
+            hooks.after_batch(done - 1, logs)
+    return done
+
+
+def _batch_by_batch(source: Source, hooks: InferenceHooks, take: Callable[[Any], Any]) -> int:
+    done = 0
+    while not source.ended():
+        hooks.before_batch(done)
+        count, outcome = source.run(1)
+        if count == 0:
+            break
+        done += 1
+        if not hooks.after_batch(done - 1, take(outcome)):
+            break
+    return done

@@ -1,0 +1,48 @@
+"""Datasets, generators and PyDatasets given to predict and evaluate, as one tf.data pipeline made by Keras."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+from keras.src.trainers.data_adapters import get_data_adapter
+
+from stoker.execution.feed import without_optionals
+from stoker.execution.structures import flatten
+from stoker.inference.arrays import check_positive
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A pipeline of batches, and Keras' adapter behind it, which can be handed on to Keras."""
+
+    adapter: Any
+    dataset: tf.data.Dataset
+    batches: int | None
+    skeleton: Any
+    leaves: list[tf.TensorSpec]
+
+    @property
+    def loopable(self) -> bool:
+        """Dense batches of known rank: what a compiled step can be traced for ahead of the data."""
+        return all(isinstance(leaf, tf.TensorSpec) and leaf.shape.rank for leaf in self.leaves)
+
+
+def as_stream(x: Any, y: Any, weight: Any, batch_size: int | None, steps: int | None) -> Stream:
+    check_positive("steps", steps)
+    adapter = get_data_adapter(x, y, sample_weight=weight, batch_size=batch_size, steps_per_epoch=steps)
+    dataset = adapter.get_tf_dataset()
+    leaves: list[Any] = []
+    skeleton = flatten(without_optionals(dataset.element_spec), leaves)
+    if isinstance(x, tf.data.Dataset):
+        # A generator is not read ahead: what is left of it belongs to the caller.
+        dataset = dataset.prefetch(tf.data.AUTOTUNE)
+    return Stream(adapter, dataset, steps or adapter.num_batches, skeleton, leaves)
+
+
+def element_leaves(element: Any) -> list[Any]:
+    """The tensors of one element, in the order of `Stream.leaves`."""
+    leaves: list[Any] = []
+    flatten(without_optionals(element), leaves)
+    return leaves

@@ -1,0 +1,10 @@
+"""The price of a finding: the recorded steps run again as a model, with one cause taken out.
+
+| module | subject |
+|---|---|
+| program, pieces, feeding | a record as something that can be replayed: pieces of work, and the input |
+| simulation | the replay: a host thread, a device, a copy engine, an input pipeline |
+| repairs | what a program is like once a finding is repaired |
+| prices | a price for each finding, for all together, and the order |
+| scaling | the same program on other devices, batches, replicas |
+"""

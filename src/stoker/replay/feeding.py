@@ -1,0 +1,83 @@
+"""The input pipeline as the replay needs it: what an element takes, who makes it, and when."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+from stoker.probes.input_wait import FIRST_ELEMENT
+from stoker.records import Record
+from stoker.replay.pieces import Piece
+
+# An input that keeps the step waiting for more than this share of its time is the slower of the two.
+_STARVED = 0.05
+# Stages that only hold elements: waiting there is not work.
+_BUFFERS = ("Prefetch", "Root", "Model")
+
+
+@dataclass(frozen=True)
+class Source:
+    """The input pipeline: what an element takes to make, and whether it is made ahead of its use."""
+
+    seconds: float
+    # Elements made before they are asked for; with none, making one is waiting for it.
+    ahead: int = 0
+    # Threads at work at a time, and whether they hold Python's lock.
+    threads: float = 1.0
+    python: bool = False
+    # The share of the time it was at work, while it was measured.
+    duty: float = 0.0
+    # Of the work on an element, the part of the slowest stage, and how often that stage is called for one.
+    slow_share: float = 1.0
+    slow_calls: float = 1.0
+
+
+def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source | None:
+    """The pipeline that is waited for, as the run and the profiler's windows show it."""
+    asked = [[p for p in step if p.account == "input" and p.name != FIRST_ELEMENT] for step in steps]
+    waits = [sum(p.seconds for p in pieces) for pieces in asked]
+    elements = statistics.fmean(len(pieces) for pieces in asked)
+    rows = record.tables.get("stages") or []
+    if sum(wait > 0 for wait in waits) * 2 < len(waits):
+        # Now and then an iterator is made or taken down: that is no pipeline at work.
+        return None
+    mean = statistics.fmean(waits)
+    work = {row["path"]: row["self_s"] for row in rows if _stage(row["path"]) not in _BUFFERS}
+    ahead = any("::Prefetch" in path or "::Parallel" in path for path in work) or not rows
+    slow = max(work, key=lambda path: work[path], default="")
+    total = sum(work.values())
+    calls = {row["path"]: row["calls"] for row in rows}
+    roots = _elements(slow, calls)
+    parallel = any("Parallel" in path or "MapAndBatch" in path for path in work)
+    window_s = (record.tables.get("windows") or [{}])[0].get("window_ns", 0) / 1e9
+    # The median: an epoch's beginning is long and rare.
+    starved = statistics.median(waits) > _STARVED * step_s
+    made = mean if not ahead else step_s if starved else min(step_s, total / roots if total else 0.0)
+    made /= max(1.0, elements)
+    return Source(
+        seconds=made,
+        ahead=8 if ahead else 0,
+        threads=float(record.tables["stepping"][0]["cores"]) if parallel else 1.0,
+        python=any("Generator" in path for path in work) or _runs_python(record),
+        duty=0.0 if not ahead else 1.0 if starved else min(1.0, total / window_s if window_s else 0.0),
+        slow_share=work[slow] / total if total else 1.0,
+        slow_calls=max(1.0, calls.get(slow, 1) / roots),
+    )
+
+
+def _elements(slow: str, calls: dict[str, int]) -> int:
+    """How many elements the windows saw made; of batches, perhaps none that was finished."""
+    stages = slow.split("::")
+    for number, stage in enumerate(stages):
+        if "Batch" in stage:
+            return max(1, calls.get("::".join(stages[: number + 1]), 1))
+    return max(1, min(calls.values(), default=1))
+
+
+def _runs_python(record: Record) -> bool:
+    pipelines = record.tables.get("pipelines") or []
+    return any(stage.get("python") for row in pipelines for stage in row["stages"])
+
+
+def _stage(path: str) -> str:
+    return path.rsplit("::", 1)[-1].removesuffix("V2").removesuffix("V3")

@@ -1,0 +1,148 @@
+"""Replaying a program's steps: a host thread, a device beside it, and an input pipeline, event by event.
+
+The host goes from piece to piece. Work for an asynchronous device joins the device's queue; a read waits until the
+queue is empty. An element made ahead is waited for until it is there; one made on demand takes its time. Where more
+threads want processors than there are, kernels take longer.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from stoker.probes.input_wait import FIRST_ELEMENT
+from stoker.replay.feeding import Source
+from stoker.replay.pieces import PYTHON, Piece, python_s
+from stoker.replay.program import Program
+
+_ROUNDS = 3
+# A stretch of fewer steps says nothing.
+_LEAST = 8
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One choice of everything that is not known exactly; `Draw()` is the middle of all."""
+
+    places: Mapping[str, float] = field(default_factory=dict)
+    # Which steps to replay as they were, and which as they would be: two stretches of the run, as two runs would
+    # meet the machine at two times; None for all.
+    before: tuple[int, ...] | None = None
+    after: tuple[int, ...] | None = None
+
+    def between(self, low: float, high: float, what: str) -> float:
+        """A value in a range, by ratio, not by difference."""
+        if low <= 0 or high <= low:
+            return max(low, high)
+        return low * math.exp(math.log(high / low) * self.places.get(what, 0.5))
+
+
+def draws(program: Program, names: list[str], count: int) -> list[Draw]:
+    """Stretches of the run, with everything uncertain chosen anew for each pair; always the same ones."""
+    chance = random.Random(7)
+    total = len(program.steps)
+    length = max(min(total, _LEAST), total // 4)
+
+    def stretch() -> tuple[int, ...]:
+        start = chance.randrange(total)
+        return tuple((start + i) % total for i in range(length))
+
+    return [Draw({name: chance.random() for name in names}, stretch(), stretch()) for _ in range(count)]
+
+
+def seconds_per_step(program: Program, draw: Draw, which: tuple[int, ...] | None = None) -> float:
+    """What one step takes when the program, or these of its steps, are replayed."""
+    source, measured = program.source, program.measured
+    steps = program.steps if which is None else [program.steps[i] for i in which]
+    if source is None or measured is None:
+        return replay(steps, source, program.asynchronous)
+    # Before: the pieces were measured beside the input as it was. After: they run beside the input as it is.
+    kernels, lock = _slowdowns(program, measured, measured.duty, draw)
+    step, duty = program.step_s, measured.duty
+    for _ in range(_ROUNDS):
+        kernels_now, lock_now = _slowdowns(program, source, duty, draw)
+        slower = _slower(steps, kernels_now / kernels, lock_now / lock)
+        step = replay(slower, _beside_python(source, program, slower, step, draw), program.asynchronous)
+        duty = min(1.0, source.seconds / step) if source.ahead and step > 0 else 0.0
+    return max(step, _work(steps, program, kernels) / program.cores)
+
+
+def _slowdowns(program: Program, source: Source, duty: float, draw: Draw) -> tuple[float, float]:
+    """How much longer kernels take beside the input's threads, and Python beside a Python input."""
+    threads = program.kernel_threads + source.threads
+    crowded = 1.0
+    if threads > program.cores and not program.asynchronous:
+        fair = threads / program.cores
+        # A kernel ends when its slowest thread does, and that one shares its processor; at best all is shared fairly.
+        slowest = max(fair, 1.0 + math.ceil(source.threads / program.cores))
+        crowded = draw.between(fair, slowest * slowest / fair, "crowding")
+    lock = _lock(draw) if source.python else 1.0
+    return 1 + (crowded - 1) * duty, 1 + (lock - 1) * duty
+
+
+def _lock(draw: Draw) -> float:
+    """How much longer Python takes beside another thread that always wants its lock."""
+    return draw.between(1.5, 2.0, "lock")
+
+
+def _beside_python(
+    source: Source, program: Program, steps: list[list[Piece]], step_s: float, draw: Draw
+) -> Source:
+    """The input as it is beside the host's Python of now: a Python input was measured beside that of then."""
+    if not source.python or step_s <= 0:
+        return source
+    now = min(1.0, python_s(steps, program.eager_kernels) / step_s)
+    then = min(1.0, program.python_s / program.step_s)
+    beyond = _lock(draw) - 1
+    return replace(source, seconds=source.seconds * (1 + beyond * now) / (1 + beyond * then))
+
+
+def _slower(steps: list[list[Piece]], kernels: float, lock: float) -> list[list[Piece]]:
+    if kernels == lock == 1.0:
+        return steps
+    factors = {"compute": kernels, **dict.fromkeys(PYTHON, lock)}
+    return [[replace(p, seconds=p.seconds * factors.get(p.account, 1.0)) for p in step] for step in steps]
+
+
+def _work(steps: list[list[Piece]], program: Program, slowdown: float) -> float:
+    """Processor seconds of a step whose input is made ahead: no step ends, on average, before they are worked off."""
+    source, measured = program.source, program.measured
+    if source is None or measured is None or not source.ahead or program.asynchronous:
+        return 0.0
+    kernels = sum(p.seconds for s in steps for p in s if p.account == "compute") / len(steps) / slowdown
+    host = sum(p.seconds for s in steps for p in s if p.account in ("dispatch", "launch", "eager")) / len(
+        steps
+    )
+    return kernels * program.kernel_threads + host + source.seconds * source.threads / slowdown
+
+
+def replay(steps: list[list[Piece]], source: Source | None, asynchronous: bool) -> float:
+    """Seconds a step, from the end of the first one on."""
+    host = device = 0.0
+    made_until = first = 0.0
+    taken: list[float] = []
+    for number, step in enumerate(steps):
+        for piece in step:
+            if (
+                piece.account == "input"
+                and source is not None
+                and source.ahead
+                and piece.name != FIRST_ELEMENT
+            ):
+                # The maker goes on as long as there is room for what it makes.
+                room = taken[-source.ahead] if len(taken) >= source.ahead else 0.0
+                made_until = max(made_until, room) + source.seconds
+                host = max(host, made_until)
+                taken.append(host)
+                continue
+            if piece.account == "sync" and asynchronous:
+                host = max(host, device) + piece.seconds - piece.wait
+                continue
+            if piece.device:
+                device = max(device, host) + piece.device
+            host += piece.seconds
+        if number == 0:
+            first = max(host, device)
+    return (max(host, device) - first) / max(1, len(steps) - 1)

@@ -1,0 +1,1 @@
+"""Saving a training run, and going on where it was, bit for bit."""

@@ -1,0 +1,139 @@
+"""What callbacks remember between epochs, so that a resumed run stops, slows down and logs as the first would have.
+
+| callback | saved |
+|---|---|
+| EarlyStopping | wait, best, best_epoch, stopped_epoch, best weights |
+| ReduceLROnPlateau | wait, best, cooldown (the rate itself is an optimizer variable) |
+| ModelCheckpoint | best, batches since the last save |
+| CSVLogger | the file as it was: rows of epochs that run again are taken out |
+| TensorBoard | the numbers of the batches (event files of the lost part stay) |
+| SwapEMAWeights | which weights are in the model |
+| History | history, epochs |
+| LearningRateScheduler, LambdaCallback, TerminateOnNaN, RemoteMonitor, BackupAndRestore | nothing to save |
+| your own, with `get_state()` and `set_state(state)` | what `get_state` returns |
+| your own, without | nothing; a warning says so at the resume |
+
+`restore_callbacks` comes after `on_train_begin`, which resets most of them.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import keras
+
+from stoker.train.checkpoint.options import CheckpointWarning
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """A callback that says what it remembers."""
+
+    def get_state(self) -> Any: ...
+
+    def set_state(self, state: Any) -> None: ...
+
+
+_ATTRIBUTES: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (
+        keras.callbacks.EarlyStopping,
+        ("wait", "best", "best_epoch", "stopped_epoch", "best_weights"),
+    ),
+    (keras.callbacks.ReduceLROnPlateau, ("wait", "best", "cooldown_counter")),
+    (
+        keras.callbacks.ModelCheckpoint,
+        ("best", "_batches_seen_since_last_saving", "_last_batch_seen", "_current_epoch"),
+    ),
+    (keras.callbacks.TensorBoard, ("_global_train_batch", "_global_test_batch")),
+    (keras.callbacks.SwapEMAWeights, ("_ema_weights_in_model",)),
+    (keras.callbacks.History, ("history", "epoch")),
+)
+
+
+def callbacks_state(callbacks: Iterable[Any]) -> dict[str, Any]:
+    """What the callbacks remember, as plain values and arrays that `Saver.save` takes within `progress`."""
+    return {name: _state(callback) for name, callback in _named(callbacks)}
+
+
+def restore_callbacks(callbacks: Iterable[Any], state: Mapping[str, Any]) -> None:
+    """Give it back; call it after `on_train_begin`. Callbacks are matched by class and order."""
+    for name, callback in _named(callbacks):
+        saved = state.get(name)
+        if saved is None:
+            _warn(f"the callback {name} was not there when the checkpoint was saved: it starts anew")
+            continue
+        for attribute, value in saved["attributes"].items():
+            setattr(callback, attribute, value)
+        if isinstance(callback, keras.callbacks.CSVLogger):
+            _restore_csv(callback, saved["csv"])
+        if isinstance(callback, Stateful):
+            callback.set_state(saved["own"])
+        elif _remembers_unsaved(callback):
+            _warn(
+                f"the callback {name} has no get_state() and set_state(): what it remembers starts anew in this run"
+            )
+
+
+def _named(callbacks: Iterable[Any]) -> list[tuple[str, Any]]:
+    counts: dict[str, int] = {}
+    named = []
+    for callback in callbacks:
+        kind = type(callback).__name__
+        counts[kind] = counts.get(kind, 0) + 1
+        named.append((kind if counts[kind] == 1 else f"{kind} {counts[kind]}", callback))
+    return named
+
+
+def _state(callback: Any) -> dict[str, Any]:
+    attributes: dict[str, Any] = {}
+    for kind, names in _ATTRIBUTES:
+        if isinstance(callback, kind):
+            # Some exist only once they were needed.
+            attributes |= {name: vars(callback)[name] for name in names if name in vars(callback)}
+    state: dict[str, Any] = {"attributes": attributes}
+    if isinstance(callback, keras.callbacks.CSVLogger):
+        state["csv"] = _csv_state(callback)
+    if isinstance(callback, Stateful):
+        state["own"] = callback.get_state()
+    return state
+
+
+def _csv_state(callback: Any) -> dict[str, Any]:
+    """With `append` the file may be long and is only ever cut; without, `on_train_begin` empties it: keep its text."""
+    if not os.path.exists(callback.filename):
+        return {"size": 0, "text": b"", "keys": None}
+    keys = list(callback.keys) if callback.keys is not None else None
+    if callback.append:
+        return {"size": os.path.getsize(callback.filename), "text": None, "keys": keys}
+    with open(callback.filename, "rb") as file:
+        return {"size": None, "text": file.read(), "keys": keys}
+
+
+def _restore_csv(callback: Any, saved: Mapping[str, Any]) -> None:
+    if saved["size"] is not None and os.path.exists(callback.filename):
+        os.truncate(callback.filename, min(saved["size"], os.path.getsize(callback.filename)))
+        callback.append_header = saved["size"] == 0
+    if saved["text"]:
+        with open(callback.filename, "wb") as file:
+            file.write(saved["text"])
+        callback.csv_file.seek(0, os.SEEK_END)
+        callback.append_header = False
+    callback.keys = saved["keys"]
+
+
+def _remembers_unsaved(callback: Any) -> bool:
+    """Whether it is the user's own and holds values besides Keras' and its functions."""
+    if type(callback).__module__.startswith("keras."):
+        return False
+    known = {"params", "_model", "validation_data"}
+    known |= {name for kind, names in _ATTRIBUTES if isinstance(callback, kind) for name in names}
+    if any(isinstance(callback, kind) for kind, _ in _ATTRIBUTES):
+        return False
+    return any(not callable(value) for name, value in vars(callback).items() if name not in known)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, CheckpointWarning, stacklevel=3)

@@ -1,0 +1,109 @@
+"""The directory of a run's checkpoints: names in order, one process at a time, leftovers away, the oldest pruned."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+from pathlib import Path
+
+from stoker.train.checkpoint.files import TEMPORARY, sync_directory
+from stoker.train.checkpoint.options import CheckpointError
+
+_NAME = re.compile(r"checkpoint-(\d+)-step-(\d+)\.stoker")
+_LOCK = "lock"
+
+# A POSIX lock keeps other processes out and vanishes with its process however that dies; unlike flock it is not
+# inherited by forked data workers. It does not see a second user in the same process: this does.
+_open_here: set[Path] = set()
+
+
+class CheckpointDirectory:
+    """Owned by one saver until `release`.
+
+    Raises:
+        CheckpointError: another run has it, or it cannot be made or written.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        self.path = Path(directory).expanduser().absolute()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.path = self.path.resolve()
+            self._take()
+            self._remove_leftovers()
+        except OSError as error:
+            raise CheckpointError(
+                f"cannot use {self.path} for checkpoints: {error.strerror}; give a directory that can be written"
+            ) from error
+
+    def _take(self) -> None:
+        if self.path in _open_here:
+            raise CheckpointError(
+                f"this process already saves checkpoints in {self.path}: give each run a directory of its own"
+            )
+        self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            owner = os.read(self._lock, 32).decode(errors="replace").strip()
+            os.close(self._lock)
+            raise CheckpointError(
+                f"process {owner} already saves checkpoints in {self.path}: wait for it to end, "
+                "or give each run a directory of its own"
+            ) from None
+        # The number is for people: on a full disk the lock holds without it.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+        _open_here.add(self.path)
+
+    def _remove_leftovers(self) -> None:
+        try:
+            for leftover in self.path.glob(f"*{TEMPORARY}"):
+                leftover.unlink()
+        except OSError:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Let others use it."""
+        if self.path in _open_here:
+            _open_here.discard(self.path)
+            os.close(self._lock)
+
+    def files(self) -> list[Path]:
+        """The finished checkpoints, oldest first."""
+        return finished(self.path)
+
+    def new(self, step: int) -> Path:
+        """The name of the next one."""
+        existing = self.files()
+        match = _NAME.fullmatch(existing[-1].name) if existing else None
+        number = int(match[1]) + 1 if match else 1
+        return self.path / f"checkpoint-{number:08d}-step-{step}.stoker"
+
+    def prune(self, keep: int, useless: set[Path]) -> None:
+        """Remove all but the newest `keep` of the good ones, and the useless ones."""
+        files = self.files()
+        good = [path for path in files if path not in useless]
+        old = [path for path in files if path not in good[-keep:]]
+        for path in old:
+            path.unlink(missing_ok=True)
+        if old:
+            sync_directory(self.path)
+
+
+def finished(directory: Path) -> list[Path]:
+    """The finished checkpoints in it, oldest first: in the order they were saved, whatever their steps."""
+    paths = directory.iterdir() if directory.is_dir() else ()
+    names = ((_NAME.fullmatch(path.name), path) for path in paths)
+    return [path for _, path in sorted((int(match[1]), path) for match, path in names if match)]
+
+
+def step_of(path: Path) -> int:
+    """The step in a checkpoint's name."""
+    match = _NAME.fullmatch(path.name)
+    assert match is not None
+    return int(match[2])

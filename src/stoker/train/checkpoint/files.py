@@ -1,0 +1,197 @@
+"""One checkpoint, one file: arrays with checksums, then an index, then a tail that says where the index is.
+
+    head    magic, version of the format
+    arrays  raw bytes, one after the other
+    index   JSON: name, type, shape, offset, size and CRC-32 of every array, and the caller's details
+    tail    offset, length and CRC-32 of the index, magic
+
+The index stands behind the arrays so that they are streamed from where they are: no copy of the whole is ever made.
+A file has its name only once it is complete and on the disk (temporary name, fsync, rename, fsync of the directory);
+what is cut short lacks its tail, and what was changed later fails a checksum.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from stoker.train.checkpoint.options import CheckpointError
+
+VERSION = 1
+TEMPORARY = ".partial"
+
+_MAGIC = b"STOKERCK"
+_HEAD = struct.Struct("<8sI")
+_TAIL = struct.Struct("<QQI8s")
+# Large enough to be quick, small enough that the writing thread gives the interpreter back at once.
+_CHUNK = 4 * 1024 * 1024
+
+_FULL = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file would be larger than this process may write",
+}
+
+
+class DamagedFile(Exception):
+    """This file is not a complete, unchanged checkpoint of a version we read; the message says why."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One array in a file."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+    size: int
+    crc: int
+
+
+@dataclass(frozen=True)
+class Index:
+    """What a file holds."""
+
+    path: Path
+    entries: dict[str, Entry]
+    details: dict[str, Any]
+
+
+def write(path: Path, arrays: Iterable[tuple[str, Any]], details: Mapping[str, Any]) -> None:
+    """Write a file that appears whole or not at all.
+
+    Raises:
+        CheckpointError: the disk refuses; nothing is left behind.
+    """
+    partial = path.with_name(path.name + TEMPORARY)
+    try:
+        with open(partial, "wb") as file:
+            _write_all(file, arrays, details)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+        sync_directory(path.parent)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        reason = _FULL.get(error.errno or 0, error.strerror or str(error))
+        raise CheckpointError(
+            f"could not write the checkpoint {path}: {reason}; the ones before it are untouched"
+        ) from error
+
+
+def _write_all(file: BinaryIO, arrays: Iterable[tuple[str, Any]], details: Mapping[str, Any]) -> None:
+    file.write(_HEAD.pack(_MAGIC, VERSION))
+    entries = []
+    for name, array in arrays:
+        offset, crc = file.tell(), 0
+        raw = as_bytes(array)
+        for start in range(0, len(raw), _CHUNK):
+            chunk = raw[start : start + _CHUNK]
+            crc = zlib.crc32(chunk, crc)
+            file.write(chunk)
+        entries.append(asdict(Entry(name, array.dtype.name, tuple(array.shape), offset, len(raw), crc)))
+    index = json.dumps({"entries": entries, "details": details}).encode()
+    offset = file.tell()
+    file.write(index)
+    file.write(_TAIL.pack(offset, len(index), zlib.crc32(index), _MAGIC))
+
+
+def as_bytes(array: Any) -> memoryview:
+    """The bytes of a contiguous array, without a copy; bfloat16 and its kind have no buffer of their own."""
+    return memoryview(array.reshape(-1).view(np.uint8))
+
+
+def sync_directory(directory: Path) -> None:
+    """Make a rename or a removal in it survive a power cut."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_index(path: Path) -> Index:
+    """What is in the file.
+
+    Raises:
+        DamagedFile: it is no complete checkpoint of this version.
+    """
+    try:
+        with open(path, "rb") as file:
+            return _read_index(path, file)
+    except OSError as error:
+        raise DamagedFile(f"it cannot be read ({error.strerror})") from error
+
+
+def _read_index(path: Path, file: BinaryIO) -> Index:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if size < _HEAD.size + _TAIL.size:
+        raise DamagedFile(f"it is cut short ({size} bytes)")
+    magic, version = _HEAD.unpack(file.read(_HEAD.size))
+    if magic != _MAGIC:
+        raise DamagedFile("it does not begin as a checkpoint does")
+    if version != VERSION:
+        raise DamagedFile(f"it is of format {version}, this version of Stoker reads format {VERSION}")
+    file.seek(size - _TAIL.size)
+    offset, length, crc, magic = _TAIL.unpack(file.read(_TAIL.size))
+    if magic != _MAGIC or offset + length + _TAIL.size != size:
+        raise DamagedFile("its end is missing")
+    file.seek(offset)
+    index = file.read(length)
+    if zlib.crc32(index) != crc:
+        raise DamagedFile("its index does not match its checksum")
+    parsed = json.loads(index)
+    entries = [Entry(**{**entry, "shape": tuple(entry["shape"])}) for entry in parsed["entries"]]
+    return Index(path, {entry.name: entry for entry in entries}, parsed["details"])
+
+
+def verify(index: Index) -> None:
+    """Read every array once and keep none.
+
+    Raises:
+        DamagedFile: one does not match its checksum.
+    """
+    try:
+        with open(index.path, "rb") as file:
+            for entry in index.entries.values():
+                file.seek(entry.offset)
+                crc, left = 0, entry.size
+                while left and (chunk := file.read(min(_CHUNK, left))):
+                    crc, left = zlib.crc32(chunk, crc), left - len(chunk)
+                if left or crc != entry.crc:
+                    raise DamagedFile(f"{entry.name} does not match its checksum")
+    except OSError as error:
+        raise DamagedFile(f"it cannot be read ({error.strerror})") from error
+
+
+def read_arrays(index: Index, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """The named arrays, one at a time; `verify` comes first.
+
+    Raises:
+        DamagedFile: since then it was changed, or removed.
+    """
+    try:
+        with open(index.path, "rb") as file:
+            for name in names:
+                yield name, _read_array(file, index.entries[name])
+    except OSError as error:
+        raise DamagedFile(f"it cannot be read ({error.strerror})") from error
+
+
+def _read_array(file: BinaryIO, entry: Entry) -> Any:
+    array: Any = np.empty(entry.shape, np.dtype(entry.dtype))
+    file.seek(entry.offset)
+    if entry.size and file.readinto(as_bytes(array)) != entry.size:  # type: ignore[attr-defined]
+        raise DamagedFile(f"{entry.name} ended early")
+    return array

@@ -1,0 +1,163 @@
+"""A trainer as the engine sees it: a program with steps, metrics, stops, evaluations and state."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import keras
+
+from stoker.execution.loop import Logs, Step
+from stoker.train.checkpoint.variables import named_variables
+from stoker.train.loop.program import Program
+from stoker.train.loop.progress import show
+from stoker.train.update.watching import Trouble
+
+if TYPE_CHECKING:
+    from stoker.train.trainer import Trainer
+
+
+_REASONS = {
+    Trouble.NOT_FINITE: "not finite",
+    Trouble.GRADIENT: "gradient not finite",
+    Trouble.SPIKE: "a spike",
+}
+
+
+class TrainerProgram(Program):
+    """Runs a trainer's steps, and deals on the host with what they noted."""
+
+    def __init__(self, trainer: Trainer, *, evaluate_every: int | None = None, verbose: Any = 2) -> None:
+        self.trainer = trainer
+        self.model = trainer.callback_model
+        self.stop_points = evaluate_every
+        # A spike may come before the first checkpoint is due.
+        self.saves_start = trainer.options.on_spike is not None
+        self.events: list[dict[str, Any]] = []
+        self.evaluations: list[dict[str, float]] = []
+        self._verbose = verbose
+        self._slowdown = 1.0
+
+    def step(self, kind: str) -> Step:
+        # Compiled loops are kept for the model's next run: they must not keep the trainer alive.
+        owner = weakref.ref(self.trainer)
+        name = "run_train_step" if kind == "train_step" else "run_test_step"
+
+        def run(batch: Any) -> Logs:
+            method: Callable[[Any], Logs] = getattr(owner(), name)
+            return method(_plain(batch))
+
+        return run
+
+    def stamp(self) -> object:
+        return self.trainer.identity
+
+    def jit_refusal(self) -> str | None:
+        return "XLA and several replicas do not go together" if self.trainer.replicas.distributed else None
+
+    def variables(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
+        return named_variables(self.model, extra={**self.trainer.state, **extra})
+
+    def progress(self) -> dict[str, Any]:
+        return {"events": self.events, "evaluations": self.evaluations}
+
+    def go_on(self, progress: Mapping[str, Any]) -> None:
+        self.events = list(progress["events"])
+        self.evaluations = list(progress["evaluations"])
+
+    def reset(self) -> None:
+        self.trainer.reset_training_means()
+
+    def end_epoch(self) -> None:
+        self.trainer.flush()
+
+    @contextmanager
+    def validating(self) -> Iterator[None]:
+        """With the averaged weights, if there are any; the training's own metrics are none the wiser."""
+        trainer = self.trainer
+        kept = [(one, one.numpy()) for metric in trainer.metrics for one in metric.variables]
+        trainer.reset_test_means()
+        with trainer.averaged_weights() if trainer.options.ema is not None else nullcontext():
+            yield
+        for variable, value in kept:
+            variable.assign(value)
+
+    def after_call(self, step: int, logs: Mapping[str, float]) -> str | None:
+        trouble, at, loss = self.trainer.workings.halt.read()
+        if trouble is not Trouble.NONE:
+            return self._deal_with(trouble, at, loss)
+        due = self.stop_points is not None and step % self.stop_points == 0
+        return "evaluate" if due else None
+
+    def evaluated(self, step: int, logs: Mapping[str, float]) -> None:
+        self.evaluations.append({"step": step, **logs})
+        if self._verbose:
+            shown = ", ".join(f"val_{name} {value:.4g}" for name, value in logs.items())
+            show(f"step {step}: {shown}", self._verbose)
+
+    def _deal_with(self, trouble: Trouble, step: int, loss: float) -> str:
+        """A loss that was not sane: go back, or stop."""
+        spike = self.trainer.options.on_spike
+        recoveries = sum(event["event"] == "recovery" for event in self.events)
+        if spike is not None and recoveries < spike.retries:
+            self._note("recovery", trouble, step, loss)
+            # The checkpoint may be older than the last time the rate was lowered.
+            self._slowdown = float(self.trainer.workings.slowdown)
+            return "rewind"
+        done = "training stops with the weights before it"
+        if spike is not None:
+            done = f"this was recovery number {recoveries} already: {done}"
+        self._note("stop", trouble, step, loss, done=done)
+        return "stop"
+
+    def goes_back_before(self, step: int) -> int:
+        """A spike no later than the last one: the checkpoint was taken too late, so further back than then."""
+        *_, before, now = [None, *(event for event in self.events if event["event"] == "recovery")]
+        again = before is not None and now is not None and now["step"] <= before["step"]
+        return int(before["back_to"]) if again and before is not None else step
+
+    def rewound(self, step: int) -> int:
+        """Back at a checkpoint: go on with a lower rate or another order, and write it down."""
+        spike = self.trainer.options.on_spike
+        assert spike is not None
+        workings = self.trainer.workings
+        workings.halt.clear()
+        workings.slowdown.assign(self._slowdown * spike.rate)
+        rate = round(float(workings.slowdown), 6)
+        changes = [f"the rate is {rate:.4g} of what it was"] * (spike.rate != 1)
+        changes += ["the data comes in another order"] * spike.reorder
+        done = f"back to step {step}; from here {' and '.join(changes)}"
+        self._complete(back_to=step, rate=rate, reordered=spike.reorder, done=done)
+        return len(self.events) if spike.reorder else 0
+
+    def _note(self, event: str, trouble: Trouble, step: int, loss: float, **more: Any) -> None:
+        reason = _REASONS[trouble]
+        self.events.append({"event": event, "reason": reason, "step": step, "loss": loss})
+        if more:
+            self._complete(**more)
+
+    def _complete(self, **more: Any) -> None:
+        """Add to the last event what came of it, and say it."""
+        event = self.events[-1]
+        event.update(more)
+        if self._verbose:
+            what = f"the loss at step {event['step']} was {event['loss']:.4g}, {event['reason']}"
+            show(f"{what}: {event['done']}", self._verbose)
+
+
+class Models(keras.Model):  # type: ignore[misc]
+    """Several models as one, for callbacks and checkpoints."""
+
+    def __init__(self, models: Mapping[str, Any], optimizers: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.models = list(models.values())
+        self.optimizers = list(optimizers.values())
+        self.optimizer = self.optimizers[0]
+        self.built = True
+
+
+def _plain(batch: Any) -> Any:
+    """What the user's step gets: x where only x was given, else the tuple or dict as it came."""
+    return batch[0] if isinstance(batch, tuple) and len(batch) == 1 else batch

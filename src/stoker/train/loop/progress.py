@@ -1,0 +1,56 @@
+"""What training shows: Keras' progress bar with steps per second and the time left, and the plan in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras.src.utils import io_utils
+
+from stoker.train.planning.plan import Plan
+
+
+class Bar(keras.utils.Progbar):  # type: ignore[misc]
+    """Keras' bar, with the pace as steps per second."""
+
+    def _format_time(self, time_per_unit: float, unit_name: str) -> str:
+        if time_per_unit <= 0:
+            return " ..."
+        rate = 1.0 / time_per_unit
+        shown = f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
+        return f" {shown} {unit_name}s/s"
+
+
+class Progress(keras.callbacks.ProgbarLogger):  # type: ignore[misc]
+    """The progress bar of `fit`."""
+
+    progbar: Any
+
+    def _maybe_init_progbar(self) -> None:
+        if self.progbar is None:
+            self.progbar = Bar(
+                target=self.target, verbose=self.verbose, unit_name="step", stateless_metrics=set()
+            )
+
+
+def show_plan(plan: Plan) -> None:
+    """One line: how this runs, and why."""
+    io_utils.print_msg(f"stoker: {plan.line()}")
+
+
+def show_resume(progress: Mapping[str, Any], directory: Any, epochs: int) -> None:
+    """One line: what a checkpoint has of this run."""
+    done = int(progress["epoch"])
+    if progress["begun"]:
+        show(f"{directory} goes on in epoch {done + 1} of {epochs}, at step {progress['step']:,}")
+    elif progress["stop_training"] or done >= epochs:
+        show(f"{directory} has this run to its end, {done} epochs: nothing is left to train")
+    else:
+        show(f"{directory} goes on after {done} of {epochs} epochs")
+
+
+def show(line: str, verbose: Any = 2) -> None:
+    """Any other line of the trainer's; below the bar, if `verbose` has one stand there."""
+    below = "\n" if verbose not in (0, 2) else ""
+    io_utils.print_msg(f"{below}stoker: {line}")

@@ -1,0 +1,1 @@
+"""How to run, decided by measuring: resident or streamed, XLA or not; and what was decided before."""

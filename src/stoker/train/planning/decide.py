@@ -1,0 +1,223 @@
+"""Deciding how to run, by measuring rather than by guessing.
+
+Noise never decides numbers. What cannot change a bit (how many steps a call runs) may follow the clock at any time.
+What can (XLA) is decided by rules that do not look at the clock, or measured once and remembered.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from stoker import clock
+from stoker.errors import ArgumentError
+from stoker.execution.feed import Feed
+from stoker.execution.loop import Loop
+from stoker.train.checkpoint.variables import STATEFUL_RANDOM
+from stoker.train.feeding.sources import Source
+from stoker.train.loop.program import Program
+from stoker.train.planning import choices, memory
+from stoker.train.planning.disturbance import Disturbance
+from stoker.train.planning.plan import Plan
+from stoker.train.planning.snapshot import Snapshot, difference
+
+# Compiling takes XLA a second and more: below so many steps it never pays, so it is not tried.
+FEWEST_STEPS_FOR_XLA = 1000
+# A job that takes less than this without XLA would not earn back what compiling and trying cost.
+_SHORTEST_JOB_S = 8.0
+# Steps from one start by which the results of two candidates are compared, and how far apart they may end.
+_STEPS_COMPARED = 8
+_TOLERANCE = 0.05
+# A trial call takes about so long, at most this share of the job. The candidates take turns: so often at least, more
+# often while there is time, since the machine may be busy with other things during some of them.
+_TRIAL_S = 0.1
+_TRIAL_SHARE = 0.005
+_FEWEST_TRIALS = 3
+_MOST_TRIALS = 15
+_TRIALS_S = 1.0
+_TRIALS_SHARE = 0.05
+# The choice is kept for good, so a gain that a busy machine could pretend does not count.
+_LEAST_GAIN = 1.2
+
+Maker = Callable[[str], Loop]
+
+
+def feed_kind(source: Source, wanted: Plan) -> Plan:
+    """Resident or streamed."""
+    if source.rows is None:
+        if wanted.feed == "resident":
+            raise ArgumentError(f"plan: the data cannot be resident: {source.why_streamed}")
+        return wanted.because(source.why_streamed, feed="streamed")
+    if wanted.feed is not None:
+        return wanted
+    size, room = source.bytes, memory.room_for_data()
+    if size > room:
+        return wanted.because(
+            f"{memory.spoken(size)} of data, room for {memory.spoken(room)}", feed="streamed"
+        )
+    return wanted.because(feed="resident")
+
+
+def jit(program: Program, feed: Feed, loops: Maker, plan: Plan, total_steps: int | None) -> Plan:
+    """XLA over the loop, over the step, or none. May run trial steps; leaves the state as it was, bit for bit."""
+    if plan.jit is not None:
+        if plan.jit == "loop" and feed.kind != "resident":
+            raise ArgumentError(
+                "plan: jit='loop' needs resident data, and this is streamed: use 'step' or 'none'"
+            )
+        return plan
+    refusal = program.jit_refusal()
+    if refusal is None and program.jit_demanded():
+        chosen = "loop" if feed.kind == "resident" else "step"
+        return plan.because("the model was compiled with jit_compile=True", jit=chosen)
+    refusal = refusal or _refused_by_rule(feed, total_steps)
+    if refusal is not None:
+        return plan.because(refusal, jit="none")
+    assert total_steps is not None
+    return _measured(feed, loops, plan, total_steps)
+
+
+def _refused_by_rule(feed: Feed, total_steps: int | None) -> str | None:
+    """Reasons against trying XLA that need no clock."""
+    if feed.kind != "resident":
+        return "streamed data feeds no loop inside XLA"
+    if total_steps is None or total_steps < FEWEST_STEPS_FOR_XLA:
+        return f"{total_steps} steps do not pay for XLA's compiling"
+    if any(spec is not None and spec.dtype == tf.string for spec in keras.tree.flatten(feed.spec())):
+        return "XLA knows no text"
+    if feed.full_steps == 0:
+        return "there is no full batch"
+    return None
+
+
+def _measured(feed: Feed, loops: Maker, plan: Plan, total_steps: int) -> Plan:
+    begin = clock.now_ns()
+    plain = loops("none")
+    concrete = plain.build()
+    hidden = _hidden_random_state(concrete.graph)
+    if hidden:
+        return plan.because(f"{hidden} keeps its random state where a trial cannot put it back", jit="none")
+    # A much longer job decides anew.
+    key = choices.key_of(concrete, feed.signature(), total_steps.bit_length() // 2)
+    choice = choices.recall(key)
+    if choice is None:
+        if not choices.can_remember():
+            return plan.because(f"{choices.DIRECTORY} cannot be written: no choice by the clock", jit="none")
+        choice = choices.remember(key, _trial(feed, loops, concrete, total_steps))
+        figures = {**choice["figures"], "deciding_s": round((clock.now_ns() - begin) / 1e9, 3)}
+        reason = f"{choice['reason']}; deciding took {figures['deciding_s']:.1f} s"
+    else:
+        figures = dict(choice.get("figures", {}))
+        reason = f"{choice.get('reason', '')}, as remembered"
+    return plan.because(reason, jit=choice["jit"], figures=figures)
+
+
+def _trial(feed: Feed, loops: Maker, concrete: Any, total_steps: int) -> dict[str, Any]:
+    """Run both candidates from the same state; which one to take, and why."""
+    state = Snapshot.of_step(concrete)
+    feed.begin_epoch(0)
+    try:
+        return _compared(feed, loops, state, total_steps)
+    finally:
+        state.restore()
+
+
+def _compared(feed: Feed, loops: Maker, state: Snapshot, total_steps: int) -> dict[str, Any]:
+    full = feed.full_steps
+    assert full is not None
+    few = min(_STEPS_COMPARED, full)
+    plain = loops("none")
+    _timed(plain, few)
+    plain_end = state.now()
+    job_s = _timed(plain, few) * total_steps
+    steps = min(full, max(few, int(min(_TRIAL_S, _TRIAL_SHARE * job_s) * total_steps / job_s)))
+    plain_s = _timed(plain, steps)
+    job_s = plain_s * total_steps
+    figures = {"none_us": round(plain_s * 1e6, 1)}
+    if job_s < _SHORTEST_JOB_S:
+        reason = f"XLA not tried: {job_s:.1f} s of training would not repay compiling"
+        return {"jit": "none", "reason": reason, "figures": figures}
+    state.restore()
+    compiled = loops("loop")
+    begin = clock.now_ns()
+    try:
+        _timed(compiled, few)
+    except tf.errors.OpError as error:
+        reason = f"XLA cannot compile it: {str(error.message).strip().splitlines()[0][:120]}"
+        return {"jit": "none", "reason": reason, "figures": figures}
+    figures["compile_s"] = round((clock.now_ns() - begin) / 1e9, 3)
+    apart = difference(state.values, plain_end, state.now())
+    figures["apart"] = apart if apart < 1e9 else 1e9
+    if apart > _TOLERANCE:
+        return {"jit": "none", "reason": "XLA's results differ", "figures": figures}
+    return _faster(plain, compiled, steps, total_steps, figures)
+
+
+def _faster(
+    plain: Loop, compiled: Loop, steps: int, total_steps: int, figures: dict[str, float]
+) -> dict[str, Any]:
+    none: list[float] = []
+    loop: list[float] = []
+    begin = clock.now_ns()
+    budget = min(_TRIALS_S, _TRIALS_SHARE * figures["none_us"] / 1e6 * total_steps)
+    while len(none) < _FEWEST_TRIALS or (
+        len(none) < _MOST_TRIALS and (clock.now_ns() - begin) / 1e9 < budget
+    ):
+        # Who comes first changes: neither is always the one that runs on warm caches.
+        if len(none) % 2:
+            loop.append(_undisturbed(compiled, steps))
+        none.append(_undisturbed(plain, steps))
+        if len(loop) < len(none):
+            loop.append(_undisturbed(compiled, steps))
+    figures |= {
+        "none_us": round(min(none) * 1e6, 1),
+        "loop_us": round(min(loop) * 1e6, 1),
+        "trials": len(none),
+    }
+    chosen, reason = by_times(none, loop, total_steps, figures["compile_s"])
+    return {"jit": chosen, "reason": reason, "figures": figures}
+
+
+def by_times(
+    none: Sequence[float], loop: Sequence[float], total_steps: int, compile_s: float
+) -> tuple[str, str]:
+    """What the trials speak for, seconds a step of each candidate: XLA only if the best and the median agree on it."""
+    pairs = [(min(none), min(loop)), (statistics.median(none), statistics.median(loop))]
+    gain = min(without / within for without, within in pairs)
+    saved_s = min(without - within for without, within in pairs) * total_steps
+    if gain < _LEAST_GAIN:
+        return "none", f"XLA is only {gain:.2f}x as fast"
+    # Every later run compiles again: what is saved must be more than that.
+    if saved_s <= compile_s:
+        return "none", f"XLA is {gain:.1f}x as fast, which saves less than compiling takes"
+    return "loop", f"XLA is {gain:.1f}x as fast"
+
+
+def _undisturbed(loop: Loop, steps: int) -> float:
+    """Seconds a step, had the threads not waited for cores: busy ones make many threads as slow as one."""
+    waited = Disturbance()
+    seconds = _timed(loop, steps)
+    return seconds * waited.ran_share()
+
+
+def _timed(loop: Loop, steps: int) -> float:
+    """Seconds a step, of one call that was waited for."""
+    begin = clock.now_ns()
+    logs = loop.run(0, steps)
+    for value in tf.nest.flatten(logs):
+        value.numpy()
+    return (clock.now_ns() - begin) / 1e9 / steps
+
+
+_HIDDEN = STATEFUL_RANDOM | {"PyFunc", "EagerPyFunc"}
+
+
+def _hidden_random_state(graph: Any) -> str | None:
+    """The first op, in the graph or a function of it, whose state is in its kernel."""
+    definition = graph.as_graph_def()
+    nodes = list(definition.node) + [node for made in definition.library.function for node in made.node_def]
+    return next((node.op for node in nodes if node.op in _HIDDEN), None)

@@ -1,0 +1,66 @@
+"""The error for a batch that does not fit into memory: it names the largest that does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from stoker.errors import StokerError
+from stoker.execution.loop import Loop
+from stoker.train.feeding.feeds import Resident
+from stoker.train.feeding.sources import Source, on_device
+from stoker.train.loop.program import Program
+from stoker.train.planning.snapshot import Snapshot
+
+
+class BatchTooLargeError(StokerError, MemoryError):
+    """A step on this batch needs more memory than there is."""
+
+
+def too_large(program: Program, data: Source) -> BatchTooLargeError:
+    """The error to raise, after trying smaller batches; the state is left as it was."""
+    if data.rows is None:
+        return BatchTooLargeError("a batch does not fit into memory: give a dataset of smaller batches")
+    size = int(data.adapter.batch_size)
+    fits = largest(program, data, size)
+    if fits is None:
+        return BatchTooLargeError(
+            f"batch_size={size} does not fit into memory, and neither does a single row: use a smaller model"
+        )
+    return BatchTooLargeError(
+        f"batch_size={size} does not fit into memory: {fits} does (tried by doubling); pass batch_size={fits}"
+    )
+
+
+def largest(program: Program, data: Source, size: int) -> int | None:
+    """The last of 1, 2, 4, ... below `size` with which a step runs.
+
+    From below, because TensorFlow waits ten seconds for memory before it gives up: this way it does so once.
+    """
+    fits = None
+    tried = 1
+    while tried < size and _runs(program, _first_rows(data.rows, tried), tried):
+        fits = tried
+        tried *= 2
+    return fits
+
+
+def _runs(program: Program, rows: Any, size: int) -> bool:
+    try:
+        loop = Loop(program.step("train_step"), Resident(on_device(rows), size), eager=program.eager)
+        state = Snapshot.of_step(loop.build())
+    except tf.errors.ResourceExhaustedError:
+        # Not even the copies that put the state back.
+        return False
+    try:
+        loop.run(0, 1)
+    except tf.errors.ResourceExhaustedError:
+        return False
+    finally:
+        state.restore()
+    return True
+
+
+def _first_rows(rows: Any, count: int) -> Any:
+    return tf.nest.map_structure(lambda leaf: None if leaf is None else leaf[:count], rows)

@@ -1,0 +1,46 @@
+"""Programs in processes of their own, and TensorFlow's types as they were before."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+
+from stoker.software_gpu import build
+from tests.support import ROOT
+
+Facts = Callable[..., dict[str, Any]]
+
+
+@cache
+def _facts(program: str, *arguments: str) -> dict[str, Any]:
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
+    command = [sys.executable, "-m", f"tests.guards.programs.{program}", *arguments]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, f"{program} failed:\n{done.stderr[-3000:]}"
+    facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return facts
+
+
+@pytest.fixture(scope="session")
+def on_cpu() -> Facts:
+    """The same in a process without it."""
+    pytest.importorskip("tensorflow")
+    return _facts
+
+
+@pytest.fixture(scope="session")
+def on_software_gpu() -> Facts:
+    """Run a program on the software GPU and return the facts it prints; one run serves all tests."""
+    pytest.importorskip("tensorflow")
+    if build.compiler() is None and not build.library_path(build.installed_tensorflow()).exists():
+        pytest.skip("no C++ compiler: the software GPU's plug-in cannot be built")
+    return _facts
