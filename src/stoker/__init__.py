@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from stoker.version import __version__
 
 if TYPE_CHECKING:
-    from stoker import software_gpu
+    from stoker import data, software_gpu
     from stoker.guards import (
         CopyError,
         EagerOpError,
@@ -95,6 +95,7 @@ __all__ = [
     "__version__",
     "allow",
     "bind",
+    "data",
     "evaluate",
     "fit",
     "gradient_penalty",
@@ -106,8 +107,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "software_gpu":
-        return importlib.import_module("stoker.software_gpu")
+    if name in ("data", "software_gpu"):
+        return importlib.import_module(f"stoker.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'stoker' has no attribute {name!r}")

@@ -1,0 +1,95 @@
+"""Say what a table holds: rows, columns, kinds, missing values, how the values are spread, how fast it is read.
+
+PATH is a CSV, Parquet or JSON lines file, a glob, or a folder of such files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from stoker.errors import UsageError
+from stoker.report import words
+
+_BARS = " ▁▂▃▄▅▆▇█"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The options of `stoker data`."""
+    parser.add_argument("path", metavar="PATH", help="a file, a glob or a folder")
+    parser.add_argument(
+        "--sep", default=",", help="what separates the fields of a CSV file (default: a comma)"
+    )
+    parser.add_argument("--encoding", default="utf8", help="of a CSV file (default: utf8)")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look, and print."""
+    try:
+        from stoker.data.survey import survey
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"stoker data needs {error.name}: install it with pip install 'stoker[data]'"
+        ) from None
+    found = survey(args.path, args.sep, args.encoding)
+    if args.json:
+        print(json.dumps(found))
+    else:
+        _show(found)
+    return 0
+
+
+def _show(found: dict[str, Any]) -> None:
+    files = f"{found['files']} files" if found["files"] > 1 else "1 file"
+    print(
+        f"{found['path']}: {found['rows']:,} rows, {len(found['columns'])} columns, {found['format']}, {files}"
+    )
+    print(
+        f"{words.size(found['bytes'])}, {words.size(found['cache_bytes'])} in the cache; parsed at "
+        f"{words.rate(found['rows_per_s'])} rows/s ({words.size(found['bytes_per_s'])}/s)"
+    )
+    print()
+    width = max(6, *(len(column["name"]) for column in found["columns"]))
+    print(f"{'column':<{width}}  {'kind':<8}  {'missing':>9}  values")
+    for column in found["columns"]:
+        missing = f"{column['missing']:,}" if column["missing"] else "-"
+        print(f"{column['name']:<{width}}  {column['kind']:<8}  {missing:>9}  {_values(column)}")
+    if found["left_out"]:
+        print(f"\nnot readable as a table: {', '.join(found['left_out'])}")
+
+
+def _values(column: dict[str, Any]) -> str:
+    if column["kind"] == "category":
+        top = ", ".join(f"{word!r} {count:,}" for word, count in column["top"][:5])
+        more = column["different"] - min(5, len(column["top"]))
+        return f"{column['different']:,} different: {top}" + (f" and {more:,} more" if more > 0 else "")
+    spread = column.get("values") or column.get("characters")
+    if spread is None:
+        return "nothing but missing values"
+    what = " characters" if column["kind"] == "text" else ""
+    show = _date(column["unit"]) if column.get("unit") else _number
+    ends = f"{show(spread['least'])} to {show(spread['largest'])}{what}"
+    return f"{_bars(spread['histogram'])}  {ends}, mean {show(spread['mean'])}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+
+
+def _date(unit: str) -> Callable[[float], str]:
+    seconds = {"D": 86400.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[unit]
+
+    def show(value: float) -> str:
+        moment = datetime(1970, 1, 1) + timedelta(seconds=value * seconds)
+        return moment.isoformat(" ", "seconds").removesuffix(" 00:00:00")
+
+    return show
+
+
+def _bars(counts: list[int]) -> str:
+    most = max(counts)
+    return "".join(_BARS[-(-count * (len(_BARS) - 1) // most)] for count in counts)

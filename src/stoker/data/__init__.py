@@ -1,0 +1,56 @@
+"""Readers that are fast by construction: files in, a `tf.data.Dataset` ready for training out.
+
+    train, held_out = stoker.data.csv("sales/*.csv", label="price", batch_size=1024, shuffle=True, seed=7,
+                                      validation_split=0.1)
+    inputs = train.features.inputs()
+    model = keras.Model(inputs, keras.layers.Dense(1)(train.features.encode(inputs)))
+    stoker.fit(model, train, validation_data=held_out, epochs=10, checkpoint="run")
+
+A table is parsed once, in Arrow blocks, into a binary cache; every epoch is then gathered from the mapped files inside
+TensorFlow's graph, in an order that is a function of the seed and the number of the epoch.
+
+Importing this package imports neither TensorFlow nor pyarrow: names are resolved when they are used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from stoker.errors import StokerError
+
+if TYPE_CHECKING:
+    from stoker.data.array_reader import arrays
+    from stoker.data.columns import DataWarning
+    from stoker.data.readers import csv, frame, jsonl, parquet, sql
+
+_HOMES = {
+    "DataWarning": "stoker.data.columns",
+    "arrays": "stoker.data.array_reader",
+    "csv": "stoker.data.readers",
+    "frame": "stoker.data.readers",
+    "jsonl": "stoker.data.readers",
+    "parquet": "stoker.data.readers",
+    "sql": "stoker.data.readers",
+}
+
+__all__ = ["DataWarning", "arrays", "csv", "frame", "jsonl", "parquet", "sql"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'stoker.data' has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(home), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in ("pyarrow", "tensorflow"):
+            raise
+        extra = "data" if error.name.startswith("pyarrow") else "cpu"
+        raise StokerError(
+            f"stoker.data.{name} needs {error.name}: install it with pip install 'stoker[{extra}]'"
+        ) from None
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

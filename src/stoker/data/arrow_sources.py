@@ -1,0 +1,257 @@
+"""Sources that are Arrow already or become it a block at a time: Parquet, JSON lines, frames, SQL queries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.json as pajson
+import pyarrow.parquet as pq
+
+from stoker.data import cache
+from stoker.data.columns import Column, from_arrow
+from stoker.data.misfits import conform, from_python, refuse
+from stoker.data.paths import spoken
+from stoker.errors import ArgumentError
+
+_ROWS = 1 << 16
+_JSON_BLOCK = 1 << 22
+
+
+def _conformed(blocks: Iterator[Any], columns: list[Column], where: str) -> Iterator[pa.RecordBatch]:
+    row = 0
+    for block in blocks:
+        values = [conform(column, block.column(column.name), where, row) for column in columns]
+        yield pa.RecordBatch.from_arrays(values, [column.name for column in columns])
+        row += len(block)
+
+
+class ParquetFiles:
+    """Parquet files with the same columns."""
+
+    suffixes = (".parquet", ".pq")
+
+    def __init__(self, paths: list[Path]) -> None:
+        self.paths = paths
+        self.name = spoken(paths)
+
+    def fingerprint(self) -> list[Any]:
+        return [cache.state_of(path) for path in self.paths]
+
+    def columns(self) -> list[Column]:
+        with _plainly(self.paths[0], "Parquet"), pq.ParquetFile(self.paths[0]) as file:
+            schema = file.schema_arrow
+            sample = next(file.iter_batches(_ROWS), None)
+        if sample is None:
+            sample = pa.RecordBatch.from_pylist([], schema=schema)
+        return [_later(name, sample.column(name)) for name in schema.names]
+
+    def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
+        names = [column.name for column in columns]
+        for path in self.paths:
+            with _plainly(path, "Parquet"):
+                file = pq.ParquetFile(path, memory_map=True, read_dictionary=_texts(path, columns))
+            with file:
+                lost = [name for name in names if name not in file.schema_arrow.names]
+                if lost:
+                    raise ArgumentError(f"{path} has no column {lost[0]!r}, which {self.paths[0]} has")
+                yield from self._of(file, path, columns)
+
+    def _of(self, file: Any, path: Path, columns: list[Column]) -> Iterator[pa.RecordBatch]:
+        names = [column.name for column in columns]
+        row = 0
+        blocks = file.iter_batches(_ROWS, columns=names)
+        while True:
+            with _plainly(path, "Parquet"):
+                block = next(blocks, None)
+            if block is None:
+                return
+            values = [
+                block.column(column.name)
+                if block.column(column.name).type == column.arrow
+                else conform(column, block.column(column.name), str(path), row)
+                for column in columns
+            ]
+            yield pa.RecordBatch.from_arrays(values, names)
+            row += len(block)
+
+
+def _texts(path: Path, columns: list[Column]) -> list[str]:
+    """The categories that are text in this file: they are read as codes."""
+    kinds = {field.name: field.type for field in pq.read_schema(path)}
+    return [c.name for c in columns if c.kind == "category" and kinds.get(c.name) == pa.string()]
+
+
+class JsonLines:
+    """Files with one JSON object a line."""
+
+    suffixes = (".jsonl", ".ndjson", ".jsonl.gz", ".json")
+
+    def __init__(self, paths: list[Path], chosen: bool) -> None:
+        self.paths = paths
+        self.name = spoken(paths)
+        # Without a choice of columns, one that turns up late must not be lost in silence.
+        self._strict = not chosen
+
+    def fingerprint(self) -> list[Any]:
+        return [cache.state_of(path) for path in self.paths]
+
+    def columns(self) -> list[Column]:
+        path = self.paths[0]
+        try:
+            reader = pajson.open_json(str(path), pajson.ReadOptions(block_size=_JSON_BLOCK))
+            sample = next(iter(reader), None)
+        except pa.ArrowInvalid as error:
+            message = str(error).splitlines()[0]
+            if "Empty JSON" in message:
+                raise ArgumentError(f"{path} has no rows") from None
+            if found := re.search(r"Column\(/(.*?)\) changed from (\S+) to (\S+) in row (\d+)", message):
+                name, before, after, row = found.groups()
+                raise ArgumentError(
+                    f"{path}, row {int(row) + 1:,}: column {name} changes from {before} to {after}: make them alike"
+                ) from None
+            raise ArgumentError(f"{path}: {message}") from None
+        if sample is None:
+            raise ArgumentError(f"{path} has no rows")
+        return [_later(name, sample.column(name)) for name in sample.schema.names]
+
+    def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
+        fields = [(c.name, pa.string() if c.kind == "category" else c.arrow) for c in columns]
+        options = pajson.ParseOptions(
+            explicit_schema=pa.schema(fields),
+            unexpected_field_behavior="error" if self._strict else "ignore",
+        )
+        for path in self.paths:
+            reading = pajson.ReadOptions(block_size=_JSON_BLOCK)
+            blocks: Any = None
+            while True:
+                try:
+                    blocks = blocks or iter(pajson.open_json(str(path), reading, options))
+                    block = next(blocks, None)
+                except pa.ArrowInvalid as error:
+                    raise self._spoken(path, columns, str(error)) from None
+                if block is None:
+                    break
+                yield from _conformed(iter([block]), columns, str(path))
+
+    def _spoken(self, path: Path, columns: list[Column], message: str) -> Exception:
+        if "unexpected field" in message:
+            return ArgumentError(
+                f"{path}: {message.splitlines()[0]}: a field that the first rows do not have; "
+                "name the columns you want with columns=[...]"
+            )
+        if found := re.search(r"Column\(/(.*?)\) (?:changed from|was specified|type|has changed)", message):
+            column = next((c for c in columns if c.name == found.group(1)), None)
+            if column is not None:
+                value, row = self._misfit(path, column)
+                return refuse(column, value, str(path), row)
+        if re.search(r"Failed (?:to convert|of conversion of) JSON to", message):
+            for column in columns:
+                value, row = self._misfit(path, column)
+                if row is not None:
+                    return refuse(column, value, str(path), row)
+        return ArgumentError(f"{path}: {message.splitlines()[0]}")
+
+    def _misfit(self, path: Path, column: Column) -> tuple[Any, int | None]:
+        """The first value that does not fit, read again as Python sees it."""
+        import gzip
+        import json
+
+        opened = gzip.open if path.name.endswith(".gz") else open
+        with opened(path, "rt", encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                value = json.loads(line).get(column.name) if line.strip() else None
+                if value is not None and not _fits(column, value):
+                    return value, number
+        return None, None
+
+
+def _fits(column: Column, value: Any) -> bool:
+    if column.kind == "whole":
+        return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+    if column.kind == "number":
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, bool) if column.kind == "truth" else isinstance(value, str)
+
+
+class Frame:
+    """An Arrow table in memory, and whatever holds or becomes one."""
+
+    def __init__(self, table: pa.Table, name: str) -> None:
+        self.table, self.name = table, name
+
+    def fingerprint(self) -> None:
+        return None
+
+    def columns(self) -> list[Column]:
+        sample = self.table.slice(0, _ROWS)
+        names = self.table.schema.names
+        return [_later(name, sample.column(name).combine_chunks()) for name in names]
+
+    def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
+        yield from _conformed(iter(self.table.to_batches(_ROWS)), columns, self.name)
+
+
+class Query:
+    """The rows of a SQL query, fetched a block at a time.
+
+    Args:
+        connect: opens the query anew: column names, and a function that fetches so many rows.
+    """
+
+    def __init__(self, connect: Any, name: str) -> None:
+        self._connect, self.name = connect, name
+
+    def fingerprint(self) -> None:
+        return None
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        with self._connect() as (names, fetch):
+            row = 0
+            while rows := fetch(_ROWS):
+                values = [
+                    from_python(column, name, self.name, row)
+                    for name, column in zip(names, zip(*rows, strict=True), strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(values, names)
+                row += len(rows)
+
+    def columns(self) -> list[Column]:
+        sample = next(self._batches(), None)
+        if sample is None:
+            raise ArgumentError(f"{self.name} has no rows")
+        return [_later(name, sample.column(name)) for name in sample.schema.names]
+
+    def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
+        yield from _conformed(self._batches(), columns, self.name)
+
+
+def _later(name: str, sample: Any) -> Column:
+    """A column that fits no tensor is refused only if it is wanted."""
+    try:
+        return from_arrow(name, sample)
+    except ArgumentError as error:
+        return Unfit(name, "text", reason=str(error))
+
+
+class Unfit(Column):
+    """A column that cannot be read."""
+
+    reason: str
+
+    def __init__(self, name: str, kind: str, reason: str) -> None:
+        super().__init__(name, kind)
+        object.__setattr__(self, "reason", reason)
+
+
+@contextmanager
+def _plainly(path: Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowInvalid, OSError) as error:
+        first = (str(error).splitlines() or [""])[0]
+        raise ArgumentError(f"{path} is no whole {what} file: {first}") from None

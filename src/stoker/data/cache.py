@@ -1,0 +1,145 @@
+"""The cache of what was read: a store in a directory named after its files, their state and how they were read.
+
+A file that has changed has another name here, so a cache is never out of date. A store is written under a temporary
+name and renamed when it is whole; a process that finds another one writing the same waits for it and takes its work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from stoker.data.columns import DataWarning
+from stoker.data.store import Store, Writer
+from stoker.errors import ArgumentError
+
+FORMAT = 1
+# Of a file's two ends: with its length and the time of its last change they tell it from another.
+_END = 1 << 16
+# A lock on a file does not part the threads of one process.
+_threads = threading.Lock()
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def directory() -> Path:
+    """Where caches are kept: `STOKER_CACHE_DIR`, else `stoker` in the user's cache directory."""
+    own = os.environ.get("STOKER_CACHE_DIR")
+    if own:
+        return Path(own) / "data"
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "stoker" / "data"
+
+
+def state_of(path: Path) -> list[Any]:
+    """What changes when a file does."""
+    about = path.stat()
+    with path.open("rb") as file:
+        digest = hashlib.blake2b(file.read(_END), digest_size=16)
+        file.seek(max(0, about.st_size - _END))
+        digest.update(file.read(_END))
+    return [str(path.resolve()), about.st_size, about.st_mtime_ns, digest.hexdigest()]
+
+
+def cached(
+    make: Callable[[Callable[[], Writer]], Store],
+    source: list[Any],
+    state: list[Any] | None,
+    where: str | os.PathLike[str] | bool | None,
+) -> Store:
+    """The store of this source, written by `make` unless it is there.
+
+    Args:
+        make: writes a store with the writers it is given.
+        source: which files, read how: JSON. A new state of the same source replaces the old one.
+        state: of its files; None where nothing tells whether they changed: nothing is kept then.
+        where: a directory, None for the user's cache directory, False to keep the store in memory.
+    """
+    if where is True:
+        where = None
+    if state is None or where is False:
+        return make(lambda: Writer(None))
+    root = Path(where) if where is not None else directory()
+    family = _digest([FORMAT, source])
+    place = root / f"{family}-{_digest(state)}"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with _threads, _alone(root / f"{family}.lock"):
+            return _read(place) or _written(make, place, family)
+    except OSError as error:
+        if error.errno not in (*_NO_ROOM, errno.EACCES, errno.EROFS, errno.EPERM):
+            raise
+        return _in_memory(make, root, error)
+
+
+def _digest(content: Any) -> str:
+    return hashlib.blake2b(
+        json.dumps(content, sort_keys=True, default=str).encode(), digest_size=10
+    ).hexdigest()
+
+
+def _read(place: Path) -> Store | None:
+    try:
+        return Store.read(place)
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _written(make: Callable[[Callable[[], Writer]], Store], place: Path, family: str) -> Store:
+    for old in place.parent.glob(f"{family}-*"):
+        # Of another state of the files, or left behind by a process that was killed: we hold the lock.
+        shutil.rmtree(old, ignore_errors=True)
+    temporary = place.with_name(f"{place.name}.{os.getpid()}-{secrets.token_hex(3)}.new")
+
+    def fresh() -> Writer:
+        shutil.rmtree(temporary, ignore_errors=True)
+        return Writer(temporary)
+
+    try:
+        store = make(fresh)
+        with contextlib.suppress(OSError):
+            # Another machine that shares the directory was quicker: ours is as good, and open.
+            temporary.rename(place)
+        return store
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _in_memory(make: Callable[[Callable[[], Writer]], Store], root: Path, error: OSError) -> Store:
+    warnings.warn(
+        f"nothing is cached in {root} ({error.strerror}): the rows are kept in memory for this run; "
+        "make room there, or name another directory with cache=",
+        DataWarning,
+        stacklevel=2,
+    )
+    try:
+        return make(lambda: Writer(None))
+    except (OSError, MemoryError) as second:
+        raise ArgumentError(
+            f"the rows fit neither into {root} ({error.strerror}) nor into memory ({second}): "
+            "make room, or name another directory with cache="
+        ) from None
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Only one process at a time; the lock ends with the process."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with path.open("w") as file:
+        # Where the file system knows no locks, two processes do the same work, and one result stays.
+        with contextlib.suppress(OSError):
+            fcntl.lockf(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,216 @@
+"""What a table's columns are, and how a model takes them in.
+
+    train = stoker.data.csv("sales.csv", label="price")
+    print(train.features)                              # every column: its kind, type, missing values
+    inputs = train.features.inputs()                   # one keras.Input a column
+    x = train.features.encode(inputs)                  # one row of numbers: normalised, encoded
+    model = keras.Model(inputs, keras.layers.Dense(1)(x))
+
+The layers hold statistics of the training rows only, and are saved with the model.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stoker.data.statistics import Moments
+from stoker.errors import ArgumentError
+
+UNKNOWN = "[UNK]"
+# Up to here a category is encoded as one number a value; beyond, by a table that is learned.
+_MOST_ONE_HOT = 32
+_TEXT_TOKENS = 20_000
+_TEXT_WIDTH = 64
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One input column.
+
+    Attributes:
+        name: of the column.
+        kind: "number", "whole", "truth", "category", "text" or "date".
+        dtype: of its tensor in a batch.
+        vocabulary: of a category: what its ids stand for; id 0 is whatever the training rows did not have, and missing.
+        missing: how many values are missing.
+        unit: of a date: what is counted from 1970 on.
+    """
+
+    name: str
+    kind: str
+    dtype: str
+    vocabulary: tuple[str, ...] | None = None
+    missing: int = 0
+    unit: str = ""
+
+
+class Features(Mapping[str, Feature]):
+    """The input columns by name, with what the model needs to know of them."""
+
+    def __init__(
+        self,
+        features: list[Feature],
+        labels: list[Any] | None,
+        label: str | None,
+        moments: Callable[[], dict[str, Moments]],
+        texts: Callable[[str], Any],
+    ) -> None:
+        self._features = {feature.name: feature for feature in features}
+        self._moments, self._texts = moments, texts
+        self.labels = labels
+        self.label = label
+        self._layer_names = _layer_names(list(self._features))
+
+    def __getitem__(self, name: str) -> Feature:
+        return self._features[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._features)
+
+    def __len__(self) -> int:
+        return len(self._features)
+
+    @functools.cached_property
+    def moments(self) -> dict[str, Moments]:
+        """Count, mean and variance of the columns of numbers, over the training rows."""
+        return {name: found for name, found in self._moments().items() if name in self._features}
+
+    def mean(self, name: str) -> float:
+        """Of a column of numbers, over the training rows."""
+        found = self.moments[name]
+        return found.base + found.mean
+
+    def variance(self, name: str) -> float:
+        """Of a column of numbers, over the training rows."""
+        return self.moments[name].variance
+
+    def inputs(self) -> dict[str, Any]:
+        """A `keras.Input` for each column, as the dataset gives it."""
+        import keras
+
+        return {
+            name: keras.Input((), name=self._layer_names[name], dtype=feature.dtype)
+            for name, feature in self._features.items()
+        }
+
+    def encode(self, inputs: Mapping[str, Any]) -> Any:
+        """All columns as one tensor of shape [batch, width].
+
+        Numbers are normalised (a missing one becomes the mean, and a column beside it says so), categories are one
+        number a value, or a learned vector where there are many, text is the mean of learned vectors of its words.
+
+        Raises:
+            ArgumentError: an input is not there.
+        """
+        import keras
+
+        lost = [name for name in self._features if name not in inputs]
+        if lost:
+            raise ArgumentError(f"encode: there is no input {lost[0]!r}")
+        parts = [
+            part for name in self._features for part in self._encoded(self._features[name], inputs[name])
+        ]
+        return parts[0] if len(parts) == 1 else keras.layers.Concatenate(name="features")(parts)
+
+    def _encoded(self, feature: Feature, value: Any) -> list[Any]:
+        if feature.kind == "text":
+            return [self._text(feature, value)]
+        if feature.kind == "category":
+            return [self._category(feature, value)]
+        return self._number(feature, value)
+
+    def _number(self, feature: Feature, value: Any) -> list[Any]:
+        import keras
+        from keras import ops
+
+        found = self.moments[feature.name]
+        name = self._layer_names[feature.name]
+        column = keras.layers.Reshape((1,), name=f"{name}_column")(value)
+        absent = None
+        if feature.missing and feature.dtype.startswith("float"):
+            absent = ops.isnan(column)
+            column = ops.where(absent, ops.full_like(column, found.base + found.mean), column)
+        # The base goes first, in the column's own type: what is left is small enough for float32.
+        if found.base:
+            column = ops.subtract(column, ops.full_like(column, found.base))
+        column = ops.cast(column, "float32")
+        scale = keras.layers.Normalization(
+            axis=None, mean=found.mean, variance=found.variance, name=f"{name}_normalized"
+        )
+        parts = [scale(column)]
+        return parts if absent is None else [*parts, ops.cast(absent, "float32")]
+
+    def _category(self, feature: Feature, value: Any) -> Any:
+        import keras
+
+        name = self._layer_names[feature.name]
+        size = len(feature.vocabulary or ())
+        if feature.dtype == "string":
+            value = _lookup(feature, name)(value)
+        if size <= _MOST_ONE_HOT:
+            return keras.layers.CategoryEncoding(size, "one_hot", name=f"{name}_one_hot")(value)
+        width = min(64, math.ceil(1.6 * size**0.56))
+        return keras.layers.Embedding(size, width, name=f"{name}_embedding")(value)
+
+    def _text(self, feature: Feature, value: Any) -> Any:
+        import keras
+
+        name = self._layer_names[feature.name]
+        words = keras.layers.TextVectorization(max_tokens=_TEXT_TOKENS, name=f"{name}_words")
+        words.adapt(self._texts(feature.name))
+        ids = words(value)
+        vectors = keras.layers.Embedding(
+            words.vocabulary_size(), _TEXT_WIDTH, mask_zero=True, name=f"{name}_embedding"
+        )(ids)
+        return keras.layers.GlobalAveragePooling1D(name=f"{name}_mean")(vectors)
+
+    def serving_model(self, model: Any) -> Any:
+        """The model with the vocabularies in front: it takes categories as text.
+
+        A category that the training rows did not have gets id 0, as a missing one does.
+        """
+        import keras
+
+        inputs, ready = {}, {}
+        for name, feature in self._features.items():
+            plain = self._layer_names[name]
+            text = feature.kind == "category"
+            inputs[name] = keras.Input((), name=plain, dtype="string" if text else feature.dtype)
+            ready[name] = inputs[name]
+            if text and feature.dtype != "string":
+                ready[name] = _lookup(feature, plain)(inputs[name])
+        return keras.Model(inputs, model(ready))
+
+    def __repr__(self) -> str:
+        lines = [f"{'column':<24} {'kind':<9} {'tensor':<8} {'missing':>9}  values"]
+        for feature in self._features.values():
+            words = f"{len(feature.vocabulary) - 1} categories" if feature.vocabulary else ""
+            words = words or (f"{feature.unit} since 1970" if feature.unit else "")
+            lines.append(
+                f"{feature.name:<24} {feature.kind:<9} {feature.dtype:<8} {feature.missing:>9,}  {words}".rstrip()
+            )
+        if self.label is not None:
+            shown = f"{len(self.labels)} classes" if self.labels is not None else "number"
+            lines.append(f"{self.label:<24} label: {shown}")
+        return "\n".join(lines)
+
+
+def _lookup(feature: Feature, name: str) -> Any:
+    import keras
+
+    words = list(feature.vocabulary or ())[1:]
+    return keras.layers.StringLookup(vocabulary=words, num_oov_indices=1, name=f"{name}_ids")
+
+
+def _layer_names(columns: list[str]) -> dict[str, str]:
+    """Names Keras takes for layers, each once."""
+    names: dict[str, str] = {}
+    for number, column in enumerate(columns):
+        plain = re.sub(r"[^A-Za-z0-9_]", "_", column) or "column"
+        names[column] = f"{plain}_{number}" if plain in names.values() else plain
+    return names

@@ -1,0 +1,114 @@
+"""The label of a table: a number, or the index of a class."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stoker.data.columns import Column, DataWarning
+from stoker.data.statistics import places
+from stoker.data.store import Store
+from stoker.errors import ArgumentError
+
+MODES = ("auto", "int", "categorical", "binary", "number")
+_MOST_CLASSES = 10_000
+
+
+@dataclass(frozen=True)
+class Label:
+    """How the label column becomes what the loss wants.
+
+    Attributes:
+        column: in the file.
+        mode: "number", "int", "categorical" or "binary".
+        classes: what the indices stand for; None for a number.
+        codes: of a category: the class of each of the store's values.
+    """
+
+    column: Column
+    mode: str
+    classes: list[Any] | None
+    codes: Any = None
+
+    def tensor(self, value: Any) -> Any:
+        """In a graph: the label of a batch, from the column's values (a category's codes)."""
+        import tensorflow as tf
+
+        if self.classes is None:
+            return value
+        if self.column.kind == "category":
+            index = tf.gather(tf.constant(self.codes, tf.int32), value)
+        elif self.column.kind == "truth":
+            index = tf.cast(value, tf.int32)
+        else:
+            index = tf.searchsorted(tf.constant(self.classes, value.dtype), value)
+        if self.mode == "categorical":
+            return tf.one_hot(index, len(self.classes))
+        return tf.cast(index, tf.float32) if self.mode == "binary" else index
+
+
+def label_of(store: Store, column: Column, mode: str, name: str) -> Label:
+    """Decide what the label is.
+
+    Raises:
+        ArgumentError: labels are missing, or make no classes.
+    """
+    if mode not in MODES:
+        raise ArgumentError(f"label_mode={mode!r} is none of {', '.join(MODES)}")
+    if column.kind == "text":
+        raise ArgumentError(f"label: {column.name} holds free text, which is neither a number nor a class")
+    _demand_all(store, column, name)
+    worded = column.kind in ("category", "truth")
+    if mode == "number" and column.kind == "category":
+        raise ArgumentError(f"label_mode='number': {column.name} holds text; use label_mode='int'")
+    if mode == "number" or (mode == "auto" and not worded):
+        return Label(column, "number", None)
+    classes, counts, codes = _classes(store, column)
+    if mode == "binary" and len(classes) != 2:
+        raise ArgumentError(f"label_mode='binary': {column.name} has {len(classes)} classes, not 2")
+    for one, count in zip(classes, counts, strict=True):
+        if count == 1:
+            warnings.warn(
+                f"class {one!r} of {column.name} has a single example: it is learned or tested, never both",
+                DataWarning,
+                stacklevel=5,
+            )
+    return Label(column, "int" if mode == "auto" else mode, classes, codes)
+
+
+def _values(store: Store, column: Column) -> Any:
+    columns = [Column(**one) for one in store.meta["columns"]]
+    return store.array(column.dtype)[:, places(columns)[column.dtype].index(column.name)]
+
+
+def _demand_all(store: Store, column: Column, name: str) -> None:
+    values = _values(store, column)
+    absent = (
+        values < 0 if column.kind == "category" else np.isnan(values) if values.dtype.kind == "f" else None
+    )
+    if absent is not None and absent.any():
+        row = int(np.argmax(absent)) + 1
+        raise ArgumentError(
+            f"{name}: {int(absent.sum()):,} rows have no label ({column.name}), the first is row {row:,}: "
+            "fill them in or leave those rows out"
+        )
+
+
+def _classes(store: Store, column: Column) -> tuple[list[Any], Any, Any]:
+    if column.kind == "category":
+        words = store.meta["values"][column.name]
+        counts = np.bincount(_values(store, column), minlength=len(words))
+        order = sorted(range(len(words)), key=words.__getitem__)
+        codes: Any = np.empty(len(words), np.int32)
+        codes[order] = np.arange(len(words))
+        return [words[i] for i in order], counts[order], codes
+    found, counts = np.unique(_values(store, column), return_counts=True)
+    if column.kind == "truth":
+        both = {bool(value): int(count) for value, count in zip(found, counts, strict=True)}
+        return [False, True], [both.get(False, 0), both.get(True, 0)], None
+    if len(found) > _MOST_CLASSES:
+        raise ArgumentError(f"label: {column.name} has {len(found):,} different values, too many for classes")
+    return found.tolist(), counts, None

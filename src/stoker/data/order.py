@@ -1,0 +1,153 @@
+"""Which rows a batch holds: a function of (seed, epoch, batch number) alone, computed in the graph.
+
+A full shuffle needs neither a buffer nor a list of all rows: `RandomIndexShuffle` is a permutation that gives the row
+at each place by itself. The n-th pass over a dataset has the n-th key that the seed yields, so every process that makes
+the same dataset goes through the same orders, and TensorFlow saves an iterator's place as two numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.ops import gen_dataset_ops
+from tensorflow.python.ops import gen_experimental_dataset_ops as experimental_ops
+
+_ROUNDS = 8
+
+
+@dataclass(frozen=True)
+class Order:
+    """The rows of one part of the data, in batches.
+
+    Attributes:
+        rows: of all the data.
+        batch_size: rows a batch; the last may have fewer.
+        shuffle: another full shuffle in every epoch; otherwise the order of the files.
+        seed: of the shuffles and of the split.
+        held_out: how many rows are put aside.
+        part: "all", "train" or "held out".
+        split_at_random: the rows put aside are drawn by the seed; otherwise they are the last ones.
+        shard: this process takes every `shard[1]`-th row from place `shard[0]` of the epoch's order.
+        drop_remainder: leave out a last batch that is not full.
+    """
+
+    rows: int
+    batch_size: int
+    shuffle: bool = False
+    seed: int = 0
+    held_out: int = 0
+    part: str = "all"
+    split_at_random: bool = False
+    shard: tuple[int, int] = (0, 1)
+    drop_remainder: bool = False
+
+    @property
+    def in_part(self) -> int:
+        """Rows of this part, over all shards."""
+        return {"all": self.rows, "train": self.rows - self.held_out, "held out": self.held_out}[self.part]
+
+    @property
+    def own(self) -> int:
+        """Rows this process goes through in an epoch."""
+        return len(range(self.shard[0], self.in_part, self.shard[1]))
+
+    @property
+    def steps(self) -> int:
+        """Batches of an epoch."""
+        return self.own // self.batch_size if self.drop_remainder else -(-self.own // self.batch_size)
+
+    def places(self, first: Any, last: Any, key: Any) -> Any:
+        """In a graph: the rows at places `first` to `last` (of this process) in the epoch with this key."""
+        place = tf.range(first, tf.minimum(last, self.own)) * self.shard[1] + self.shard[0]
+        if self.shuffle:
+            words = tf.concat([tf.bitcast(key, tf.uint32), self._words("epoch")[:1]], 0)
+            place = permuted(place, words, self.in_part)
+        if self.part == "train" and self.split_at_random:
+            return permuted(place + self.held_out, self._words("split"), self.rows)
+        if self.part == "held out":
+            if self.split_at_random:
+                return permuted(place, self._words("split"), self.rows)
+            return place + (self.rows - self.held_out)
+        return place
+
+    def _words(self, purpose: str) -> Any:
+        """Three random words of the seed: seeds that are near each other must not give like permutations."""
+        digest = hashlib.blake2b(f"{purpose} {self.seed}".encode(), digest_size=12).digest()
+        return tf.constant(np.frombuffer(digest, "<u4"), tf.uint32)
+
+    def training_mask(self) -> Any:
+        """Which rows are in the training part, as NumPy truth values; None when all are."""
+        if not self.held_out:
+            return None
+        mask: Any = np.ones(self.rows, bool)
+        if not self.split_at_random:
+            mask[self.rows - self.held_out :] = False
+            return mask
+        for first in range(0, self.held_out, 1 << 20):
+            place = tf.range(first, min(first + (1 << 20), self.held_out), dtype=tf.int64)
+            mask[permuted(place, self._words("split"), self.rows).numpy()] = False
+        return mask
+
+    def dataset(self, epoch: Callable[[], Callable[[Any], Any]]) -> Any:
+        """The batches of this part.
+
+        Args:
+            epoch: called in the graph at the beginning of each epoch: maps the store, and returns what makes a batch
+                from the numbers of its rows.
+        """
+
+        def batches(key: Any) -> Any:
+            make = epoch()
+
+            def batch(number: Any) -> Any:
+                first = number * self.batch_size
+                rows = self.places(first, first + self.batch_size, key)
+                if self.own % self.batch_size == 0 or self.drop_remainder:
+                    rows.set_shape([self.batch_size])
+                return make(rows)
+
+            return tf.data.Dataset.range(self.steps).map(
+                batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+            )
+
+        return self.passes(batches).prefetch(tf.data.AUTOTUNE)
+
+    def passes(self, batches: Callable[[Any], Any]) -> Any:
+        """A dataset whose every pass is what `batches` makes of the epoch's key; it must have `steps` elements."""
+        dataset = EpochKeys(self.seed).take(1).flat_map(batches)
+        return dataset.apply(tf.data.experimental.assert_cardinality(self.steps))
+
+
+def permuted(place: Any, seed: Any, count: int) -> Any:
+    """In a graph: where a permutation of `count` things puts these places."""
+    if count <= 1:
+        return place
+    return tf.raw_ops.RandomIndexShuffle(
+        index=place, seed=seed, max_index=tf.constant(count - 1, place.dtype), rounds=_ROUNDS
+    )
+
+
+class EpochKeys(dataset_ops.DatasetSource):  # type: ignore[misc]
+    """An endless row of random numbers, another one in each pass: `Dataset.random` without the global seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._name = None
+        super().__init__(
+            experimental_ops.random_dataset_v2(
+                seed=np.int64(seed & 0x7FFFFFFF),
+                seed2=np.int64((seed >> 31) & 0x7FFFFFFF | 1 << 32),
+                seed_generator=gen_dataset_ops.dummy_seed_generator(),
+                rerandomize_each_iteration=True,
+                **self._common_args,
+            )
+        )
+
+    @property
+    def element_spec(self) -> Any:
+        return tf.TensorSpec([], tf.int64)

@@ -1,0 +1,57 @@
+"""Paths, globs and directories, as the sorted list of files they stand for."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from stoker.errors import ArgumentError
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+def files(paths: Any, suffixes: tuple[str, ...]) -> list[Path]:
+    """The files meant, in an order that does not depend on the file system.
+
+    Args:
+        paths: a path, a glob, a directory (its files with one of the suffixes), or several of these.
+        suffixes: which files of a directory count, such as `(".csv", ".csv.gz")`.
+
+    Raises:
+        ArgumentError: nothing is there.
+    """
+    if isinstance(paths, str | os.PathLike):
+        return _found(os.fspath(paths), suffixes)
+    try:
+        given = [os.fspath(one) for one in paths]
+    except TypeError:
+        raise ArgumentError(f"give a path, a glob or a list of these, not {type(paths).__name__}") from None
+    if not given:
+        raise ArgumentError("the list of paths is empty")
+    return [path for one in given for path in _found(one, suffixes)]
+
+
+def spoken(files: list[Path]) -> str:
+    """The files in a message: the first, and how many more."""
+    return str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+
+
+def _found(text: str, suffixes: tuple[str, ...]) -> list[Path]:
+    path = Path(text).expanduser()
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        inside = sorted(p for p in path.iterdir() if p.is_file() and p.name.lower().endswith(suffixes))
+        if not inside:
+            raise ArgumentError(f"the folder {text} holds no file that ends in {' or '.join(suffixes)}")
+        return inside
+    matches = sorted(Path(name) for name in glob.glob(str(path), recursive=True))
+    matches = [p for p in matches if p.is_file()]
+    if matches:
+        return matches
+    if glob.has_magic(text):
+        raise ArgumentError(f"no file matches {text}")
+    raise ArgumentError(f"there is no file or folder {text}")

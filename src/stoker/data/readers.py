@@ -1,0 +1,253 @@
+"""The readers of tables: CSV, Parquet, JSON lines, SQL queries, frames in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from stoker.data import paths as found
+from stoker.data.arrow_sources import Frame, JsonLines, ParquetFiles, Query
+from stoker.data.csv_files import SUFFIXES, CsvFiles
+from stoker.data.tables import Options, table
+from stoker.errors import ArgumentError
+
+Cache = str | os.PathLike[str] | bool | None
+
+
+def csv(
+    paths: found.Paths,
+    label: str | None = None,
+    batch_size: int = 32,
+    shuffle: bool = False,
+    seed: int = 0,
+    validation_split: float | None = None,
+    *,
+    sep: str = ",",
+    encoding: str = "utf8",
+    columns: Sequence[str] | None = None,
+    types: dict[str, str] | None = None,
+    raw: bool = False,
+    label_mode: str = "auto",
+    shard: tuple[int, int] = (0, 1),
+    drop_remainder: bool = False,
+    cache: Cache = None,
+) -> Any:
+    """Rows of CSV files with a header, in batches of `({column: tensor}, label)`.
+
+    Args:
+        paths: a path, a glob, a directory, or several; `.gz`, `.bz2` and `.zst` are unpacked.
+        label: the column to predict; None gives the columns alone.
+        batch_size: rows a batch; the last batch may have fewer.
+        shuffle: a full shuffle, another one each epoch, made from the seed and the number of the epoch.
+        seed: of the shuffles and of the split.
+        validation_split: this part of the rows is held out: the result is `(train, held_out)`. With `shuffle` the seed
+            draws them, otherwise they are the last ones.
+        sep: between the fields.
+        encoding: of the files.
+        columns: the ones to read; all by default.
+        types: kinds of columns where the inferred one is wrong: "number", "whole", "truth", "category", "text", "date".
+        raw: the file's own values: text as text, numbers as float64 and int64, the label as it is.
+        label_mode: "auto" (text and truth values are classes, numbers are numbers), "int", "categorical", "binary",
+            "number".
+        shard: `(index, count)`: this process takes every `count`-th row of the epoch's order.
+        drop_remainder: leave out a last batch that is not full.
+        cache: the directory of the cache; None for the user's cache directory, False to keep the rows in memory.
+
+    Returns:
+        A `tf.data.Dataset` with `rows`, `features`, `class_names`; two of them with `validation_split`.
+
+    Raises:
+        ArgumentError: a file, a value or an argument that makes no sense; a `ValueError`.
+    """
+    if not isinstance(sep, str) or len(sep) != 1:
+        raise ArgumentError(f"sep={sep!r} must be one character")
+    source = CsvFiles(found.files(paths, SUFFIXES), sep, encoding)
+    options = Options(
+        label, batch_size, shuffle, seed, validation_split, shard, columns, types, raw, label_mode, drop_remainder,
+        cache,
+    )  # fmt: skip
+    return table(source, options, [sep, encoding])
+
+
+def parquet(
+    paths: found.Paths,
+    label: str | None = None,
+    batch_size: int = 32,
+    shuffle: bool = False,
+    seed: int = 0,
+    validation_split: float | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    types: dict[str, str] | None = None,
+    raw: bool = False,
+    label_mode: str = "auto",
+    shard: tuple[int, int] = (0, 1),
+    drop_remainder: bool = False,
+    cache: Cache = None,
+) -> Any:
+    """Rows of Parquet files; the arguments are those of `csv`."""
+    source = ParquetFiles(found.files(paths, ParquetFiles.suffixes))
+    options = Options(
+        label, batch_size, shuffle, seed, validation_split, shard, columns, types, raw, label_mode, drop_remainder,
+        cache,
+    )  # fmt: skip
+    return table(source, options, [])
+
+
+def jsonl(
+    paths: found.Paths,
+    label: str | None = None,
+    batch_size: int = 32,
+    shuffle: bool = False,
+    seed: int = 0,
+    validation_split: float | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    types: dict[str, str] | None = None,
+    raw: bool = False,
+    label_mode: str = "auto",
+    shard: tuple[int, int] = (0, 1),
+    drop_remainder: bool = False,
+    cache: Cache = None,
+) -> Any:
+    """Rows of files with one JSON object a line; the arguments are those of `csv`."""
+    source = JsonLines(found.files(paths, JsonLines.suffixes), chosen=columns is not None)
+    options = Options(
+        label, batch_size, shuffle, seed, validation_split, shard, columns, types, raw, label_mode, drop_remainder,
+        cache,
+    )  # fmt: skip
+    return table(source, options, [])
+
+
+def frame(
+    data: Any,
+    label: str | None = None,
+    batch_size: int = 32,
+    shuffle: bool = False,
+    seed: int = 0,
+    validation_split: float | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    types: dict[str, str] | None = None,
+    raw: bool = False,
+    label_mode: str = "auto",
+    shard: tuple[int, int] = (0, 1),
+    drop_remainder: bool = False,
+) -> Any:
+    """Rows of a pandas or polars frame, an Arrow table, a Hugging Face dataset or a dict of columns.
+
+    The rows are kept in memory a second time, in the form they are trained from. The other arguments are `csv`'s.
+    """
+    source = Frame(_arrow(data), f"the {type(data).__name__}")
+    options = Options(
+        label, batch_size, shuffle, seed, validation_split, shard, columns, types, raw, label_mode, drop_remainder,
+        False,
+    )  # fmt: skip
+    return table(source, options, [])
+
+
+def sql(
+    connection: Any,
+    query: str,
+    label: str | None = None,
+    batch_size: int = 32,
+    shuffle: bool = False,
+    seed: int = 0,
+    validation_split: float | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    types: dict[str, str] | None = None,
+    raw: bool = False,
+    label_mode: str = "auto",
+    shard: tuple[int, int] = (0, 1),
+    drop_remainder: bool = False,
+) -> Any:
+    """Rows of a SQL query, fetched once in blocks and kept in memory.
+
+    Args:
+        connection: an open DBAPI or SQLAlchemy connection, or the path of an SQLite file.
+        query: a SELECT. Without ORDER BY the database may give another order next time, and so another shuffle.
+
+    The other arguments are those of `csv`.
+    """
+    source = Query(_cursor(connection, query), f"the query {query[:60]!r}")
+    options = Options(
+        label, batch_size, shuffle, seed, validation_split, shard, columns, types, raw, label_mode, drop_remainder,
+        False,
+    )  # fmt: skip
+    return table(source, options, [])
+
+
+def _arrow(data: Any) -> pa.Table:
+    """Whatever holds columns, as an Arrow table."""
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    try:
+        if isinstance(data, dict):
+            return pa.table(data)
+        if hasattr(data, "with_format") and hasattr(data, "features"):
+            return data.with_format("arrow")[:]
+        if hasattr(data, "to_arrow"):
+            return data.to_arrow()
+        if hasattr(data, "iloc"):
+            return pa.Table.from_pandas(data, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        words = " ".join(str(part) for part in error.args)
+        raise ArgumentError(f"the {type(data).__name__} has a column of mixed types: {words}") from None
+    raise ArgumentError(
+        f"frame: give a pandas or polars frame, an Arrow table, a Hugging Face dataset or a dict of columns, "
+        f"not {type(data).__name__}"
+    )
+
+
+_Opened = Callable[[], contextlib.AbstractContextManager[tuple[list[str], Callable[[int], list[Any]]]]]
+
+
+def _cursor(connection: Any, query: str) -> _Opened:
+    """What runs the query: names of the columns, and a function that fetches rows."""
+
+    @contextlib.contextmanager
+    def opened() -> Iterator[tuple[list[str], Callable[[int], list[Any]]]]:
+        with contextlib.ExitStack() as closing:
+            own = connection
+            if isinstance(own, str | os.PathLike):
+                if not Path(own).is_file():
+                    raise ArgumentError(f"there is no SQLite file {os.fspath(own)}")
+                own = closing.enter_context(contextlib.closing(sqlite3.connect(own)))
+            try:
+                if hasattr(own, "cursor"):
+                    cursor = closing.enter_context(contextlib.closing(own.cursor()))
+                    cursor.execute(query)
+                    names = [part[0] for part in cursor.description or ()]
+                else:
+                    cursor = closing.enter_context(contextlib.closing(_executed(own, query)))
+                    names = list(cursor.keys())
+            except ArgumentError:
+                raise
+            except Exception as error:
+                raise ArgumentError(
+                    f"the query {query[:60]!r} fails: {str(error).splitlines()[0]}"
+                ) from error
+            if not names:
+                raise ArgumentError(f"the query {query[:60]!r} gives no rows: it must be a SELECT")
+            yield names, cursor.fetchmany
+
+    return opened
+
+
+def _executed(connection: Any, query: str) -> Any:
+    if not hasattr(connection, "execute"):
+        raise ArgumentError(
+            f"sql: give a DBAPI or SQLAlchemy connection or the path of an SQLite file, not {type(connection).__name__}"
+        )
+    import sqlalchemy
+
+    return connection.execution_options(stream_results=True).execute(sqlalchemy.text(query))

@@ -1,0 +1,83 @@
+"""Which part of the rows a dataset goes through, checked, and what is attached to it when it is done."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from stoker.data.order import Order
+from stoker.errors import ArgumentError
+
+
+def orders(rows: int, options: Any) -> list[Order]:
+    """One order over all rows, or one for training and one for what is held out.
+
+    Raises:
+        ArgumentError: a value that makes no sense.
+    """
+    batch_size, seed, shard = check_sizes(options.batch_size, options.seed, options.shard)
+    common: dict[str, Any] = {
+        "rows": rows,
+        "batch_size": batch_size,
+        "seed": seed,
+        "shard": shard,
+        "drop_remainder": bool(options.drop_remainder),
+    }
+    share = options.validation_split
+    if not share:
+        return [_some(Order(**common, shuffle=bool(options.shuffle)))]
+    if not isinstance(share, int | float) or not 0 < share < 1:
+        raise ArgumentError(f"validation_split={share!r} must lie between 0 and 1, such as 0.1")
+    held_out = round(rows * share)
+    if not 0 < held_out < rows:
+        raise ArgumentError(f"validation_split={share!r} of {rows:,} rows leaves one of the two parts empty")
+    common |= {"held_out": held_out, "split_at_random": bool(options.shuffle)}
+    return [
+        _some(Order(**common, part="train", shuffle=bool(options.shuffle))),
+        _some(Order(**common, part="held out")),
+    ]
+
+
+def _some(order: Order) -> Order:
+    if order.steps == 0:
+        why = f" as full batches of {order.batch_size}" if order.drop_remainder and order.own else ""
+        raise ArgumentError(f"shard={order.shard}: nothing is left of {order.in_part:,} rows{why}")
+    return order
+
+
+def finished(datasets: list[Any], parts: list[Order], features: Any) -> Any:
+    """The datasets with what is known of them: `rows`, `features`, `class_names`, `labels`."""
+    for dataset, order in zip(datasets, parts, strict=True):
+        dataset.rows = order.own
+        dataset.features = features
+        dataset.class_names = dataset.labels = getattr(features, "labels", None)
+    return datasets[0] if len(datasets) == 1 else tuple(datasets)
+
+
+def check_sizes(batch_size: Any, seed: Any, shard: Any) -> tuple[int, int, tuple[int, int]]:
+    """These three, as what they must be.
+
+    Raises:
+        ArgumentError: one is not.
+    """
+    return _whole("batch_size", batch_size, 1), _whole("seed", seed), _shard(shard)
+
+
+def _whole(name: str, value: Any, least: int | None = None) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{name}={value!r} must be a whole number") from None
+    if least is not None and number < least:
+        raise ArgumentError(f"{name}={value!r} must be at least {least}")
+    return number
+
+
+def _shard(value: Any) -> tuple[int, int]:
+    try:
+        index, count = (operator.index(one) for one in value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"shard={value!r} must be (index, count), such as (0, 4)") from None
+    if not 0 <= index < count:
+        raise ArgumentError(f"shard={value!r}: the index must lie between 0 and {count - 1}")
+    return index, count

@@ -1,0 +1,101 @@
+"""What the training rows say of their columns: means, variances, counts of values. In chunks of the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stoker.data.columns import Column
+from stoker.data.store import Store
+
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Of a column of numbers: how many are there, and their mean and variance.
+
+    `base` is a whole number near the mean: subtracting it first keeps large whole numbers and dates exact.
+    """
+
+    count: int
+    base: int
+    mean: float
+    variance: float
+
+
+def moments(store: Store, columns: list[Column], mask: Any) -> dict[str, Moments]:
+    """Of all columns of numbers, over the rows where the mask is true (all rows without one)."""
+    found: dict[str, Moments] = {}
+    for dtype, names in places(columns).items():
+        if dtype != "int32":
+            found |= _of_group(store.array(dtype), names, mask)
+    return found
+
+
+def places(columns: list[Column]) -> dict[str, list[str]]:
+    """For each array of the store, the names of its columns from left to right."""
+    groups: dict[str, list[str]] = {}
+    for column in columns:
+        if column.dtype:
+            groups.setdefault(column.dtype, []).append(column.name)
+    return groups
+
+
+def _of_group(array: Any, names: list[str], mask: Any) -> dict[str, Moments]:
+    whole = array.dtype.kind == "i"
+    base = _base(array, mask)
+    count = np.zeros(len(names))
+    mean = np.zeros(len(names))
+    squares = np.zeros(len(names))
+    for first in range(0, len(array), _CHUNK):
+        chunk = array[first : first + _CHUNK]
+        if mask is not None:
+            chunk = chunk[mask[first : first + _CHUNK]]
+        if not len(chunk):
+            continue
+        apart = (chunk - base).astype(np.float64) if whole else chunk.astype(np.float64) - base
+        there = np.isfinite(apart)
+        here = there.sum(axis=0)
+        apart = np.where(there, apart, 0.0)
+        own = apart.sum(axis=0) / np.maximum(here, 1)
+        distance = np.where(there, apart - own, 0.0)
+        both = count + here
+        delta = own - mean
+        # Two parts into one, after Chan, Golub and LeVeque: no large sums of squares are subtracted.
+        squares += np.einsum("ij,ij->j", distance, distance) + delta**2 * count * here / np.maximum(both, 1)
+        mean += delta * here / np.maximum(both, 1)
+        count = both
+    variance = squares / np.maximum(count, 1)
+    return {
+        name: Moments(int(count[i]), int(base[i]), float(mean[i]), float(variance[i]))
+        for i, name in enumerate(names)
+    }
+
+
+def _base(array: Any, mask: Any) -> Any:
+    """A whole number near the values: the first one, rounded."""
+    first = array[int(np.argmax(mask))] if mask is not None else array[0]
+    if array.dtype.kind == "i":
+        return np.asarray(first)
+    inside = np.isfinite(first) & (np.abs(first) < 2**53)
+    return np.round(np.where(inside, first, 0)).astype(np.int64)
+
+
+def counts(store: Store, columns: list[Column], mask: Any) -> dict[str, Any]:
+    """How often each value of each category occurs; the first count is that of missing values."""
+    names = places(columns).get("int32", [])
+    if not names:
+        return {}
+    codes = store.array("int32")
+    sizes = [len(store.meta["values"].get(name, ())) + 1 for name in names]
+    totals: list[Any] = [np.zeros(size, np.int64) for size in sizes]
+    for first in range(0, len(codes), _CHUNK):
+        chunk = codes[first : first + _CHUNK]
+        if mask is not None:
+            chunk = chunk[mask[first : first + _CHUNK]]
+        for index, size in enumerate(sizes):
+            totals[index] += np.bincount(chunk[:, index] + 1, minlength=size)
+    return dict(zip(names, totals, strict=True))

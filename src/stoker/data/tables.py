@@ -1,0 +1,216 @@
+"""A table as a dataset: from a source through the store to batches of `({column: tensor}, label)`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from stoker.data import statistics
+from stoker.data.arrow_sources import Unfit
+from stoker.data.columns import Column, nearest, with_types
+from stoker.data.features import UNKNOWN, Feature, Features
+from stoker.data.ingest import Source, stored
+from stoker.data.labels import Label, label_of
+from stoker.data.order import Order
+from stoker.data.splits import finished, orders
+from stoker.data.store import Store
+from stoker.errors import ArgumentError
+
+# Whole numbers up to here are exact as float32.
+_EXACT_FLOAT32 = 2**24
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the callers of all table readers may say; see `readers.csv`."""
+
+    label: str | None
+    batch_size: int
+    shuffle: bool
+    seed: int
+    validation_split: float | None
+    shard: tuple[int, int]
+    columns: Sequence[str] | None
+    types: dict[str, str] | None
+    raw: bool
+    label_mode: str
+    drop_remainder: bool
+    cache: str | os.PathLike[str] | bool | None
+
+
+def table(source: Source, options: Options, reading: list[Any]) -> Any:
+    """The dataset of a source; two of them with `validation_split`.
+
+    Args:
+        source: the rows.
+        options: the caller's.
+        reading: what else decides on the values read, for the cache's name.
+    """
+    wanted = _wanted(source, options)
+    store = stored(source, wanted, [*reading, options.raw, options.types], options.cache)
+    columns = [Column(**one) for one in store.meta["columns"]]
+    label = None
+    if options.label is not None and not options.raw:
+        column = next(one for one in columns if one.name == options.label)
+        label = label_of(store, column, options.label_mode, source.name)
+    parts = orders(store.rows, options)
+    whole = Table(store, columns, options, label, parts[0])
+    return finished([whole.dataset(order) for order in parts], parts, whole.features)
+
+
+def _wanted(source: Source, options: Options) -> list[Column]:
+    found = with_types(source.columns(), options.types)
+    names = [column.name for column in found]
+    chosen = list(options.columns) if options.columns is not None else names
+    for name in chosen:
+        nearest(names, name, "columns")
+    if options.label is not None:
+        nearest(names, options.label, "label")
+        chosen = [*(name for name in chosen if name != options.label), options.label]
+    if not [name for name in chosen if name != options.label]:
+        raise ArgumentError(f"{source.name} has no column beside the label")
+    columns = [next(column for column in found if column.name == name) for name in chosen]
+    for column in columns:
+        if isinstance(column, Unfit):
+            raise ArgumentError(f"{source.name}: {column.reason}")
+    # The file's own numbers are not rounded to float32.
+    return [replace(c, wide=True) if options.raw and c.kind == "number" else c for c in columns]
+
+
+class Table:
+    """Batches of a store's rows."""
+
+    def __init__(
+        self, store: Store, columns: list[Column], options: Options, label: Label | None, training: Order
+    ) -> None:
+        self._store, self._columns, self._options, self._label = store, columns, options, label
+        self._training = training
+        self._places = statistics.places(columns)
+        self._tables: list[Any] = []
+        self.features = self._describe()
+
+    def _describe(self) -> Features:
+        mask = self._training.training_mask()
+        counts = statistics.counts(self._store, self._columns, mask)
+        features = []
+        for column in self._columns:
+            words = self._vocabulary(column, counts.get(column.name))
+            features.append(
+                Feature(
+                    column.name,
+                    column.kind,
+                    self._dtype(column),
+                    words,
+                    int(self._store.meta["missing"][column.name]),
+                    {"D": "days", "s": "seconds"}.get(column.unit, column.unit),
+                )
+            )
+        self._tables = [self._table(feature) for feature in features if feature.kind == "category"]
+        store, columns = self._store, self._columns
+        return Features(
+            [feature for feature in features if feature.name != self._options.label],
+            None if self._label is None else self._label.classes,
+            self._options.label,
+            lambda: statistics.moments(store, columns, mask),
+            self._texts,
+        )
+
+    def _vocabulary(self, column: Column, counts: Any) -> tuple[str, ...] | None:
+        """The training rows' values, the most frequent first, behind the one that stands for all others."""
+        if counts is None:
+            return None
+        words = self._store.meta["values"].get(column.name, [])
+        order = sorted(np.flatnonzero(counts[1:]), key=lambda code: (-counts[code + 1], words[code]))
+        return (UNKNOWN, *(words[code] for code in order))
+
+    def _table(self, feature: Feature) -> Any:
+        """What each code (after the first place, for missing) becomes in a batch."""
+        words = self._store.meta["values"].get(feature.name, [])
+        if self._options.raw:
+            return np.array(["", *words], dtype=object)
+        if self._label is not None and feature.name == self._label.column.name:
+            return np.arange(-1, len(words), dtype=np.int32)
+        ids = {word: number for number, word in enumerate(feature.vocabulary or ())}
+        return np.array([0, *(ids.get(word, 0) for word in words)], np.int32)
+
+    def _dtype(self, column: Column) -> str:
+        if column.kind == "text":
+            return "string"
+        if column.kind == "category":
+            return "string" if self._options.raw else "int32"
+        if column.kind in ("whole", "date") and column.missing:
+            small = self._store.meta["largest"][column.name] <= _EXACT_FLOAT32
+            return "float32" if small and not self._options.raw else "float64"
+        if column.kind == "truth" and self._options.raw and not self._store.meta["missing"][column.name]:
+            return "bool"
+        return column.dtype
+
+    def _texts(self, name: str) -> Any:
+        """A column of text alone, over the training rows, in their own order."""
+        order = replace(self._training, shuffle=False, batch_size=1024, shard=(0, 1), drop_remainder=False)
+        number = [column.name for column in self._columns].index(name)
+        return order.dataset(lambda: self._strings(number))
+
+    def dataset(self, order: Order) -> Any:
+        """The batches of one part."""
+        return order.dataset(self._epoch)
+
+    def _epoch(self) -> Callable[[Any], Any]:
+        """In a graph, once an epoch: map the arrays; give what makes a batch of chosen rows."""
+        arrays = {dtype: self._store.tensor(dtype) for dtype in self._places}
+        strings = {
+            column.name: self._strings(number)
+            for number, column in enumerate(self._columns)
+            if column.kind == "text"
+        }
+
+        def batch(rows: Any) -> Any:
+            values = {name: read(rows) for name, read in strings.items()}
+            for dtype, array in arrays.items():
+                values |= zip(self._places[dtype], self._split(dtype, tf.gather(array, rows)), strict=True)
+            return self._element(values)
+
+        return batch
+
+    def _split(self, dtype: str, block: Any) -> list[Any]:
+        """The columns of an array's rows; codes are looked up in one go for all columns."""
+        count = len(self._places[dtype])
+        if dtype == "int32":
+            sizes = [len(one) for one in self._tables]
+            starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32) + 1
+            block = tf.gather(tf.constant(np.concatenate(self._tables)), block + starts)
+        return list(tf.unstack(block, num=count, axis=1))
+
+    def _strings(self, number: int) -> Callable[[Any], Any]:
+        ends = self._store.tensor(f"ends-{number}")
+        points = self._store.tensor(f"text-{number}")
+
+        def read(rows: Any) -> Any:
+            spans = tf.ragged.range(tf.gather(ends, rows), tf.gather(ends, rows + 1))
+            chosen = tf.cast(tf.gather(points, spans.values), tf.int32)
+            return tf.strings.unicode_encode(spans.with_values(chosen), "UTF-8", errors="strict")
+
+        return read
+
+    def _element(self, values: dict[str, Any]) -> Any:
+        inputs = {
+            column.name: self._cast(column, values[column.name])
+            for column in self._columns
+            if column.name != self._options.label
+        }
+        if self._options.label is None:
+            return inputs
+        value = values[self._options.label]
+        if self._label is not None and self._label.classes is not None:
+            return inputs, self._label.tensor(value)
+        column = next(one for one in self._columns if one.name == self._options.label)
+        return inputs, self._cast(column, value)
+
+    def _cast(self, column: Column, value: Any) -> Any:
+        wanted = self._dtype(column)
+        return value if wanted == value.dtype.name else tf.cast(value, wanted)

@@ -1,0 +1,182 @@
+"""Bad input: one line that says what was wrong, with which value, and what to do."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stoker
+from stoker.errors import ArgumentError
+from tests.data.frames import mixed
+
+
+def _csv(tmp_path: Path, text: str, **options: Any) -> str:
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(ArgumentError) as caught:
+        stoker.data.csv(tmp_path / "t.csv", **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_no_such_path(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="there is no file or folder"):
+        stoker.data.csv(tmp_path / "none.csv")
+    with pytest.raises(ArgumentError, match="no file matches"):
+        stoker.data.csv(f"{tmp_path}/*.csv")
+
+
+def test_an_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ArgumentError, match="holds no file that ends in"):
+        stoker.data.parquet(tmp_path / "empty")
+
+
+def test_an_empty_file_and_one_without_rows(tmp_path: Path) -> None:
+    assert "is empty" in _csv(tmp_path, "")
+    assert "has no rows" in _csv(tmp_path, "a,b\n")
+
+
+def test_a_label_that_is_not_there_names_the_nearest(tmp_path: Path) -> None:
+    assert "did you mean 'price'?" in _csv(tmp_path, "size,price\n1,2\n", label="prize")
+    assert "did you mean 'Price'?" in _csv(tmp_path, "size,Price\n1,2\n", label="PRICE")
+    assert "there are size, price" in _csv(tmp_path, "size,price\n1,2\n", label="zzz")
+
+
+def test_a_class_with_one_example_is_said(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,k\n1,x\n2,x\n3,lonely\n")
+    with pytest.warns(stoker.data.DataWarning, match="'lonely' of k has a single example"):
+        stoker.data.csv(tmp_path / "t.csv", label="k")
+
+
+def test_mixed_types_name_the_row_and_the_value(tmp_path: Path) -> None:
+    rows = ["5,1"] * 1_200_000
+    rows[1_150_000] = "twelve,1"
+    message = _csv(tmp_path, "a,b\n" + "\n".join(rows))
+    assert "row 1,150,001: 'twelve' in column a is not a whole number" in message
+    assert "types={'a': 'category'}" in message
+
+
+def test_a_whole_number_beyond_int64(tmp_path: Path) -> None:
+    message = _csv(tmp_path, "a,b\n" + "5,1\n" * 1_200_000 + f"{2**64},1\n")
+    assert f"{2**64} in column a is too large for int64" in message
+
+
+def test_large_whole_numbers_with_gaps_would_be_rounded(tmp_path: Path) -> None:
+    message = _csv(tmp_path, f"a,b\n{2**60 + 1},1\n,2\n")
+    assert "beyond 2**53" in message
+
+
+def test_rows_of_different_lengths(tmp_path: Path) -> None:
+    assert "a row has 1 fields where the header has 2: 3" in _csv(tmp_path, "a,b\n1,2\n3\n")
+
+
+def test_another_separator_is_guessed_at(tmp_path: Path) -> None:
+    assert "sep=';'" in _csv(tmp_path, "a;b\n1;2\n")
+
+
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    assert "two columns called 'a'" in _csv(tmp_path, "a,a\n1,2\n")
+
+
+def test_a_wrong_encoding(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("a,b\nüber,1\n".encode("latin-1"))
+    for types in (None, {"a": "category"}):
+        with pytest.raises(ArgumentError, match="encoding='latin-1'"):
+            stoker.data.csv(tmp_path / "t.csv", types=types)
+
+
+def test_files_with_other_columns(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
+    (tmp_path / "b.csv").write_text("x,z\n1,2\n")
+    with pytest.raises(ArgumentError, match=r"b.csv has no column 'y', which .*a.csv has"):
+        stoker.data.csv(tmp_path)
+
+
+def test_missing_labels_name_the_first_row(tmp_path: Path) -> None:
+    assert "2 rows have no label (y), the first is row 2" in _csv(tmp_path, "a,y\n1,1.5\n2,\n3,\n", label="y")
+
+
+def test_a_truncated_parquet_file(tmp_path: Path) -> None:
+    mixed(2000).to_parquet(tmp_path / "t.parquet")
+    whole = (tmp_path / "t.parquet").read_bytes()
+    (tmp_path / "t.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ArgumentError, match="is no whole Parquet file"):
+        stoker.data.parquet(tmp_path / "t.parquet")
+
+
+def test_columns_of_lists_are_refused_if_they_are_wanted(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    table = pa.table({"a": [1, 2], "l": [[1], [2, 3]]})
+    with pytest.raises(ArgumentError, match=r"column l holds list.*columns="):
+        stoker.data.frame(table)
+    assert list(stoker.data.frame(table, columns=["a"]).features) == ["a"]
+
+
+def test_mixed_types_in_a_frame_and_a_query(tmp_path: Path) -> None:
+    import pandas as pd
+
+    with pytest.raises(ArgumentError, match="mixed types"):
+        stoker.data.frame(pd.DataFrame({"a": [1, "two"]}))
+    with sqlite3.connect(tmp_path / "t.db") as connection:
+        connection.execute("CREATE TABLE t (a)")
+        connection.executemany("INSERT INTO t VALUES (?)", [(1,), ("two",)])
+    with pytest.raises(ArgumentError, match="row 2: 'two' in column a is str"):
+        stoker.data.sql(tmp_path / "t.db", "SELECT a FROM t")
+
+
+def test_queries_that_fail(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "t.db").close()
+    (tmp_path / "t.db").touch()
+    with pytest.raises(ArgumentError, match="no such table"):
+        stoker.data.sql(tmp_path / "t.db", "SELECT * FROM absent")
+    with pytest.raises(ArgumentError, match="there is no SQLite file"):
+        stoker.data.sql(tmp_path / "none.db", "SELECT 1")
+
+
+def test_broken_json(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"a": 1}\n{"a": \n')
+    with pytest.raises(ArgumentError, match=r"t\.jsonl"):
+        stoker.data.jsonl(tmp_path / "t.jsonl")
+    (tmp_path / "u.jsonl").write_text('{"a": 1}\n{"a": "x"}\n')
+    with pytest.raises(ArgumentError, match=r"u\.jsonl, row 2: column a changes from number to string"):
+        stoker.data.jsonl(tmp_path / "u.jsonl")
+    (tmp_path / "v.jsonl").write_text('{"a": 1}\n' * 600_000 + '{"a": "x"}\n')
+    with pytest.raises(ArgumentError, match=r"v\.jsonl, row 600,001: 'x' in column a is not a whole number"):
+        stoker.data.jsonl(tmp_path / "v.jsonl")
+    (tmp_path / "w.jsonl").write_text('{"a": 1}\n' * 600_000 + '{"a": 1, "late": 2}\n')
+    with pytest.raises(ArgumentError, match="unexpected field"):
+        stoker.data.jsonl(tmp_path / "w.jsonl")
+    assert stoker.data.jsonl(tmp_path / "w.jsonl", columns=["a"]).rows == 600_001
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"batch_size": 0}, "batch_size=0 must be at least 1"),
+        ({"batch_size": 1.5}, "whole number"),
+        ({"validation_split": 1.5}, "between 0 and 1"),
+        ({"validation_split": 0.001}, "leaves one of the two parts empty"),
+        ({"shard": (2, 2)}, "index must lie between 0 and 1"),
+        ({"shard": 3}, "must be (index, count)"),
+        ({"columns": ["nope"]}, "no column 'nope'"),
+        ({"types": {"a": "integer"}}, "none of number"),
+        ({"label": "a", "label_mode": "classes"}, "none of auto"),
+    ],
+)
+def test_arguments_that_make_no_sense(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+    assert words in _csv(tmp_path, "a,b\n1,2\n2,3\n3,4\n", **options)
+
+
+def test_arrays_that_do_not_fit_together() -> None:
+    with pytest.raises(ArgumentError, match="different numbers of rows"):
+        stoker.data.arrays(np.zeros(3), np.zeros(4))
+    with pytest.raises(ArgumentError, match="there are no rows"):
+        stoker.data.arrays(np.zeros(0))
+    with pytest.raises(ArgumentError, match="arrays of numbers"):
+        stoker.data.arrays(np.array(["a"]))
