@@ -22,19 +22,25 @@ from stoker.errors import StokerError
 if TYPE_CHECKING:
     from stoker.data.array_reader import arrays
     from stoker.data.columns import DataWarning
+    from stoker.data.image_reader import images
     from stoker.data.readers import csv, frame, jsonl, parquet, sql
+    from stoker.data.record_files import tfrecord
+    from stoker.data.text_reader import text
 
 _HOMES = {
     "DataWarning": "stoker.data.columns",
     "arrays": "stoker.data.array_reader",
     "csv": "stoker.data.readers",
     "frame": "stoker.data.readers",
+    "images": "stoker.data.image_reader",
     "jsonl": "stoker.data.readers",
     "parquet": "stoker.data.readers",
     "sql": "stoker.data.readers",
+    "text": "stoker.data.text_reader",
+    "tfrecord": "stoker.data.record_files",
 }
 
-__all__ = ["DataWarning", "arrays", "csv", "frame", "jsonl", "parquet", "sql"]
+__all__ = ["DataWarning", "arrays", "csv", "frame", "images", "jsonl", "parquet", "sql", "text", "tfrecord"]
 
 
 def __getattr__(name: str) -> Any:

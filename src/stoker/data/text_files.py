@@ -1,0 +1,101 @@
+"""Text as a source: a folder for each class with one text a file, or files with one text a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from stoker.data import cache
+from stoker.data.columns import Column
+from stoker.data.paths import spoken
+from stoker.errors import ArgumentError
+
+SUFFIXES = (".txt",)
+TEXT, CLASS = "text", "class"
+_FILES = 1024
+_LINES = 1 << 22
+
+
+class Folders:
+    """A folder for each class; a text is a whole file."""
+
+    def __init__(self, root: Path, encoding: str) -> None:
+        self.root, self.name, self._encoding = root, str(root), encoding
+        self.files = class_files(root, SUFFIXES)
+
+    def fingerprint(self) -> list[Any]:
+        states = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path, _ in self.files]
+        return [[str(self.root.resolve()), states]]
+
+    def columns(self) -> list[Column]:
+        return [Column(TEXT, "text"), Column(CLASS, "category")]
+
+    def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
+        for first in range(0, len(self.files), _FILES):
+            part = self.files[first : first + _FILES]
+            texts = [decoded(path.read_bytes(), self._encoding, str(path)) for path, _ in part]
+            classes = pa.array([name for _, name in part])
+            yield pa.RecordBatch.from_arrays([pa.array(texts), classes], [TEXT, CLASS])
+
+
+class Lines:
+    """Files with one text a line; there are no classes."""
+
+    def __init__(self, paths: list[Path], encoding: str) -> None:
+        self.paths, self._encoding = paths, encoding
+        self.name = spoken(paths)
+
+    def fingerprint(self) -> list[Any]:
+        return [cache.state_of(path) for path in self.paths]
+
+    def columns(self) -> list[Column]:
+        return [Column(TEXT, "text")]
+
+    def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
+        for path in self.paths:
+            with path.open(encoding=self._encoding) as file:
+                try:
+                    while lines := file.readlines(_LINES):
+                        texts = pa.array([line.removesuffix("\n") for line in lines])
+                        yield pa.RecordBatch.from_arrays([texts], [TEXT])
+                except UnicodeDecodeError:
+                    raise ArgumentError(_wrong(str(path), self._encoding)) from None
+
+
+def class_files(root: Path, suffixes: tuple[str, ...]) -> list[tuple[Path, str]]:
+    """The files below each class' folder with the name of the class, in alphabetical order.
+
+    Raises:
+        ArgumentError: there is no such folder, it has no folders, or one of them is empty.
+    """
+    if not root.is_dir():
+        raise ArgumentError(f"there is no folder {root}")
+    classes = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
+    if not classes:
+        raise ArgumentError(f"the folder {root} holds no folder: there must be one for each class")
+    found = []
+    for folder in classes:
+        files = sorted(p for p in folder.rglob("*") if p.name.lower().endswith(suffixes) and p.is_file())
+        if not files:
+            raise ArgumentError(f"the folder {folder} holds no file that ends in {' or '.join(suffixes)}")
+        found += [(path, folder.name) for path in files]
+    return found
+
+
+def decoded(raw: bytes, encoding: str, path: str) -> str:
+    """The text of a file.
+
+    Raises:
+        ArgumentError: it is in another encoding.
+    """
+    try:
+        return raw.decode(encoding)
+    except UnicodeDecodeError:
+        raise ArgumentError(_wrong(path, encoding)) from None
+
+
+def _wrong(path: str, encoding: str) -> str:
+    return f"{path} is not {encoding} text: say which it is, such as encoding='latin-1'"

@@ -1,0 +1,132 @@
+"""Texts as a dataset: strings, or the ids of their words, vectorised by the batch and padded little."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from stoker.data import paths as found
+from stoker.data.columns import Column
+from stoker.data.ingest import Source, stored
+from stoker.data.labels import label_of
+from stoker.data.order import Order
+from stoker.data.splits import finished, orders
+from stoker.data.store import Store
+from stoker.data.tables import Options, Table
+from stoker.data.text_files import CLASS, SUFFIXES, TEXT, Folders, Lines
+from stoker.errors import ArgumentError
+
+# So many batches are drawn, sorted by length and shuffled among themselves.
+_WINDOW = 50
+
+
+def text(
+    paths: found.Paths,
+    batch_size: int = 32,
+    shuffle: bool = True,
+    seed: int = 0,
+    validation_split: float | None = None,
+    *,
+    max_tokens: int | None = None,
+    max_length: int | None = None,
+    label_mode: str = "auto",
+    encoding: str = "utf8",
+    shard: tuple[int, int] = (0, 1),
+    drop_remainder: bool = False,
+    cache: str | os.PathLike[str] | bool | None = None,
+) -> Any:
+    """Texts in batches: `(strings, class index)` of a folder for each class, strings alone of files of lines.
+
+    Args:
+        paths: a folder with a folder of `.txt` files for each class, or files with one text a line.
+        max_tokens: give ids of words instead of strings, from a vocabulary of at most so many words of the training
+            texts: `ds.vectorization` is the `TextVectorization` layer that makes them. Id 0 pads, id 1 is unknown.
+        max_length: cut ids off after so many words.
+
+    With ids, texts of like length share a batch: fifty batches are drawn, sorted by length and shuffled among
+    themselves. The other arguments are those of `csv`; a column of a table is read by the table's own reader.
+
+    Returns:
+        A `tf.data.Dataset` with `rows` and `class_names`; two of them with `validation_split`.
+
+    Raises:
+        ArgumentError: a file or an argument that makes no sense.
+    """
+    source = _source(paths, encoding)
+    columns = source.columns()
+    store = stored(source, columns, [encoding], cache)
+    columns = [Column(**one) for one in store.meta["columns"]]
+    named = CLASS if len(columns) > 1 and label_mode is not None else None
+    options = Options(
+        named, batch_size, shuffle, seed, validation_split, shard, None, None, False, label_mode, drop_remainder, cache
+    )  # fmt: skip
+    label = label_of(store, columns[1], label_mode, source.name) if named else None
+    parts = orders(store.rows, options)
+    table = Table(store, columns, options, label, parts[0])
+    if max_tokens is None:
+        datasets = [table.dataset(order).map(_plain) for order in parts]
+        for dataset in datasets:
+            dataset.table = table
+        return finished(datasets, parts, table.features)
+    layer = _layer(table, max_tokens)
+    datasets = [_vectorised(table, store, order, layer, max_length) for order in parts]
+    return finished(datasets, parts, table.features)
+
+
+def _source(paths: Any, encoding: str) -> Source:
+    if isinstance(paths, str | os.PathLike):
+        root = Path(paths).expanduser()
+        if root.is_dir() and any(path.is_dir() for path in root.iterdir()):
+            return Folders(root, encoding)
+    return Lines(found.files(paths, SUFFIXES), encoding)
+
+
+def _plain(inputs: Any, label: Any = None) -> Any:
+    return inputs[TEXT] if label is None else (inputs[TEXT], label)
+
+
+def _layer(table: Table, max_tokens: int) -> Any:
+    import keras
+
+    try:
+        layer = keras.layers.TextVectorization(max_tokens=max_tokens)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"max_tokens={max_tokens!r}: {error}") from None
+    layer.adapt(table.features._texts(TEXT))
+    return layer
+
+
+def _vectorised(table: Table, store: Store, order: Order, layer: Any, most: int | None) -> Any:
+    """Batches of like length: each window of the epoch's order is sorted, cut and its batches shuffled."""
+    window = order.batch_size * _WINDOW
+
+    def epoch(key: Any) -> Any:
+        make = table._epoch()
+        ends = store.tensor("ends-0")
+
+        def batches(number: Any) -> Any:
+            rows = order.places(number * window, (number + 1) * window, key)
+            rows = tf.gather(rows, tf.argsort(tf.gather(ends, rows + 1) - tf.gather(ends, rows), stable=True))
+            short = 0 if order.drop_remainder else order.batch_size - 1
+            place = tf.range((tf.size(rows, tf.int64) + short) // order.batch_size)
+            if order.shuffle:
+                mixed = tf.random.experimental.stateless_shuffle(place, tf.stack([key, number]))
+                place = tf.ensure_shape(mixed, [None])
+            return tf.data.Dataset.from_tensor_slices(place).map(
+                lambda one: make(rows[one * order.batch_size : (one + 1) * order.batch_size])
+            )
+
+        return tf.data.Dataset.range(-(-order.own // window)).flat_map(batches)
+
+    def ids(inputs: Any, label: Any = None) -> Any:
+        words = layer(inputs[TEXT])
+        words = words if most is None else words[:, :most]
+        return words if label is None else (words, label)
+
+    dataset = order.passes(epoch).map(ids, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+    dataset = dataset.prefetch(tf.data.AUTOTUNE)
+    dataset.table, dataset.vectorization = table, layer
+    return dataset

@@ -1,0 +1,93 @@
+"""Texts against plain Python, and their ids against the layer itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stoker
+from stoker.errors import ArgumentError
+from tests.data.frames import words
+
+
+@pytest.fixture
+def reviews(tmp_path: Path) -> tuple[Path, dict[str, int]]:
+    """A folder for each class; the classes of all texts."""
+    random = np.random.default_rng(0)
+    classes = {}
+    for number in range(300):
+        name = ("bad", "good")[number % 2]
+        text = f"{name} film {number} größer\n" + "word " * int(random.integers(1, 60))
+        folder = tmp_path / "reviews" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number}.txt").write_text(text, encoding="utf-8")
+        classes[text] = number % 2
+    return tmp_path / "reviews", classes
+
+
+def test_a_folder_for_each_class(reviews: Any) -> None:
+    root, classes = reviews
+    dataset = stoker.data.text(root, batch_size=32, seed=1)
+    found: dict[str, int] = {}
+    for texts, labels in dataset:
+        found |= dict(zip(words(texts.numpy()), labels.numpy().tolist(), strict=True))
+    assert found == classes
+    assert dataset.class_names == ["bad", "good"]
+    assert dataset.rows == 300
+
+
+def test_lines(tmp_path: Path) -> None:
+    lines = ["first", "", "drei Bäume", "日本語", "last"]
+    (tmp_path / "t.txt").write_text("\n".join(lines), encoding="utf-8")
+    dataset = stoker.data.text(tmp_path / "t.txt", batch_size=2, shuffle=False)
+    assert [text for batch in dataset for text in words(batch.numpy())] == lines
+
+
+def test_ids_are_those_of_the_layer_and_padding_is_small(reviews: Any) -> None:
+    root, classes = reviews
+    train, held_out = stoker.data.text(root, batch_size=8, seed=1, validation_split=0.2, max_tokens=500)
+    assert int(train.cardinality()) == 30
+    seen = {}
+    real = padded = 0
+    expected = {tuple(ids[ids != 0]): label for ids, label in _vectorised(train.vectorization, classes)}
+    for _ in range(2):
+        for ids, labels in train:
+            for row, label in zip(ids.numpy(), labels.numpy(), strict=True):
+                seen[tuple(row[row != 0])] = label
+            real += int((ids.numpy() != 0).sum())
+            padded += ids.numpy().size
+    held = {tuple(row[row != 0]) for ids, _ in held_out for row in ids.numpy()}
+    assert seen == {key: label for key, label in expected.items() if key not in held}
+    assert padded / real < 1.3
+    vocabulary = train.vectorization.get_vocabulary()
+    assert "word" in vocabulary
+
+
+def _vectorised(layer: Any, classes: dict[str, int]) -> list[tuple[Any, int]]:
+    return [(layer([text]).numpy()[0], label) for text, label in classes.items()]
+
+
+def test_passes_differ_and_repeat(reviews: Any) -> None:
+    root, _ = reviews
+
+    def passes() -> list[list[int]]:
+        dataset = stoker.data.text(root, batch_size=8, seed=5, max_tokens=500)
+        return [[int(ids.numpy().sum()) for ids, _ in dataset] for _ in range(2)]
+
+    first, second = passes()
+    assert first != second
+    assert passes() == [first, second]
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="there is no file or folder"):
+        stoker.data.text(tmp_path / "none")
+    (tmp_path / "root" / "empty").mkdir(parents=True)
+    with pytest.raises(ArgumentError, match=r"empty holds no file that ends in \.txt"):
+        stoker.data.text(tmp_path / "root")
+    (tmp_path / "t.txt").write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(ArgumentError, match="is not utf8 text"):
+        stoker.data.text(tmp_path / "t.txt")

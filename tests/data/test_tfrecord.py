@@ -1,0 +1,94 @@
+"""TFRecord files against parsing one record at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import stoker
+from stoker.errors import ArgumentError
+
+
+def _example(number: int) -> bytes:
+    feature = {
+        "id": tf.train.Feature(int64_list=tf.train.Int64List(value=[number])),
+        "pair": tf.train.Feature(float_list=tf.train.FloatList(value=[number / 2, 1.0])),
+        "some": tf.train.Feature(int64_list=tf.train.Int64List(value=range(number % 4))),
+        "name": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"\xff%d" % number])),
+    }
+    data: bytes = tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+    return data
+
+
+def _write(path: Path, numbers: range, compression: str = "") -> None:
+    with tf.io.TFRecordWriter(str(path), compression) as writer:
+        for number in numbers:
+            writer.write(_example(number))
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    for shard in range(4):
+        _write(tmp_path / f"{shard}.tfrecord", range(shard * 25, shard * 25 + 25))
+    return tmp_path
+
+
+def _ids(dataset: Any) -> list[int]:
+    return [int(one) for inputs in dataset for one in inputs["id"]]
+
+
+def test_records_are_those_parsed_one_by_one(shards: Path) -> None:
+    dataset = stoker.data.tfrecord(shards, label="id", batch_size=8)
+    assert dataset.rows == 100
+    assert int(dataset.cardinality()) == 13
+    assert dataset.spec["pair"].shape == [2]
+    assert isinstance(dataset.spec["some"], tf.io.RaggedFeature)
+    rows = tf.data.TFRecordDataset(sorted(str(path) for path in shards.glob("*.tfrecord")))
+    expected = [tf.io.parse_single_example(record, dataset.spec) for record in rows]
+    found = [(inputs, label) for inputs, label in dataset]
+    assert np.array_equal(np.concatenate([label for _, label in found]), [one["id"] for one in expected])
+    for name in ("pair", "name"):
+        assert np.array_equal(
+            np.concatenate([x[name] for x, _ in found]), [one[name].numpy() for one in expected]
+        )
+    ragged = [row.tolist() for inputs, _ in found for row in inputs["some"].numpy()]
+    assert ragged == [one["some"].numpy().tolist() for one in expected]
+
+
+def test_gzip_and_shuffled_passes(tmp_path: Path) -> None:
+    _write(tmp_path / "a.tfrecord.gz", range(60), "GZIP")
+    dataset = stoker.data.tfrecord(tmp_path, batch_size=16, shuffle=True, seed=4)
+    first, second = _ids(dataset), _ids(dataset)
+    assert sorted(first) == sorted(second) == list(range(60))
+    assert first != second
+    again = stoker.data.tfrecord(tmp_path, batch_size=16, shuffle=True, seed=4)
+    assert [_ids(again), _ids(again)] == [first, second]
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_shards_share_out_the_records(shards: Path, shuffle: bool) -> None:
+    parts = [stoker.data.tfrecord(shards, shard=(index, 3), shuffle=shuffle) for index in range(3)]
+    assert [part.rows for part in parts] == [34, 33, 33]
+    assert sorted(one for part in parts for one in _ids(part)) == list(range(100))
+
+
+def test_bad_files(tmp_path: Path) -> None:
+    _write(tmp_path / "a.tfrecord", range(300))
+    whole = (tmp_path / "a.tfrecord").read_bytes()
+    (tmp_path / "a.tfrecord").write_bytes(whole[:-7])
+    with pytest.raises(ArgumentError, match=r"a\.tfrecord is damaged or cut off"):
+        stoker.data.tfrecord(tmp_path / "a.tfrecord")
+    with tf.io.TFRecordWriter(str(tmp_path / "b.tfrecord")) as writer:
+        writer.write(b"\xff\xff not an example")
+    with pytest.raises(ArgumentError, match=r"no tf\.train\.Example"):
+        stoker.data.tfrecord(tmp_path / "b.tfrecord")
+    _write(tmp_path / "c.tfrecord", range(3))
+    with pytest.raises(ArgumentError, match="did you mean 'name'"):
+        stoker.data.tfrecord(tmp_path / "c.tfrecord", label="nam")
+    _write(tmp_path / "d.tfrecord", range(0))
+    with pytest.raises(ArgumentError, match="has no records"):
+        stoker.data.tfrecord(tmp_path / "d.tfrecord")
