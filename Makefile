@@ -7,7 +7,8 @@ BENCH_READY := $(VENV)/.bench-ready
 
 .PHONY: demo demo-ledger demo-fit demo-software-gpu test lint clean soak \
 	soak-run soak-resume screenshots browser \
-	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint
+	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
+	bench-data soak-data
 
 demo: demo-ledger demo-fit demo-software-gpu
 
@@ -43,7 +44,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint
+bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint bench-data
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
@@ -80,6 +81,14 @@ soak-run: $(READY)
 # Killed fifty times at random moments, training ends with the bits of a run that was left alone.
 soak-resume: $(READY)
 	$(BIN)/python benchmarks/soak_resume.py
+
+# The readers of stoker.data against the usual ways.
+bench-data: $(READY)
+	$(BIN)/python benchmarks/data.py
+
+# A 2 GB CSV file is trained on; how far the process grows.
+soak-data: $(READY)
+	$(BIN)/python benchmarks/soak_data.py
 
 # How long a checkpoint holds training up.
 bench-checkpoint: $(READY)
