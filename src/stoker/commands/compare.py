@@ -21,8 +21,7 @@ from stoker.diagnosis.comparison import changes, compare
 from stoker.diagnosis.noise import ASSUMED_RUN_NOISE
 from stoker.errors import RecordError, UsageError
 from stoker.records import Record
-from stoker.report import comparison
-from stoker.report.page import document
+from stoker.report import comparison, output
 from stoker.store import record_files
 
 
@@ -56,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"these records cannot be compared ({error}): `stoker runs` lists others") from None
     if args.html:
-        document.write(comparison.page(a, b, result, found), args.html)
+        output.write(args.html, comparison.page(a, b, result, found))
     if args.json:
         print(json.dumps(as_json, indent=2))
     elif not args.html:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 
-from stoker.report import console, json_file, trace
+from stoker.report import console, output, trace
 from stoker.report.page import document
 from stoker.store import record_files
 
@@ -30,11 +30,11 @@ def run(args: argparse.Namespace) -> int:
     path = record_files.resolve(args.id)
     record = record_files.read(path)
     if args.html:
-        document.write(document.page(record), args.html)
+        output.write(args.html, document.page(record))
     if args.trace:
         trace.write(record, record_files.read_events(path), args.trace)
     if args.json:
-        json_file.write(record, args.json)
+        output.write_record(args.json, record)
     if not (args.html or args.trace or args.json):
         console.show(record, path, to_stdout=True)
     return 0

@@ -31,8 +31,9 @@ from stoker.errors import UsageError
 from stoker.measure.child import Settings
 from stoker.records import Device, Record
 from stoker.replay import prices
-from stoker.report import console, json_file
+from stoker.report import console, output
 from stoker.report.page import document
+from stoker.software_gpu import profiles
 from stoker.store import record_files
 from stoker.version import __version__
 
@@ -132,8 +133,7 @@ def _device(args: argparse.Namespace) -> dict[str, Any] | None:
     name, _, count = args.device.partition(":")
     if name != "software-gpu" or not (count or "1").isdigit():
         raise UsageError(f"no device {args.device!r}: use software-gpu, or software-gpu:2 for two of them")
-    own = config.load(Path()).device_profiles.get(args.device_profile)
-    profile = args.device_profile if own is None else {"name": args.device_profile, **own}
+    profile = profiles.resolve(args.device_profile, config.load(Path()).device_profiles)
     settings = software_gpu.settings_of(int(count or 1), args.device_memory, profile)
     software_gpu.ensure_built()
     return {
@@ -203,9 +203,9 @@ def _report(path: Path, status: int, args: argparse.Namespace) -> None:
     if not args.quiet:
         console.show(record, path)
     if args.json:
-        json_file.write(record, args.json)
+        output.write_record(args.json, record)
     if args.html:
-        document.write(document.page(record), args.html)
+        output.write(args.html, document.page(record))
         if not args.quiet:
             print(f"page: {args.html}", file=sys.stderr)
 

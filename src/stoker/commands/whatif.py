@@ -101,10 +101,9 @@ def _is(finding: Finding, what: str) -> bool:
 
 
 def _scale(record: Record, args: argparse.Namespace) -> Scale:
-    device = _profile(args.device_profile) if args.device_profile else None
-    measured_on = next(
-        (p for n, p in profiles.PROFILES.items() if f", {n} profile" in record.device.name), None
-    )
+    own = config.load(Path()).device_profiles
+    device = profiles.resolve(args.device_profile, own) if args.device_profile else None
+    measured_on = profiles.of_device(record.device.name)
     phase = record.tables["stepping"][0]
     workers = (
         _number(args.workers, "--workers", r"[1-9]\d*", "a whole number such as 8") if args.workers else 1.0
@@ -123,11 +122,6 @@ def _scale(record: Record, args: argparse.Namespace) -> Scale:
         gradient_bytes=int(phase.get("gradient_bytes", 0)),
         bandwidth=bandwidth,
     )
-
-
-def _profile(name: str) -> profiles.Profile:
-    own = config.load(Path()).device_profiles.get(name)
-    return profiles.resolve(name if own is None else {"name": name, **own})
 
 
 def _number(text: str, option: str, form: str, example: str) -> float:

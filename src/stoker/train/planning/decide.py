@@ -13,7 +13,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from stoker import clock
+from stoker import clock, units
 from stoker.errors import ArgumentError
 from stoker.execution.feed import Feed
 from stoker.execution.loop import Loop
@@ -56,9 +56,7 @@ def feed_kind(source: Source, wanted: Plan) -> Plan:
         return wanted
     size, room = source.bytes, memory.room_for_data()
     if size > room:
-        return wanted.because(
-            f"{memory.spoken(size)} of data, room for {memory.spoken(room)}", feed="streamed"
-        )
+        return wanted.because(f"{units.size(size)} of data, room for {units.size(room)}", feed="streamed")
     return wanted.because(feed="resident")
 
 
