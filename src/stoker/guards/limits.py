@@ -65,5 +65,5 @@ def limit(kind: str, value: int | str) -> Limit:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", value) if isinstance(value, str) else None
     if match is None or match[2] not in _UNITS or kind not in (SYNCS, COPIES):
         sizes = ', or a size such as "1 MiB"' if kind in (SYNCS, COPIES) else ""
-        raise UsageError(f"{kind}={value!r} is no limit: give a count, 0 or more{sizes}; None counts only")
+        raise UsageError(f"{kind}={value!r} is not a limit: give a count, 0 or more{sizes}; None only counts")
     return Limit(int(float(match[1]) * _UNITS[match[2]]), True, value.strip())  # type: ignore[union-attr]

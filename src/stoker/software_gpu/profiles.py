@@ -113,7 +113,7 @@ def resolve(profile: str | Profile | Mapping[str, Any]) -> Profile:
     A mapping may name a profile to start from: `{"name": "slow-bus", "base": "a100", "bus_bandwidth": 4e9}`.
 
     Raises:
-        UsageError: no such profile, an unknown field, a value that is no number.
+        UsageError: no such profile, an unknown field, a value that is not a number.
     """
     if isinstance(profile, Profile):
         return profile
