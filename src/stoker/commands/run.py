@@ -44,11 +44,13 @@ _LOG_LEVEL_IS_DYNAMIC = (2, 21)
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options come before the program; everything after it is the program's."""
-    parser.add_argument("--json", metavar="PATH", help="also write the record there; - is stdout")
-    parser.add_argument("--html", metavar="PATH", help="also write a page of the run there")
-    parser.add_argument("--quiet", action="store_true", help="keep the record, print no ledger")
+    parser.add_argument("--json", metavar="PATH", help="also write the record to PATH; - is stdout")
+    parser.add_argument("--html", metavar="PATH", help="also write a page of the run to PATH")
+    parser.add_argument("--quiet", action="store_true", help="save the record but print no ledger")
     parser.add_argument("--device", metavar="DEVICE", help="software-gpu, or software-gpu:N for N of them")
-    parser.add_argument("--device-memory", metavar="SIZE", default="8GiB", help="of each, such as 8GiB")
+    parser.add_argument(
+        "--device-memory", metavar="SIZE", default="8GiB", help="memory of each device, such as 8GiB"
+    )
     parser.add_argument(
         "--device-profile",
         metavar="NAME",
@@ -101,7 +103,7 @@ def _check_script(target: str) -> None:
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         where = f"{target}:{line}" if line else target
-        raise UsageError(f"{where} is not Python that runs: {getattr(error, 'msg', error)}") from None
+        raise UsageError(f"{where} is not valid Python: {getattr(error, 'msg', error)}") from None
 
 
 def _check_module(name: str) -> None:

@@ -45,7 +45,7 @@ def sentence(record: Record) -> list[Words]:
 
 
 def first_to_change(record: Record) -> Finding | None:
-    """The finding to begin with: as the simulation orders them, else the dearest."""
+    """The finding to begin with: as the simulation orders them, else the costliest."""
     order = (record.what_if or {}).get("order") or []
     for entry in order[:1]:
         for finding in record.findings:

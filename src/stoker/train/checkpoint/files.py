@@ -110,7 +110,7 @@ def read_index(path: Path) -> Index:
     """What is in the file.
 
     Raises:
-        DamagedFile: it is no complete checkpoint of this version.
+        DamagedFile: it is not a complete checkpoint of this version.
     """
     try:
         with open(path, "rb") as file:
