@@ -17,6 +17,7 @@ from keras.src.trainers import data_adapters
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 
+from stoker import units
 from stoker.errors import ArgumentError
 from stoker.execution.feed import Feed
 from stoker.execution.feeding import memory
@@ -63,7 +64,7 @@ class Source:
         if self.rows is None:
             return self.why_streamed
         size, room = self.bytes, memory.room_for_data()
-        return f"{memory.spoken(size)} of data, room for {memory.spoken(room)}" if size > room else None
+        return f"{units.size(size)} of data, room for {units.size(room)}" if size > room else None
 
     def feed_to_test(self) -> Feed:
         """The feed of an evaluation: one compiled loop serves any number of rows."""

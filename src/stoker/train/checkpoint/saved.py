@@ -15,7 +15,7 @@ from stoker.train.checkpoint.options import CheckpointWarning
 from stoker.train.checkpoint.packing import unpack
 
 VARIABLE, BLOB, PROGRESS = "variable/", "blob/", "progress"
-_WAY_OUT = "give another directory, or delete this one to begin anew"
+_WAY_OUT = "give another directory, or delete this one to start over"
 
 
 class Saved:

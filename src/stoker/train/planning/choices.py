@@ -18,7 +18,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-DIRECTORY = Path(".stoker") / "plans"
+from stoker.files import PLANS
+
+DIRECTORY = PLANS
 
 # The form of the names. It is the version that first had it, and changes only if old choices must be forgotten.
 _FORM = "0.1.0"
