@@ -16,7 +16,7 @@ import pytest
 
 from stoker.store import record_files
 from tests.samples import sample_record
-from tests.support import Outcome, run, run_stoker, write_program
+from tests.support import ROOT, Outcome, run, run_stoker, write_program
 
 
 def stoker(directory: Path, *words: str) -> Outcome:
@@ -191,3 +191,13 @@ def test_a_live_line_has_the_terminals_last_row_and_gives_it_back(tmp_path: Path
 def test_no_live_line_and_no_colour_without_a_terminal(tmp_path: Path) -> None:
     write_program(tmp_path, "import time\ntime.sleep(1.1)")
     assert "\x1b" not in run_stoker(tmp_path, "train.py").stderr
+
+
+def test_help_lists_every_verb_and_imports_none() -> None:
+    code = "import sys; from stoker.commands import main\ntry: main(['--help'])\nfinally: print(sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    help_text, _, modules = done.stdout.rpartition("[")
+    for path in (ROOT / "src" / "stoker" / "commands").glob("[a-z]*.py"):
+        assert f"    {path.stem.replace('_', '-')}" in help_text
+    for name in ("tensorflow", "rich", "stoker.source", "stoker.records", "stoker.commands.run"):
+        assert f"'{name}'" not in modules
