@@ -37,16 +37,14 @@ def written(path: Path, details: dict[str, object] | None = None) -> Path:
     return path
 
 
-def checked(path: Path) -> files.Index:
-    index = files.read_index(path)
-    files.verify(index)
-    return index
+def checked(path: Path) -> files.Contents:
+    return files.read(path)
 
 
 def test_all_types_and_shapes_come_back_bit_for_bit(tmp_path: Path) -> None:
-    index = checked(written(tmp_path / "a", {"step": 7, "loss": float("inf")}))
-    assert index.details == {"step": 7, "loss": float("inf")}
-    back = dict(files.read_arrays(index, index.entries))
+    contents = checked(written(tmp_path / "a", {"step": 7, "loss": float("inf")}))
+    assert contents.index.details == {"step": 7, "loss": float("inf")}
+    back = contents.arrays
     for name, array in arrays().items():
         assert back[name].dtype == array.dtype
         assert back[name].shape == array.shape
@@ -112,9 +110,7 @@ before = peak()
 files.write(path, [("large", array)], {})
 written = peak()
 del array
-files.verify(files.read_index(path))
-for _, back in files.read_arrays(files.read_index(path), ["large"]):
-    assert back[-1] == 15_999_999
+assert files.read(path).arrays["large"][-1] == 15_999_999
 print(written - before, peak() - before)
 """
     done = run_python(program, str(tmp_path / "a"))
@@ -161,9 +157,9 @@ def test_killed_at_any_moment_every_file_with_a_name_is_whole(tmp_path: Path) ->
         directory = CheckpointDirectory(tmp_path)
         assert not list(tmp_path.glob(f"*{files.TEMPORARY}"))
         for path in directory.files():
-            index = checked(path)
-            for _, array in files.read_arrays(index, index.entries):
-                assert (array == index.details["step"]).all()
+            contents = checked(path)
+            for array in contents.arrays.values():
+                assert (array == contents.index.details["step"]).all()
         assert directory.files()
         directory.release()
     assert cut_short, "no kill hit a write: the test proves nothing"
