@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
+# No test is about how long something takes: this long is a hang on the busiest machine.
+HANGS_S = 600.0
 
 # TensorFlow's own start-up chatter, with times and thread numbers in it.
 _CHATTER = re.compile(
@@ -39,7 +44,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
 
 
-def run(command: list[str], directory: Path, timeout: float = 180) -> Outcome:
+def run(command: list[str], directory: Path, timeout: float = HANGS_S) -> Outcome:
     done = subprocess.run(
         command,
         cwd=directory,
@@ -50,6 +55,33 @@ def run(command: list[str], directory: Path, timeout: float = 180) -> Outcome:
         check=False,
     )
     return Outcome(done.returncode, done.stdout, quiet(done.stderr))
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for something another process or thread does."""
+    deadline = time.monotonic() + HANGS_S
+    while not condition():
+        assert time.monotonic() < deadline, "it does not happen"
+        time.sleep(0.0005)
+
+
+def stop_when(process: int, condition: Callable[[], bool]) -> bool:
+    """Stop a child process at a moment at which something holds, however late we are; False if it ended before."""
+    deadline = time.monotonic() + HANGS_S
+    while time.monotonic() < deadline:
+        if condition():
+            os.kill(process, signal.SIGSTOP)
+            # Its end is left to whoever waits for it.
+            state = os.waitid(os.P_PID, process, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            if state is None or state.si_code != os.CLD_STOPPED:
+                return False
+            if condition():
+                return True
+            os.kill(process, signal.SIGCONT)
+        if os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT | os.WNOHANG):
+            return False
+        time.sleep(0.0002)
+    raise AssertionError("it does not happen")
 
 
 def run_plain(directory: Path, *words: str) -> Outcome:

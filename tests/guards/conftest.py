@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from stoker.software_gpu import build
-from tests.support import ROOT
+from tests.support import HANGS_S, ROOT
 
 Facts = Callable[..., dict[str, Any]]
 
@@ -23,7 +23,7 @@ def _facts(program: str, *arguments: str) -> dict[str, Any]:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
     command = [sys.executable, "-m", f"tests.guards.programs.{program}", *arguments]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=HANGS_S, check=False
     )
     assert done.returncode == 0, f"{program} failed:\n{done.stderr[-3000:]}"
     facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

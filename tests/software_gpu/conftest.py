@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from stoker.software_gpu import build
-from tests.support import ROOT
+from tests.support import HANGS_S, ROOT
 
 Run = Callable[..., dict[str, Any]]
 
@@ -23,7 +23,7 @@ Run = Callable[..., dict[str, Any]]
 def _run(program: str, arguments: tuple[str, ...], attempt: int) -> dict[str, Any]:
     command = [sys.executable, "-m", f"tests.software_gpu.programs.{program}", *arguments]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=HANGS_S)
     assert done.returncode == 0, f"{program} failed:\n{done.stderr[-3000:]}"
     facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return facts

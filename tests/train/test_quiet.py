@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from stoker.software_gpu import build
-from tests.support import ROOT
+from tests.support import HANGS_S, ROOT
+
+pytestmark = pytest.mark.tensorflow
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +23,7 @@ def facts() -> dict[str, Any]:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
     command = [sys.executable, "-m", "tests.train.programs.quiet_fit"]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=HANGS_S, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
