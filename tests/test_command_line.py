@@ -44,9 +44,7 @@ def test_a_directory(tmp_path: Path) -> None:
 
 def test_a_syntax_error(tmp_path: Path) -> None:
     write_program(tmp_path, "x = 1\ndef f(:\n")
-    assert "train.py:2 is not Python that runs: invalid syntax" in one_line(
-        stoker(tmp_path, "run", "train.py")
-    )
+    assert "train.py:2 is not valid Python: invalid syntax" in one_line(stoker(tmp_path, "run", "train.py"))
 
 
 def test_no_program(tmp_path: Path) -> None:

@@ -37,9 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--without", action="append", default=[], metavar="WHAT", help="a kind, FILE:LINE, or all; repeatable"
     )
     parser.add_argument(
-        "--device-profile", metavar="NAME", help="t4, v100, a100, h100, or one of pyproject.toml"
+        "--device-profile", metavar="NAME", help="t4, v100, a100, h100, or a profile in pyproject.toml"
     )
-    parser.add_argument("--batch", metavar="4x", help="a batch so many times as large")
+    parser.add_argument("--batch", metavar="4x", help="a batch this many times as large")
     parser.add_argument(
         "--workers", metavar="N", help="N replicas that exchange their gradients at every step"
     )
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         program = programs.of(record)
     if program is None:
         raise RecordError(
-            f"the run {record.id} has no spans to replay (it is an older Stoker's, or has too few steps): "
+            f"the run {record.id} has no spans to replay (an older Stoker wrote it, or it has too few steps): "
             "run it again with `stoker run`"
         )
     chosen = _chosen(record, args.without)
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _chosen(record: Record, wanted: list[str]) -> list[Finding]:
-    """The findings that are to be thought away."""
+    """The findings to leave out."""
     chosen: list[Finding] = []
     priced = [f for f in record.findings if f.kind in REMEDIES]
     for what in wanted:
@@ -101,10 +101,9 @@ def _is(finding: Finding, what: str) -> bool:
 
 
 def _scale(record: Record, args: argparse.Namespace) -> Scale:
-    device = _profile(args.device_profile) if args.device_profile else None
-    measured_on = next(
-        (p for n, p in profiles.PROFILES.items() if f", {n} profile" in record.device.name), None
-    )
+    own = config.load(Path()).device_profiles
+    device = profiles.resolve(args.device_profile, own) if args.device_profile else None
+    measured_on = profiles.of_device(record.device.name)
     phase = record.tables["stepping"][0]
     workers = (
         _number(args.workers, "--workers", r"[1-9]\d*", "a whole number such as 8") if args.workers else 1.0
@@ -123,11 +122,6 @@ def _scale(record: Record, args: argparse.Namespace) -> Scale:
         gradient_bytes=int(phase.get("gradient_bytes", 0)),
         bandwidth=bandwidth,
     )
-
-
-def _profile(name: str) -> profiles.Profile:
-    own = config.load(Path()).device_profiles.get(name)
-    return profiles.resolve(name if own is None else {"name": name, **own})
 
 
 def _number(text: str, option: str, form: str, example: str) -> float:

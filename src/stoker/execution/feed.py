@@ -16,7 +16,7 @@ class Feed(Protocol):
     """One pass over the data after another, as batches."""
 
     steps: int | None
-    """Batches in a pass; None when only running out tells."""
+    """Batches in a pass; None when only running out of data tells."""
     kind: str
     """"resident" or "streamed"."""
 

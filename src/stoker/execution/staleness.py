@@ -41,7 +41,7 @@ class PythonSide:
         self._values = _values(model)
 
     def holds(self, model: keras.Model) -> bool:
-        """Is the model, but for its weights' values, still as it was?"""
+        """Whether the model, apart from the values of its weights, is still as it was."""
         then, now = self._values, _values(model)
         if len(then) != len(now):
             return False

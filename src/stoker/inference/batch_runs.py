@@ -24,7 +24,7 @@ class Source(Protocol):
     function: BatchFunction
 
     def run(self, count: int) -> tuple[int, Any]:
-        """Runs up to `count` more; how many it were (0 at the end), and what came out."""
+        """Runs up to `count` more; how many there were (0 at the end), and what came out."""
 
     def ended(self) -> bool:
         """Is it known that there is no further batch?"""

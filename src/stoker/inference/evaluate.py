@@ -56,7 +56,7 @@ def evaluate(
 class TestRun:
     """A model and the data to test it on. `logs()` may be called as often as the data can be read."""
 
-    __test__ = False  # for pytest: this is no test case
+    __test__ = False  # for pytest: this is not a test case
 
     def __init__(
         self,

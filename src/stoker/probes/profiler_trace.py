@@ -50,7 +50,7 @@ class Summary:
     # Inside compiled functions, and the part of it in which the graph only waited for the next element.
     graph_ns: int = 0
     graph_input_ns: int = 0
-    # The part of it in which kernels ran; how many calls; and what it were, had all been as quick as the quickest.
+    # The part of it in which kernels ran; how many calls; and what it would be if all were as quick as the quickest.
     graph_busy_ns: int = 0
     graph_calls: int = 0
     graph_quick_ns: int = 0
@@ -149,7 +149,7 @@ def gently(items: Iterable[T]) -> Iterator[T]:
 def _is_kernel(name: str, detail: str) -> bool:
     """Whether an executor's thread was at work.
 
-    Only dear kernels have events of their own, with `node:Op` as long name; cheap ones run inside `Process`.
+    Only costly kernels have events of their own, with `node:Op` as long name; cheap ones run inside `Process`.
     """
     if name == "ExecutorState::Process":
         return True

@@ -23,7 +23,7 @@ from stoker.replay.pieces import (
     with_device,
     with_usual_first_calls,
 )
-from stoker.software_gpu.profiles import PROFILES
+from stoker.software_gpu.profiles import PROFILES, of_device
 
 # A call of a compiled function binds, looks up and executes in about as much Python as this many eager ops.
 _OPS_PER_CALL = 6
@@ -122,6 +122,5 @@ def _calm(steps: list[list[Piece]]) -> float:
 
 def _launches_s(record: Record, phase: Mapping[str, Any]) -> float:
     """Launching a step's kernels, as the modelled device's profile says; as any profile says of another's."""
-    known = [profile for name, profile in PROFILES.items() if f", {name} profile" in record.device.name]
-    launch_us = known[0].launch_us if known else PROFILES["a100"].launch_us
-    return float(phase["eager_ops"] / phase["steps"] * launch_us * 1e-6)
+    profile = of_device(record.device.name) or PROFILES["a100"]
+    return float(phase["eager_ops"] / phase["steps"] * profile.launch_us * 1e-6)

@@ -1,4 +1,4 @@
-"""The ledger on the terminal: accounts as bars, then what was found, dearest first."""
+"""The ledger on the terminal: accounts as bars, then what was found, costliest first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from rich.text import Text
 
 from stoker.records import Finding, Record
 from stoker.report.whatif import price, times
-from stoker.report.words import MEANINGS, MINOR, evidence, rate, seconds
+from stoker.report.words import MEANINGS, MINOR, evidence, rate
+from stoker.units import duration
 
 _COLOURS = {
     "startup": "bright_black",
@@ -142,7 +143,7 @@ def _finding(number: int, finding: Finding, record: Record) -> RenderableType:
     if finding.what_if is not None:
         head.append(f"  {price(finding.what_if)} without it", style="bold")
     else:
-        head.append(f"  {seconds(finding.lost_s)} lost, {share:.1%} of the run")
+        head.append(f"  {duration(finding.lost_s)} lost, {share:.1%} of the run")
     lines: list[RenderableType] = []
     if finding.source:
         lines.append(Text(finding.source, style="on grey11", no_wrap=True, overflow="ellipsis"))

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from stoker.records import Finding, Record
 from stoker.report.whatif import times
-from stoker.report.words import MINOR, rate, seconds
+from stoker.report.words import MINOR, rate
+from stoker.units import duration
 
 _UNIT = re.compile(r"(\d) (s|ms|%)(?![a-z])")
 
@@ -44,7 +45,7 @@ def sentence(record: Record) -> list[Words]:
 
 
 def first_to_change(record: Record) -> Finding | None:
-    """The finding to begin with: as the simulation orders them, else the dearest."""
+    """The finding to begin with: as the simulation orders them, else the costliest."""
     order = (record.what_if or {}).get("order") or []
     for entry in order[:1]:
         for finding in record.findings:
@@ -75,7 +76,7 @@ def price(finding: Finding, record: Record) -> float | None:
 def _speed(record: Record) -> str:
     if record.steps_per_s is not None:
         return f"{rate(record.steps_per_s)} steps a second"
-    return f"{seconds(record.wall_s)} in all"
+    return f"{duration(record.wall_s)} in all"
 
 
 def _goal(record: Record, speedup: float) -> str:
@@ -83,7 +84,7 @@ def _goal(record: Record, speedup: float) -> str:
     if record.steps_per_s is not None and (record.what_if or {}).get("all"):
         return f"{rate(record.steps_per_s * speedup)} ({times(speedup)})"
     return (
-        f"done in {seconds(record.wall_s / speedup)} instead of {seconds(record.wall_s)} ({times(speedup)})"
+        f"done in {duration(record.wall_s / speedup)} instead of {duration(record.wall_s)} ({times(speedup)})"
     )
 
 

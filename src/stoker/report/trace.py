@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from stoker.errors import UsageError
 from stoker.records import Record
+from stoker.report import output
 from stoker.store.record_files import told_if_damaged
 
 _OURS, _TENSORFLOW = 1, 2
@@ -53,10 +53,7 @@ def write(record: Record, windows: list[dict[str, Any]], path: str) -> None:
             f"run {record.id} has no recorded windows, so there is nothing to trace: "
             "it was too short, or it was recorded by an older Stoker; run the program again"
         )
-    try:
-        Path(path).write_text(json.dumps(made, separators=(",", ":")), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+    output.write(path, json.dumps(made, separators=(",", ":")))
 
 
 def _process_names(record: Record) -> Iterator[Event]:

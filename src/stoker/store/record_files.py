@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from stoker.errors import RecordError, UsageError
+from stoker.files import RUNS, write_atomically
 from stoker.records import SCHEMA, Record
 
-DIRECTORY = Path(".stoker") / "runs"
+DIRECTORY = RUNS
 
 
 @contextmanager
@@ -58,9 +59,7 @@ def prepare(directory: Path = DIRECTORY) -> None:
 
 def write(record: Record, path: Path) -> None:
     """Write a record, all or nothing."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(record.to_json()), encoding="utf-8")
-    os.replace(temporary, path)
+    write_atomically(path, json.dumps(record.to_json()))
 
 
 def read(path: Path) -> Record:

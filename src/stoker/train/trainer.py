@@ -133,7 +133,7 @@ class Trainer(Stepping):
         if step is None or (step is self._step and not takes_training(step)):
             raise ArgumentError(
                 "to evaluate, give the step a parameter `training`, or the trainer evaluate=function(model, batch); "
-                "with an own train_step, override test_step."
+                "with a train_step of your own, override test_step too."
             )
         losses, metrics = self._forward(step, batch, training=False)
         return {**with_sum(losses, self._total(losses)), **metrics}
@@ -288,7 +288,7 @@ class Trainer(Stepping):
             raise ArgumentError("a step function serves one model: for several, override train_step instead.")
         if overridden and self.options.losses is not None:
             raise ArgumentError(
-                "losses= weighs what a step function returns: with an own train_step, weigh them there."
+                "losses= weighs what a step function returns: with a train_step of your own, weigh them there."
             )
 
 

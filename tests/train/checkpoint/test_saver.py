@@ -194,7 +194,7 @@ def test_damaged_ones_do_not_count_for_keep(tmp_path: Path) -> None:
 
 def test_another_model_is_one_line_that_says_what_differs(tmp_path: Path) -> None:
     saved(tmp_path, 1)
-    way_out = "; give another directory, or delete this one to begin anew$"
+    way_out = "; give another directory, or delete this one to start over$"
 
     def complaint(state: dict[str, tf.Variable], fingerprint: str = "same") -> str:
         with (

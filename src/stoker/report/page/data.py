@@ -1,4 +1,4 @@
-"""What the page shows, as plain JSON values: a record's figures in words, sorted, cut to a bearable size.
+"""What the page shows, as plain JSON values: a record's figures in words, sorted, cut to a manageable size.
 
 Everything is made a string, a number or a list here, so that the page's script only places it.
 """
@@ -17,7 +17,8 @@ from stoker.report.page import tables
 from stoker.report.page.before_after import remedies
 from stoker.report.page.findings import excerpts, findings, order
 from stoker.report.page.pipelines import pipelines
-from stoker.report.words import MEANINGS, rate, seconds, size
+from stoker.report.words import MEANINGS, rate
+from stoker.units import duration, size
 
 _MAX_SPANS = 8000
 _MAX_POINTS = 1024
@@ -59,7 +60,7 @@ def program(record: Record) -> str:
 
 def facts(record: Record) -> list[list[str]]:
     """Figures under the sentence: name and value."""
-    found = [["wall time", seconds(record.wall_s)]]
+    found = [["wall time", duration(record.wall_s)]]
     if record.steps:
         found.append(["steps", f"{record.steps:,}"])
     if record.steps_per_s is not None:
@@ -86,7 +87,7 @@ def accounts(record: Record) -> list[dict[str, Any]]:
             "name": name,
             "meaning": MEANINGS.get(name, ""),
             "share": spent / wall,
-            "time": seconds(spent),
+            "time": duration(spent),
             "percent": f"{spent / wall:.1%}",
         }
         for name, spent in rows
@@ -133,9 +134,9 @@ def _step_times(record: Record) -> dict[str, Any] | None:
     return {
         "ms": [round(value * 1e3, 4) for value in values],
         "steps": max(record.steps, len(values)),
-        "median": seconds(ordered[len(ordered) // 2]),
-        "slow": seconds(ordered[int(len(ordered) * 0.95)]),
-        "slowest": seconds(ordered[-1]),
+        "median": duration(ordered[len(ordered) // 2]),
+        "slow": duration(ordered[int(len(ordered) * 0.95)]),
+        "slowest": duration(ordered[-1]),
         # One step of a second must not make a flat line of a thousand of a millisecond.
         "top": round(min(ordered[-1], 4 * ordered[int(len(ordered) * 0.95)]) * 1e3, 4),
     }

@@ -56,14 +56,6 @@ def check(path: str) -> None:
         raise UsageError(f"cannot write {path}: there is no directory {target.parent}; make it first")
 
 
-def write(text: str, path: str) -> None:
-    """Write a page, or say why not."""
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from None
-
-
 def _assemble(values: dict[str, Any], text: str) -> str:
     scripts = ["\n".join(_asset(name) for name in names) for names in (_LIBRARY, _OURS)]
     styles = ["\n".join(_asset(name) for name in _STYLES)]

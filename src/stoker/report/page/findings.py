@@ -9,7 +9,8 @@ from typing import Any
 from stoker.records import Finding, Record
 from stoker.report.headline import first_to_change, price
 from stoker.report.whatif import times
-from stoker.report.words import MINOR, evidence, seconds
+from stoker.report.words import MINOR, evidence
+from stoker.units import duration
 
 _MAX_ROWS = 60
 
@@ -55,7 +56,7 @@ def _finding(finding: Finding, record: Record) -> dict[str, Any]:
         "how": finding.evidence,
         "source": finding.source,
         # A price says more than the seconds: what overlaps with something else is lost and yet costs nothing.
-        "lost": "" if finding.lost_s is None or bounds else f"{seconds(lost)} lost, {share:.1%} of the run",
+        "lost": "" if finding.lost_s is None or bounds else f"{duration(lost)} lost, {share:.1%} of the run",
         "price": "" if speedup is None else times(speedup),
         "range": "" if bounds is None else f"{times(bounds.low)} to {times(bounds.high)}",
         "minor": share < MINOR and not (speedup and speedup >= 1 + MINOR),
@@ -75,7 +76,7 @@ def _evidence(finding: Finding) -> str:
 
 
 def excerpts(record: Record) -> list[dict[str, Any]]:
-    """The source, with the heat of its lines: 1 for the dearest of the run."""
+    """The source, with the heat of its lines: 1 for the costliest of the run."""
     heat: defaultdict[tuple[str, int], float] = defaultdict(float)
     for finding in record.findings:
         heat[finding.file, finding.line] += finding.lost_s or 0.0
@@ -91,7 +92,7 @@ def excerpts(record: Record) -> list[dict[str, Any]]:
                 "first": first,
                 "lines": lines,
                 "heat": [round(heat.get((file, n), 0.0) / hottest, 3) for n in numbers],
-                "cost": [seconds(heat[file, n]) if heat.get((file, n)) else "" for n in numbers],
+                "cost": [duration(heat[file, n]) if heat.get((file, n)) else "" for n in numbers],
             }
         )
     return found

@@ -7,7 +7,7 @@ from typing import Any
 from stoker.kinds import KINDS
 from stoker.probes.profiler_trace import BUFFERS, stage_name
 from stoker.records import Finding, Record
-from stoker.report.words import seconds
+from stoker.units import duration
 
 _MAX_PIPELINES = 20
 
@@ -33,10 +33,10 @@ def _written(row: dict[str, Any], blamed: dict[tuple[str, int], Finding]) -> dic
         }
         for stage in reversed(row["stages"])
     ]
-    waited = f"{seconds(float(row['wait_s']))} waited for"
+    waited = f"{duration(float(row['wait_s']))} waited for"
     facts = [f"{int(row['elements']):,} elements", waited] if row["elements"] else ["read inside a graph"]
     if row.get("first_wait_s"):
-        facts.append(f"{seconds(float(row['first_wait_s']))} of it for the first element")
+        facts.append(f"{duration(float(row['first_wait_s']))} of it for the first element")
     return {"stages": stages, "facts": " · ".join(facts)}
 
 
@@ -76,7 +76,7 @@ def _ran(record: Record) -> list[dict[str, Any]]:
         node = nodes[parts] = {
             "name": stage_name(parts[-1]),
             "share": own / total,
-            "time": seconds(own),
+            "time": duration(own),
             "calls": calls,
             "buffer": stage_name(parts[-1]) in BUFFERS,
             "slow": parts == slow,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stoker.records import Record
-from stoker.report.words import seconds, size
+from stoker.units import duration, size
 
 _MAX_ROWS = 60
 
@@ -15,7 +15,7 @@ def _where(row: dict[str, Any]) -> str:
 
 
 def traces(record: Record) -> list[dict[str, Any]]:
-    """The user's functions that were traced again, the dearest first; those traced once say nothing."""
+    """The user's functions that were traced again, the costliest first; those traced once say nothing."""
     rows = [
         row
         for row in record.tables.get("traces", [])
@@ -26,7 +26,7 @@ def traces(record: Record) -> list[dict[str, Any]]:
             "function": str(row["function"]),
             "where": _where(row),
             "traces": int(row["traces"]),
-            "time": seconds(float(row["seconds"])),
+            "time": duration(float(row["seconds"])),
             "objects": int(row["objects"]),
             "changes": [[str(c["argument"]), str(c["old"]), str(c["new"])] for c in row.get("changes", [])],
         }
@@ -42,7 +42,7 @@ def sites(record: Record, table: str) -> list[list[str]]:
             str(row.get("function", "")),
             f"{int(row['count']):,}",
             size(int(row["bytes"])),
-            seconds(float(row["seconds"])),
+            duration(float(row["seconds"])),
         ]
         for row in record.tables.get(table, [])[:_MAX_ROWS]
     ]
@@ -51,7 +51,7 @@ def sites(record: Record, table: str) -> list[list[str]]:
 def callbacks(record: Record) -> list[list[str]]:
     """Callbacks by what they took."""
     return [
-        [f"{row['callback']}.{row['hook']}", _where(row), f"{int(row['calls']):,}", seconds(row["seconds"])]
+        [f"{row['callback']}.{row['hook']}", _where(row), f"{int(row['calls']):,}", duration(row["seconds"])]
         for row in record.tables.get("callbacks", [])[:_MAX_ROWS]
     ]
 
@@ -63,8 +63,8 @@ def functions(record: Record) -> list[list[str]]:
             str(row["function"]) + (" (XLA)" if row.get("jit_compile") else ""),
             _where(row),
             f"{int(row['calls']):,}",
-            seconds(float(row["graph_s"])),
-            seconds(float(row["seconds"])),
+            duration(float(row["graph_s"])),
+            duration(float(row["seconds"])),
         ]
         for row in record.tables.get("functions", [])[:_MAX_ROWS]
     ]

@@ -63,7 +63,7 @@ def restore_callbacks(callbacks: Iterable[Any], state: Mapping[str, Any]) -> Non
     for name, callback in _named(callbacks):
         saved = state.get(name)
         if saved is None:
-            _warn(f"the callback {name} was not there when the checkpoint was saved: it starts anew")
+            _warn(f"the callback {name} was not there when the checkpoint was saved: it starts over")
             continue
         for attribute, value in saved["attributes"].items():
             setattr(callback, attribute, value)
@@ -73,7 +73,7 @@ def restore_callbacks(callbacks: Iterable[Any], state: Mapping[str, Any]) -> Non
             callback.set_state(saved["own"])
         elif _remembers_unsaved(callback):
             _warn(
-                f"the callback {name} has no get_state() and set_state(): what it remembers starts anew in this run"
+                f"the callback {name} has no get_state() and set_state(): what it remembers starts over in this run"
             )
 
 

@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from stoker.files import replacing
 from stoker.train.checkpoint.options import CheckpointError
 
 VERSION = 1
@@ -73,16 +74,10 @@ def write(path: Path, arrays: Iterable[tuple[str, Any]], details: Mapping[str, A
     Raises:
         CheckpointError: the disk refuses; nothing is left behind.
     """
-    partial = path.with_name(path.name + TEMPORARY)
     try:
-        with open(partial, "wb") as file:
+        with replacing(path, durable=True, temporary=path.with_name(path.name + TEMPORARY)) as file:
             _write_all(file, arrays, details)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-        sync_directory(path.parent)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         reason = _FULL.get(error.errno or 0, error.strerror or str(error))
         raise CheckpointError(
             f"could not write the checkpoint {path}: {reason}; the ones before it are untouched"
@@ -111,20 +106,11 @@ def as_bytes(array: Any) -> memoryview:
     return memoryview(array.reshape(-1).view(np.uint8))
 
 
-def sync_directory(directory: Path) -> None:
-    """Make a rename or a removal in it survive a power cut."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def read_index(path: Path) -> Index:
     """What is in the file.
 
     Raises:
-        DamagedFile: it is no complete checkpoint of this version.
+        DamagedFile: it is not a complete checkpoint of this version.
     """
     try:
         with open(path, "rb") as file:

@@ -174,7 +174,7 @@ class Saver:
         return _progress_in(index)
 
     def _demand_same_run(self, index: files.Index) -> None:
-        way_out = "give another directory, or delete this one to begin anew"
+        way_out = "give another directory, or delete this one to start over"
         saved = {n.removeprefix(_VARIABLE): e for n, e in index.entries.items() if n.startswith(_VARIABLE)}
         here = {n: (v.dtype.name, tuple(v.shape)) for n, v in self._variables.items()}
         differences = _differences(here, {n: (e.dtype, e.shape) for n, e in saved.items()})
@@ -197,7 +197,7 @@ class Saver:
         self._writer.wait()
 
     def close(self) -> None:
-        """Wait for the write and give the directory free.
+        """Wait for the write and release the directory.
 
         Raises:
             CheckpointError: the last write failed.

@@ -75,7 +75,7 @@ class TrainerProgram(Program):
 
     @contextmanager
     def validating(self) -> Iterator[None]:
-        """With the averaged weights, if there are any; the training's own metrics are none the wiser."""
+        """With the averaged weights, if there are any; the training's own metrics are not touched."""
         trainer = self.trainer
         kept = [(one, one.numpy()) for metric in trainer.metrics for one in metric.variables]
         trainer.reset_test_means()
@@ -106,7 +106,7 @@ class TrainerProgram(Program):
             # The checkpoint may be older than the last time the rate was lowered.
             self._slowdown = float(self.trainer.workings.slowdown)
             return "rewind"
-        done = "training stops with the weights before it"
+        done = "training stops with the weights from before it"
         if spike is not None:
             done = f"this was recovery number {recoveries} already: {done}"
         self._note("stop", trouble, step, loss, done=done)

@@ -32,7 +32,7 @@ class Pace:
 
     @property
     def target(self) -> int | None:
-        """Steps in an epoch, None when only running out tells."""
+        """Steps in an epoch, None when only running out of data tells."""
         return self.steps_per_epoch or self.feed.steps
 
     def reset(self) -> None:

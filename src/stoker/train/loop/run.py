@@ -161,7 +161,7 @@ class Run:
 
 
 def loop_of(program: Program, feed: Feed, kind: str, jit: str) -> Loop:
-    """The loop for this step and feed; the one compiled before, if the model was not compiled anew since."""
+    """The loop for this step and feed; the one compiled before, unless the model was compiled again since."""
     model = program.model
     loops = _LOOPS.setdefault(model, {})
     key = (kind, jit, program.eager, feed.signature())

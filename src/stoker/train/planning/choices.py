@@ -18,9 +18,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from stoker.files import PLANS
 from stoker.version import __version__
 
-DIRECTORY = Path(".stoker") / "plans"
+DIRECTORY = PLANS
 
 
 def key_of(concrete: tf.types.experimental.ConcreteFunction, *facts: Any) -> str:

@@ -55,12 +55,3 @@ def _free_on_gpu() -> int | None:
         return total - int(tf.config.experimental.get_memory_info("GPU:0")["current"])
     except (nvml.NVMLError, ValueError):
         return None
-
-
-def spoken(size: int) -> str:
-    """Bytes for people."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            return f"{size:.0f} {unit}" if size >= 10 or unit == "B" else f"{size:.1f} {unit}"
-        size = size / 1024  # type: ignore[assignment]
-    raise AssertionError
