@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stoker.software_gpu import build
+
 ROOT = Path(__file__).parent.parent
 # No test is about how long something takes: this long is a hang on the busiest machine.
 HANGS_S = 600.0
@@ -32,6 +34,16 @@ class Outcome:
     stdout: str
     stderr: str
     record: dict[str, Any] | None = None
+
+
+def no_software_gpu() -> str | None:
+    """Why the software GPU cannot be had here, if it cannot."""
+    tensorflow = build.installed_tensorflow()
+    if build.too_old(tensorflow):
+        return f"TensorFlow {tensorflow.version} is too old for the software GPU"
+    if build.compiler() is None and not build.library_path(tensorflow).exists():
+        return "no C++ compiler: the software GPU's plug-in cannot be built"
+    return None
 
 
 def write_program(directory: Path, text: str, name: str = "train.py") -> Path:

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from stoker.software_gpu import build
-from tests.support import HANGS_S, ROOT
+from tests.support import HANGS_S, ROOT, no_software_gpu
 
 Facts = Callable[..., dict[str, Any]]
 
@@ -41,6 +40,6 @@ def on_cpu() -> Facts:
 def on_software_gpu() -> Facts:
     """Run a program on the software GPU and return the facts it prints; one run serves all tests."""
     pytest.importorskip("tensorflow")
-    if build.compiler() is None and not build.library_path(build.installed_tensorflow()).exists():
-        pytest.skip("no C++ compiler: the software GPU's plug-in cannot be built")
+    if missing := no_software_gpu():
+        pytest.skip(missing)
     return _facts

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from stoker.software_gpu import build
-from tests.support import HANGS_S, ROOT
+from tests.support import HANGS_S, ROOT, no_software_gpu
 
 Run = Callable[..., dict[str, Any]]
 
@@ -34,6 +33,6 @@ def run() -> Run:
     """Run a program and return the facts it prints; the same run serves all tests that ask for it."""
     if importlib.util.find_spec("tensorflow") is None:
         pytest.skip("TensorFlow is not installed")
-    if build.compiler() is None and not build.library_path(build.installed_tensorflow()).exists():
-        pytest.skip("no C++ compiler: the software GPU's plug-in cannot be built")
+    if missing := no_software_gpu():
+        pytest.skip(missing)
     return lambda program, *arguments, attempt=1: _run(program, arguments, attempt)

@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
-from stoker.software_gpu import build
-from tests.support import HANGS_S, ROOT
+from tests.support import HANGS_S, ROOT, no_software_gpu
 
 pytestmark = pytest.mark.tensorflow
 
 
 @pytest.fixture(scope="module")
 def facts() -> dict[str, Any]:
-    if build.compiler() is None and not build.library_path(build.installed_tensorflow()).exists():
-        pytest.skip("no C++ compiler: the software GPU's plug-in cannot be built")
+    if missing := no_software_gpu():
+        pytest.skip(missing)
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
     command = [sys.executable, "-m", "tests.train.programs.quiet_fit"]
     done = subprocess.run(
