@@ -23,6 +23,7 @@ ACCOUNTS = (
     "compute",
     "dispatch",
     "checkpoint",
+    "teardown",
     "python",
 )
 

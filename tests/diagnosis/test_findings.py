@@ -64,6 +64,19 @@ def test_an_eager_step_is_shown_at_its_tape() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("teardowns", "ns", "found"),
+    [(5, SECOND, True), (1, SECOND, False), (5, SECOND // 100, False)],
+)
+def test_iterators_that_hold_the_program_up_as_they_go(teardowns: int, ns: int, found: bool) -> None:
+    pipeline = Pipeline([Stage("Batch", STEP)], elements=50, sites={LOOP: 3})
+    pipeline.teardowns, pipeline.teardown_ns = teardowns, ns
+    drafts = findings(measurements(pipelines=[pipeline]))
+    assert [(f.kind, f.line, f.count, f.lost_s) for f in drafts] == (
+        [("iterator-teardown", 10, 5, 0.8)] if found else []
+    )
+
+
 def traced(**changes: Any) -> TracedFunction:
     function = TracedFunction("step", STEP, objects=1, traces=10, retraces=9, ns=SECOND, sites={LOOP: 10})
     function.repeated_ns = SECOND // 2

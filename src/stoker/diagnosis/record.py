@@ -114,6 +114,8 @@ def _tables(m: Measurements) -> dict[str, list[dict[str, Any]]]:
                 "elements": p.elements,
                 "wait_s": p.wait_ns / 1e9,
                 "first_wait_s": p.first_ns / 1e9,
+                "iterators": p.iterators,
+                "teardown_s": p.teardown_ns / 1e9,
             }
             for p in m.pipelines[:_MAX_ROWS]
         ],

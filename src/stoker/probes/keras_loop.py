@@ -255,7 +255,9 @@ class KerasLoop(Probe):
 
     def _measure_variables(self, optimizer: Any) -> None:
         try:
-            self.variable_bytes = nbytes_of([v.value for v in optimizer._trainable_variables]) or 1
+            # A Keras variable holds TensorFlow's as `value`; a plain tf.Variable, which has a method of that name, is it.
+            variables = [v if callable(v.value) else v.value for v in optimizer._trainable_variables]
+            self.variable_bytes = nbytes_of(variables) or 1
         except Exception as error:  # noqa: BLE001 - as above
             self.fail(error)
 

@@ -24,7 +24,7 @@ from stoker.software_gpu import Meter
 
 # Accounts as list indexes: the probes charge them millions of times. Two are raw: time inside a compiled
 # function and inside eager ops, which the profiler's windows later divide into compute, input and dispatch.
-STARTUP, TRACE, INPUT, TRANSFER, SYNC, CHECKPOINT, PYTHON, DISPATCH, GRAPH, EAGER = range(10)
+STARTUP, TRACE, INPUT, TRANSFER, SYNC, CHECKPOINT, PYTHON, DISPATCH, GRAPH, EAGER, TEARDOWN = range(11)
 ACCOUNT_NAMES = (
     "startup",
     "trace",
@@ -36,6 +36,7 @@ ACCOUNT_NAMES = (
     "dispatch",
     "graph",
     "eager",
+    "teardown",
 )
 
 # A program that makes new sites without end (generated code) must not make us grow without end.
