@@ -62,6 +62,7 @@ def _paths(m: Measurements) -> dict[str, str]:
     sites |= {f.definition for f in m.traced if f.definition}
     sites |= {f.definition for f in m.called if f.definition}
     sites |= {callback.site for callback in m.callbacks if callback.site}
+    sites |= {frame.site for stack in m.eager_stacks for frame in stack}
     sites |= set(m.predicts) | set(m.fits)
     sites |= {stage.site for p in m.pipelines for stage in p.stages if stage.site}
     return {shown_path(path): path for path in {site[0] for site in sites}}

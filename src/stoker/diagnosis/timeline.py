@@ -80,7 +80,7 @@ class _Sites:
 
 def _window(m: Measurements, window: Window, sites: _Sites) -> dict[str, Any]:
     origin = m.start_ns
-    ends = [end for end, rank, _, _ in window.ends if rank == m.step_rank]
+    ends = [end for end, _, _, source in window.ends if source in m.step_sources]
     if window.full and window.spans:
         # The span that did not fit lies in the last step: it is incomplete.
         ends = [end for end in ends if end <= window.spans[-1].end]

@@ -52,6 +52,9 @@ class Tally:
     wait_ns: int = 0
     lost_ns: int = 0
     bytes: int = 0
+    # When the first and the last one ended; 0 where the probe does not say.
+    first_end_ns: int = 0
+    last_end_ns: int = 0
     # What was seen, in words: shape, dtype, how it was read. Of the first event only.
     detail: dict[str, Any] = field(default_factory=dict)
 
