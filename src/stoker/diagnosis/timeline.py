@@ -41,6 +41,8 @@ def stepping(m: Measurements) -> list[dict[str, Any]]:
         {
             "seconds": m.stepping_ns / 1e9,
             "steps": m.stepping_steps,
+            # Of the seconds: after the last step, until the device had done what was queued. They are on `sync`.
+            "drain_s": m.stepping_drain_ns / 1e9,
             "accounts": {name: ns / 1e9 for name, ns in m.stepping_totals.items()},
             "cores": cores(),
             "kernel_threads": m.intra_op_threads or cores(),

@@ -130,6 +130,8 @@ class HostSync(Probe):
         gap = max(0, recorder.first_dispatch_ns - recorder.last_sync_end_ns)
         recorder.last_sync_end_ns = ended
         recorder.first_dispatch_ns = 0
+        if wait and recorder.queued is None:
+            self._steps.drained(ended)
         key, _ = recorder.sites.caller(nearer_than=FRAMEWORK)
         if key is None:
             return

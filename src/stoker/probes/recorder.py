@@ -14,6 +14,7 @@ do is tallied by site all the same.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,6 +75,8 @@ class Recorder:
         self.last_sync_end_ns = 0
         # Of a software GPU: tells what one call did to the device.
         self.meter: Meter | None = None
+        # Of a device that can tell: nanoseconds of work still queued on it.
+        self.queued: Callable[[], int] | None = None
         # Open now and then, for a few steps.
         self.window: Window | None = None
         self.tallies: dict[str, dict[SiteKey, Tally]] = {}

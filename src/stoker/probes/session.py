@@ -31,7 +31,7 @@ from stoker.probes.memory import Point
 from stoker.probes.probe import Probe
 from stoker.probes.profiler_trace import Summary
 from stoker.probes.profiler_windows import ProfilerWindows
-from stoker.probes.recorder import ACCOUNT_NAMES, PYTHON, Recorder, Tally
+from stoker.probes.recorder import ACCOUNT_NAMES, PYTHON, SYNC, Recorder, Tally
 from stoker.probes.retrace import Retrace, TracedFunction
 from stoker.probes.spans import Window
 from stoker.probes.steps import Steps
@@ -77,6 +77,7 @@ class Measurements:
     stepping_from_ns: int = 0
     stepping_to_ns: int = 0
     stepping_ns: int = 0
+    stepping_drain_ns: int = 0
     stepping_steps: int = 0
     stepping_totals: dict[str, int] = field(default_factory=dict)
     step_times_ns: list[int] = field(default_factory=list)
@@ -204,13 +205,21 @@ class Session:
         traced = [f.variable_bytes for f in self.retrace.functions.values() if f.updates_variables]
         return max([*traced, self.keras.variable_bytes])
 
-    def measurements(self) -> Measurements:
-        """A snapshot of everything. Safe to call from another thread."""
+    def measurements(self, ended: bool = False) -> Measurements:
+        """A snapshot of everything. Safe to call from another thread.
+
+        A program that `ended` with work queued on the device is not done before the device is: the host waits for it.
+        """
         recorder = self.recorder
         if self.device.kind == SOFTWARE_GPU:
             # Its counters are exact at any moment: take those of this one.
             self.device.poll()
         totals, now = recorder.balances()
+        if ended and recorder.queued is not None:
+            queued = recorder.queued()
+            totals[SYNC] += queued
+            now += queued
+            self.device.read_software_gpu(drained=True)
         steps_per_s, examples_per_s = self.steps.rates()
         load = self.device.gpu_load
         phase = self.steps.phase()
@@ -250,6 +259,7 @@ class Session:
             stepping_from_ns=phase.first_ns,
             stepping_to_ns=phase.last_ns,
             stepping_ns=phase.ns,
+            stepping_drain_ns=phase.drain_ns,
             stepping_steps=phase.steps,
             stepping_totals=dict(zip(ACCOUNT_NAMES, phase.totals, strict=False)),
             step_times_ns=phase.times,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stoker.probes.loop_turns import Loop, LoopTurns
-from stoker.probes.recorder import Recorder
+from stoker.probes.recorder import SYNC, Recorder
 from stoker.probes.spans import SpanWindows
 
 # How a source of steps ranks: the best class that has any steps is the one reported. Updates are one class, be they
@@ -43,6 +43,9 @@ class StepCount:
     first_examples: int = 0
     first_ns: int = 0
     last_ns: int = 0
+    # When the device had done the work of the first and of the last one: later, if it runs beside the host.
+    first_done_ns: int = 0
+    last_done_ns: int = 0
     # Nanoseconds of single steps, thinned: every `stride`-th.
     times: list[int] = field(default_factory=list)
     stride: int = 1
@@ -57,15 +60,18 @@ class StepCount:
     def tick(self, steps: int, examples: int, now: int) -> None:
         """`steps` steps over `examples` examples just ended."""
         books = self.books
+        queued = books.recorder.queued if books is not None and books.recorder is not None else None
+        done = now if queued is None else now + queued()
         if not self.steps:
             self.first_ns, self.first_steps, self.first_examples = now, steps, examples
+            self.first_done_ns = done
             if books is not None and books.recorder is not None:
                 self.first_totals = list(books.recorder.totals)
         else:
             self._since_kept += 1
             if self._since_kept >= self.stride:
                 self._since_kept = 0
-                self.times.append((now - self.last_ns) // steps)
+                self.times.append((done - self.last_done_ns) // steps)
                 if len(self.times) >= MAX_TIMES:
                     del self.times[::2]
                     self.stride *= 2
@@ -73,10 +79,20 @@ class StepCount:
         self.ticks += 1
         self._turn_examples = 0
         self.examples += examples
-        self.last_ns = now
+        self.last_ns, self.last_done_ns = now, done
         if books is not None and books.recorder is not None:
             self.last_totals = list(books.recorder.totals)
             books.recorder.window = books.windows.step_ended(now, self.rank, steps, self.source)
+
+    @property
+    def drain_ns(self) -> int:
+        """How much longer the device took than the host, from the end of the first step to that of the last."""
+        return max(0, self.last_done_ns - self.last_ns - (self.first_done_ns - self.first_ns))
+
+    @property
+    def elapsed_ns(self) -> int:
+        """From the end of the first step to the end of the last, when the work was done."""
+        return self.last_ns - self.first_ns + self.drain_ns
 
     def saw_examples(self, examples: int) -> None:
         """A call inside the turn had so many: of several calls, the largest counts."""
@@ -98,6 +114,8 @@ class Phase:
     first_ns: int = 0
     last_ns: int = 0
     ns: int = 0
+    # The part of it after the host's last step in which the device finished.
+    drain_ns: int = 0
     steps: int = 0
     totals: tuple[int, ...] = ()
     times: list[int] = field(default_factory=list)
@@ -201,16 +219,27 @@ class Steps:
             return Phase()
         first, last = min(counts, key=lambda c: c.first_ns), max(counts, key=lambda c: c.last_ns)
         ends = zip(last.last_totals, first.first_totals, strict=False)
+        totals = [end - start for end, start in ends]
+        if totals:
+            # The host waits for the rest sooner or later, if only to read the result.
+            totals[SYNC] += last.drain_ns
         return Phase(
             rank=first.rank,
             sources=frozenset(count.source for count in counts),
             first_ns=first.first_ns,
             last_ns=last.last_ns,
-            ns=last.last_ns - first.first_ns,
+            ns=last.last_ns - first.first_ns + last.drain_ns,
+            drain_ns=last.drain_ns,
             steps=sum(count.steps for count in counts) - first.first_steps,
-            totals=tuple(end - start for end, start in ends),
+            totals=tuple(totals),
             times=list(max(counts, key=lambda c: c.steps).times),
         )
+
+    def drained(self, now: int) -> None:
+        """A read waited for the device: what was launched before is done. For devices that do not tell themselves."""
+        for count in self.sources.values():
+            if count.last_done_ns == count.last_ns:
+                count.last_done_ns = now
 
     def total(self) -> int:
         """Steps so far."""
@@ -223,9 +252,9 @@ class Steps:
         return sum(count.last_ns - count.first_ns for count in counts) / 1e9 / ticks if ticks > 0 else None
 
     def rates(self) -> tuple[float | None, float | None]:
-        """Steps and examples a second, from the end of each source's first step to its last."""
+        """Steps and examples a second, from the end of each source's first step to its last, the work done."""
         counts = self.reported()
-        seconds = sum(count.last_ns - count.first_ns for count in counts) / 1e9
+        seconds = sum(count.elapsed_ns for count in counts) / 1e9
         if seconds <= 0:
             return None, None
         steps = sum(count.steps - count.first_steps for count in counts)
