@@ -34,6 +34,10 @@ class WhatIf:
     speedup: float
     low: float
     high: float
+    # Of the stepping time: what the finding itself holds, and by name what its repair may free elsewhere. A speed-up
+    # is never above 1 / (1 - share - everything freed). None in a record of before they were kept.
+    share: float | None = None
+    frees: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,19 @@ class Record:
         values["device"] = Device(**_known(Device, values["device"]))
         values["findings"] = [_finding(item) for item in values["findings"]]
         return cls(**values)
+
+
+def speedup_without(finding: Finding, record: Record) -> float | None:
+    """How much faster the run would have been without a finding: the one answer to it, everywhere.
+
+    That is the finding's price, as replayed. A record without any prices (a killed run's, an older Stoker's) has only
+    the seconds lost, of the whole run's time. None where nothing is known.
+    """
+    if finding.what_if is not None:
+        return finding.what_if.speedup
+    if record.what_if is not None or finding.lost_s is None or not 0 < finding.lost_s < record.wall_s:
+        return None
+    return record.wall_s / (record.wall_s - finding.lost_s)
 
 
 def _finding(data: Mapping[str, Any]) -> Finding:
