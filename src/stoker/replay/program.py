@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stoker.records import Record
-from stoker.replay.feeding import Source, source_of
+from stoker.replay.feeding import Source, source_of, with_elements
 from stoker.replay.pieces import (
     Piece,
     evenly,
@@ -23,10 +23,15 @@ from stoker.replay.pieces import (
     with_device,
     with_usual_first_calls,
 )
+from stoker.replay.simulation import Draw, seconds_per_step
 from stoker.software_gpu.profiles import PROFILES
 
 # A call of a compiled function binds, looks up and executes in about as much Python as this many eager ops.
 _OPS_PER_CALL = 6
+# The replay of an unchanged run is as long as the run, to this.
+_EXACT = 0.001
+# Time of a step that no piece of the replay accounts for.
+UNEXPLAINED = "unexplained"
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,10 @@ class Program:
     # Of a step's mean time in compiled calls: what the quickest quarter of the steps take at most. What comes between
     # the calls cools caches and lets threads fall asleep; without it they are between this and the mean.
     calm: float = 1.0
+    # Steps of the stepping phase: what the run's sums are divided by; 0 for a program that has none.
+    count: int = 0
+    # Of a measured step, the part that the replay of the unchanged program did not give by itself.
+    unexplained: float = 0.0
 
 
 def of(record: Record) -> Program | None:
@@ -69,21 +78,20 @@ def of(record: Record) -> Program | None:
         measured = from_sums(record, phase)
     windows = (record.tables.get("windows") or [{}])[0]
     steps = evenly(measured)
-    steps = stretched(steps, phase)
+    steps = with_elements(stretched(steps, phase))
     step_s = phase["seconds"] / phase["steps"]
     asynchronous = bool(phase["asynchronous"])
     graph_s = max(1, windows.get("graph_ns", 0))
     steps = with_usual_first_calls(steps, windows.get("graph_busy_ns", 0) / graph_s)
     if asynchronous:
-        steps = [with_device(step, (record.device.busy or 0.0) * step_s) for step in steps]
+        busy_s = None if record.device.busy is None else record.device.busy * step_s
+        steps = [with_device(step, busy_s) for step in steps]
     else:
         steps = [inside_graphs(step, windows) for step in steps]
     busy = windows.get("graph_busy_ns", 0)
-    eager_s = max(1, windows.get("eager_ns", 0))
     source = source_of(record, steps, step_s)
-    inside = phase["eager_op_s"] / phase["eager_s"] if phase["eager_s"] else 0.0
-    eager_kernels = windows.get("eager_kernel_ns", 0) / eager_s * inside
-    return Program(
+    eager_kernels, eager_floor = _eager_kernels(windows, phase, stretch_of(record))
+    program = Program(
         steps=steps,
         step_s=step_s,
         asynchronous=asynchronous,
@@ -93,12 +101,91 @@ def of(record: Record) -> Program | None:
         measured=source,
         eager_kernels=eager_kernels,
         python_s=python_s(steps, eager_kernels),
-        eager_floor=windows.get("eager_floor_ns", 0) / eager_s * inside,
+        eager_floor=eager_floor,
         quick=min(1.0, windows.get("graph_quick_ns", 0) / busy) if busy else 1.0,
         call_s=_call_s(steps, phase),
         launches_s=_launches_s(record, phase) if asynchronous else 0.0,
         calm=_calm(steps),
+        count=int(phase["steps"]),
     )
+    return calibrated(program)
+
+
+def calibrated(program: Program) -> Program:
+    """The program whose unchanged replay takes what a step was measured to take.
+
+    What the replay leaves out stays as time that no repair takes away; where it is too slow, device and input are
+    quicker than they seemed; what even that does not explain, everything is.
+    """
+    measured_s = program.step_s
+    first = seconds_per_step(program, Draw())
+    if measured_s <= 0 or first <= 0:
+        return program
+    off = abs(first / measured_s - 1)
+    if first > measured_s * (1 + _EXACT):
+        low, high = 0.0, 1.0
+        for _ in range(20):
+            factor = (low + high) / 2
+            slow = seconds_per_step(_beside_quicker(program, factor), Draw()) > measured_s
+            low, high = (low, factor) if slow else (factor, high)
+        program = _beside_quicker(program, low)
+    now = seconds_per_step(program, Draw())
+    if now > measured_s * (1 + _EXACT):
+        factor = measured_s / now
+        steps = [[_shorter(piece, factor) for piece in step] for step in program.steps]
+        program = replace(program, steps=steps)
+    elif now < measured_s:
+        rest = Piece(UNEXPLAINED, measured_s - now)
+        program = replace(program, steps=[[*step, rest] for step in program.steps])
+    return replace(program, unexplained=off)
+
+
+def _beside_quicker(program: Program, factor: float) -> Program:
+    """The program whose device and input take only this part of their time."""
+
+    def change(piece: Piece) -> Piece:
+        return replace(piece, device=piece.device * factor, tail=piece.tail * factor)
+
+    source = program.source
+    if source is not None and source.ahead:
+        source = replace(source, seconds=source.seconds * factor)
+    steps = [[change(piece) for piece in step] for step in program.steps]
+    return replace(program, steps=steps, source=source, measured=source)
+
+
+def _shorter(piece: Piece, factor: float) -> Piece:
+    return replace(
+        piece,
+        seconds=piece.seconds * factor,
+        wait=piece.wait * factor,
+        device=piece.device * factor,
+        tail=piece.tail * factor,
+    )
+
+
+def stretch_of(record: Record) -> float:
+    """How many times as long the main thread took because other processes had the processors; 1 if it is not known."""
+    windows = (record.timeline or {}).get("windows") or []
+    wall = sum(window.get("cpu_wall_s", 0.0) for window in windows)
+    delayed = sum(window.get("delayed_s", 0.0) for window in windows)
+    return wall / (wall - delayed) if 0 < delayed < wall else 1.0
+
+
+def _eager_kernels(
+    windows: Mapping[str, Any], phase: Mapping[str, Any], stretch: float
+) -> tuple[float, float]:
+    """Of the time inside eager ops and between them: running kernels, and what any kernel takes.
+
+    Kernels are counted as they are undisturbed, and stretched as the main thread was: on a busy machine a few of them
+    lose their processor in the windows, and would seem to be all there is.
+    """
+    seen = windows.get("eager_kernels", 0)
+    if not seen or not phase["eager_s"]:
+        return 0.0, 0.0
+    per_op = windows.get("eager_calm_ns", 0) or windows.get("eager_kernel_ns", 0)
+    whole = phase["eager_s"] * 1e9 / phase["eager_ops"] / stretch
+    floor = windows.get("eager_floor_ns", 0)
+    return min(1.0, per_op / seen / whole), min(1.0, floor / seen / whole)
 
 
 def _call_s(steps: list[list[Piece]], phase: Mapping[str, Any]) -> float:

@@ -11,11 +11,13 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from stoker.probes.input_wait import FIRST_ELEMENT
-from stoker.replay.feeding import Source
+from stoker.replay.feeding import Source, is_element
 from stoker.replay.pieces import PYTHON, Piece, python_s
-from stoker.replay.program import Program
+
+if TYPE_CHECKING:
+    from stoker.replay.program import Program
 
 _ROUNDS = 3
 # A stretch of fewer steps says nothing.
@@ -59,17 +61,17 @@ def seconds_per_step(program: Program, draw: Draw, which: tuple[int, ...] | None
     if source is None or measured is None:
         return replay(steps, source, program.asynchronous)
     # Before: the pieces were measured beside the input as it was. After: they run beside the input as it is.
-    kernels, lock = _slowdowns(program, measured, measured.duty, draw)
+    kernels, lock = slowdowns(program, measured, measured.duty, draw)
     step, duty = program.step_s, measured.duty
     for _ in range(_ROUNDS):
-        kernels_now, lock_now = _slowdowns(program, source, duty, draw)
+        kernels_now, lock_now = slowdowns(program, source, duty, draw)
         slower = _slower(steps, kernels_now / kernels, lock_now / lock)
         step = replay(slower, _beside_python(source, program, slower, step, draw), program.asynchronous)
         duty = min(1.0, source.seconds / step) if source.ahead and step > 0 else 0.0
     return max(step, _work(steps, program, kernels) / program.cores)
 
 
-def _slowdowns(program: Program, source: Source, duty: float, draw: Draw) -> tuple[float, float]:
+def slowdowns(program: Program, source: Source, duty: float, draw: Draw) -> tuple[float, float]:
     """How much longer kernels take beside the input's threads, and Python beside a Python input."""
     threads = program.kernel_threads + source.threads
     crowded = 1.0
@@ -119,18 +121,14 @@ def _work(steps: list[list[Piece]], program: Program, slowdown: float) -> float:
 
 
 def replay(steps: list[list[Piece]], source: Source | None, asynchronous: bool) -> float:
-    """Seconds a step, from the end of the first one on."""
-    host = device = 0.0
-    made_until = first = 0.0
+    """Seconds a step, when these steps come again and again: the second time round counts."""
+    host = device = made_until = started = 0.0
     taken: list[float] = []
-    for number, step in enumerate(steps):
+    for number, step in enumerate([*steps, *steps]):
+        if number == len(steps):
+            started = max(host, device)
         for piece in step:
-            if (
-                piece.account == "input"
-                and source is not None
-                and source.ahead
-                and piece.name != FIRST_ELEMENT
-            ):
+            if source is not None and source.ahead and is_element(piece):
                 # The maker goes on as long as there is room for what it makes.
                 room = taken[-source.ahead] if len(taken) >= source.ahead else 0.0
                 made_until = max(made_until, room) + source.seconds
@@ -140,9 +138,7 @@ def replay(steps: list[list[Piece]], source: Source | None, asynchronous: bool) 
             if piece.account == "sync" and asynchronous:
                 host = max(host, device) + piece.seconds - piece.wait
                 continue
-            if piece.device:
-                device = max(device, host) + piece.device
+            if piece.device or piece.tail:
+                device = max(max(device, host) + piece.device, host + piece.seconds + piece.tail)
             host += piece.seconds
-        if number == 0:
-            first = max(host, device)
-    return (max(host, device) - first) / max(1, len(steps) - 1)
+    return (max(host, device) - started) / max(1, len(steps))
