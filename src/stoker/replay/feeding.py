@@ -12,6 +12,8 @@ from stoker.replay.pieces import Piece
 
 # An input that keeps the step waiting for more than this share of its time is the slower of the two.
 _STARVED = 0.05
+# One that keeps it waiting for more than this is all it waits for: an element takes as long as a step.
+_HELD_UP = 0.3
 # To ask for an element that is there takes up to so long.
 _ASKING_S = 0.0004
 # The name of a piece in which an iterator was made, found empty or taken down.
@@ -74,8 +76,14 @@ def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source
     parallel = any("Parallel" in path or "MapAndBatch" in path for path in work)
     window_s = (record.tables.get("windows") or [{}])[0].get("window_ns", 0) / 1e9
     # The median: an epoch's beginning is long and rare.
-    starved = statistics.median(waits) > max(_STARVED * step_s, _ASKING_S * max(1.0, elements))
-    made = mean if not ahead else step_s if starved else min(step_s, total / roots if total else 0.0)
+    waited = statistics.median(waits)
+    starved = waited > max(_STARVED * step_s, _ASKING_S * max(1.0, elements))
+    if not ahead:
+        made = mean
+    elif starved and (not total or waited > _HELD_UP * step_s):
+        made = step_s
+    else:
+        made = min(step_s, total / roots)
     made /= max(1.0, elements)
     return Source(
         seconds=made,

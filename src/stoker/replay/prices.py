@@ -81,8 +81,8 @@ def what_if(
     def gain(draw: Draw) -> float:
         if then is _unchanged:
             return limit.kept(_ratio(program, findings, draw))
-        before = seconds_per_step(program, draw, draw.before)
-        after = seconds_per_step(then(repaired(program, findings, draw), draw), draw, draw.after)
+        before = seconds_per_step(program, draw, draw.steps)
+        after = seconds_per_step(then(repaired(program, findings, draw), draw), draw, draw.steps)
         return examples * before / after if after > 0 else 1.0
 
     names = sorted({*uncertain, *(name for f in findings for name in REMEDIES[f.kind].uncertain)})
@@ -137,8 +137,8 @@ def speedup(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
 
 
 def _ratio(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
-    before = seconds_per_step(program, draw, draw.before)
-    after = seconds_per_step(repaired(program, findings, draw), draw, draw.after)
+    before = seconds_per_step(program, draw, draw.steps)
+    after = seconds_per_step(repaired(program, findings, draw), draw, draw.steps)
     return before / after if after > 0 else 1.0
 
 

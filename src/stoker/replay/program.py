@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from stoker.probes.input_wait import FIRST_ELEMENT
 from stoker.records import Record
-from stoker.replay.feeding import Source, source_of, with_elements
+from stoker.replay.feeding import Source, is_element, source_of, with_elements
 from stoker.replay.pieces import (
     Piece,
     evenly,
@@ -28,6 +29,8 @@ from stoker.software_gpu.profiles import PROFILES
 
 # A call of a compiled function binds, looks up and executes in about as much Python as this many eager ops.
 _OPS_PER_CALL = 6
+# The quickest calls are not quicker than this part of the others but where others lost their processor.
+_QUICKEST = 0.5
 # The replay of an unchanged run is as long as the run, to this.
 _EXACT = 0.001
 # Time of a step that no piece of the replay accounts for.
@@ -57,7 +60,7 @@ class Program:
     call_s: float = 0.0
     # What a step's eager ops take to launch on an accelerator, one by one, from inside a graph.
     launches_s: float = 0.0
-    # Of a step's mean time in compiled calls: what the quickest quarter of the steps take at most. What comes between
+    # Of a step's usual time in compiled calls: what the quickest quarter of the steps take at most. What comes between
     # the calls cools caches and lets threads fall asleep; without it they are between this and the mean.
     calm: float = 1.0
     # Steps of the stepping phase: what the run's sums are divided by; 0 for a program that has none.
@@ -102,7 +105,7 @@ def of(record: Record) -> Program | None:
         eager_kernels=eager_kernels,
         python_s=python_s(steps, eager_kernels),
         eager_floor=eager_floor,
-        quick=min(1.0, windows.get("graph_quick_ns", 0) / busy) if busy else 1.0,
+        quick=min(1.0, max(_QUICKEST, windows.get("graph_quick_ns", 0) / busy)) if busy else 1.0,
         call_s=_call_s(steps, phase),
         launches_s=_launches_s(record, phase) if asynchronous else 0.0,
         calm=_calm(steps),
@@ -135,9 +138,19 @@ def calibrated(program: Program) -> Program:
         steps = [[_shorter(piece, factor) for piece in step] for step in program.steps]
         program = replace(program, steps=steps)
     elif now < measured_s:
-        rest = Piece(UNEXPLAINED, measured_s - now)
-        program = replace(program, steps=[[*step, rest] for step in program.steps])
+        program = replace(
+            program, steps=[[*step, *_rest(program, measured_s - now)] for step in program.steps]
+        )
     return replace(program, unexplained=off)
+
+
+def _rest(program: Program, seconds: float) -> list[Piece]:
+    """What the replay left out: waits for an input that mostly kept up, and what nothing explains."""
+    if program.source is None or not program.source.ahead:
+        return [Piece(UNEXPLAINED, seconds)]
+    waits = statistics.fmean(sum(p.seconds for p in step if is_element(p)) for step in program.steps)
+    late = min(waits, seconds)
+    return [Piece("input", late, name=FIRST_ELEMENT), Piece(UNEXPLAINED, seconds - late)]
 
 
 def _beside_quicker(program: Program, factor: float) -> Program:
@@ -203,8 +216,9 @@ def _calm(steps: list[list[Piece]]) -> float:
         # No call was a usual one: how far they are apart says nothing.
         return 1.0
     calls = sorted(sum(p.seconds for p in step if p.account in ("compute", "graph")) for step in steps)
-    mean = statistics.fmean(calls)
-    return calls[len(calls) // 4] / mean if mean > 0 else 1.0
+    # Not the mean: on a busy machine a few calls that lost their processor are most of it.
+    middle = statistics.median(calls)
+    return calls[len(calls) // 4] / middle if middle > 0 else 1.0
 
 
 def _launches_s(record: Record, phase: Mapping[str, Any]) -> float:

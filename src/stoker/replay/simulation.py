@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from stoker.replay.program import Program
 
 _ROUNDS = 3
-# A stretch of fewer steps says nothing.
-_LEAST = 8
+# Steps that stay together when a run is put together anew: a slow moment of the machine lasts longer than a step.
+_STRETCH = 8
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,8 @@ class Draw:
     """One choice of everything that is not known exactly; `Draw()` is the middle of all."""
 
     places: Mapping[str, float] = field(default_factory=dict)
-    # Which steps to replay as they were, and which as they would be: two stretches of the run, as two runs would
-    # meet the machine at two times; None for all.
-    before: tuple[int, ...] | None = None
-    after: tuple[int, ...] | None = None
+    # Which steps to replay, as they were and as they would be; None for all.
+    steps: tuple[int, ...] | None = None
 
     def between(self, low: float, high: float, what: str) -> float:
         """A value in a range, by ratio, not by difference."""
@@ -42,16 +40,16 @@ class Draw:
 
 
 def draws(program: Program, names: list[str], count: int) -> list[Draw]:
-    """Stretches of the run, with everything uncertain chosen anew for each pair; always the same ones."""
+    """The run's stretches put together anew, with everything uncertain chosen anew for each; always the same ones."""
     chance = random.Random(7)
     total = len(program.steps)
-    length = max(min(total, _LEAST), total // 4)
+    length = min(total, _STRETCH)
 
-    def stretch() -> tuple[int, ...]:
-        start = chance.randrange(total)
-        return tuple((start + i) % total for i in range(length))
+    def another_run() -> tuple[int, ...]:
+        starts = [chance.randrange(total) for _ in range(max(1, total // length))]
+        return tuple((start + i) % total for start in starts for i in range(length))
 
-    return [Draw({name: chance.random() for name in names}, stretch(), stretch()) for _ in range(count)]
+    return [Draw({name: chance.random() for name in names}, another_run()) for _ in range(count)]
 
 
 def seconds_per_step(program: Program, draw: Draw, which: tuple[int, ...] | None = None) -> float:
