@@ -79,7 +79,7 @@ def claimed(program: Program, finding: Finding) -> Program:
     left = told_s(program, finding) - own_s(program, finding)
     steps = program.steps
     for account in accounts_of(finding):
-        loose = _mean(steps, partial(_is_loose, account))
+        loose = mean_s(steps, partial(_is_loose, account))
         if left > 0 and loose > 0:
             part = min(1.0, left / loose)
             steps = [[q for p in step for q in _split(p, account, part, finding)] for step in steps]
@@ -109,10 +109,11 @@ def _scaled(piece: Piece, factor: float) -> Piece:
 
 def own_s(program: Program, finding: Finding) -> float:
     """Seconds of a step that are labelled as the finding's."""
-    return _mean(program.steps, lambda piece: is_own(piece, finding))
+    return mean_s(program.steps, lambda piece: is_own(piece, finding))
 
 
-def _mean(steps: Sequence[Sequence[Piece]], wanted: Callable[[Piece], bool]) -> float:
+def mean_s(steps: Sequence[Sequence[Piece]], wanted: Callable[[Piece], bool]) -> float:
+    """Seconds of a step, on average, in pieces of this sort."""
     return statistics.fmean(sum(p.seconds for p in step if wanted(p)) for step in steps)
 
 

@@ -2,29 +2,23 @@
 
 A remedy is a function from a program and a finding to the program as it would be. It changes what is the finding's own
 (`claims`) and nothing else, except what it says it frees. What comes in place of the cause is taken from the same run
-wherever the run tells; each remedy says in words what it assumes. `input_repairs` has the remedies of the input.
+wherever the run tells; each remedy says in words what it assumes. `call_repairs` and `input_repairs` have more.
 """
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from stoker.records import Finding
-from stoker.replay import input_repairs
-from stoker.replay.claims import claimed, is_own, own_s, site_of
+from stoker.replay import call_repairs, input_repairs
+from stoker.replay.claims import claimed, is_own, mean_s
 from stoker.replay.pieces import Piece
 from stoker.replay.program import Program
 from stoker.replay.simulation import Draw
 
 # "Every N steps", as the remedies say.
 RARELY = 50
-# Rows of one batch of Keras' `predict`.
-_PREDICT_BATCH = 32
-# A loop that does next to nothing but `predict` has its rows beforehand; an agent's or a writer's next row depends on
-# what was predicted for the last.
-_NOTHING_ELSE = 0.9
 _UNDISTURBED = "undisturbed"
 
 Apply = Callable[[Program, Finding, Draw], Program]
@@ -74,10 +68,6 @@ def _each(program: Program, change: Callable[[Piece], Piece]) -> Program:
     return replace(program, steps=[[change(piece) for piece in step] for step in program.steps])
 
 
-def _mean(program: Program, wanted: Callable[[Piece], bool]) -> float:
-    return statistics.fmean(sum(p.seconds for p in step if wanted(p)) for step in program.steps)
-
-
 def _called(piece: Piece) -> bool:
     return piece.account in ("compute", "graph")
 
@@ -93,7 +83,9 @@ def _undisturbed(program: Program, draw: Draw) -> Program:
 
 
 def _calmed(program: Program, finding: Finding) -> dict[str, float]:
-    return {"compiled calls with nothing long between them": _mean(program, _called) * (1 - program.calm)}
+    return {
+        "compiled calls with nothing long between them": mean_s(program.steps, _called) * (1 - program.calm)
+    }
 
 
 def _rarely(program: Program, finding: Finding, draw: Draw) -> Program:
@@ -157,109 +149,13 @@ def _around_traces(program: Program, finding: Finding) -> dict[str, float]:
     function = finding.detail.get("function")
     found = {
         **_calmed(program, finding),
-        "the Python of a call that traces": _mean(
-            program, lambda p: p.account == "dispatch" and p.name == function
+        "the Python of a call that traces": mean_s(
+            program.steps, lambda p: p.account == "dispatch" and p.name == function
         ),
     }
     if finding.kind == "tf-function-in-loop":
-        found["making the function"] = _mean(program, lambda p: p.account == "python" and not p.name)
+        found["making the function"] = mean_s(program.steps, lambda p: p.account == "python" and not p.name)
     return found
-
-
-def _as_a_graph(program: Program, finding: Finding, draw: Draw) -> Program:
-    """One compiled call in place of many ops: their kernels, less what starting each one takes."""
-    kernels = max(0.0, program.eager_kernels - program.eager_floor)
-    beside = draw.between(1 / program.cores, 1.0, "kernels side by side")
-
-    def change(step: list[Piece]) -> list[Piece]:
-        own = [p for p in step if is_own(p, finding)]
-        eager = sum(p.seconds for p in own if p.account == "eager")
-        if not eager:
-            return step
-        kept = [p for p in step if not is_own(p, finding)]
-        site = site_of(finding)
-        # However few the ops, a call in their place costs no more than they did.
-        seconds = min(program.call_s + program.launches_s, sum(p.seconds for p in own))
-        call = Piece("launch", seconds, site, "graph", device=sum(p.device for p in own))
-        if program.asynchronous:
-            return [*kept, call]
-        return [*kept, call, Piece("compute", eager * kernels * beside, site, "graph")]
-
-    return replace(program, steps=[change(step) for step in program.steps])
-
-
-def _in_one_call(program: Program, finding: Finding, draw: Draw) -> Program:
-    """Many steps a call: the kernels stay, as quick as where no thread had to be woken."""
-    if "ops" in finding.detail:
-        return _as_a_graph(program, finding, draw)
-    quick = draw.between(program.quick, 1.0, "kernels in a loop")
-
-    def change(step: list[Piece]) -> list[Piece]:
-        launching = sum(p.seconds for p in step if is_own(p, finding))
-        python = sum(p.seconds for p in step if p.account == "python" and not p.name)
-        # The loop's own Python goes with it; a program's real work in Python would have to stay.
-        left = max(0.0, python - launching) / python if python else 0.0
-        kept = []
-        for piece in step:
-            if is_own(piece, finding):
-                kept.append(replace(piece, seconds=0.0))
-            elif piece.account == "python" and not piece.name:
-                kept.append(replace(piece, seconds=piece.seconds * left))
-            elif piece.account == "compute" and piece.site in (None, site_of(finding)):
-                kept.append(replace(piece, seconds=piece.seconds * quick))
-            else:
-                kept.append(piece)
-        return kept
-
-    return replace(program, steps=[change(step) for step in program.steps])
-
-
-def _looping(program: Program, finding: Finding) -> dict[str, float]:
-    if "ops" in finding.detail:
-        return {}
-    python = _mean(program, lambda p: p.account == "python" and not p.name)
-    return {
-        "the loop's own Python": min(python, own_s(program, finding)),
-        "kernels in a loop": _mean(program, lambda p: p.account == "compute") * (1 - program.quick),
-    }
-
-
-def _predicted(program: Program, finding: Finding, draw: Draw) -> Program:
-    """A compiled call in place of `predict`; of a loop that only predicts, one call for all rows."""
-    total = _mean(program, lambda piece: True)
-    if own_s(program, finding) > _NOTHING_ELSE * total:
-        return _predicted_at_once(program, finding)
-    calls = (finding.count or 0) / program.count if program.count else 1.0
-
-    def change(step: list[Piece]) -> list[Piece]:
-        own = [p for p in step if is_own(p, finding)]
-        if not own:
-            return step
-        kept = [p for p in step if not is_own(p, finding) or p.account in ("launch", "compute")]
-        graph = sum(p.seconds for p in own if p.account in ("launch", "compute"))
-        # The call, and the row and its result between NumPy and TensorFlow.
-        python = min(calls * program.call_s * 5 / 3, sum(p.seconds for p in own) - graph)
-        return [
-            *kept,
-            Piece("dispatch", python, site_of(finding), "graph", device=sum(p.device for p in own)),
-        ]
-
-    return replace(program, steps=[change(step) for step in program.steps])
-
-
-def _predicted_at_once(program: Program, finding: Finding) -> Program:
-    """One call of `predict` for all rows: its overhead once, and one batch where there were many."""
-    calls = max(1, finding.count or 1)
-    batch = min(1.0, max(1.0, finding.detail.get("rows_per_call", 1.0)) / _PREDICT_BATCH)
-
-    def change(piece: Piece) -> Piece:
-        if not is_own(piece, finding):
-            return piece
-        share = batch if piece.account in ("compute", "launch") else 1 / calls
-        return replace(piece, seconds=piece.seconds * max(share, 1 / calls))
-
-    # What is left of its input is in the pieces.
-    return replace(_each(program, change), source=None)
 
 
 _GONE = f"what was done every step is done every {RARELY} steps"
@@ -292,18 +188,18 @@ REMEDIES: dict[str, Remedy] = {
     "retrace-shape": Remedy(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,), _around_traces),
     "tf-function-in-loop": Remedy(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,), _around_traces),
     "eager-train-step": Remedy(
-        _as_a_graph,
+        call_repairs.as_a_graph,
         "as a graph the same kernels run, between one after the other and as many at a time as there are processors",
         ("kernels side by side",),
     ),
     "launch-bound": Remedy(
-        _in_one_call,
+        call_repairs.in_one_call,
         "many steps a call: kernels take between their mean and what the quickest calls took",
         ("kernels in a loop", "kernels side by side"),
-        _looping,
+        call_repairs.looping,
     ),
     "predict-in-loop": Remedy(
-        _predicted,
+        call_repairs.predicted,
         "a compiled call takes the place of predict(); where the loop only predicts, all rows go into one call",
     ),
     "missing-prefetch": _of_input(input_repairs.prefetched, "the next element is made while the step runs"),
