@@ -122,10 +122,11 @@ def held_s(program: Program, findings: Iterable[Finding]) -> float:
     held, waited = 0.0, 0.0
     for finding in findings:
         program = claimed(program, finding)
-        own = own_s(program, finding)
+        # Windows show the structure, the sums are exact.
+        own = min(own_s(program, finding), told_s(program, finding))
         if finding.kind in INPUTS:
             # Several pipelines may be waited for in one place: together no longer than all the waiting there is.
-            own = min(own - waited, told_s(program, finding))
+            own = min(own, own_s(program, finding) - waited)
             waited += own
         held += own
     return held
