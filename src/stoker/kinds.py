@@ -62,7 +62,7 @@ _KINDS = (
         "tf-function-in-loop",
         "STK202",
         "trace",
-        "A tf.function is made anew in the loop and traced each time",
+        "A tf.function is created inside the loop and traced every time",
         "Create the tf.function once, outside the loop.",
     ),
     Kind(
@@ -118,7 +118,7 @@ _KINDS = (
         "python-input-pipeline",
         "STK303",
         "input",
-        "The input comes out of Python, one thread under the GIL",
+        "The input comes from Python: one thread, under the GIL",
         "Read and transform with tf.data ops instead of from_generator, py_function or numpy_function.",
     ),
     Kind(
@@ -230,7 +230,7 @@ _KINDS = (
         "checkpoint-in-loop",
         "STK506",
         "checkpoint",
-        "The model is saved so often that saving takes the time",
+        "The model is saved so often that saving slows the run down",
         "Save every N steps or minutes, or once an epoch.",
     ),
 )

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stoker.records import Finding, Record, WhatIf
+from stoker.records import Finding, Record, TimelineSite, WhatIf, WindowSums
 from stoker.replay import prices
 from stoker.replay import program as programs
 from stoker.replay.simulation import Draw, seconds_per_step
@@ -69,21 +69,21 @@ def records(draw: Callable[..., Any]) -> Record:
         eager_op_s=accounts["eager"],
     )
     assert record.timeline is not None
-    record.timeline["sites"] = [{"file": "train.py", "line": line, "function": ""} for line in LINES]
-    windows = {
-        "graph_ns": 100,
-        "graph_busy_ns": draw(st.integers(0, 100)),
-        "graph_input_ns": draw(st.integers(0, 20)),
-        "graph_quick_ns": draw(st.integers(0, 100)),
-        "eager_ns": 100,
-        "eager_kernel_ns": draw(st.integers(0, 100)),
-        "eager_kernels": 1,
-        "eager_floor_ns": draw(st.integers(0, 50)),
-    }
+    timeline = dataclasses.replace(record.timeline, sites=[TimelineSite("train.py", line) for line in LINES])
+    windows = WindowSums(
+        graph_ns=100,
+        graph_busy_ns=draw(st.integers(0, 100)),
+        graph_input_ns=draw(st.integers(0, 20)),
+        graph_quick_ns=draw(st.integers(0, 100)),
+        eager_ns=100,
+        eager_kernel_ns=draw(st.integers(0, 100)),
+        eager_kernels=1,
+        eager_floor_ns=draw(st.integers(0, 50)),
+    )
     device = dataclasses.replace(record.device, busy=draw(st.none() | st.floats(0, 1)))
-    tables = {**record.tables, "windows": [windows]}
+    tables = dataclasses.replace(record.tables, windows=[windows])
     found = findings(host) + [f for f in loose(accounts, draw) if draw(st.booleans())]
-    return dataclasses.replace(record, tables=tables, findings=found, device=device)
+    return dataclasses.replace(record, tables=tables, timeline=timeline, findings=found, device=device)
 
 
 def findings(host: list[list[Any]]) -> list[Finding]:
@@ -109,14 +109,14 @@ def loose(accounts: dict[str, float], draw: Callable[..., Any]) -> list[Finding]
 
 def allowed(price: WhatIf, share: float) -> float:
     """Amdahl's law, with the share as the record's spans have it and with what the price names."""
-    left = 1 - share - sum(price.frees.values())
+    left = 1 - share - sum((price.frees or {}).values())
     return 1 / left if left > 0 else float("inf")
 
 
 @settings(max_examples=120, deadline=None)
 @given(records())
 def test_no_price_is_above_what_the_ledger_can_carry(record: Record) -> None:
-    total = record.tables["stepping"][0]["seconds"]
+    total = record.tables.stepping[0].seconds
     done = prices.priced(record)
     priced = [f for f in done.findings if f.what_if is not None]
     for finding in priced:
@@ -130,7 +130,8 @@ def test_no_price_is_above_what_the_ledger_can_carry(record: Record) -> None:
             assert not price.frees
     if priced:
         assert done.what_if is not None
-        together = WhatIf(**done.what_if["all"])
+        together = done.what_if.all
+        assert together is not None
         everything = sum(f.seconds or 0.0 for f in priced) / total
         assert 1 <= together.speedup <= allowed(together, everything) * 1.002 + 0.001
 
@@ -138,10 +139,10 @@ def test_no_price_is_above_what_the_ledger_can_carry(record: Record) -> None:
 @settings(max_examples=120, deadline=None)
 @given(records())
 def test_an_unchanged_run_replays_to_what_it_took(record: Record) -> None:
-    phase = record.tables["stepping"][0]
+    phase = record.tables.stepping[0]
     run = programs.of(record)
     assert run is not None
-    measured = phase["seconds"] / phase["steps"]
+    measured = phase.seconds / phase.steps
     assert abs(seconds_per_step(run, Draw()) / measured - 1) < 0.005
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stoker.records import Finding, Record
+from stoker.records import Finding, PipelineRow, PipelineStage, Record, WindowSums
 from stoker.replay import prices
 from stoker.replay import program as programs
 from stoker.replay.feeding import source_of
@@ -54,7 +54,8 @@ def test_of_two_predicts_one_leaves_the_other() -> None:
     assert [price.speedup for price in alone] == pytest.approx([100 / 55] * 2, rel=0.02)
     assert all(price.share == pytest.approx(0.45, rel=0.01) for price in alone)
     assert done.what_if is not None
-    assert 8 < done.what_if["all"]["speedup"] <= 10.001
+    assert done.what_if.all is not None
+    assert 8 < done.what_if.all.speedup <= 10.001
 
 
 def test_what_is_not_labelled_is_shared_by_what_each_line_took() -> None:
@@ -96,9 +97,9 @@ def test_the_wait_of_a_read_is_kept_where_the_device_is_known_to_be_idle_before(
 def feeding_record(stages: list[str], wait: float) -> tuple[Record, list[list[Piece]]]:
     """Steps of 10 ms that wait for an element; no window of the profiler saw the pipeline."""
     record = recorded([], [[0.0, 0.01]], seconds=0.01 * STEPS, steps=STEPS)
-    row = {"stages": [{"name": name, "python": False} for name in stages], "elements": STEPS, "wait_s": 0.0}
+    row = PipelineRow(stages=[PipelineStage(name=n) for n in stages], elements=STEPS, wait_s=0.0)
     steps = [[Piece("input", wait, LINE), Piece("compute", 0.01 - wait, LINE)]] * STEPS
-    return dataclasses.replace(record, tables={**record.tables, "pipelines": [row]}), steps
+    return dataclasses.replace(record, tables=dataclasses.replace(record.tables, pipelines=[row])), steps
 
 
 @pytest.mark.parametrize(
@@ -132,17 +133,18 @@ def test_kernels_that_lost_their_processor_do_not_make_an_eager_step_free() -> N
     host: list[list[Any]] = [[start, end, "eager", -1, "", 0.0] for start, end in marks]
     phase = {"eager_ops": 100 * STEPS, "eager_s": 0.1 * STEPS, "eager_op_s": 0.1 * STEPS}
     record = recorded(host, marks, seconds=0.1 * STEPS, steps=STEPS, accounts={"eager": 0.1 * STEPS}, **phase)
-    windows = {"eager_ns": 10**9, "eager_kernel_ns": 10**9, "eager_kernels": 1000, "eager_floor_ns": 10**6}
+    windows = WindowSums(eager_ns=10**9, eager_kernel_ns=10**9, eager_kernels=1000, eager_floor_ns=10**6)
     eager = sample_finding(kind="eager-train-step", seconds=0.1 * STEPS, lost_s=0.05 * STEPS, what_if=None)
 
-    def price(**more: int) -> float:
-        tables = {**record.tables, "windows": [{**windows, **more}]}
+    def price(calm_ns: int) -> float:
+        told = dataclasses.replace(windows, eager_calm_ns=calm_ns)
+        tables = dataclasses.replace(record.tables, windows=[told])
         run = programs.of(dataclasses.replace(record, tables=tables))
         assert run is not None
         return prices.speedup(run, [eager], Draw())
 
-    assert price() < 1.5
-    assert price(eager_calm_ns=50 * 10**6) > 8
+    assert price(0) < 1.5
+    assert price(50 * 10**6) > 8
 
 
 def test_what_the_steps_do_not_show_has_no_price() -> None:

@@ -31,10 +31,10 @@ def test_there_are_a_dozen() -> None:
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name.partition(".")[0])
 def test_an_unchanged_run_replays_to_what_it_took(path: Path) -> None:
     record = read(path)
-    phase = record.tables["stepping"][0]
+    phase = record.tables.stepping[0]
     run = programs.of(record)
     assert run is not None
-    measured = phase["seconds"] / phase["steps"]
+    measured = phase.seconds / phase.steps
     assert seconds_per_step(run, Draw()) == pytest.approx(measured, rel=0.005)
     # And not because nearly all of it was left unexplained.
     assert run.unexplained < 0.15
@@ -43,7 +43,7 @@ def test_an_unchanged_run_replays_to_what_it_took(path: Path) -> None:
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name.partition(".")[0])
 def test_no_price_is_above_what_the_finding_holds_and_frees(path: Path) -> None:
     record = read(path)
-    total = record.tables["stepping"][0]["seconds"]
+    total = record.tables.stepping[0].seconds
     done = prices.priced(record)
     for finding in done.findings:
         price = finding.what_if
@@ -53,6 +53,6 @@ def test_no_price_is_above_what_the_finding_holds_and_frees(path: Path) -> None:
         # What a finding took may lie partly before the first step's end: its share cannot be more than all of it.
         took = max(finding.seconds or 0.0, finding.lost_s or 0.0) / total
         assert price.share <= took + 0.02
-        left = 1 - price.share - sum(price.frees.values())
+        left = 1 - price.share - sum((price.frees or {}).values())
         assert 1 <= price.low <= price.speedup <= price.high
         assert left <= 0 or price.high <= 1 / left + 0.01

@@ -1,4 +1,4 @@
-"""Running the program as a child: signals reach it, its end is waited for, a live line is drawn meanwhile."""
+"""Running the program as a child: signals reach it, its end is waited for, and a live line is drawn."""
 
 from __future__ import annotations
 

@@ -31,8 +31,9 @@ from stoker.errors import UsageError
 from stoker.measure.child import Settings
 from stoker.records import Device, Record
 from stoker.replay import prices
-from stoker.report import console, json_file
+from stoker.report import console, output
 from stoker.report.page import document
+from stoker.software_gpu import profiles
 from stoker.store import record_files
 from stoker.version import __version__
 
@@ -43,11 +44,13 @@ _LOG_LEVEL_IS_DYNAMIC = (2, 21)
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options come before the program; everything after it is the program's."""
-    parser.add_argument("--json", metavar="PATH", help="also write the record there; - is stdout")
-    parser.add_argument("--html", metavar="PATH", help="also write a page of the run there")
-    parser.add_argument("--quiet", action="store_true", help="keep the record, print no ledger")
+    parser.add_argument("--json", metavar="PATH", help="also write the record to PATH; - is stdout")
+    parser.add_argument("--html", metavar="PATH", help="also write a page of the run to PATH")
+    parser.add_argument("--quiet", action="store_true", help="save the record but print no ledger")
     parser.add_argument("--device", metavar="DEVICE", help="software-gpu, or software-gpu:N for N of them")
-    parser.add_argument("--device-memory", metavar="SIZE", default="8GiB", help="of each, such as 8GiB")
+    parser.add_argument(
+        "--device-memory", metavar="SIZE", default="8GiB", help="memory of each device, such as 8GiB"
+    )
     parser.add_argument(
         "--device-profile",
         metavar="NAME",
@@ -100,7 +103,7 @@ def _check_script(target: str) -> None:
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         where = f"{target}:{line}" if line else target
-        raise UsageError(f"{where} is not Python that runs: {getattr(error, 'msg', error)}") from None
+        raise UsageError(f"{where} is not valid Python: {getattr(error, 'msg', error)}") from None
 
 
 def _check_module(name: str) -> None:
@@ -132,8 +135,7 @@ def _device(args: argparse.Namespace) -> dict[str, Any] | None:
     name, _, count = args.device.partition(":")
     if name != "software-gpu" or not (count or "1").isdigit():
         raise UsageError(f"no device {args.device!r}: use software-gpu, or software-gpu:2 for two of them")
-    own = config.load(Path()).device_profiles.get(args.device_profile)
-    profile = args.device_profile if own is None else {"name": args.device_profile, **own}
+    profile = profiles.resolve(args.device_profile, config.load(Path()).device_profiles)
     settings = software_gpu.settings_of(int(count or 1), args.device_memory, profile)
     software_gpu.ensure_built()
     return {
@@ -203,9 +205,9 @@ def _report(path: Path, status: int, args: argparse.Namespace) -> None:
     if not args.quiet:
         console.show(record, path)
     if args.json:
-        json_file.write(record, args.json)
+        output.write_record(args.json, record)
     if args.html:
-        document.write(document.page(record), args.html)
+        output.write(args.html, document.page(record))
         if not args.quiet:
             print(f"page: {args.html}", file=sys.stderr)
 

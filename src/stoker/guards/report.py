@@ -10,6 +10,7 @@ from stoker.attach.sites import SiteKey, shown_path
 from stoker.errors import StokerError
 from stoker.guards.limits import COPIES, EAGER_OPS, KINDS, PLURAL, RETRACES, SINGULAR, SYNCS, Limits
 from stoker.kinds import KINDS as STALLS
+from stoker.units import size
 
 _REMEDIES = {
     SYNCS: STALLS["sync-in-loop"].remedy,
@@ -202,13 +203,3 @@ def amount(kind: str, count: int) -> str:
 
 def _amounts(counts: Counter[str]) -> str:
     return ", ".join(amount(kind, counts[kind]) for kind in KINDS if counts[kind])
-
-
-def size(count: int) -> str:
-    """Bytes for people, in the units of the limits: 1.5 MiB."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} TiB"

@@ -3,5 +3,5 @@
 | module | subject |
 |---|---|
 | child | the half of `stoker run` that lives in the program's process |
-| heartbeat | the one thread of Stoker's in the program |
+| heartbeat | the only thread Stoker runs in the program |
 """

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from stoker.records import Finding, Record, WhatIf
+from stoker.records import Finding, Record, RepairPlace, Repairs, WhatIf
 from stoker.replay import program as programs
 from stoker.replay.claims import ceiling, held_s
 from stoker.replay.program import Program
@@ -37,13 +36,9 @@ def priced(record: Record) -> Record:
     measured = [f for f in findings if f.what_if is not None]
     places = order(program, measured)
     # In the order of repair; what is not in it by what it was found to cost.
-    rank = {(row["kind"], row["file"], row["line"]): number for number, row in enumerate(places)}
+    rank = {(place.kind, place.file, place.line): number for number, place in enumerate(places)}
     findings.sort(key=lambda f: rank.get((f.kind, f.file, f.line), len(rank)))
-    together = {
-        "all": dataclasses.asdict(what_if(program, measured)),
-        "order": places,
-        "assumptions": assumptions(measured),
-    }
+    together = Repairs(all=what_if(program, measured), order=places, assumptions=assumptions(measured))
     return dataclasses.replace(record, findings=findings, what_if=together)
 
 
@@ -93,7 +88,7 @@ def what_if(
     if then is _unchanged and findings:
         low, high = _widened(program, findings, middle, low, high)
         low, high = limit.kept(low), limit.kept(high)
-    return WhatIf(round(middle, 3), round(low, 3), round(high, 3), limit.share, limit.frees)
+    return WhatIf(round(middle, 3), round(low, 3), round(high, 3), limit.share, limit.frees or None)
 
 
 def _widened(
@@ -142,7 +137,7 @@ def _ratio(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
     return before / after if after > 0 else 1.0
 
 
-def order(program: Program, findings: Sequence[Finding]) -> list[dict[str, Any]]:
+def order(program: Program, findings: Sequence[Finding]) -> list[RepairPlace]:
     """What to repair first, next, and so on: at each place what then gains most."""
     left = sorted(findings, key=lambda f: -(f.what_if.speedup if f.what_if else 1.0))[:_ORDERED]
     done: list[Finding] = []
@@ -152,17 +147,17 @@ def order(program: Program, findings: Sequence[Finding]) -> list[dict[str, Any]]
         left.remove(best)
         done.append(best)
         rows.append(
-            {
-                "kind": best.kind,
-                "file": best.file,
-                "line": best.line,
-                "alone": round(speedup(program, [best], Draw()), 3),
-                "together": round(speedup(program, done, Draw()), 3),
-            }
+            RepairPlace(
+                best.kind,
+                best.file,
+                best.line,
+                alone=round(speedup(program, [best], Draw()), 3),
+                together=round(speedup(program, done, Draw()), 3),
+            )
         )
     return rows
 
 
 def assumptions(findings: Sequence[Finding]) -> list[str]:
-    """What the prices suppose, in words."""
+    """What the prices assume, in words."""
     return [BASIS, *dict.fromkeys(REMEDIES[f.kind].assumes for f in findings)]

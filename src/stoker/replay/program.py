@@ -6,12 +6,10 @@ Built from a saved record alone.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from stoker.probes.input_wait import FIRST_ELEMENT
-from stoker.records import Record
+from stoker.records import Record, SteppingRow, WindowSums
 from stoker.replay.feeding import Source, is_element, source_of, with_elements
 from stoker.replay.pieces import (
     Piece,
@@ -25,7 +23,7 @@ from stoker.replay.pieces import (
     with_usual_first_calls,
 )
 from stoker.replay.simulation import Draw, seconds_per_step
-from stoker.software_gpu.profiles import PROFILES
+from stoker.software_gpu.profiles import PROFILES, of_device
 
 # A call of a compiled function binds, looks up and executes in about as much Python as this many eager ops.
 _OPS_PER_CALL = 6
@@ -71,45 +69,44 @@ class Program:
 
 def of(record: Record) -> Program | None:
     """The program behind a record; None if it holds nothing to replay."""
-    tables = record.tables.get("stepping") or []
-    if not tables or tables[0]["steps"] < 2:
+    phase = record.tables.stepping_phase
+    if phase is None or phase.steps < 2:
         return None
-    phase = tables[0]
     measured = from_spans(record.timeline) if record.timeline else []
     if len(measured) < 2:
         # A step of more spans than a window holds: the sums tell less, but they do tell.
         measured = from_sums(record, phase)
-    windows = (record.tables.get("windows") or [{}])[0]
+    windows = record.tables.sums
     steps = evenly(measured)
     steps = with_elements(stretched(steps, phase))
-    step_s = phase["seconds"] / phase["steps"]
-    asynchronous = bool(phase["asynchronous"])
-    graph_s = max(1, windows.get("graph_ns", 0))
-    steps = with_usual_first_calls(steps, windows.get("graph_busy_ns", 0) / graph_s)
+    step_s = phase.seconds / phase.steps
+    asynchronous = phase.asynchronous
+    graph_s = max(1, windows.graph_ns)
+    steps = with_usual_first_calls(steps, windows.graph_busy_ns / graph_s)
     if asynchronous:
         busy_s = None if record.device.busy is None else record.device.busy * step_s
         steps = [with_device(step, busy_s) for step in steps]
     else:
         steps = [inside_graphs(step, windows) for step in steps]
-    busy = windows.get("graph_busy_ns", 0)
+    busy = windows.graph_busy_ns
     source = source_of(record, steps, step_s)
     eager_kernels, eager_floor = _eager_kernels(windows, phase, stretch_of(record))
     program = Program(
         steps=steps,
         step_s=step_s,
         asynchronous=asynchronous,
-        cores=int(phase["cores"]),
-        kernel_threads=min(int(phase["kernel_threads"]), int(phase["cores"])),
+        cores=phase.cores,
+        kernel_threads=min(phase.kernel_threads, phase.cores),
         source=source,
         measured=source,
         eager_kernels=eager_kernels,
         python_s=python_s(steps, eager_kernels),
         eager_floor=eager_floor,
-        quick=min(1.0, max(_QUICKEST, windows.get("graph_quick_ns", 0) / busy)) if busy else 1.0,
+        quick=min(1.0, max(_QUICKEST, windows.graph_quick_ns / busy)) if busy else 1.0,
         call_s=_call_s(steps, phase),
         launches_s=_launches_s(record, phase) if asynchronous else 0.0,
         calm=_calm(steps),
-        count=int(phase["steps"]),
+        count=phase.steps,
     )
     return calibrated(program)
 
@@ -178,37 +175,34 @@ def _shorter(piece: Piece, factor: float) -> Piece:
 
 def stretch_of(record: Record) -> float:
     """How many times as long the main thread took because other processes had the processors; 1 if it is not known."""
-    windows = (record.timeline or {}).get("windows") or []
-    wall = sum(window.get("cpu_wall_s", 0.0) for window in windows)
-    delayed = sum(window.get("delayed_s", 0.0) for window in windows)
+    windows = record.timeline.windows if record.timeline else []
+    wall = sum(window.cpu_wall_s for window in windows)
+    delayed = sum(window.delayed_s for window in windows)
     return wall / (wall - delayed) if 0 < delayed < wall else 1.0
 
 
-def _eager_kernels(
-    windows: Mapping[str, Any], phase: Mapping[str, Any], stretch: float
-) -> tuple[float, float]:
+def _eager_kernels(windows: WindowSums, phase: SteppingRow, stretch: float) -> tuple[float, float]:
     """Of the time inside eager ops and between them: running kernels, and what any kernel takes.
 
     Kernels are counted as they are undisturbed, and stretched as the main thread was: on a busy machine a few of them
     lose their processor in the windows, and would seem to be all there is.
     """
-    seen = windows.get("eager_kernels", 0)
-    if not seen or not phase["eager_s"]:
+    seen = windows.eager_kernels
+    if not seen or not phase.eager_s or not phase.eager_ops:
         return 0.0, 0.0
-    per_op = windows.get("eager_calm_ns", 0) or windows.get("eager_kernel_ns", 0)
-    whole = phase["eager_s"] * 1e9 / phase["eager_ops"] / stretch
-    floor = windows.get("eager_floor_ns", 0)
-    return min(1.0, per_op / seen / whole), min(1.0, floor / seen / whole)
+    kernels = windows.eager_calm_ns or windows.eager_kernel_ns
+    whole = phase.eager_s * 1e9 / phase.eager_ops / stretch
+    return min(1.0, kernels / seen / whole), min(1.0, windows.eager_floor_ns / seen / whole)
 
 
-def _call_s(steps: list[list[Piece]], phase: Mapping[str, Any]) -> float:
+def _call_s(steps: list[list[Piece]], phase: SteppingRow) -> float:
     """The Python of one compiled call: as this run's calls took, else as so many eager ops."""
     calls = sum(piece.account in ("compute", "graph") for step in steps for piece in step)
     around = sum(p.seconds for s in steps for p in s if p.account == "dispatch" and p.site)
     if calls:
         return around / calls
-    outside = phase["eager_s"] - phase["eager_op_s"]
-    return _OPS_PER_CALL * outside / phase["eager_ops"] if phase["eager_ops"] else 0.0
+    outside = phase.eager_s - phase.eager_op_s
+    return _OPS_PER_CALL * outside / phase.eager_ops if phase.eager_ops else 0.0
 
 
 def _calm(steps: list[list[Piece]]) -> float:
@@ -221,8 +215,7 @@ def _calm(steps: list[list[Piece]]) -> float:
     return calls[len(calls) // 4] / middle if middle > 0 else 1.0
 
 
-def _launches_s(record: Record, phase: Mapping[str, Any]) -> float:
+def _launches_s(record: Record, phase: SteppingRow) -> float:
     """Launching a step's kernels, as the modelled device's profile says; as any profile says of another's."""
-    known = [profile for name, profile in PROFILES.items() if f", {name} profile" in record.device.name]
-    launch_us = known[0].launch_us if known else PROFILES["a100"].launch_us
-    return float(phase["eager_ops"] / phase["steps"] * launch_us * 1e-6)
+    profile = of_device(record.device.name) or PROFILES["a100"]
+    return float(phase.eager_ops / phase.steps * profile.launch_us * 1e-6)

@@ -32,7 +32,7 @@ def _nothing(program: Program, finding: Finding) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Remedy:
-    """How a kind is repaired, and what that supposes."""
+    """How a kind is repaired, and what that assumes."""
 
     apply: Apply
     assumes: str
