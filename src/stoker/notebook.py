@@ -1,4 +1,4 @@
-"""Notebooks: `%load_ext stoker`, then `%stoker run train.py`, or `%%stoker` on top of a cell.
+"""Notebooks: `%load_ext stoker`, then `%stoker run train.py`, or `%%stoker` at the top of a cell.
 
 The report is shown inline: as HTML where the front end draws it (Jupyter, Colab), as text elsewhere.
 """
@@ -69,7 +69,7 @@ def _run_program(line: str) -> Shown:
     """`%stoker run train.py --epochs 3`: what the command does, its output as it comes."""
     words = shlex.split(line)
     if not words or words[0] != "run" or len(words) < 2:
-        raise UsageError("write `%stoker run train.py args...`, or `%%stoker` on top of a cell")
+        raise UsageError("write `%stoker run train.py args...`, or `%%stoker` at the top of a cell")
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "record.json"
         command = [sys.executable, "-m", "stoker", "run", "--quiet", "--json", str(path), *words[1:]]
@@ -87,7 +87,7 @@ def _run_program(line: str) -> Shown:
 
 
 def _run_cell(ipython: Any, line: str, cell: str) -> Shown:
-    """`%%stoker`: the cell runs in this kernel, with all its variables, and is measured meanwhile."""
+    """`%%stoker`: the cell runs in this kernel, with all its variables, and is measured while it runs."""
     if line.strip():
         raise UsageError("`%%stoker` takes no arguments: the cell itself is what runs")
     if importlib.util.find_spec("tensorflow") is None:

@@ -32,7 +32,7 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
     Args:
         show: print findings as they appear, once each, and the ledger at the end, both to stderr.
         log_dir: where to write scalars for TensorBoard: steps per second, the device's busy share, the seconds on
-            each account. They are drawn over the steps done.
+            each account. They are plotted against the number of steps.
 
     Under `stoker.fit` it is called once a call, not for every batch.
 

@@ -73,7 +73,7 @@ class Cache:
         try:
             key, entries = marshal.loads(self._path.read_bytes())
         except (OSError, ValueError, EOFError, TypeError):
-            # No cache yet, or one that a crash or another Python left unreadable: start anew.
+            # No cache yet, or one that a crash or another Python left unreadable: start over.
             return
         if key == fingerprint():
             self._entries = entries

@@ -37,9 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--statistics", action="store_true", help="count findings by kind instead of listing them"
     )
     parser.add_argument(
-        "--fail-on", choices=SEVERITIES, help="the least severity that fails the check (error)"
+        "--fail-on", choices=SEVERITIES, help="the lowest severity that fails the check (error)"
     )
-    parser.add_argument("--no-cache", action="store_true", help="check every file anew")
+    parser.add_argument("--no-cache", action="store_true", help="ignore the cache and check every file again")
     parser.add_argument("-j", "--jobs", type=int, metavar="N", help="processes (default: one per core)")
 
 

@@ -18,11 +18,11 @@ from stoker.store import record_files
 def configure(parser: argparse.ArgumentParser) -> None:
     """`stoker report [ID] [--html PATH] [--trace PATH] [--json PATH]`."""
     parser.add_argument("id", nargs="?", help="a run's id, or the beginning of one, or a record's file")
-    parser.add_argument("--html", metavar="PATH", help="write one self-contained page there instead")
+    parser.add_argument("--html", metavar="PATH", help="write one self-contained page to PATH instead")
     parser.add_argument(
-        "--trace", metavar="PATH", help="write a trace for Perfetto or chrome://tracing there"
+        "--trace", metavar="PATH", help="write a trace for Perfetto or chrome://tracing to PATH"
     )
-    parser.add_argument("--json", metavar="PATH", help="write the record there instead; - is stdout")
+    parser.add_argument("--json", metavar="PATH", help="write the record to PATH instead; - is stdout")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -32,11 +32,13 @@ from stoker.store import record_files
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options come before the program; everything after it is the program's."""
-    parser.add_argument("--json", metavar="PATH", help="also write the record there; - is stdout")
-    parser.add_argument("--html", metavar="PATH", help="also write a page of the run there")
-    parser.add_argument("--quiet", action="store_true", help="keep the record, print no ledger")
+    parser.add_argument("--json", metavar="PATH", help="also write the record to PATH; - is stdout")
+    parser.add_argument("--html", metavar="PATH", help="also write a page of the run to PATH")
+    parser.add_argument("--quiet", action="store_true", help="save the record but print no ledger")
     parser.add_argument("--device", metavar="DEVICE", help="software-gpu, or software-gpu:N for N of them")
-    parser.add_argument("--device-memory", metavar="SIZE", default="8GiB", help="of each, such as 8GiB")
+    parser.add_argument(
+        "--device-memory", metavar="SIZE", default="8GiB", help="memory of each device, such as 8GiB"
+    )
     parser.add_argument(
         "--device-profile",
         metavar="NAME",

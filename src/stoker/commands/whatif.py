@@ -37,9 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--without", action="append", default=[], metavar="WHAT", help="a kind, FILE:LINE, or all; repeatable"
     )
     parser.add_argument(
-        "--device-profile", metavar="NAME", help="t4, v100, a100, h100, or one of pyproject.toml"
+        "--device-profile", metavar="NAME", help="t4, v100, a100, h100, or a profile in pyproject.toml"
     )
-    parser.add_argument("--batch", metavar="4x", help="a batch so many times as large")
+    parser.add_argument("--batch", metavar="4x", help="a batch this many times as large")
     parser.add_argument(
         "--workers", metavar="N", help="N replicas that exchange their gradients at every step"
     )
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     program, phase = programs.of(record), record.tables.stepping_phase
     if program is None or phase is None:
         raise RecordError(
-            f"the run {record.id} has no spans to replay (it is an older Stoker's, or has too few steps): "
+            f"the run {record.id} has no spans to replay (an older Stoker wrote it, or it has too few steps): "
             "run it again with `stoker run`"
         )
     chosen = _chosen(record, args.without)
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _chosen(record: Record, wanted: list[str]) -> list[Finding]:
-    """The findings that are to be thought away."""
+    """The findings to leave out."""
     chosen: list[Finding] = []
     priced = [f for f in record.findings if f.kind in REMEDIES]
     for what in wanted:

@@ -9,7 +9,7 @@ from stoker.probes.session import Measurements
 
 
 def find(m: Measurements) -> Iterator[Draft]:
-    """`numpy-feed-in-loop`: at every step, or rarer but dear."""
+    """`numpy-feed-in-loop`: at every step, or less often but at a cost."""
     for site, tally in m.tallies.get("transfer", {}).items():
         if every_step(m, tally.count) or (tally.count >= MIN_REPEATS and worth(m, tally.lost_ns)):
             yield Draft(

@@ -16,7 +16,7 @@ _MAX_WIDTH = 300
 def excerpts(findings: Iterable[Finding], paths: dict[str, str]) -> list[Excerpt]:
     """Lines around the findings' lines, those that touch joined; `paths` leads from shown names to files.
 
-    The dearest findings come first, so that they are the ones with source where there are too many.
+    The costliest findings come first, so that those have source when there are too many.
     """
     wanted: defaultdict[str, list[int]] = defaultdict(list)
     for finding in list(findings)[:_MAX_EXCERPTS]:

@@ -22,12 +22,12 @@ DETECTORS: tuple[Callable[[Measurements], Iterator[Draft]], ...] = (
     checkpoints.find,
 )
 
-# Beyond this many the list is no help any more.
+# Beyond this many the list no longer helps.
 _MAX_FINDINGS = 200
 
 
 def findings(m: Measurements) -> list[Finding]:
-    """What was found, dearest first."""
+    """What was found, costliest first."""
     drafts = _without_echoes([draft for detector in DETECTORS for draft in detector(m)])
     drafts.sort(key=lambda draft: -draft.lost_ns)
     return [_finding(draft, m) for draft in drafts[:_MAX_FINDINGS]]

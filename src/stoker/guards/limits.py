@@ -60,5 +60,5 @@ def limit(kind: str, value: int | str) -> Limit:
     most = bytes_of(value) if isinstance(value, str) and kind in (SYNCS, COPIES) else None
     if most is None:
         sizes = ', or a size such as "1 MiB"' if kind in (SYNCS, COPIES) else ""
-        raise UsageError(f"{kind}={value!r} is no limit: give a count, 0 or more{sizes}; None counts only")
+        raise UsageError(f"{kind}={value!r} is not a limit: give a count, 0 or more{sizes}; None only counts")
     return Limit(most, True, str(value).strip())

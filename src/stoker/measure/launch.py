@@ -111,7 +111,7 @@ def _check_script(target: str) -> None:
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         where = f"{target}:{line}" if line else target
-        raise UsageError(f"{where} is not Python that runs: {getattr(error, 'msg', error)}") from None
+        raise UsageError(f"{where} is not valid Python: {getattr(error, 'msg', error)}") from None
 
 
 def _check_module(name: str) -> None:

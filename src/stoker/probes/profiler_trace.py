@@ -131,7 +131,7 @@ def gently(items: Iterable[T]) -> Iterator[T]:
 def _is_kernel(name: str, detail: str) -> bool:
     """Whether an executor's thread was at work.
 
-    Only dear kernels have events of their own, with `node:Op` as long name; cheap ones run inside `Process`.
+    Only costly kernels have events of their own, with `node:Op` as long name; cheap ones run inside `Process`.
     """
     if name == "ExecutorState::Process":
         return True

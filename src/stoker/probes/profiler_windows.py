@@ -37,7 +37,7 @@ _WARM_STEPS, _WARM_OPS = 3, 500
 # Between the program's making a session and its starting it.
 _GRACE_NS = 1_000_000_000
 _FOREVER_NS = 1 << 63
-_ASIDE = "the program uses TensorFlow's profiler itself: ours stepped aside meanwhile"
+_ASIDE = "the program uses TensorFlow's profiler itself: ours stepped aside"
 
 
 class ProfilerWindows(Probe):

@@ -72,7 +72,7 @@ def from_spans(timeline: Timeline) -> list[list[Piece]]:
 
 
 def from_sums(record: Record, phase: SteppingRow) -> list[list[Piece]]:
-    """Steps made of what each account and each site took on average, as much apart as the steps were."""
+    """Steps made of what each account and each site took on average, as far apart as the steps were."""
     mean = phase.seconds / phase.steps
     left = {name: seconds / phase.steps for name, seconds in phase.accounts.items()}
     pieces = []

@@ -105,5 +105,5 @@ def order(program: Program, findings: Sequence[Finding]) -> list[RepairPlace]:
 
 
 def assumptions(findings: Sequence[Finding]) -> list[str]:
-    """What the prices suppose, in words."""
+    """What the prices assume, in words."""
     return [BASIS, *dict.fromkeys(REMEDIES[f.kind].assumes for f in findings)]

@@ -34,7 +34,7 @@ Apply = Callable[[Program, Finding, Draw], Program]
 
 @dataclass(frozen=True)
 class Remedy:
-    """How a kind is repaired, and what that supposes."""
+    """How a kind is repaired, and what that assumes."""
 
     apply: Apply
     assumes: str

@@ -79,7 +79,7 @@ def runs_words(result: Comparison) -> str:
         return (
             f"{noise}: a difference of {share} cannot be seen on this machine with a sensible number of runs."
         )
-    return f"{noise}: to tell a difference of {share} from it takes about {result.runs_needed} runs a side."
+    return f"{noise}: to tell a difference of {share} from it takes about {result.runs_needed} runs per side."
 
 
 def percent(share: float, signed: bool = True) -> str:

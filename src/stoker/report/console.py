@@ -1,4 +1,4 @@
-"""The ledger on the terminal: accounts as bars, then what was found, dearest first."""
+"""The ledger on the terminal: accounts as bars, then what was found, costliest first."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stoker.records import Finding
 from stoker.units import duration, size
 
-# A finding below this share of the run is listed, but is no news.
+# A finding below this share of the run is listed, but not announced.
 MINOR = 0.02
 MEANINGS = {
     "startup": "imports and devices",

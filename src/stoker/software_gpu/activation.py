@@ -69,7 +69,7 @@ def enable(
         library = native.open_library(library_path)
     except OSError as error:
         raise BuildError(
-            f"the software GPU does not load ({error}): remove {library_path.parent} to build it anew"
+            f"the software GPU does not load ({error}): remove {library_path.parent} to build it again"
         ) from error
     config = native.config_of(settings.profile, settings.count, settings.memory, clock == "deterministic")
     library.stoker_gpu_configure(config)
@@ -103,7 +103,7 @@ def parse_memory(memory: str | int) -> int:
     """Bytes from "8GiB", "512 MiB", "16GB" or a number.
 
     Raises:
-        UsageError: it is no size, or less than 16 MiB, with which TensorFlow cannot work.
+        UsageError: it is not a size, or less than 16 MiB, with which TensorFlow cannot work.
     """
     text = str(memory).strip()
     size = bytes_of(f"{text} B" if text.isdecimal() else text)

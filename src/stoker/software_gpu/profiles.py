@@ -126,7 +126,7 @@ def resolve(
     the user's, by name (`[tool.stoker.device-profiles]`); they come before those of the same name here.
 
     Raises:
-        UsageError: no such profile, an unknown field, a value that is no number.
+        UsageError: no such profile, an unknown field, a value that is not a number.
     """
     if isinstance(profile, Profile):
         return profile

@@ -1,4 +1,4 @@
-"""What the page shows, as plain JSON values: a record's figures in words, sorted, cut to a bearable size.
+"""What the page shows, as plain JSON values: a record's figures in words, sorted, cut to a manageable size.
 
 Everything is made a string, a number or a list here, so that the page's script only places it.
 """

@@ -75,7 +75,7 @@ def _evidence(finding: Finding) -> str:
 
 
 def excerpts(record: Record) -> list[dict[str, Any]]:
-    """The source, with the heat of its lines: 1 for the dearest of the run."""
+    """The source, with the heat of its lines: 1 for the costliest of the run."""
     heat: defaultdict[tuple[str, int], float] = defaultdict(float)
     for finding in record.findings:
         heat[finding.file, finding.line] += finding.lost_s or 0.0

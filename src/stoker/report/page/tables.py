@@ -11,7 +11,7 @@ _MAX_ROWS = 60
 
 
 def traces(record: Record) -> list[dict[str, Any]]:
-    """The user's functions that were traced again, the dearest first; those traced once say nothing."""
+    """The user's functions that were traced again, the costliest first; those traced once say nothing."""
     rows = [
         row
         for row in record.tables.traces
