@@ -25,8 +25,8 @@ demo-software-gpu: $(READY)
 	@if $(BIN)/stoker software-gpu --build; then $(BIN)/python examples/software_gpu/one_debug_line.py; \
 	else echo "The software GPU example was left out: it needs a C++ compiler."; fi
 
-# As many processes as the machine has room for; tests of one file share what they set up.
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile
+# As many processes as the machine has room for.
+PYTEST := $(BIN)/python -m pytest -n auto
 
 test: lint browser
 	$(PYTEST)
