@@ -8,7 +8,8 @@ DOCS_VENV := .venv-docs
 
 .PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
 	soak-run soak-resume screenshots browser \
-	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint
+	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
+	bench-short-jobs peers
 
 demo: demo-ledger demo-fit demo-software-gpu
 
@@ -83,6 +84,14 @@ bench-guard: $(READY)
 # Against Keras' fit, predict and evaluate, hand-written loops, and the limit.
 bench-fit: $(READY)
 	$(BIN)/python benchmarks/fit.py
+
+# Jobs that are over in seconds: the whole first call, tracing and all, against Keras.
+bench-short-jobs: $(READY)
+	$(BIN)/python benchmarks/short_jobs.py
+
+# Keras' own tests, as they are and through stoker.fit. `make peers SUITES="trainer_test models"` runs some of them.
+peers: $(READY)
+	$(BIN)/python benchmarks/keras_suites.py $(SUITES)
 
 soak: soak-run soak-resume
 
