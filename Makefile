@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 DOCS_VENV := .venv-docs
 
-.PHONY: demo demo-ledger demo-fit demo-software-gpu test lint docs clean soak \
+.PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
 	soak-run soak-resume screenshots browser \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint
 
@@ -25,8 +25,15 @@ demo-software-gpu: $(READY)
 	@if $(BIN)/stoker software-gpu --build; then $(BIN)/python examples/software_gpu/one_debug_line.py; \
 	else echo "The software GPU example was left out: it needs a C++ compiler."; fi
 
+# As many processes as the machine has room for; tests of one file share what they set up.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile
+
 test: lint browser
-	$(BIN)/python -m pytest
+	$(PYTEST)
+
+# What needs no TensorFlow: under a minute.
+test-fast: $(READY)
+	$(PYTEST) -m fast
 
 # Headless Chromium for the tests of the page, where it can be had; without it they are skipped.
 browser:

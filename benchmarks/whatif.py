@@ -168,7 +168,7 @@ def first_repair(rounds: int, keep: Path) -> str:
     program, kinds = str(HELD_OUT / "two_stalls.py"), ("numpy-feed-in-loop", "checkpoint-in-loop")
     predict(Case("two_stalls", folder=HELD_OUT), keep / "two_stalls.json")
     record = prices.priced(record_files.read(keep / "two_stalls.json"))
-    order = [row["kind"] for row in (record.what_if or {})["order"] if row["kind"] in kinds]
+    order = [place.kind for place in (record.what_if.order if record.what_if else []) if place.kind in kinds]
     repairs: dict[str, list[str]] = {"": [], **{kind: [kind] for kind in kinds}, "both": list(kinds)}
     seconds: dict[str, list[float]] = {name: [] for name in repairs}
     for _ in range(rounds):

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from stoker.commands import main
-from stoker.records import Record
+from stoker.records import Record, TimelineSite, WindowSums
 from stoker.store import record_files
 from tests.replay.test_simulation import recorded
 from tests.samples import sample_finding, sample_record
@@ -52,13 +52,13 @@ def saving_and_copying() -> Record:
     accounts = {"graph": 1.0, "checkpoint": 2.0, "transfer": 1.0}
     record = recorded(host, marks, seconds=4.0, steps=100, accounts=accounts, gradient_bytes=8_000_000)
     assert record.timeline is not None
-    record.timeline["sites"].append({"file": "data/feed.py", "line": 7, "function": "feed"})
-    windows = {"graph_ns": 100, "graph_busy_ns": 100, "graph_quick_ns": 100}
+    record.timeline.sites.append(TimelineSite("data/feed.py", 7, "feed"))
+    windows = WindowSums(graph_ns=100, graph_busy_ns=100, graph_quick_ns=100)
     found = [
         sample_finding(kind="checkpoint-in-loop", code="STK506", what_if=None),
         sample_finding(kind="numpy-feed-in-loop", code="STK102", file="data/feed.py", line=7, what_if=None),
     ]
-    tables = {**record.tables, "windows": [windows]}
+    tables = dataclasses.replace(record.tables, windows=[windows])
     return dataclasses.replace(record, findings=found, tables=tables, steps_per_s=25.0, examples_per_s=800.0)
 
 
@@ -166,9 +166,9 @@ def test_an_older_record_has_nothing_to_replay(tmp_path: Path) -> None:
 
 
 def test_a_damaged_timeline_is_one_clear_line(directory: Path) -> None:
-    broken = dataclasses.replace(saving_and_copying(), id="broken", timeline={"windows": [{"steps": 3}]})
-    record_files.write(broken, directory / ".stoker" / "runs" / "broken.json")
+    broken = {**saving_and_copying().to_json(), "timeline": {"windows": [{"steps": 3}]}}
+    (directory / ".stoker" / "runs" / "broken.json").write_text(json.dumps(broken))
     done = whatif(directory, "broken")
     assert done.code == 2
-    assert "the record of run broken is damaged" in done.stderr
+    assert "broken.json is damaged (timeline.windows[0].start_s is missing)" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -12,6 +11,8 @@ from stoker.probes.profiler_trace import (
     Interval,
     StageTime,
     Summary,
+    Threads,
+    by_thread,
     intersect,
     length,
     merge,
@@ -40,11 +41,11 @@ class Event:
             self.args["long_name"] = self.long_name
 
 
-def trace(*events: Event, threads: dict[int, str], device: str = "/host:CPU") -> Any:
+def trace(*events: Event, threads: dict[int, str], device: str = "/host:CPU") -> Threads:
+    """A window's events as the profiler gives them, by thread."""
     resources = {number: SimpleNamespace(name=name) for number, name in threads.items()}
-    return SimpleNamespace(
-        devices={1: SimpleNamespace(name=device, resources=resources)}, trace_events=events
-    )
+    devices = {1: SimpleNamespace(name=device, resources=resources)}
+    return by_thread(SimpleNamespace(devices=devices, trace_events=events))
 
 
 @pytest.mark.parametrize(

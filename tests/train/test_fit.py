@@ -15,13 +15,14 @@ import pytest
 import tensorflow as tf
 
 import stoker
+from stoker.execution.feeding import memory
+from stoker.execution.feeding.resident import order_of
 from stoker.execution.hooks import wanting_every_batch
-from stoker.train.checkpoint.variables import named_variables
-from stoker.train.feeding.feeds import order_of
-from stoker.train.planning import decide, memory
+from stoker.train.planning import decide
 from stoker.train.planning.largest_batch import BatchTooLargeError
 from stoker.train.planning.plan import Plan, parse
 from stoker.train.planning.snapshot import Snapshot
+from stoker.train.variables import named_variables
 from tests.train import models
 
 X, Y = models.data()

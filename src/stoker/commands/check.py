@@ -13,15 +13,19 @@ import argparse
 import dataclasses
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from stoker.check.cache import Cache
 from stoker.check.checker import Checked, check_paths
 from stoker.check.rule import Problem
 from stoker.config import SEVERITIES, Config, load, names
-from stoker.files import CACHE
-from stoker.records import Finding
+from stoker.files import CACHE, RUNS
 from stoker.report import problems as report
 from stoker.source.files import STDIN, discover, display, project_root
+
+if TYPE_CHECKING:
+    # Imported where a saved run is read: most checks need none, and must start quickly.
+    from stoker.records import Finding
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -91,9 +95,7 @@ def checked_paths(paths: list[str], config: Config, *, use_cache: bool, jobs: in
 
 def _prices(problems: list[Problem]) -> list[tuple[Problem, float | None]]:
     """Each problem with what saved runs say its line costs."""
-    from stoker.store import record_files
-
-    if not problems or not record_files.DIRECTORY.is_dir():
+    if not problems or not RUNS.is_dir():
         return [(problem, None) for problem in problems]
     known = _measured()
     return [(problem, known.get((problem.file, problem.line, problem.kind))) for problem in problems]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from stoker.attach.sites import SiteKey, shown_path
 from stoker.diagnosis import checkpoints, copies, graphs, inputs, keras, syncs
 from stoker.diagnosis.draft import Draft
 from stoker.kinds import KINDS
 from stoker.probes.session import Measurements
-from stoker.records import Finding
+from stoker.records import Detail, Finding
 
 DETECTORS: tuple[Callable[[Measurements], Iterator[Draft]], ...] = (
     syncs.find,
@@ -68,7 +68,7 @@ def _finding(draft: Draft, m: Measurements) -> Finding:
         copy_s=_seconds(draft.copy_ns),
         lost_s=_seconds(draft.lost_ns),
         bytes=draft.bytes,
-        detail=draft.detail,
+        detail=cast(Detail, draft.detail),
     )
 
 

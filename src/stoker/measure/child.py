@@ -19,6 +19,7 @@ from stoker.diagnosis.timeline import timeline_of
 from stoker.measure.heartbeat import Heartbeat
 from stoker.probes.session import Measurements, Session
 from stoker.probes.tensorflow_events import WindowEvents
+from stoker.records import ProfilerEvent, ProfilerWindow
 from stoker.store import record_files
 
 
@@ -106,17 +107,17 @@ class Attachment:
             sys.stderr.write(f"stoker: the record could not be saved ({type(error).__name__}: {error})\n")
 
 
-def _window_row(m: Measurements, window: WindowEvents) -> dict[str, Any]:
+def _window_row(m: Measurements, window: WindowEvents) -> ProfilerWindow:
     """A window of the profiler's as it is saved: seconds since the run's start, events in microseconds from there."""
-    return {
-        "timeline": timeline_of(m, [window.beside]),
-        "start_s": (window.start_ns - m.start_ns) / 1e9,
-        "length_s": window.length_ns / 1e9,
-        "threads": {
-            thread: [[start / 1e3, length / 1e3, name] for start, length, name in events]
+    return ProfilerWindow(
+        timeline=timeline_of(m, [window.beside]),
+        start_s=(window.start_ns - m.start_ns) / 1e9,
+        length_s=window.length_ns / 1e9,
+        threads={
+            thread: [ProfilerEvent(start / 1e3, length / 1e3, name) for start, length, name in events]
             for thread, events in window.threads.items()
         },
-    }
+    )
 
 
 def attach(text: str) -> None:

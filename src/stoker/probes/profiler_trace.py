@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
+from stoker.records import WindowSums
+
 T = TypeVar("T")
 Interval = tuple[int, int]
 # Start and end in nanoseconds of the profiler's clock, name, long name.
@@ -42,44 +44,24 @@ class StageTime:
 
 
 @dataclass
-class Summary:
-    """Sums over windows, in nanoseconds."""
+class Summary(WindowSums):
+    """The sums, and the stages of the pipelines."""
 
-    windows: int = 0
-    window_ns: int = 0
-    # Inside compiled functions, and the part of it in which the graph only waited for the next element.
-    graph_ns: int = 0
-    graph_input_ns: int = 0
-    # The part of it in which kernels ran; how many calls; and what it would be if all were as quick as the quickest.
-    graph_busy_ns: int = 0
-    graph_calls: int = 0
-    graph_quick_ns: int = 0
-    # Inside eager ops, and the part of it in which a kernel ran; how many; and what running as many empty ones takes.
-    eager_ns: int = 0
-    eager_kernel_ns: int = 0
-    eager_kernels: int = 0
-    eager_floor_ns: int = 0
-    # The device had work.
-    busy_ns: int = 0
     stages: dict[str, StageTime] = field(default_factory=dict)
 
     def add(self, other: Summary) -> None:
         """Put another window on top."""
-        for item in fields(Summary):
-            if item.name != "stages":
-                setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))
+        for item in fields(WindowSums):
+            mine = getattr(self, item.name)
+            if isinstance(mine, int):
+                setattr(self, item.name, mine + getattr(other, item.name))
         for path, stage in other.stages.items():
-            mine = self.stages.setdefault(path, StageTime())
-            mine.calls += stage.calls
-            mine.self_ns += stage.self_ns
+            total = self.stages.setdefault(path, StageTime())
+            total.calls += stage.calls
+            total.self_ns += stage.self_ns
 
 
-def summarise(trace: Any, window_ns: int) -> Summary:
-    """The sums of one window; `trace` is the profiler's `Trace` message."""
-    return summarise_threads(by_thread(trace), window_ns)
-
-
-def summarise_threads(threads: Threads, window_ns: int) -> Summary:
+def summarise(threads: Threads, window_ns: int) -> Summary:
     """The sums of one window, from its events by thread."""
     graph: list[Interval] = []
     waits: list[Interval] = []

@@ -37,19 +37,19 @@ def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source
     asked = [[p for p in step if p.account == "input" and p.name != FIRST_ELEMENT] for step in steps]
     waits = [sum(p.seconds for p in pieces) for pieces in asked]
     elements = statistics.fmean(len(pieces) for pieces in asked)
-    rows = record.tables.get("stages") or []
+    rows = record.tables.stages
     if sum(wait > 0 for wait in waits) * 2 < len(waits):
         # Now and then an iterator is made or taken down: that is no pipeline at work.
         return None
     mean = statistics.fmean(waits)
-    work = {row["path"]: row["self_s"] for row in rows if _stage(row["path"]) not in _BUFFERS}
+    work = {row.path: row.self_s for row in rows if _stage(row.path) not in _BUFFERS}
     ahead = any("::Prefetch" in path or "::Parallel" in path for path in work) or not rows
     slow = max(work, key=lambda path: work[path], default="")
     total = sum(work.values())
-    calls = {row["path"]: row["calls"] for row in rows}
+    calls = {row.path: row.calls for row in rows}
     roots = _elements(slow, calls)
     parallel = any("Parallel" in path or "MapAndBatch" in path for path in work)
-    window_s = (record.tables.get("windows") or [{}])[0].get("window_ns", 0) / 1e9
+    window_s = record.tables.sums.window_ns / 1e9
     # The median: an epoch's beginning is long and rare.
     starved = statistics.median(waits) > _STARVED * step_s
     made = mean if not ahead else step_s if starved else min(step_s, total / roots if total else 0.0)
@@ -57,7 +57,7 @@ def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source
     return Source(
         seconds=made,
         ahead=8 if ahead else 0,
-        threads=float(record.tables["stepping"][0]["cores"]) if parallel else 1.0,
+        threads=float(record.tables.stepping[0].cores) if parallel else 1.0,
         python=any("Generator" in path for path in work) or _runs_python(record),
         duty=0.0 if not ahead else 1.0 if starved else min(1.0, total / window_s if window_s else 0.0),
         slow_share=work[slow] / total if total else 1.0,
@@ -75,8 +75,7 @@ def _elements(slow: str, calls: dict[str, int]) -> int:
 
 
 def _runs_python(record: Record) -> bool:
-    pipelines = record.tables.get("pipelines") or []
-    return any(stage.get("python") for row in pipelines for stage in row["stages"])
+    return any(stage.python for row in record.tables.pipelines for stage in row.stages)
 
 
 def _stage(path: str) -> str:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from stoker.probes.graph_calls import FIRST_CALL
-from stoker.records import Record
+from stoker.records import Record, SteppingRow, Timeline, WindowSums
 
 # More steps tell nothing new and take time.
 _MAX_STEPS = 96
@@ -50,16 +48,16 @@ def python_s(steps: list[list[Piece]], eager_kernels: float) -> float:
     )
 
 
-def from_spans(timeline: Mapping[str, Any]) -> list[list[Piece]]:
+def from_spans(timeline: Timeline) -> list[list[Piece]]:
     """The spans of all windows, step by step."""
-    sites = [(row["file"], row["line"]) for row in timeline["sites"]]
+    sites = [(site.file, site.line) for site in timeline.sites]
     steps = []
-    for window in timeline["windows"]:
-        host = next(lane["spans"] for lane in window["lanes"] if lane["name"] == "host")
+    for window in timeline.windows:
+        host = window.host
         index = 0
-        for start, end in window["steps"]:
+        for start, end in window.steps:
             pieces, covered = [], 0.0
-            while index < len(host) and (host[index][0] + host[index][1]) / 2 < end:
+            while index < len(host) and (host[index].start + host[index].end) / 2 < end:
                 first, last, account, site, name, wait = host[index]
                 index += 1
                 if last > start:
@@ -73,17 +71,22 @@ def from_spans(timeline: Mapping[str, Any]) -> list[list[Piece]]:
     return steps
 
 
-def from_sums(record: Record, phase: Mapping[str, Any]) -> list[list[Piece]]:
+def from_sums(record: Record, phase: SteppingRow) -> list[list[Piece]]:
     """Steps made of what each account and each site took on average, as far apart as the steps were."""
-    mean = phase["seconds"] / phase["steps"]
-    left = {name: seconds / phase["steps"] for name, seconds in phase["accounts"].items()}
+    mean = phase.seconds / phase.steps
+    left = {name: seconds / phase.steps for name, seconds in phase.accounts.items()}
     pieces = []
-    for account, table in (("sync", "syncs"), ("transfer", "copies"), ("checkpoint", "checkpoints")):
-        for row in record.tables.get(table) or []:
-            seconds = min(left.get(account, 0.0), row["seconds"] / phase["steps"])
+    tables = record.tables
+    for account, rows in (
+        ("sync", tables.syncs),
+        ("transfer", tables.copies),
+        ("checkpoint", tables.checkpoints),
+    ):
+        for row in rows:
+            seconds = min(left.get(account, 0.0), row.seconds / phase.steps)
             left[account] = left.get(account, 0.0) - seconds
-            wait = min(seconds, row["wait_s"] / phase["steps"])
-            pieces.append(Piece(account, seconds, (row["file"], row["line"]), wait=wait))
+            wait = min(seconds, row.wait_s / phase.steps)
+            pieces.append(Piece(account, seconds, (row.file or "", row.line or 0), wait=wait))
     pieces = [Piece(account, seconds) for account, seconds in left.items() if seconds > 0] + pieces
     times = record.step_times or [mean] * 8
     return [[replace(p, seconds=p.seconds * t / mean, wait=p.wait * t / mean) for p in pieces] for t in times]
@@ -99,13 +102,13 @@ def evenly(steps: list[list[Piece]]) -> list[list[Piece]]:
     return [step for group in runs for step in group]
 
 
-def stretched(steps: list[list[Piece]], phase: Mapping[str, Any]) -> list[list[Piece]]:
+def stretched(steps: list[list[Piece]], phase: SteppingRow) -> list[list[Piece]]:
     """The steps with each account's mean as in the whole phase; what no window saw is spread over all of them."""
     seen: defaultdict[str, float] = defaultdict(float)
     for step in steps:
         for piece in step:
             seen[piece.account] += piece.seconds / len(steps)
-    exact = {name: seconds / phase["steps"] for name, seconds in phase["accounts"].items()}
+    exact = {name: seconds / phase.steps for name, seconds in phase.accounts.items()}
     # A stretch of eager ops holds the library's Python between them: the two are one account here.
     seen["eager"] += 0.0
     if seen["eager"] > 0:
@@ -149,13 +152,13 @@ def with_usual_first_calls(steps: list[list[Piece]], busy: float) -> list[list[P
     return [[part for piece in step for part in split(piece)] for step in steps]
 
 
-def inside_graphs(step: list[Piece], windows: Mapping[str, Any]) -> list[Piece]:
+def inside_graphs(step: list[Piece], windows: WindowSums) -> list[Piece]:
     """A compiled call on the host's own processor: waiting for its input, starting, running kernels."""
-    total = windows.get("graph_ns", 0)
+    total = windows.graph_ns
     if not total:
         return step
-    waiting = windows.get("graph_input_ns", 0) / total
-    running = min(1.0 - waiting, windows.get("graph_busy_ns", 0) / total)
+    waiting = windows.graph_input_ns / total
+    running = min(1.0 - waiting, windows.graph_busy_ns / total)
     pieces = []
     for piece in step:
         if piece.account != "graph":

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from stoker.records import Finding, Record, WhatIf
+from stoker.records import Finding, Record, RepairPlace, Repairs, WhatIf
 from stoker.replay import program as programs
 from stoker.replay.program import Program
 from stoker.replay.repairs import REMEDIES, repaired
@@ -34,13 +33,9 @@ def priced(record: Record) -> Record:
     measured = [f for f in findings if f.what_if is not None]
     places = order(program, measured)
     # In the order of repair; what is not in it by what it was found to cost.
-    rank = {(row["kind"], row["file"], row["line"]): number for number, row in enumerate(places)}
+    rank = {(place.kind, place.file, place.line): number for number, place in enumerate(places)}
     findings.sort(key=lambda f: rank.get((f.kind, f.file, f.line), len(rank)))
-    together = {
-        "all": dataclasses.asdict(what_if(program, measured)),
-        "order": places,
-        "assumptions": assumptions(measured),
-    }
+    together = Repairs(all=what_if(program, measured), order=places, assumptions=assumptions(measured))
     return dataclasses.replace(record, findings=findings, what_if=together)
 
 
@@ -88,7 +83,7 @@ def speedup(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
     return max(1.0, before / after) if after > 0 else 1.0
 
 
-def order(program: Program, findings: Sequence[Finding]) -> list[dict[str, Any]]:
+def order(program: Program, findings: Sequence[Finding]) -> list[RepairPlace]:
     """What to repair first, next, and so on: at each place what then gains most."""
     left = sorted(findings, key=lambda f: -(f.what_if.speedup if f.what_if else 1.0))[:_ORDERED]
     done: list[Finding] = []
@@ -98,13 +93,13 @@ def order(program: Program, findings: Sequence[Finding]) -> list[dict[str, Any]]
         left.remove(best)
         done.append(best)
         rows.append(
-            {
-                "kind": best.kind,
-                "file": best.file,
-                "line": best.line,
-                "alone": round(speedup(program, [best], Draw()), 3),
-                "together": round(speedup(program, done, Draw()), 3),
-            }
+            RepairPlace(
+                best.kind,
+                best.file,
+                best.line,
+                alone=round(speedup(program, [best], Draw()), 3),
+                together=round(speedup(program, done, Draw()), 3),
+            )
         )
     return rows
 

@@ -6,11 +6,9 @@ Built from a saved record alone.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from stoker.records import Record
+from stoker.records import Record, SteppingRow
 from stoker.replay.feeding import Source, source_of
 from stoker.replay.pieces import (
     Piece,
@@ -59,56 +57,55 @@ class Program:
 
 def of(record: Record) -> Program | None:
     """The program behind a record; None if it holds nothing to replay."""
-    tables = record.tables.get("stepping") or []
-    if not tables or tables[0]["steps"] < 2:
+    phase = record.tables.stepping_phase
+    if phase is None or phase.steps < 2:
         return None
-    phase = tables[0]
     measured = from_spans(record.timeline) if record.timeline else []
     if len(measured) < 2:
         # A step of more spans than a window holds: the sums tell less, but they do tell.
         measured = from_sums(record, phase)
-    windows = (record.tables.get("windows") or [{}])[0]
+    windows = record.tables.sums
     steps = evenly(measured)
     steps = stretched(steps, phase)
-    step_s = phase["seconds"] / phase["steps"]
-    asynchronous = bool(phase["asynchronous"])
-    graph_s = max(1, windows.get("graph_ns", 0))
-    steps = with_usual_first_calls(steps, windows.get("graph_busy_ns", 0) / graph_s)
+    step_s = phase.seconds / phase.steps
+    asynchronous = phase.asynchronous
+    graph_s = max(1, windows.graph_ns)
+    steps = with_usual_first_calls(steps, windows.graph_busy_ns / graph_s)
     if asynchronous:
         steps = [with_device(step, (record.device.busy or 0.0) * step_s) for step in steps]
     else:
         steps = [inside_graphs(step, windows) for step in steps]
-    busy = windows.get("graph_busy_ns", 0)
-    eager_s = max(1, windows.get("eager_ns", 0))
+    busy = windows.graph_busy_ns
+    eager_s = max(1, windows.eager_ns)
     source = source_of(record, steps, step_s)
-    inside = phase["eager_op_s"] / phase["eager_s"] if phase["eager_s"] else 0.0
-    eager_kernels = windows.get("eager_kernel_ns", 0) / eager_s * inside
+    inside = phase.eager_op_s / phase.eager_s if phase.eager_s else 0.0
+    eager_kernels = windows.eager_kernel_ns / eager_s * inside
     return Program(
         steps=steps,
         step_s=step_s,
         asynchronous=asynchronous,
-        cores=int(phase["cores"]),
-        kernel_threads=min(int(phase["kernel_threads"]), int(phase["cores"])),
+        cores=phase.cores,
+        kernel_threads=min(phase.kernel_threads, phase.cores),
         source=source,
         measured=source,
         eager_kernels=eager_kernels,
         python_s=python_s(steps, eager_kernels),
-        eager_floor=windows.get("eager_floor_ns", 0) / eager_s * inside,
-        quick=min(1.0, windows.get("graph_quick_ns", 0) / busy) if busy else 1.0,
+        eager_floor=windows.eager_floor_ns / eager_s * inside,
+        quick=min(1.0, windows.graph_quick_ns / busy) if busy else 1.0,
         call_s=_call_s(steps, phase),
         launches_s=_launches_s(record, phase) if asynchronous else 0.0,
         calm=_calm(steps),
     )
 
 
-def _call_s(steps: list[list[Piece]], phase: Mapping[str, Any]) -> float:
+def _call_s(steps: list[list[Piece]], phase: SteppingRow) -> float:
     """The Python of one compiled call: as this run's calls took, else as so many eager ops."""
     calls = sum(piece.account in ("compute", "graph") for step in steps for piece in step)
     around = sum(p.seconds for s in steps for p in s if p.account == "dispatch" and p.site)
     if calls:
         return around / calls
-    outside = phase["eager_s"] - phase["eager_op_s"]
-    return _OPS_PER_CALL * outside / phase["eager_ops"] if phase["eager_ops"] else 0.0
+    outside = phase.eager_s - phase.eager_op_s
+    return _OPS_PER_CALL * outside / phase.eager_ops if phase.eager_ops else 0.0
 
 
 def _calm(steps: list[list[Piece]]) -> float:
@@ -120,7 +117,7 @@ def _calm(steps: list[list[Piece]]) -> float:
     return calls[len(calls) // 4] / mean if mean > 0 else 1.0
 
 
-def _launches_s(record: Record, phase: Mapping[str, Any]) -> float:
+def _launches_s(record: Record, phase: SteppingRow) -> float:
     """Launching a step's kernels, as the modelled device's profile says; as any profile says of another's."""
     profile = of_device(record.device.name) or PROFILES["a100"]
-    return float(phase["eager_ops"] / phase["steps"] * profile.launch_us * 1e-6)
+    return float(phase.eager_ops / phase.steps * profile.launch_us * 1e-6)

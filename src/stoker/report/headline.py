@@ -46,10 +46,9 @@ def sentence(record: Record) -> list[Words]:
 
 def first_to_change(record: Record) -> Finding | None:
     """The finding to begin with: as the simulation orders them, else the costliest."""
-    order = (record.what_if or {}).get("order") or []
-    for entry in order[:1]:
+    for place in record.what_if.order[:1] if record.what_if else []:
         for finding in record.findings:
-            if (finding.kind, finding.file, finding.line) == (entry["kind"], entry["file"], entry["line"]):
+            if (finding.kind, finding.file, finding.line) == (place.kind, place.file, place.line):
                 return finding
     worth = (f for f in record.findings if (price(f, record) or 1.0) >= 1 + MINOR)
     return next(worth, None)
@@ -57,9 +56,8 @@ def first_to_change(record: Record) -> Finding | None:
 
 def possible(record: Record) -> float | None:
     """How much faster it could be: all findings as simulated together, else the first one alone."""
-    together = (record.what_if or {}).get("all")
-    if together:
-        return float(together["speedup"])
+    if record.what_if and record.what_if.all:
+        return record.what_if.all.speedup
     prices = [price(finding, record) or 1.0 for finding in record.findings]
     return max(prices, default=None)
 
@@ -81,7 +79,7 @@ def _speed(record: Record) -> str:
 
 def _goal(record: Record, speedup: float) -> str:
     # The simulation speaks of the stepping phase; without it only the length of the run is known.
-    if record.steps_per_s is not None and (record.what_if or {}).get("all"):
+    if record.steps_per_s is not None and record.what_if and record.what_if.all:
         return f"{rate(record.steps_per_s * speedup)} ({times(speedup)})"
     return (
         f"done in {duration(record.wall_s / speedup)} instead of {duration(record.wall_s)} ({times(speedup)})"

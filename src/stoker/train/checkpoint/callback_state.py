@@ -21,21 +21,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import keras
 
+from stoker.execution.epoch_steps import Stateful
 from stoker.train.checkpoint.options import CheckpointWarning
-
-
-@runtime_checkable
-class Stateful(Protocol):
-    """A callback that says what it remembers."""
-
-    def get_state(self) -> Any: ...
-
-    def set_state(self, state: Any) -> None: ...
-
 
 _ATTRIBUTES: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (

@@ -17,7 +17,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -68,6 +68,14 @@ class Index:
     details: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Contents:
+    """A file that was read and found good."""
+
+    index: Index
+    arrays: dict[str, Any]
+
+
 def write(path: Path, arrays: Iterable[tuple[str, Any]], details: Mapping[str, Any]) -> None:
     """Write a file that appears whole or not at all.
 
@@ -106,8 +114,23 @@ def as_bytes(array: Any) -> memoryview:
     return memoryview(array.reshape(-1).view(np.uint8))
 
 
+def read(path: Path) -> Contents:
+    """Everything in the file, each byte read once and checked against its checksum.
+
+    Raises:
+        DamagedFile: it is no complete, unchanged checkpoint of this version.
+    """
+    try:
+        with open(path, "rb") as file:
+            index = _read_index(path, file)
+            arrays = {name: _read_array(file, entry) for name, entry in index.entries.items()}
+    except OSError as error:
+        raise DamagedFile(f"it cannot be read ({error.strerror})") from error
+    return Contents(index, arrays)
+
+
 def read_index(path: Path) -> Index:
-    """What is in the file.
+    """What is in the file, without the arrays.
 
     Raises:
         DamagedFile: it is not a complete checkpoint of this version.
@@ -142,42 +165,16 @@ def _read_index(path: Path, file: BinaryIO) -> Index:
     return Index(path, {entry.name: entry for entry in entries}, parsed["details"])
 
 
-def verify(index: Index) -> None:
-    """Read every array once and keep none.
-
-    Raises:
-        DamagedFile: one does not match its checksum.
-    """
-    try:
-        with open(index.path, "rb") as file:
-            for entry in index.entries.values():
-                file.seek(entry.offset)
-                crc, left = 0, entry.size
-                while left and (chunk := file.read(min(_CHUNK, left))):
-                    crc, left = zlib.crc32(chunk, crc), left - len(chunk)
-                if left or crc != entry.crc:
-                    raise DamagedFile(f"{entry.name} does not match its checksum")
-    except OSError as error:
-        raise DamagedFile(f"it cannot be read ({error.strerror})") from error
-
-
-def read_arrays(index: Index, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """The named arrays, one at a time; `verify` comes first.
-
-    Raises:
-        DamagedFile: since then it was changed, or removed.
-    """
-    try:
-        with open(index.path, "rb") as file:
-            for name in names:
-                yield name, _read_array(file, index.entries[name])
-    except OSError as error:
-        raise DamagedFile(f"it cannot be read ({error.strerror})") from error
-
-
 def _read_array(file: BinaryIO, entry: Entry) -> Any:
     array: Any = np.empty(entry.shape, np.dtype(entry.dtype))
+    raw = as_bytes(array)
     file.seek(entry.offset)
-    if entry.size and file.readinto(as_bytes(array)) != entry.size:  # type: ignore[attr-defined]
-        raise DamagedFile(f"{entry.name} ended early")
+    crc = 0
+    for start in range(0, entry.size, _CHUNK):
+        chunk = raw[start : min(start + _CHUNK, entry.size)]
+        if file.readinto(chunk) != len(chunk):  # type: ignore[attr-defined]
+            raise DamagedFile(f"{entry.name} ended early")
+        crc = zlib.crc32(chunk, crc)
+    if crc != entry.crc or len(raw) != entry.size:
+        raise DamagedFile(f"{entry.name} does not match its checksum")
     return array

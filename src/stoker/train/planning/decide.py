@@ -13,17 +13,17 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from stoker import clock, units
+from stoker import clock
 from stoker.errors import ArgumentError
 from stoker.execution.feed import Feed
+from stoker.execution.feeding.sources import Source
 from stoker.execution.loop import Loop
-from stoker.train.checkpoint.variables import STATEFUL_RANDOM
-from stoker.train.feeding.sources import Source
-from stoker.train.loop.program import Program
-from stoker.train.planning import choices, memory
+from stoker.train.planning import choices
 from stoker.train.planning.disturbance import Disturbance
 from stoker.train.planning.plan import Plan
 from stoker.train.planning.snapshot import Snapshot, difference
+from stoker.train.program import Program
+from stoker.train.variables import STATEFUL_RANDOM
 
 # Compiling takes XLA a second or more: below this many steps it never pays, so it is not tried.
 FEWEST_STEPS_FOR_XLA = 1000
@@ -54,9 +54,9 @@ def feed_kind(source: Source, wanted: Plan) -> Plan:
         return wanted.because(source.why_streamed, feed="streamed")
     if wanted.feed is not None:
         return wanted
-    size, room = source.bytes, memory.room_for_data()
-    if size > room:
-        return wanted.because(f"{units.size(size)} of data, room for {units.size(room)}", feed="streamed")
+    too_large = source.too_large()
+    if too_large is not None:
+        return wanted.because(too_large, feed="streamed")
     return wanted.because(feed="resident")
 
 
@@ -70,7 +70,7 @@ def jit(program: Program, feed: Feed, loops: Maker, plan: Plan, total_steps: int
         return plan
     refusal = program.jit_refusal()
     if refusal is None and program.jit_demanded():
-        chosen = "loop" if feed.kind == "resident" else "step"
+        chosen = "loop" if feed.kind == "resident" and not loops("none").logs_are_open else "step"
         return plan.because("the model was compiled with jit_compile=True", jit=chosen)
     refusal = refusal or _refused_by_rule(feed, total_steps)
     if refusal is not None:
@@ -96,6 +96,8 @@ def _measured(feed: Feed, loops: Maker, plan: Plan, total_steps: int) -> Plan:
     begin = clock.now_ns()
     plain = loops("none")
     concrete = plain.build()
+    if plain.logs_are_open:
+        return plan.because("a step returns values whose shape XLA does not know beforehand", jit="none")
     hidden = _hidden_random_state(concrete.graph)
     if hidden:
         return plan.because(f"{hidden} keeps its random state where a trial cannot put it back", jit="none")

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
-from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
-from keras.src.trainers.trainer import Trainer, model_supports_jit
-from keras.src.utils.python_utils import pythonify_logs
+from keras.src.trainers.trainer import model_supports_jit
 
-from stoker.execution.loop import Logs, Step
-from stoker.train.checkpoint.variables import named_variables
+from stoker.execution import keras_step
+from stoker.execution.feed import Feed
+from stoker.execution.kept import kept
+from stoker.execution.loop import Logs, Loop, Step
+from stoker.train.variables import named_variables
 
 
 class Program:
-    """The engine trains one of these. Override what differs."""
+    """`Epochs` trains one of these. Override what differs."""
 
     model: Any
     """The Keras model callbacks see."""
@@ -33,6 +33,14 @@ class Program:
     def step(self, kind: str) -> Step:
         """The callable that is traced: `kind` is "train_step" or "test_step"."""
         return self.train_step if kind == "train_step" else self.test_step
+
+    def loop(self, kind: str, feed: Feed, jit: str) -> Loop:
+        """The loop for this step over this feed: the kept one, if the model is what it was."""
+
+        def make() -> Loop:
+            return Loop(self.step(kind), feed, jit=jit, eager=self.eager)
+
+        return kept(self.model).loop(kind, feed, make, jit="eager" if self.eager else jit, owner=self.owner())
 
     def train_step(self, batch: Any) -> Logs:
         """Traced: one update; the epoch's running results."""
@@ -91,8 +99,8 @@ class Program:
         """The state a checkpoint keeps, once everything is built; `extra` is what the traced steps touch."""
         return named_variables(self.model, extra=extra)
 
-    def stamp(self) -> object:
-        """Changes identity when what was traced before is out of date."""
+    def owner(self) -> object:
+        """Whose steps they are: loops are kept for the same owner, by identity."""
         return type(self)
 
     def jit_refusal(self) -> str | None:
@@ -109,21 +117,19 @@ class KerasProgram(Program):
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.eager = bool(model.run_eagerly)
-        self._plain = _is_plain(type(model))
+        self.eager = bool(model.run_eagerly) or tf.config.functions_run_eagerly()
+
+    def loop(self, kind: str, feed: Feed, jit: str) -> Loop:
+        return keras_step.keras_loop(self.model, kind, feed, jit, eager=self.eager)
 
     def step(self, kind: str) -> Step:
-        # The compiled loops are kept for the model's next `fit`: they must not keep the model.
-        return _weakly(self.model, kind)
+        return keras_step.weakly(self.model, kind)
 
     def reset(self) -> None:
         self.model.reset_metrics()
 
     def results(self, logs: Logs) -> Logs:
-        # Keras' own step returns what its metrics hold: no need to ask them again.
-        if self._plain and logs:
-            return logs
-        return pythonify_logs(dict(self.model._get_metrics_result_or_logs(logs)))  # type: ignore[no-any-return]
+        return keras_step.results(self.model, logs)
 
     def finish(self) -> None:
         if self.model.optimizer is not None:
@@ -131,7 +137,7 @@ class KerasProgram(Program):
 
     def jit_refusal(self) -> str | None:
         if self.eager:
-            return "run_eagerly"
+            return "steps run eagerly"
         if not model_supports_jit(self.model):
             return "a layer of the model does not support XLA"
         # compile() turns "auto" into False on a machine with CPUs only, so False says nothing there.
@@ -142,23 +148,3 @@ class KerasProgram(Program):
 
     def jit_demanded(self) -> bool:
         return bool(self.model.jit_compile) and self.jit_refusal() is None
-
-
-def _weakly(model: Any, name: str) -> Step:
-    """A method of the model that does not keep it alive."""
-    weak = weakref.ref(model)
-
-    def step(batch: Any) -> Logs:
-        logs: Logs = getattr(weak(), name)(batch)
-        return logs
-
-    return step
-
-
-def _is_plain(kind: type) -> bool:
-    return (
-        kind.train_step is TensorFlowTrainer.train_step  # type: ignore[attr-defined]
-        and kind.test_step is TensorFlowTrainer.test_step  # type: ignore[attr-defined]
-        and kind.compute_metrics is Trainer.compute_metrics  # type: ignore[attr-defined]
-        and kind.get_metrics_result is Trainer.get_metrics_result  # type: ignore[attr-defined]
-    )

@@ -1,4 +1,4 @@
-"""Memory: whether the data may lie on the device, and the largest batch that fits when one does not."""
+"""How many bytes of data may lie on the device, beside the model and what it computes."""
 
 from __future__ import annotations
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 
 from stoker.execution.feed import Feed
-from stoker.train.checkpoint.callback_state import Stateful
 
 _RAN_OUT = (
     "Your input ran out of data; interrupting training. Make sure that your dataset or generator can generate at "
@@ -16,7 +15,16 @@ _RAN_OUT = (
 )
 
 
-class Pace:
+@runtime_checkable
+class Stateful(Protocol):
+    """A `PyDataset` or a callback that says what it remembers."""
+
+    def get_state(self) -> Any: ...
+
+    def set_state(self, state: Any) -> None: ...
+
+
+class EpochSteps:
     """Counts steps in epochs and passes. A pass may span epochs when `steps_per_epoch` is given."""
 
     def __init__(self, feed: Feed, steps_per_epoch: int | None, adapter: Any = None) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from stoker.train.checkpoint.iterator_state import capture, refusal, replay, restore, skip_epochs
-from stoker.train.checkpoint.options import CheckpointError
-from stoker.train.feeding.feeds import Streamed
+from stoker.errors import CheckpointError
+from stoker.execution.feeding.iterator_state import capture, replay, restore, skip_epochs
+from stoker.execution.feeding.streamed import Streamed
 
 Pipeline = Callable[[], Any]
 
@@ -42,7 +42,6 @@ def test_a_new_iterator_goes_on_at_the_same_place(name: str) -> None:
     drawn(first, 5)
     position = capture(first)
     assert position is not None
-    assert refusal(first) is None
     second = iter(PIPELINES[name]())
     restore(second, position)
     assert drawn(second, 1000) == drawn(first, 1000)
@@ -60,11 +59,10 @@ STATEFUL: dict[str, Pipeline] = {
 
 
 @pytest.mark.parametrize("operation", STATEFUL)
-def test_what_cannot_be_saved_says_why(operation: str) -> None:
+def test_what_cannot_be_saved_is_known(operation: str) -> None:
     iterator = iter(STATEFUL[operation]())
     drawn(iterator, 5)
     assert capture(iterator) is None
-    assert f"cannot save ({operation} is stateful)" in str(refusal(iterator))
 
 
 def test_replaying_a_generator_comes_to_the_same_place() -> None:

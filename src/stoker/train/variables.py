@@ -17,11 +17,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 from keras.src.random.seed_generator import global_seed_generator
 
-from stoker.train.checkpoint.options import CheckpointError
+from stoker.errors import CheckpointError
 
 
 def named_variables(model: Any, *, extra: Mapping[str, Any] | None = None) -> dict[str, tf.Variable]:
@@ -137,17 +136,6 @@ def _global_seed_generator() -> Any:
     generator = global_seed_generator()
     random.setstate(before)
     return generator
-
-
-def host_random_state() -> dict[str, Any]:
-    """Where Python's and NumPy's global generators are; goes into `progress`."""
-    return {"python": random.getstate(), "numpy": np.random.get_state()}
-
-
-def restore_host_random_state(state: Mapping[str, Any]) -> None:
-    """Put both back."""
-    random.setstate(state["python"])
-    np.random.set_state(state["numpy"])
 
 
 def random_ops_out_of_reach(graph: Any) -> list[str]:

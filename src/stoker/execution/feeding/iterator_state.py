@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from stoker.train.checkpoint.options import CheckpointError
+from stoker.errors import CheckpointError
 
 _PREFIX = "iterator"
 # A key under which TensorFlow saves the seeds of a shuffle.
@@ -24,21 +24,11 @@ _SAVED_SHUFFLE = b"num_random_samples"
 
 
 def capture(iterator: Any) -> bytes | None:
-    """The iterator's position; None where TensorFlow cannot save it (`refusal` says why)."""
+    """The iterator's position; None where TensorFlow cannot save it."""
     try:
         return _saved(iterator)
     except (tf.errors.FailedPreconditionError, tf.errors.UnimplementedError):
         return None
-
-
-def refusal(iterator: Any) -> str | None:
-    """Why `capture` cannot save this iterator, in a few words; None when it can."""
-    try:
-        _saved(iterator)
-    except (tf.errors.FailedPreconditionError, tf.errors.UnimplementedError) as error:
-        words = error.message.split("}} ")[-1].split(" [Op:")[0]
-        return f"the pipeline runs code whose state TensorFlow cannot save ({words.rstrip('.')})"
-    return None
 
 
 def _saved(iterator: Any) -> bytes:

@@ -17,9 +17,12 @@ from keras.src.trainers import data_adapters
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 
+from stoker import units
 from stoker.errors import ArgumentError
 from stoker.execution.feed import Feed
-from stoker.train.feeding.feeds import Resident, Streamed, StreamedRows
+from stoker.execution.feeding import memory
+from stoker.execution.feeding.resident import Resident
+from stoker.execution.feeding.streamed import Streamed, StreamedRows
 
 
 @dataclass(frozen=True)
@@ -56,14 +59,25 @@ class Source:
             f"steps_per_epoch={self.steps_per_epoch}"
         )
 
-    def feed(self, kind: str, seed: int) -> Feed:
-        """The feed of this kind."""
+    def too_large(self) -> str | None:
+        """Why the rows cannot lie on the device, None if they can."""
+        if self.rows is None:
+            return self.why_streamed
+        size, room = self.bytes, memory.room_for_data()
+        return f"{units.size(size)} of data, room for {units.size(room)}" if size > room else None
+
+    def feed_to_test(self) -> Feed:
+        """The feed of an evaluation: one compiled loop serves any number of rows."""
+        return self.feed("resident" if self.too_large() is None else "streamed", 0, any_rows=True)
+
+    def feed(self, kind: str, seed: int, *, any_rows: bool = False) -> Feed:
+        """The feed of this kind; `any_rows` as `Resident` has it."""
         if self.rows is None:
             return Streamed(self.adapter.get_tf_dataset(), self.adapter.num_batches)
         options = {"shuffle": self.adapter._shuffle, "seed": seed}
         if kind == "streamed":
             return StreamedRows(self.rows, self.adapter.batch_size, **options)
-        return Resident(on_device(self.rows), self.adapter.batch_size, **options)
+        return Resident(on_device(self.rows), self.adapter.batch_size, any_rows=any_rows, **options)
 
 
 def source(
@@ -76,8 +90,9 @@ def source(
     shuffle: bool | str = False,
     class_weight: Any = None,
     name: str = "x",
+    empty: str | None = None,
 ) -> Source:
-    """Read the arguments that say what to train on; `name` is what the user calls them."""
+    """Read the arguments that say what to run over; `name` is what the user calls them, `empty` an error to raise."""
     if x is None:
         raise ArgumentError(f"{name} is missing: give arrays, tensors, a tf.data.Dataset or a PyDataset")
     cap = keras_config.max_steps_per_epoch()
@@ -96,7 +111,7 @@ def source(
         return Source(adapter, None, steps_per_epoch, f"the data is a {_spoken(x)}")
     leaves = [_dense(leaf) for leaf in keras.tree.flatten(adapter._inputs)]
     if adapter.num_batches == 0:
-        raise ArgumentError(f"{name} has no rows")
+        raise ArgumentError(empty or f"{name} has no rows")
     if any(leaf is _NOT_DENSE for leaf in leaves):
         return Source(adapter, None, steps_per_epoch, "the data is sparse or ragged")
     rows = keras.tree.pack_sequence_as(adapter._inputs, leaves)

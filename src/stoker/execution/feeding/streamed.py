@@ -1,4 +1,4 @@
-"""The feeds of a training run: rows on the device, rows in host memory, and pipelines of tf.data."""
+"""Streams: pipelines of tf.data, and rows in host memory that are sent batch by batch."""
 
 from __future__ import annotations
 
@@ -6,97 +6,13 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from stoker.execution.feed import without_optionals
-from stoker.train.checkpoint import iterator_state
-from stoker.train.checkpoint.variables import host_random_state, restore_host_random_state
-from stoker.train.feeding import release
-
-
-def order_of(rows: int, batch: int, shuffle: bool | str, seed: int, epoch: int) -> np.ndarray[Any, Any]:
-    """The order of the rows in a pass: a full shuffle made from (seed, epoch) alone, or within batches."""
-    random = np.random.Generator(np.random.Philox(key=[seed & (2**64 - 1), epoch]))
-    order: np.ndarray[Any, Any] = np.arange(rows)
-    if shuffle != "batch":
-        random.shuffle(order)
-        return order
-    full = rows // batch * batch
-    order[:full] = random.permuted(order[:full].reshape(-1, batch), axis=1).reshape(-1)
-    order[full:] = random.permutation(order[full:])
-    return order
-
-
-class Resident:
-    """All rows on the device: slices in their order, or gathered by the pass' permutation."""
-
-    kind = "resident"
-
-    def __init__(self, data: Any, batch_size: int, *, shuffle: bool | str = False, seed: int = 0) -> None:
-        self.data = data
-        self.rows = _rows(data)
-        self.batch_size = min(batch_size, self.rows)
-        self.shuffle = shuffle
-        self.seed = seed
-        self.steps: int | None = math.ceil(self.rows / self.batch_size)
-        self._epoch = 0
-        self._order = tf.zeros([0], tf.int32)
-
-    @property
-    def full_steps(self) -> int:
-        return self.rows // self.batch_size
-
-    def begin_epoch(self, epoch: int) -> None:
-        self._epoch = epoch
-        if self.shuffle:
-            order = order_of(self.rows, self.batch_size, self.shuffle, self.seed, epoch)
-            self._order = tf.constant(order, tf.int32 if self.rows < 2**31 else tf.int64)
-
-    def operands(self) -> Any:
-        return (self.data, self._order)
-
-    def batch(self, operands: Any, index: tf.Tensor) -> Any:
-        return self._rows_from(operands, index * self.batch_size, self.batch_size)
-
-    def tail(self, operands: Any) -> Any:
-        start = self.full_steps * self.batch_size
-        return self._rows_from(operands, start, self.rows - start)
-
-    def _rows_from(self, operands: Any, start: Any, count: int) -> Any:
-        data, order = operands
-        if self.shuffle:
-            chosen = tf.slice(order, [start], [count])
-            return _map(lambda leaf: tf.gather(leaf, chosen), data)
-        return _map(
-            lambda leaf: tf.slice(leaf, [start] + [0] * (leaf.shape.rank - 1), [count, *leaf.shape[1:]]), data
-        )
-
-    def spec(self) -> Any:
-        # As Keras has it: one trace for all batches, of unknown length when the last one is shorter. What looks
-        # at the static length (the weights of each output's mean loss) sees what it sees there.
-        count = None if self.rows % self.batch_size else self.batch_size
-        return _map(lambda leaf: tf.TensorSpec([count, *leaf.shape[1:]], leaf.dtype), self.data)
-
-    def signature(self) -> Any:
-        shapes = tuple(
-            None if leaf is None else (tuple(leaf.shape), leaf.dtype.name)
-            for leaf in keras.tree.flatten(self.data)
-        )
-        structure = repr(keras.tree.map_structure(lambda _: 0, self.data))
-        return ("resident", structure, shapes, self.batch_size, bool(self.shuffle))
-
-    def position(self) -> dict[str, Any]:
-        return {"epoch": self._epoch, "seed": self.seed}
-
-    def seek(self, position: dict[str, Any], blob: bytes | None = None) -> None:
-        self.seed = int(position["seed"])
-        self.begin_epoch(int(position["epoch"]))
-
-    def reseed(self, salt: int) -> None:
-        self.seed += salt
-        self.begin_epoch(self._epoch)
+from stoker.execution.feeding import iterator_state, release
+from stoker.execution.feeding.host_random import host_random_state, restore_host_random_state
+from stoker.execution.feeding.resident import map_leaves, order_of, row_count
 
 
 class Streamed:
@@ -140,7 +56,17 @@ class Streamed:
     def operands(self) -> Any:
         return self._iterator
 
-    def batch(self, operands: Any, index: tf.Tensor) -> Any:
+    def operand_specs(self) -> Any:
+        return None
+
+    @property
+    def shapes(self) -> Any:
+        return None
+
+    def widen(self, shapes: Any) -> None:
+        raise AssertionError("a stream has the shapes of its dataset")
+
+    def batch(self, operands: Any, index: tf.Tensor, *, whole: bool = True) -> Any:
         return without_optionals(operands.get_next())
 
     def tail(self, operands: Any) -> Any:
@@ -194,8 +120,8 @@ class StreamedRows(Streamed):
 
     def __init__(self, data: Any, batch_size: int, *, shuffle: bool | str = False, seed: int = 0) -> None:
         with tf.device("CPU"):
-            self.data = _map(tf.convert_to_tensor, data)
-        self.rows = _rows(self.data)
+            self.data = map_leaves(tf.convert_to_tensor, data)
+        self.rows = row_count(self.data)
         self.batch_size = min(batch_size, self.rows)
         self.shuffle = shuffle
         self.seed = seed
@@ -209,7 +135,7 @@ class StreamedRows(Streamed):
         )
         data = self.data
         dataset = batches.map(
-            lambda chosen: _map(lambda leaf: tf.gather(leaf, chosen), data),
+            lambda chosen: map_leaves(lambda leaf: tf.gather(leaf, chosen), data),
             num_parallel_calls=tf.data.AUTOTUNE,
         )
         return dataset.prefetch(tf.data.AUTOTUNE)
@@ -232,11 +158,3 @@ class StreamedRows(Streamed):
 
     def reseed(self, salt: int) -> None:
         self.seed += salt
-
-
-def _map(function: Any, data: Any) -> Any:
-    return keras.tree.map_structure(lambda leaf: None if leaf is None else function(leaf), data)
-
-
-def _rows(data: Any) -> int:
-    return int(next(leaf.shape[0] for leaf in keras.tree.flatten(data) if leaf is not None))

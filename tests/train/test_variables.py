@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from stoker.execution.feeding.host_random import host_random_state, restore_host_random_state
 from stoker.train.checkpoint.options import CheckpointError
-from stoker.train.checkpoint.variables import (
-    host_random_state,
+from stoker.train.variables import (
     named_variables,
     random_ops_out_of_reach,
-    restore_host_random_state,
 )
 
 X = np.random.default_rng(0).random((32, 4), np.float32)
@@ -174,7 +173,8 @@ def test_copies_of_a_strategy_are_all_named() -> None:
 import keras, tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from stoker.train.checkpoint.variables import named_variables
+from stoker.execution.feeding.host_random import host_random_state, restore_host_random_state
+from stoker.train.variables import named_variables
 with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
     model.compile("adam", "mse")
