@@ -11,5 +11,6 @@
 | callback_state | what callbacks remember |
 
 A file has its name only once it is complete and on the disk: temporary name, fsync, rename, fsync of the directory.
-Checkpoints are ordered by when they were saved, not by step: a run that went back behind a spike saves lower steps later.
+Checkpoints are ordered by when they were saved, not by step: a run that goes back behind a spike saves lower steps
+later.
 """

@@ -2,7 +2,7 @@
 
 | module | subject |
 |---|---|
-| step | one step: traced on a replica, run on all of them (`strategy.run` inside the step, so the loop knows no replicas) |
+| step | one step: traced on a replica, run on all of them inside the step, so that the loop knows no replicas |
 | parts | the models, each with its optimizer and its `update.pipeline.Update` |
 | state | everything kept beside models and optimizers, in variables |
 | program | the trainer as `loop.epochs` sees it |
