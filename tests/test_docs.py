@@ -109,3 +109,11 @@ def test_the_architecture_names_the_ranks_as_they_are_enforced() -> None:
 def test_the_changelog_begins_with_this_version() -> None:
     versions = re.findall(r"^## (?:\[)?(\d[\w.]*)", text_of(ROOT / "CHANGELOG.md"), re.MULTILINE)
     assert versions[0] == stoker.__version__
+
+
+def test_the_walks_pass_only_modules_that_are_there() -> None:
+    text = text_of(DOCS / "how-it-works.md")
+    named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)+)`", text))
+    assert len(named) > 50
+    gone = [n for n in sorted(named) if not (SRC / f"{n}.py").exists() and not (SRC / n).is_dir()]
+    assert gone == []
