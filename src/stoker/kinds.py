@@ -157,6 +157,14 @@ _KINDS = (
         "Make the slow stage parallel, vectorise it, or cache its result.",
     ),
     Kind(
+        "iterator-teardown",
+        "STK309",
+        "teardown",
+        "A new iterator at every turn: taking the old one down holds the program up",
+        "Iterate once over dataset.repeat(epochs), or switch tf.data's autotuner off for this pipeline "
+        "(options.autotune.enabled = False): deleting an iterator waits for it.",
+    ),
+    Kind(
         "legacy-loss-scaling",
         "STK401",
         "compute",

@@ -98,7 +98,7 @@ class Attachment:
                     "the program never imported TensorFlow: there is nothing to measure"
                 )
             # The run ends here; what we take to close our books is not on them.
-            measurements = self._session.measurements()
+            measurements = self._session.measurements(ended=True)
             if self._beating:
                 self._session.close()
                 self._heartbeat.stop()

@@ -52,6 +52,18 @@ _MEASURED_ONLY = {
         train_steps(iter(dataset), tf.constant(100))
         """,
     ),
+    "iterator-teardown": (
+        "Each `for` over a dataset makes an iterator, and deleting it waits until tf.data's autotuner has stopped.",
+        """
+        for epoch in range(100):
+            for batch in dataset:
+                train_step(batch)
+        """,
+        """
+        for batch in dataset.repeat(100):
+            train_step(batch)
+        """,
+    ),
     "checkpoint-in-loop": (
         "Nothing else runs while the weights are written, and most of those files are never read.",
         """
