@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import stoker
+from stoker.attach.tensorflow_versions import NEWEST, OLDEST
 from stoker.check.registry import all_rules
 from tests.support import ROOT
 from tests.test_ranks import RANKS, SRC
@@ -117,3 +118,15 @@ def test_the_walks_pass_only_modules_that_are_there() -> None:
     assert len(named) > 50
     gone = [n for n in sorted(named) if not (SRC / f"{n}.py").exists() and not (SRC / n).is_dir()]
     assert gone == []
+
+
+def test_ci_covers_every_supported_version() -> None:
+    workflow = text_of(ROOT / ".github" / "workflows" / "tests.yml")
+    listed = {
+        name: re.findall(r'"([\d.]+)"', line)
+        for name, line in re.findall(r"^        (python|tensorflow): (\[.*\])$", workflow, re.M)
+    }
+    supported_python = re.findall(r"Python :: (3\.\d+)", text_of(ROOT / "pyproject.toml"))
+    assert listed["python"] == supported_python
+    supported = [f"{OLDEST[0]}.{minor}" for minor in range(OLDEST[1], NEWEST[1] + 1)]
+    assert listed["tensorflow"] == supported
