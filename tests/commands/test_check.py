@@ -128,11 +128,14 @@ def test_configuration(project: Path, section: str, code: int) -> None:
         ({"what_if": {"speedup": 3.14, "low": 3.0, "high": 3.3}}, "(measured: 3.1x)"),
         ({"lost_s": 0.5}, "(measured: 2.0x)"),
         ({}, "at every step: Python waits for the device\n"),
+        # The run was priced, and this line's price is unknown: the seconds lost are no second opinion.
+        ({"lost_s": 0.5, "priced": True}, "at every step: Python waits for the device\n"),
     ],
 )
 def test_a_measured_price_is_shown(
     project: Path, capsys: pytest.CaptureFixture[str], price: dict[str, object], shown: str
 ) -> None:
+    together = {"all": {"speedup": 1.0, "low": 1.0, "high": 1.0}, "order": [], "assumptions": []}
     finding = {
         "kind": "sync-in-loop",
         "code": "STK101",
@@ -156,6 +159,7 @@ def test_a_measured_price_is_shown(
         "examples_per_s": None,
         "accounts": {},
         "findings": [finding],
+        "what_if": together if price.get("priced") else None,
     }
     runs = project / ".stoker" / "runs"
     runs.mkdir(parents=True)

@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,9 +90,10 @@ def test_every_finding_in_the_order_of_repair_and_all(directory: Path) -> None:
     outcome = whatif(directory)
     assert outcome.code == 0
     text = " ".join(outcome.stdout.split())
-    assert "1. without checkpoint-in-loop train.py:42 2.0x (2.0-2.0)" in text
-    assert "2. without numpy-feed-in-loop data/feed.py:7 1.3x (1.3-1.3)" in text
-    assert "all of them 3.8x (3.8-3.8)" in text
+    # Each price with its bounds, of which the upper one is what Amdahl's law leaves.
+    assert re.search(r"1\. without checkpoint-in-loop train\.py:42 2\.0x \(1\.\d+-2\.0\)", text)
+    assert re.search(r"2\. without numpy-feed-in-loop data/feed\.py:7 1\.3x \(1\.\d+-1\.3\)", text)
+    assert re.search(r"all of them 3\.8x \(\d\.\d-4\.0\)", text)
     assert "This is a model, not a measurement" in text
     assert "every 50 steps" in text
 

@@ -194,8 +194,8 @@ def test_bounds_come_from_the_spread_of_the_steps() -> None:
         assert price.low <= price.speedup <= price.high
         return price.high - price.low
 
-    assert priced([0.020] * 48) == pytest.approx(0.0, abs=1e-6)
-    assert priced([0.010, 0.030] * 24) < priced([0.001] * 24 + [0.039] * 24)
+    # Steps that are all alike leave what the model itself is off by.
+    assert 0 < priced([0.020] * 48) <= priced([0.010, 0.030] * 24) < priced([0.001] * 24 + [0.039] * 24)
 
 
 def test_the_device_is_the_limit_when_the_host_runs_ahead() -> None:

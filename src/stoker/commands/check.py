@@ -13,7 +13,6 @@ import argparse
 import dataclasses
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from stoker.check.cache import Cache
 from stoker.check.checker import Checked, check_paths
@@ -22,10 +21,6 @@ from stoker.config import SEVERITIES, Config, load, names
 from stoker.files import CACHE, RUNS
 from stoker.report import problems as report
 from stoker.source.files import STDIN, discover, display, project_root
-
-if TYPE_CHECKING:
-    # Imported where a saved run is read: most checks need none, and must start quickly.
-    from stoker.records import Finding
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -102,7 +97,9 @@ def _prices(problems: list[Problem]) -> list[tuple[Problem, float | None]]:
 
 
 def _measured() -> dict[tuple[str, int, str], float]:
+    # Imported where a saved run is read: most checks need none, and must start quickly.
     from stoker.errors import RecordError
+    from stoker.records import speedup_without
     from stoker.store import record_files
 
     known: dict[tuple[str, int, str], float] = {}
@@ -114,19 +111,10 @@ def _measured() -> dict[tuple[str, int, str], float]:
             # A damaged record is `stoker runs`'s business; here it only means that no price is known.
             continue
         for finding in record.findings:
-            price = _speed_up(finding, record.wall_s)
+            price = speedup_without(finding, record)
             if price is not None:
                 known[(os.path.abspath(finding.file), finding.line, finding.kind)] = price
     return known
-
-
-def _speed_up(finding: Finding, wall_s: float) -> float | None:
-    """How much faster the run would have been: as simulated, else without the seconds that were lost there."""
-    if finding.what_if is not None:
-        return finding.what_if.speedup
-    if finding.lost_s is None or not 0 < finding.lost_s < wall_s:
-        return None
-    return wall_s / (wall_s - finding.lost_s)
 
 
 def _priced(problem: Problem, price: float | None) -> Problem:

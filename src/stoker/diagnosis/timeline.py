@@ -101,6 +101,7 @@ def _window(m: Measurements, window: Window, sites: _Sites) -> TimelineWindow:
         start_s=_seconds(window.start - origin),
         end_s=_seconds(last - origin),
         cpu_s=round(window.cpu_ns / 1e9, 6),
+        delayed_s=round(window.delay_ns / 1e9, 6),
         cpu_wall_s=_seconds(window.end - window.start) if window.end else 0.0,
         steps=[StepRow(_seconds(start - origin), _seconds(end - origin)) for start, end in marks],
         lanes=lanes,

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from stoker.records.finding import Change, Detail, Finding, RepairPlace, Repairs, WhatIf
 from stoker.records.reading import Damaged, read
-from stoker.records.record import ACCOUNTS, SCHEMA, Device, Excerpt, MemoryRow, Record
+from stoker.records.record import ACCOUNTS, SCHEMA, Device, Excerpt, MemoryRow, Record, speedup_without
 from stoker.records.tables import (
     CallbackRow,
     ChangeRow,
@@ -83,4 +83,5 @@ __all__ = [
     "WindowSums",
     "plain",
     "read",
+    "speedup_without",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from stoker.records.section import Section
+from stoker.records.section import Section, absent
 
 # One argument whose new value made TensorFlow trace again. (`from` cannot be written as a field.)
 Change = TypedDict("Change", {"argument": str, "from": str, "to": str})
@@ -45,6 +45,10 @@ class WhatIf(Section):
     speedup: float
     low: float
     high: float
+    # Of the stepping time: what the finding itself holds, and by name what its repair may free elsewhere. A speed-up
+    # is never above 1 / (1 - share - everything freed). None in a record of before they were kept.
+    share: float | None = absent()
+    frees: dict[str, float] | None = absent()  # noqa: RUF009 - it is a field
 
 
 @dataclass(frozen=True)

@@ -113,3 +113,16 @@ class Record(Section):
             except Damaged as error:
                 raise error.inside("timeline") from None
         return record
+
+
+def speedup_without(finding: Finding, record: Record) -> float | None:
+    """How much faster the run would have been without a finding: the one answer to it, everywhere.
+
+    That is the finding's price, as replayed. A record without any prices (a killed run's, an older Stoker's) has only
+    the seconds lost, of the whole run's time. None where nothing is known.
+    """
+    if finding.what_if is not None:
+        return finding.what_if.speedup
+    if record.what_if is not None or finding.lost_s is None or not 0 < finding.lost_s < record.wall_s:
+        return None
+    return record.wall_s / (record.wall_s - finding.lost_s)

@@ -7,8 +7,8 @@ from typing import Any
 
 # The field that keeps what is not known.
 EXTRA = "extra"
-# In the metadata of a field: it is not written where it is None.
-ABSENT = "absent if None"
+# In the metadata of a field: it is not written where it has its default.
+ABSENT = "absent by default"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +18,6 @@ class Section:
     extra: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
-def absent() -> Any:
-    """A field that is None by default, and then not written."""
-    return field(default=None, metadata={ABSENT: True})
+def absent(default: Any = None) -> Any:
+    """A field that is None (or this) by default, and then not written."""
+    return field(default=default, metadata={ABSENT: True})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from stoker.records.reading import Damaged, read
-from stoker.records.section import Section
+from stoker.records.section import Section, absent
 
 
 class SpanRow(NamedTuple):
@@ -49,7 +49,10 @@ class Lane(Section):
 
 @dataclass(frozen=True)
 class TimelineWindow(Section):
-    """Some consecutive steps; `cpu_s` is what all threads took, in `cpu_wall_s` of time."""
+    """Some consecutive steps; `cpu_s` is what all threads took, in `cpu_wall_s` of time.
+
+    Of that time, `delayed_s` is how long the main thread was ready to run while other processes had all processors.
+    """
 
     start_s: float
     end_s: float
@@ -57,6 +60,7 @@ class TimelineWindow(Section):
     lanes: list[Lane]
     cpu_s: float = 0.0
     cpu_wall_s: float = 0.0
+    delayed_s: float = absent(0.0)
 
     @property
     def host(self) -> list[SpanRow]:

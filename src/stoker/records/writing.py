@@ -48,16 +48,16 @@ def _list(below: Writer | None) -> Writer | None:
 def _dataclass(kind: Any) -> Writer:
     hints = get_type_hints(kind)
     fields = [
-        (f.name, _writer(hints[f.name]), bool(f.metadata.get(ABSENT)))
+        (f.name, _writer(hints[f.name]), bool(f.metadata.get(ABSENT)), f.default)
         for f in dataclasses.fields(kind)
         if f.name != EXTRA
     ]
 
     def writer(value: Any) -> dict[str, Any]:
         made = {}
-        for name, below, left_out in fields:
+        for name, below, left_out, default in fields:
             item = getattr(value, name)
-            if not (left_out and item is None):
+            if not (left_out and item == default):
                 made[name] = item if below is None else below(item)
         return {**made, **getattr(value, EXTRA, {})}
 

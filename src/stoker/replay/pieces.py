@@ -32,8 +32,9 @@ class Piece:
     name: str = ""
     # The part of `seconds` in which it waited for the device.
     wait: float = 0.0
-    # Seconds of work it handed to a device that runs beside it.
+    # Seconds of work it handed to a device that runs beside it, and how long the device had work after it.
     device: float = 0.0
+    tail: float = 0.0
 
 
 def python_s(steps: list[list[Piece]], eager_kernels: float) -> float:
@@ -171,17 +172,29 @@ def inside_graphs(step: list[Piece], windows: WindowSums) -> list[Piece]:
     return pieces
 
 
-def with_device(step: list[Piece], usual: float) -> list[Piece]:
-    """Give what launches work the device's time: where a read waited, what it waited for; else the usual."""
-    pieces, first, since, told = list(step), None, 0.0, False
+def with_device(step: list[Piece], busy_s: float | None) -> list[Piece]:
+    """Give what launches work its part of the device's time in the step; where a read waited, work was left so long.
+
+    A read says when the device had done all it was given, not for how long it was at work before: that is `busy_s`.
+    Where nothing tells, the device is taken to have been busy from the first launch until the read got its value.
+    """
+    launching = [i for i, piece in enumerate(step) if piece.account in ("graph", "eager")]
+    launched = sum(step[i].seconds for i in launching)
+    pieces = list(step)
+    if busy_s is not None and launched > 0:
+        for i in launching:
+            pieces[i] = replace(step[i], device=busy_s * step[i].seconds / launched)
+    first, last, since = None, None, 0.0
     for index, piece in enumerate(step):
-        if piece.account == "sync" and piece.wait > 0 and first is not None:
-            pieces[first] = replace(pieces[first], device=since + piece.wait)
-            first, since, told = None, 0.0, True
+        if piece.account == "sync" and piece.wait > 0 and first is not None and last is not None:
+            between = sum(p.seconds for p in step[last + 1 : index])
+            pieces[last] = replace(pieces[last], tail=between + piece.wait)
+            if busy_s is None:
+                pieces[first] = replace(pieces[first], device=since + piece.wait)
+            first, last, since = None, None, 0.0
             continue
-        if piece.account in ("graph", "eager") and first is None:
-            first, since = index, 0.0
-        since += piece.seconds
-    if first is not None and not told:
-        pieces[first] = replace(pieces[first], device=usual)
+        if index in launching:
+            first, last = index if first is None else first, index
+        if first is not None:
+            since += piece.seconds
     return pieces

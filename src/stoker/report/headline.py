@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from stoker.records import Finding, Record
+from stoker.records import Finding, Record, speedup_without
 from stoker.report.whatif import times
 from stoker.report.words import MINOR, rate
 from stoker.units import duration
@@ -50,7 +50,7 @@ def first_to_change(record: Record) -> Finding | None:
         for finding in record.findings:
             if (finding.kind, finding.file, finding.line) == (place.kind, place.file, place.line):
                 return finding
-    worth = (f for f in record.findings if (price(f, record) or 1.0) >= 1 + MINOR)
+    worth = (f for f in record.findings if (speedup_without(f, record) or 1.0) >= 1 + MINOR)
     return next(worth, None)
 
 
@@ -58,17 +58,8 @@ def possible(record: Record) -> float | None:
     """How much faster it could be: all findings as simulated together, else the first one alone."""
     if record.what_if and record.what_if.all:
         return record.what_if.all.speedup
-    prices = [price(finding, record) or 1.0 for finding in record.findings]
+    prices = [speedup_without(finding, record) or 1.0 for finding in record.findings]
     return max(prices, default=None)
-
-
-def price(finding: Finding, record: Record) -> float | None:
-    """The speed-up without a finding: as simulated, else by the seconds lost there."""
-    if finding.what_if is not None:
-        return finding.what_if.speedup
-    if finding.lost_s is None or not 0 < finding.lost_s < record.wall_s:
-        return None
-    return record.wall_s / (record.wall_s - finding.lost_s)
 
 
 def _speed(record: Record) -> str:

@@ -6,8 +6,8 @@ import dataclasses
 from collections import defaultdict
 from typing import Any
 
-from stoker.records import Finding, Record, WhatIf
-from stoker.report.headline import first_to_change, price
+from stoker.records import Finding, Record, WhatIf, speedup_without
+from stoker.report.headline import first_to_change
 from stoker.report.whatif import times
 from stoker.report.words import MINOR, evidence
 from stoker.units import duration
@@ -42,7 +42,7 @@ def _gains(record: Record) -> dict[tuple[str, str, int], str]:
 def _finding(finding: Finding, record: Record) -> dict[str, Any]:
     lost = finding.lost_s or 0.0
     share = lost / record.wall_s if record.wall_s else 0.0
-    speedup = price(finding, record)
+    speedup = speedup_without(finding, record)
     bounds = finding.what_if
     return {
         "kind": finding.kind,
