@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from stoker.probes.recorder import CHECKPOINT, EAGER, GRAPH, INPUT, TRACE, TRANSFER
+from stoker.probes.recorder import CHECKPOINT, EAGER, GRAPH, INPUT, TEARDOWN, TRACE, TRANSFER
 from stoker.probes.session import Session
+from tests.probes.conftest import in_a_window
+from tests.support import HANGS_S
 
 tf: Any = pytest.importorskip("tensorflow")
 keras: Any = pytest.importorskip("keras")
@@ -169,6 +171,33 @@ def test_python_iteration_waits_on_the_input_account(session: Session) -> None:
     assert session.recorder.balances()[0][INPUT] >= pipeline.wait_ns > 0
 
 
+def test_taking_an_iterator_down_is_no_wait_for_an_element(session: Session) -> None:
+    dataset = tf.data.Dataset.range(8).batch(4)
+    for _ in range(3):
+        iterator = iter(dataset)
+        list(iterator)
+        waited = session.recorder.balances()[0]
+        del iterator
+        gone = session.recorder.balances()[0]
+        assert gone[INPUT] == waited[INPUT]
+        assert gone[TEARDOWN] > waited[TEARDOWN]
+    (pipeline,) = session.input.pipelines.values()
+    assert (pipeline.iterators, pipeline.teardowns) == (3, 3)
+    assert pipeline.teardown_ns == session.recorder.balances()[0][TEARDOWN]
+
+
+def test_an_optimizer_of_plain_variables(session: Session) -> None:
+    weights = [tf.Variable(tf.zeros([64, 10])), tf.Variable(tf.zeros([10]))]
+    optimizer = keras.optimizers.SGD(0.1)
+    for _ in range(5):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.matmul(tf.ones([4, 64]), weights[0]) + weights[1])
+        optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+    measured = session.measurements()
+    assert measured.steps == 5
+    assert measured.gradient_bytes == (64 * 10 + 10) * 4
+
+
 def test_python_in_a_pipeline_is_seen(session: Session) -> None:
     def numbers() -> Any:
         yield from range(3)
@@ -253,13 +282,13 @@ def test_the_programs_own_profiler_comes_first(session: Session, tmp_path: Path)
 
 
 def test_a_window_yields_to_a_profiler_started_meanwhile(session: Session, tmp_path: Path) -> None:
-    thread = threading.Thread(target=session.windows._take, args=(20.0,))
+    thread = threading.Thread(target=session.windows._take, args=(HANGS_S,))
     thread.start()
     while session.windows._session is None:
         pass
     tf.profiler.experimental.start(str(tmp_path))
     tf.profiler.experimental.stop()
-    thread.join(timeout=10)
+    thread.join(timeout=HANGS_S / 2)
     assert not thread.is_alive()
     session.recorder.notes.clear()
 
@@ -271,10 +300,7 @@ def test_a_window_sees_the_graph_and_writes_nothing_to_stderr(
     x = tf.random.normal([300, 300])
     step(x)
     capfd.readouterr()
-    thread = threading.Thread(target=session.windows._take, args=(0.3,))
-    thread.start()
-    while thread.is_alive():
-        step(x)
+    in_a_window(session, lambda: step(x), calls=10)
     summary = session.windows.summary
     assert summary.windows == 1
     assert 0 < summary.graph_busy_ns <= summary.graph_ns <= summary.window_ns * 1.5

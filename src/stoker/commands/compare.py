@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         result, found = compare(a, b, noise), changes(a, b)
         as_json: dict[str, Any] = comparison.as_json(a, b, result, found)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (ValueError, ArithmeticError) as error:
         raise RecordError(f"these records cannot be compared ({error}): `stoker runs` lists others") from None
     if args.html:
         output.write(args.html, comparison.page(a, b, result, found))

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from stoker.diagnosis.comparison import FASTER, SLOWER, Changes, Comparison
 from stoker.probes.environment import OTHER_WORK
-from stoker.records import ACCOUNTS, Finding, Record
+from stoker.records import ACCOUNTS, Finding, Record, plain
 from stoker.report.headline import Words
 from stoker.report.page import data, document
 from stoker.report.whatif import times
@@ -102,15 +102,15 @@ def as_json(a: Side, b: Side, result: Comparison, found: Changes) -> dict[str, A
         "b": [record.id for record in b],
         **dataclasses.asdict(result),
         "accounts": {name: [_mean(a, name), _mean(b, name)] for name in ACCOUNTS},
-        "gone": [dataclasses.asdict(finding) for finding in found.gone],
-        "new": [dataclasses.asdict(finding) for finding in found.new],
-        "stayed": [[dataclasses.asdict(old), dataclasses.asdict(new)] for old, new in found.stayed],
+        "gone": [plain(finding) for finding in found.gone],
+        "new": [plain(finding) for finding in found.new],
+        "stayed": [[plain(old), plain(new)] for old, new in found.stayed],
     }
 
 
 def page(a: Side, b: Side, result: Comparison, found: Changes) -> str:
     """The page of a comparison."""
-    return document.draw(lambda: _data(a, b, result, found), "one of the records")
+    return document.draw(_data(a, b, result, found))
 
 
 def _data(a: Side, b: Side, result: Comparison, found: Changes) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def _row(finding: Finding, side: Side) -> list[str]:
 
 def _quantiles(side: Side) -> list[float] | None:
     """Step times in milliseconds at each percent of the steps, over all runs of a side."""
-    times = sorted(float(value) * 1e3 for record in side for value in record.step_times)
+    times = sorted(value * 1e3 for record in side for value in record.step_times)
     if len(times) < 20:
         return None
     return [round(times[min(len(times) - 1, len(times) * percent_ // 100)], 4) for percent_ in range(100)]
@@ -183,7 +183,7 @@ def _differences(a: Record, b: Record) -> list[list[str]]:
 
 
 def _mean(side: Side, account: str) -> float:
-    return sum(float(record.accounts.get(account, 0.0)) for record in side) / len(side)
+    return sum(record.accounts.get(account, 0.0) for record in side) / len(side)
 
 
 def _difference(a: Side, b: Side, account: str) -> str:

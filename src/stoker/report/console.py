@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from stoker.records import Finding, Record
+from stoker.records import Finding, Record, RepairPlace, WhatIf
 from stoker.report.whatif import price, times
 from stoker.report.words import MEANINGS, MINOR, evidence, rate
 from stoker.units import duration
@@ -26,6 +24,7 @@ _COLOURS = {
     "compute": "green",
     "dispatch": "blue",
     "checkpoint": "bright_magenta",
+    "teardown": "bright_cyan",
     "python": "bright_yellow",
 }
 _MAX_SHOWN = 10
@@ -58,7 +57,7 @@ def render(record: Record, path: Path, width: int) -> RenderableType:
 
 def _notes(record: Record) -> list[str]:
     """What the reader must know: of the run, and, once each, of its findings."""
-    of_findings = dict.fromkeys(str(f.detail["note"]) for f in record.findings if "note" in f.detail)
+    of_findings = dict.fromkeys(f.detail["note"] for f in record.findings if "note" in f.detail)
     return [*record.notes, *of_findings]
 
 
@@ -113,20 +112,20 @@ def _findings(record: Record) -> list[RenderableType]:
     hidden = len(record.findings) - _MAX_SHOWN
     if hidden > 0:
         parts.append(Text(f"... and {hidden} more in the record", style="bright_black"))
-    if record.what_if and dear:
-        parts += [_together(record.what_if), Text()]
+    if record.what_if and record.what_if.all and dear:
+        parts += [_together(record.what_if.all, record.what_if.order), Text()]
     return parts
 
 
-def _together(what_if: Mapping[str, Any]) -> Text:
+def _together(all_of_them: WhatIf, order: list[RepairPlace]) -> Text:
     """What all repairs would gain, and which to make first; a repair that adds nothing any more is left out."""
-    line = Text("All repaired: ", style="bold").append(price(what_if["all"]), style="bold green")
+    line = Text("All repaired: ", style="bold").append(price(all_of_them), style="bold green")
     before, steps = 1.0, []
-    for place in what_if["order"][:_MAX_IN_ORDER]:
-        if place["together"] < before * (1 + MINOR):
+    for place in order[:_MAX_IN_ORDER]:
+        if place.together < before * (1 + MINOR):
             break
-        before = place["together"]
-        steps.append(f"{place['kind']} {place['file']}:{place['line']} ({times(before)})")
+        before = place.together
+        steps.append(f"{place.kind} {place.file}:{place.line} ({times(before)})")
     if steps:
         line.append("  first " + ", then ".join(steps))
     return line.append("  (a model: `stoker whatif`)", style="bright_black")

@@ -18,6 +18,7 @@ import pytest
 from stoker.train.checkpoint import files
 from stoker.train.checkpoint.directory import CheckpointDirectory
 from stoker.train.checkpoint.options import CheckpointError
+from tests.support import HANGS_S, stop_when, wait_until
 
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "uint64", "bool")
 SHAPES = ((), (0, 3), (5,), (2, 3, 4))
@@ -121,7 +122,7 @@ print(written - before, peak() - before)
 
 def run_python(program: str, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", program, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_S, check=False)
     assert done.returncode == code, done.stderr
     return done
 
@@ -145,13 +146,16 @@ while True:
 def test_killed_at_any_moment_every_file_with_a_name_is_whole(tmp_path: Path) -> None:
     moments = random.Random(1)
     cut_short = 0
-    for _ in range(6):
+    for number in range(6):
         with subprocess.Popen(
             [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE
         ) as writer:
             assert writer.stdout is not None
             writer.stdout.readline()
-            time.sleep(moments.uniform(0.05, 0.2))
+            wait_until(lambda: any(tmp_path.glob("*.stoker")))
+            time.sleep(moments.uniform(0.0, 0.1))
+            if number % 2:
+                stop_when(writer.pid, lambda: any(tmp_path.glob(f"*{files.TEMPORARY}")))
             writer.send_signal(signal.SIGKILL)
         cut_short += len(list(tmp_path.glob(f"*{files.TEMPORARY}")))
         directory = CheckpointDirectory(tmp_path)

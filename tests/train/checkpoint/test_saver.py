@@ -19,6 +19,7 @@ from stoker.train.checkpoint.options import CheckpointOptionError
 from stoker.train.checkpoint.packing import pack
 from stoker.train.checkpoint.resume import Resume
 from stoker.train.checkpoint.saver import Saver
+from tests.support import HANGS_S
 
 DTYPES = (tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int8, tf.int32, tf.int64, tf.uint32, tf.bool)
 
@@ -249,7 +250,7 @@ def test_what_is_written_is_the_moment_of_the_call(tmp_path: Path, monkeypatch: 
     write = files.write
 
     def held_up(*arguments: Any) -> None:
-        go_on.wait(30)
+        go_on.wait(HANGS_S)
         write(*arguments)
 
     monkeypatch.setattr(files, "write", held_up)
