@@ -105,7 +105,12 @@ def test_each_function_with_a_tape_has_a_finding_and_validation_has_none_of_it()
 )
 def test_work_before_and_after_the_steps_is_not_in_the_loop(first: int, last: int, found: bool) -> None:
     tally = Tally(count=100, ns=1, first_end_ns=first * SECOND, last_end_ns=last * SECOND)
-    stepping = {"stepping_ns": 5 * SECOND, "stepping_from_ns": 5 * SECOND, "stepping_to_ns": 10 * SECOND}
+    stepping = {
+        "trains": True,
+        "stepping_ns": 5 * SECOND,
+        "stepping_from_ns": 5 * SECOND,
+        "stepping_to_ns": 10 * SECOND,
+    }
     assert kinds(tallies={"sync": {LOOP: tally}}, **stepping) == (["sync-in-loop"] if found else [])
     assert kinds(tallies={"transfer": {LOOP: tally}}, **stepping) == (["numpy-feed-in-loop"] if found else [])
 

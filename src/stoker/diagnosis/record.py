@@ -11,6 +11,7 @@ from stoker.attach.sites import shown_path
 from stoker.diagnosis import ledger, timeline
 from stoker.diagnosis.excerpts import excerpts
 from stoker.diagnosis.findings import findings, site_row
+from stoker.probes.input_wait import makes_ahead
 from stoker.probes.session import Measurements
 from stoker.records import Record
 from stoker.version import __version__
@@ -115,6 +116,9 @@ def _tables(m: Measurements) -> dict[str, list[dict[str, Any]]]:
                 "elements": p.elements,
                 "wait_s": p.wait_ns / 1e9,
                 "first_wait_s": p.first_ns / 1e9,
+                # As tf.data ran it, from the root down; and whether it makes elements before they are asked for.
+                "ran": [{"name": n, "elements": count, "seconds": ns / 1e9} for n, count, ns in p.ran],
+                "ahead": makes_ahead(p),
                 "iterators": p.iterators,
                 "teardown_s": p.teardown_ns / 1e9,
             }
