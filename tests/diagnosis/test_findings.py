@@ -116,6 +116,22 @@ def test_work_before_and_after_the_steps_is_not_in_the_loop(first: int, last: in
 
 
 @pytest.mark.parametrize(
+    ("making_ms", "stages", "found"),
+    [
+        (1, ("Root", "Prefetch", "BatchV2"), []),
+        (100, ("Root", "Prefetch", "BatchV2"), ["input-starved"]),
+        (1, ("Root", "BatchV2"), ["missing-prefetch"]),
+    ],
+)
+def test_a_pipeline_that_keeps_up_is_not_blamed_for_a_busy_machine(
+    making_ms: int, stages: tuple[str, ...], found: list[str]
+) -> None:
+    pipeline = Pipeline([Stage("Batch", STEP)], elements=100, wait_ns=SECOND, sites={LOOP: 3})
+    pipeline.ran = [(name, 50, 50 * making_ms * 1_000_000 * (name == "BatchV2")) for name in stages]
+    assert kinds(pipelines=[pipeline], stepping_ns=9 * SECOND) == found
+
+
+@pytest.mark.parametrize(
     ("teardowns", "ns", "found"),
     [(5, SECOND, True), (1, SECOND, False), (5, SECOND // 100, False)],
 )

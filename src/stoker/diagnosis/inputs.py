@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from stoker.diagnosis.draft import MIN_REPEATS, Draft, most, worth
 from stoker.diagnosis.ledger import first_call_ns, graph_input_share
-from stoker.probes.input_wait import Pipeline, Stage
+from stoker.probes.input_wait import Pipeline, Stage, makes_ahead
 from stoker.probes.profiler_trace import StageTime, slow_stage, stage_name
 from stoker.probes.session import Measurements
 
@@ -14,6 +14,8 @@ from stoker.probes.session import Measurements
 _MIN_SHARE = 0.01
 # A map cheaper than this per element is mostly the price of calling it.
 _CHEAP_MAP_NS = 150_000
+# Of the time there is for an element, the share in which a pipeline that keeps up makes one.
+_AT_EASE = 0.25
 _BATCHES = ("Batch", "ParallelBatch", "PaddedBatch")
 # By the stage that is slow, what can be done about it where it stands.
 _REMEDIES = (
@@ -57,8 +59,20 @@ def find(m: Measurements) -> Iterator[Draft]:
         if fed_in_graph and pipeline is max(fed_in_graph, key=lambda p: p.iterators):
             # The windows do not say which iterator a graph waited for: it is the one handed to it.
             wait += in_graph
-        if wait >= m.wall_ns * _MIN_SHARE and _users_stages(pipeline):
+        if wait >= m.wall_ns * _MIN_SHARE and _users_stages(pipeline) and not _keeps_up(m, pipeline):
             yield _blame(m, pipeline, wait)
+
+
+def _keeps_up(m: Measurements, pipeline: Pipeline) -> bool:
+    """Whether an element takes far less to make, ahead of its use, than there is time for one.
+
+    Then the step waits for a processor, not for the pipeline: a busy machine, or Python's lock.
+    """
+    if not pipeline.ran or not pipeline.elements or not makes_ahead(pipeline):
+        return False
+    elements = max(1, pipeline.ran[0][1])
+    making = sum(ns for _, _, ns in pipeline.ran) / elements
+    return making < _AT_EASE * (m.stepping_ns or m.wall_ns) / pipeline.elements
 
 
 def _torn_down(m: Measurements, pipeline: Pipeline) -> Iterator[Draft]:
