@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from stoker.software_gpu import build
-from tests.support import Outcome, run_stoker, write_program
+from tests.support import Outcome, no_software_gpu, run_stoker, write_program
 
 pytest.importorskip("tensorflow")
-if build.compiler() is None and not build.library_path(build.installed_tensorflow()).exists():
-    pytest.skip("no C++ compiler: the software GPU's plug-in cannot be built", allow_module_level=True)
+if missing := no_software_gpu():
+    pytest.skip(missing, allow_module_level=True)
 
 LOOP = """
 import numpy as np

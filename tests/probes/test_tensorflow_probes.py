@@ -13,6 +13,8 @@ from stoker.diagnosis.findings import findings
 from stoker.probes.input_wait import makes_ahead
 from stoker.probes.recorder import CHECKPOINT, EAGER, GRAPH, INPUT, TEARDOWN, TRACE, TRANSFER
 from stoker.probes.session import Session
+from tests.probes.conftest import in_a_window
+from tests.support import HANGS_S
 
 tf: Any = pytest.importorskip("tensorflow")
 keras: Any = pytest.importorskip("keras")
@@ -339,20 +341,18 @@ def test_the_programs_own_profiler_comes_first(session: Session, tmp_path: Path)
     assert session.windows.summary.windows == 0
     tf.profiler.experimental.stop()
     assert list(tmp_path.rglob("*.xplane.pb"))
-    assert session.recorder.notes == [
-        "the program uses TensorFlow's profiler itself: ours stepped aside meanwhile"
-    ]
+    assert session.recorder.notes == ["the program uses TensorFlow's profiler itself: ours stepped aside"]
     session.recorder.notes.clear()
 
 
 def test_a_window_yields_to_a_profiler_started_meanwhile(session: Session, tmp_path: Path) -> None:
-    thread = threading.Thread(target=session.windows._take, args=(20.0,))
+    thread = threading.Thread(target=session.windows._take, args=(HANGS_S,))
     thread.start()
     while session.windows._session is None:
         pass
     tf.profiler.experimental.start(str(tmp_path))
     tf.profiler.experimental.stop()
-    thread.join(timeout=10)
+    thread.join(timeout=HANGS_S / 2)
     assert not thread.is_alive()
     session.recorder.notes.clear()
 
@@ -364,10 +364,7 @@ def test_a_window_sees_the_graph_and_writes_nothing_to_stderr(
     x = tf.random.normal([300, 300])
     step(x)
     capfd.readouterr()
-    thread = threading.Thread(target=session.windows._take, args=(0.3,))
-    thread.start()
-    while thread.is_alive():
-        step(x)
+    in_a_window(session, lambda: step(x), calls=10)
     summary = session.windows.summary
     assert summary.windows == 1
     assert 0 < summary.graph_busy_ns <= summary.graph_ns <= summary.window_ns * 1.5

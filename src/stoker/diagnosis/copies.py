@@ -13,7 +13,7 @@ _SAME = (
 
 
 def find(m: Measurements) -> Iterator[Draft]:
-    """`numpy-feed-in-loop`: at every step, or rarer but dear."""
+    """`numpy-feed-in-loop`: at every step, or less often but at a cost."""
     for site, tally in m.tallies.get("transfer", {}).items():
         dear = tally.count >= MIN_REPEATS and worth(m, tally.lost_ns)
         if dear or (in_loop(m, tally) and every_step(m, tally.count)):

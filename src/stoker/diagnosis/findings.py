@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from stoker.attach.sites import SiteKey, shown_path
 from stoker.diagnosis import checkpoints, copies, eager, graphs, inputs, keras, syncs
 from stoker.diagnosis.draft import Draft
 from stoker.kinds import KINDS
 from stoker.probes.session import Measurements
-from stoker.records import Finding
+from stoker.records import Detail, Finding
 
 DETECTORS: tuple[Callable[[Measurements], Iterator[Draft]], ...] = (
     syncs.find,
@@ -23,12 +23,12 @@ DETECTORS: tuple[Callable[[Measurements], Iterator[Draft]], ...] = (
     checkpoints.find,
 )
 
-# Beyond this many the list is no help any more.
+# Beyond this many the list no longer helps.
 _MAX_FINDINGS = 200
 
 
 def findings(m: Measurements) -> list[Finding]:
-    """What was found, dearest first."""
+    """What was found, costliest first."""
     drafts = _without_echoes([draft for detector in DETECTORS for draft in detector(m)])
     drafts.sort(key=lambda draft: -draft.lost_ns)
     return [_finding(draft, m) for draft in drafts[:_MAX_FINDINGS]]
@@ -64,7 +64,7 @@ def _finding(draft: Draft, m: Measurements) -> Finding:
         copy_s=_seconds(draft.copy_ns),
         lost_s=_seconds(draft.lost_ns),
         bytes=draft.bytes,
-        detail=draft.detail,
+        detail=cast(Detail, draft.detail),
     )
 
 

@@ -9,7 +9,7 @@ from stoker.probes.session import Measurements
 
 
 def find(m: Measurements) -> Iterator[Draft]:
-    """`sync-in-loop`: at every step, or rarer but dear."""
+    """`sync-in-loop`: at every step, or less often but at a cost."""
     for site, tally in m.tallies.get("sync", {}).items():
         dear = tally.count >= MIN_REPEATS and worth(m, tally.lost_ns)
         if not dear and not (in_loop(m, tally) and every_step(m, tally.count)):

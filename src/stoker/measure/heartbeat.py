@@ -1,4 +1,4 @@
-"""The one thread of Stoker's in the program: it saves the books about every second and takes profiler windows."""
+"""The only thread Stoker runs in the program: it saves the books about every second and takes profiler windows."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from stoker import clock, software_gpu
 from stoker.probes.memory import MemoryHistory, resident_bytes
 from stoker.probes.probe import Probe
 from stoker.probes.recorder import STARTUP, Recorder
+from stoker.software_gpu import profiles
 
 SOFTWARE_GPU = "SOFTWARE_GPU"
 
@@ -54,7 +55,7 @@ class DeviceProbe(Probe):
         self.recorder.meter = software_gpu.Meter()
         self.recorder.queued = software_gpu.queue_clock()
         self.kind, self.count, self._known = SOFTWARE_GPU, int(settings["count"]), True
-        self.device_name = f"software GPU, {software_gpu.counters().profile} profile"
+        self.device_name = profiles.device_name(software_gpu.counters().profile)
         self.recorder.note(
             "device time is modelled, not measured: counts and bytes are exact, seconds are what the profile says"
         )

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from stoker.probes.graph_calls import FIRST_CALL
-from stoker.records import Record
+from stoker.records import Record, SteppingRow, Timeline, WindowSums
 
 # More steps tell nothing new and take time.
 _MAX_STEPS = 96
@@ -34,8 +32,9 @@ class Piece:
     name: str = ""
     # The part of `seconds` in which it waited for the device.
     wait: float = 0.0
-    # Seconds of work it handed to a device that runs beside it.
+    # Seconds of work it handed to a device that runs beside it, and how long the device had work after it.
     device: float = 0.0
+    tail: float = 0.0
 
 
 def python_s(steps: list[list[Piece]], eager_kernels: float) -> float:
@@ -50,16 +49,16 @@ def python_s(steps: list[list[Piece]], eager_kernels: float) -> float:
     )
 
 
-def from_spans(timeline: Mapping[str, Any]) -> list[list[Piece]]:
+def from_spans(timeline: Timeline) -> list[list[Piece]]:
     """The spans of all windows, step by step."""
-    sites = [(row["file"], row["line"]) for row in timeline["sites"]]
+    sites = [(site.file, site.line) for site in timeline.sites]
     steps = []
-    for window in timeline["windows"]:
-        host = next(lane["spans"] for lane in window["lanes"] if lane["name"] == "host")
+    for window in timeline.windows:
+        host = window.host
         index = 0
-        for start, end in window["steps"]:
+        for start, end in window.steps:
             pieces, covered = [], 0.0
-            while index < len(host) and (host[index][0] + host[index][1]) / 2 < end:
+            while index < len(host) and (host[index].start + host[index].end) / 2 < end:
                 first, last, account, site, name, wait = host[index]
                 index += 1
                 if last > start:
@@ -73,17 +72,22 @@ def from_spans(timeline: Mapping[str, Any]) -> list[list[Piece]]:
     return steps
 
 
-def from_sums(record: Record, phase: Mapping[str, Any]) -> list[list[Piece]]:
-    """Steps made of what each account and each site took on average, as much apart as the steps were."""
-    mean = phase["seconds"] / phase["steps"]
-    left = {name: seconds / phase["steps"] for name, seconds in phase["accounts"].items()}
+def from_sums(record: Record, phase: SteppingRow) -> list[list[Piece]]:
+    """Steps made of what each account and each site took on average, as far apart as the steps were."""
+    mean = phase.seconds / phase.steps
+    left = {name: seconds / phase.steps for name, seconds in phase.accounts.items()}
     pieces = []
-    for account, table in (("sync", "syncs"), ("transfer", "copies"), ("checkpoint", "checkpoints")):
-        for row in record.tables.get(table) or []:
-            seconds = min(left.get(account, 0.0), row["seconds"] / phase["steps"])
+    tables = record.tables
+    for account, rows in (
+        ("sync", tables.syncs),
+        ("transfer", tables.copies),
+        ("checkpoint", tables.checkpoints),
+    ):
+        for row in rows:
+            seconds = min(left.get(account, 0.0), row.seconds / phase.steps)
             left[account] = left.get(account, 0.0) - seconds
-            wait = min(seconds, row["wait_s"] / phase["steps"])
-            pieces.append(Piece(account, seconds, (row["file"], row["line"]), wait=wait))
+            wait = min(seconds, row.wait_s / phase.steps)
+            pieces.append(Piece(account, seconds, (row.file or "", row.line or 0), wait=wait))
     pieces = [Piece(account, seconds) for account, seconds in left.items() if seconds > 0] + pieces
     times = record.step_times or [mean] * 8
     return [[replace(p, seconds=p.seconds * t / mean, wait=p.wait * t / mean) for p in pieces] for t in times]
@@ -99,13 +103,13 @@ def evenly(steps: list[list[Piece]]) -> list[list[Piece]]:
     return [step for group in runs for step in group]
 
 
-def stretched(steps: list[list[Piece]], phase: Mapping[str, Any]) -> list[list[Piece]]:
+def stretched(steps: list[list[Piece]], phase: SteppingRow) -> list[list[Piece]]:
     """The steps with each account's mean as in the whole phase; what no window saw is spread over all of them."""
     seen: defaultdict[str, float] = defaultdict(float)
     for step in steps:
         for piece in step:
             seen[piece.account] += piece.seconds / len(steps)
-    exact = {name: seconds / phase["steps"] for name, seconds in phase["accounts"].items()}
+    exact = {name: seconds / phase.steps for name, seconds in phase.accounts.items()}
     # A stretch of eager ops holds the library's Python between them: the two are one account here.
     seen["eager"] += 0.0
     if seen["eager"] > 0:
@@ -149,13 +153,13 @@ def with_usual_first_calls(steps: list[list[Piece]], busy: float) -> list[list[P
     return [[part for piece in step for part in split(piece)] for step in steps]
 
 
-def inside_graphs(step: list[Piece], windows: Mapping[str, Any]) -> list[Piece]:
+def inside_graphs(step: list[Piece], windows: WindowSums) -> list[Piece]:
     """A compiled call on the host's own processor: waiting for its input, starting, running kernels."""
-    total = windows.get("graph_ns", 0)
+    total = windows.graph_ns
     if not total:
         return step
-    waiting = windows.get("graph_input_ns", 0) / total
-    running = min(1.0 - waiting, windows.get("graph_busy_ns", 0) / total)
+    waiting = windows.graph_input_ns / total
+    running = min(1.0 - waiting, windows.graph_busy_ns / total)
     pieces = []
     for piece in step:
         if piece.account != "graph":
@@ -168,17 +172,29 @@ def inside_graphs(step: list[Piece], windows: Mapping[str, Any]) -> list[Piece]:
     return pieces
 
 
-def with_device(step: list[Piece], usual: float) -> list[Piece]:
-    """Give what launches work the device's time: where a read waited, what it waited for; else the usual."""
-    pieces, first, since, told = list(step), None, 0.0, False
+def with_device(step: list[Piece], busy_s: float | None) -> list[Piece]:
+    """Give what launches work its part of the device's time in the step; where a read waited, work was left so long.
+
+    A read says when the device had done all it was given, not for how long it was at work before: that is `busy_s`.
+    Where nothing tells, the device is taken to have been busy from the first launch until the read got its value.
+    """
+    launching = [i for i, piece in enumerate(step) if piece.account in ("graph", "eager")]
+    launched = sum(step[i].seconds for i in launching)
+    pieces = list(step)
+    if busy_s is not None and launched > 0:
+        for i in launching:
+            pieces[i] = replace(step[i], device=busy_s * step[i].seconds / launched)
+    first, last, since = None, None, 0.0
     for index, piece in enumerate(step):
-        if piece.account == "sync" and piece.wait > 0 and first is not None:
-            pieces[first] = replace(pieces[first], device=since + piece.wait)
-            first, since, told = None, 0.0, True
+        if piece.account == "sync" and piece.wait > 0 and first is not None and last is not None:
+            between = sum(p.seconds for p in step[last + 1 : index])
+            pieces[last] = replace(pieces[last], tail=between + piece.wait)
+            if busy_s is None:
+                pieces[first] = replace(pieces[first], device=since + piece.wait)
+            first, last, since = None, None, 0.0
             continue
-        if piece.account in ("graph", "eager") and first is None:
-            first, since = index, 0.0
-        since += piece.seconds
-    if first is not None and not told:
-        pieces[first] = replace(pieces[first], device=usual)
+        if index in launching:
+            first, last = index if first is None else first, index
+        if first is not None:
+            since += piece.seconds
     return pieces

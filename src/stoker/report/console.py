@@ -1,20 +1,19 @@
-"""The ledger on the terminal: accounts as bars, then what was found, dearest first."""
+"""The ledger on the terminal: accounts as bars, then what was found, costliest first."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from stoker.records import Finding, Record
+from stoker.records import Finding, Record, RepairPlace, WhatIf
 from stoker.report.whatif import price, times
-from stoker.report.words import MEANINGS, MINOR, evidence, rate, seconds, short_path
+from stoker.report.words import MEANINGS, MINOR, evidence, rate, short_path
+from stoker.units import duration
 
 _COLOURS = {
     "startup": "bright_black",
@@ -59,7 +58,7 @@ def render(record: Record, path: Path, width: int) -> RenderableType:
 
 def _notes(record: Record) -> list[str]:
     """What the reader must know: of the run, and, once each, of its findings."""
-    of_findings = dict.fromkeys(str(f.detail["note"]) for f in record.findings if "note" in f.detail)
+    of_findings = dict.fromkeys(f.detail["note"] for f in record.findings if "note" in f.detail)
     return [*record.notes, *of_findings]
 
 
@@ -117,8 +116,8 @@ def _findings(record: Record, width: int) -> list[RenderableType]:
     minor = [f for f in record.findings if _is_minor(f, record)]
     if minor:
         parts += [*_folded(minor), Text()]
-    if record.what_if and shown:
-        parts += [_together(record.what_if), Text()]
+    if record.what_if and record.what_if.all and shown:
+        parts += [_together(record.what_if.all, record.what_if.order), Text()]
     return parts
 
 
@@ -142,15 +141,15 @@ def _folded(findings: list[Finding]) -> list[RenderableType]:
     return lines
 
 
-def _together(what_if: Mapping[str, Any]) -> Text:
+def _together(all_of_them: WhatIf, order: list[RepairPlace]) -> Text:
     """What all repairs would gain, and which to make first; a repair that adds nothing any more is left out."""
-    line = Text("All repaired: ", style="bold").append(price(what_if["all"]), style="bold green")
+    line = Text("All repaired: ", style="bold").append(price(all_of_them), style="bold green")
     before, steps = 1.0, []
-    for place in what_if["order"][:_MAX_IN_ORDER]:
-        if place["together"] < before * (1 + MINOR):
+    for place in order[:_MAX_IN_ORDER]:
+        if place.together < before * (1 + MINOR):
             break
-        before = place["together"]
-        steps.append(f"{place['kind']} {short_path(place['file'])}:{place['line']} ({times(before)})")
+        before = place.together
+        steps.append(f"{place.kind} {short_path(place.file)}:{place.line} ({times(before)})")
     if steps:
         line.append("  first " + ", then ".join(steps))
     return line.append("  (a model: `stoker whatif`)", style="bright_black")
@@ -172,7 +171,7 @@ def _finding(number: int, finding: Finding, record: Record, width: int) -> Rende
     if finding.what_if is not None:
         cost = Text(f"  {price(finding.what_if)} without it", style="bold")
     else:
-        cost = Text(f"  {seconds(finding.lost_s)} lost, {share:.1%} of the run")
+        cost = Text(f"  {duration(finding.lost_s)} lost, {share:.1%} of the run")
     head = Text(f"{number:>2}  ")
     head.append(f"{finding.kind}", style="bold" if minor else "bold red")
     place, function = _place(finding, width - len(head) - len(cost))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from stoker.records import Finding
+from stoker.units import duration, size
 
-# A finding below this share of the run is listed, but is no news.
+# A finding below this share of the run is listed, but not announced.
 MINOR = 0.02
 _LONG_PATH = 48
 MEANINGS = {
@@ -22,14 +23,14 @@ MEANINGS = {
 
 
 def evidence(finding: Finding) -> str:
-    """`300 times · 5.0 s · 4.9 s waiting, 0.1 s copying · 1.2 kB` and what the probe adds."""
+    """`300 times · 5.0 s · 4.9 s waiting, 0.1 s copying · 1.2 KiB` and what the probe adds."""
     parts = [finding.title]
     if finding.count:
         parts.append(f"{finding.count:,} {'ops' if 'ops' in finding.detail else 'times'}")
     if finding.seconds is not None:
-        parts.append(seconds(finding.seconds))
+        parts.append(duration(finding.seconds))
     if finding.wait_s is not None and finding.copy_s is not None:
-        parts.append(f"{seconds(finding.wait_s)} waiting, {seconds(finding.copy_s)} copying")
+        parts.append(f"{duration(finding.wait_s)} waiting, {duration(finding.copy_s)} copying")
     if finding.bytes:
         parts.append(size(finding.bytes))
     return " · ".join(parts + _details(finding))
@@ -69,23 +70,6 @@ def short_path(path: str) -> str:
     return path if parts[0] and len(path) <= _LONG_PATH else "…/" + "/".join(parts[-2:])
 
 
-def seconds(value: float | None) -> str:
-    """`5.00 s`, `12.3 ms`, or `?` where nothing was measured."""
-    if value is None:
-        return "?"
-    return f"{value:.2f} s" if value >= 0.1 else f"{value * 1e3:.1f} ms"
-
-
 def rate(value: float) -> str:
     """A rate: `24.4`, `1,301`."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
-
-
-def size(count: int) -> str:
-    """Bytes for people: 1.2 MB."""
-    value = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"

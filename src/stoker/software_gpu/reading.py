@@ -194,7 +194,7 @@ def counters() -> Counters:
 
 
 def reset() -> None:
-    """Start all counters and peaks anew; the modelled host first waits for the modelled device."""
+    """Start all counters and peaks over; the modelled host first waits for the modelled device."""
     state = _state()
     state.library.stoker_gpu_reset()
     if any(_raw(state, ordinal).started for ordinal in range(state.count)):

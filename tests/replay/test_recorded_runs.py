@@ -1,0 +1,58 @@
+"""Real runs, kept: the replay of each, unchanged, takes what its steps took, and no price breaks Amdahl's law.
+
+`recorded/` holds records of `stoker run` on programs of different style, most of them those of
+`benchmarks/programs/whatif/development`, made on a machine busy with other work; of the windows only the last three.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from stoker.records import Record
+from stoker.replay import prices
+from stoker.replay import program as programs
+from stoker.replay.simulation import Draw, seconds_per_step
+
+RECORDED = sorted(Path(__file__).with_name("recorded").glob("*.json.gz"))
+
+
+def read(path: Path) -> Record:
+    return Record.from_json(json.loads(gzip.decompress(path.read_bytes())))
+
+
+def test_there_are_a_dozen() -> None:
+    assert len(RECORDED) >= 12
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name.partition(".")[0])
+def test_an_unchanged_run_replays_to_what_it_took(path: Path) -> None:
+    record = read(path)
+    phase = record.tables.stepping[0]
+    run = programs.of(record)
+    assert run is not None
+    measured = phase.seconds / phase.steps
+    assert seconds_per_step(run, Draw()) == pytest.approx(measured, rel=0.005)
+    # And not because nearly all of it was left unexplained.
+    assert run.unexplained < 0.15
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name.partition(".")[0])
+def test_no_price_is_above_what_the_finding_holds_and_frees(path: Path) -> None:
+    record = read(path)
+    total = record.tables.stepping[0].seconds
+    done = prices.priced(record)
+    for finding in done.findings:
+        price = finding.what_if
+        if price is None:
+            continue
+        assert price.share is not None
+        # What a finding took may lie partly before the first step's end: its share cannot be more than all of it.
+        took = max(finding.seconds or 0.0, finding.lost_s or 0.0) / total
+        assert price.share <= took + 0.02
+        left = 1 - price.share - sum((price.frees or {}).values())
+        assert 1 <= price.low <= price.speedup <= price.high
+        assert left <= 0 or price.high <= 1 / left + 0.01
