@@ -113,10 +113,16 @@ def test_the_changelog_begins_with_this_version() -> None:
 
 
 def test_the_walks_pass_only_modules_that_are_there() -> None:
-    text = text_of(DOCS / "how-it-works.md")
-    named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)+)`", text))
+    named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)+)`", text_of(DOCS / "how-it-works.md")))
     assert len(named) > 50
     gone = [n for n in sorted(named) if not (SRC / f"{n}.py").exists() and not (SRC / n).is_dir()]
+    assert gone == []
+
+
+def test_the_architecture_names_only_files_that_are_there() -> None:
+    named = set(re.findall(r"`([\w/]+\.py|[\w/]+/)`", text_of(ROOT / "ARCHITECTURE.md")))
+    assert len(named) > 15
+    gone = [n for n in sorted(named) if not (ROOT / n).exists() and not (SRC / n).exists()]
     assert gone == []
 
 
