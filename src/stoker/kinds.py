@@ -2,6 +2,11 @@
 
 A kind is named after the bad pattern. Codes are stable, by family: STK1xx syncs and copies, STK2xx graphs,
 STK3xx input, STK4xx precision and devices, STK5xx training and inference practice.
+
+The words of a remedy are here, a sentence for each kind; a detector may say it more exactly for a run (`Draft.remedy`),
+and a guard adds how to allow it. What goes by other names: a *fix* edits the source (`check`, `fix`), a *repair* is
+what the replay takes away (`replay.repairs`), an *example* shows a stall before and after (the rules' cases, and
+`report.page.before_after`).
 """
 
 from __future__ import annotations
