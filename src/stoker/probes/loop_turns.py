@@ -88,7 +88,7 @@ class LoopTurns:
         have several events, such as a print of three tensors.
         """
         found: list[tuple[Loop, bool]] = []
-        # Whether the user's frame inside the one looked at was entered anew; the innermost has none inside.
+        # Whether the user's frame inside the one looked at was entered again; the innermost has none inside.
         fresh = again
         frame: FrameType | None = sys._getframe(1)
         kinds, left = self._sites._kinds, _MAX_FRAMES
