@@ -179,7 +179,9 @@ def unprefetched(fact: Consumed) -> Stage | None:
         return None
     if all(stage.name == "cache" for stage in working) and dataset.prefetched:
         return None
-    if fact.how == "returned" and (dataset.source == "?" or not any("batch" in s.name for s in working)):
+    if fact.how in ("returned", "stored") and (
+        dataset.source == "?" or not any("batch" in s.name for s in working)
+    ):
         # Half of a pipeline: whoever called for it goes on with it.
         return None
     return working[-1]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stoker.source import builtin_calls, functions, keras_calls, numpy_calls, pipelines, reads
+from stoker.source import builtin_calls, functions, keras_calls, loops, numpy_calls, options, pipelines, reads
 from stoker.source.facts import Call, Feed
 from stoker.source.tensors import dtype_name
 from stoker.source.values import (
@@ -21,6 +21,7 @@ from stoker.source.values import (
     Tensor,
     Thing,
     Value,
+    holds_arrays,
 )
 
 if TYPE_CHECKING:
@@ -95,6 +96,26 @@ _CONTROL = frozenset(
 _PY_FUNCTIONS = frozenset(
     {"tf.py_function", "tf.numpy_function", "tf1.py_func", "tf.py_func", "tf1.py_function"}
 )
+# They call the function they are given again and again, from Python.
+_MINIMIZERS = frozenset(
+    f"scipy.optimize.{name}"
+    for name in (
+        "minimize",
+        "minimize_scalar",
+        "fmin",
+        "fmin_bfgs",
+        "fmin_cg",
+        "fmin_l_bfgs_b",
+        "fmin_ncg",
+        "fmin_slsqp",
+        "fmin_tnc",
+        "basinhopping",
+        "differential_evolution",
+        "dual_annealing",
+        "least_squares",
+        "root",
+    )
+) | {"tfp.optimizer.lbfgs_minimize", "tfp.optimizer.bfgs_minimize", "tfp.optimizer.nelder_mead_minimize"}
 _TQDM = frozenset({"tqdm.tqdm", "tqdm.trange", "tqdm.tqdm_notebook", "tqdm.auto.tqdm", "tqdm.auto.trange"})
 
 
@@ -171,7 +192,7 @@ def _conversion(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> 
     dtype = dtype_name(arguments.get(1, "dtype"))
     if isinstance(value, Symbolic):
         return value
-    if isinstance(value, Array) and not m.frame.graph:
+    if holds_arrays(value) and not m.frame.graph:
         m.emit(Feed(m.at(node), f"is converted by `{name}`", arguments.expression(0, "value")))
     if isinstance(value, Tensor):
         if not value.host:
@@ -225,6 +246,25 @@ def _py_function(m: Machine, name: str, node: ast.Call, arguments: Arguments) ->
             functions.follow(m, function, names, graph=False, traced=None)
         m.frame.traced = traced
     return Tensor(host=True)
+
+
+def _minimized(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    """An objective handed to an optimizer of SciPy: each evaluation is a step, and its tape a train step's."""
+    given = [v for v in (arguments.get(0, "fun"), arguments.get(99, "jac")) if isinstance(v, Func)]
+    from stoker.source.calls import Arguments
+
+    host = name.startswith("scipy.")
+    passed = Arguments(positional=[(node, Array() if host else Tensor())])
+
+    def body() -> None:
+        for function in given:
+            functions.call_function(m, function, node, passed)
+        m.work(strong=True)
+        m.applied()
+
+    if given:
+        loops.run(m, node, loops.Walk(UNKNOWN, counts=True), body)
+    return Thing("object", name)
 
 
 def _to_numpy(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
@@ -328,6 +368,8 @@ _EXACT: dict[str, Handler] = {
     "tf.Graph": _graph,
     "tf1.Graph": _graph,
     "functools.partial": _partial,
+    "argparse.ArgumentParser": options.parser,
+    **dict.fromkeys(_MINIMIZERS, _minimized),
 }
 _BY_ROOT: dict[str, Handler] = {
     "builtins": builtin_calls.call,

@@ -58,6 +58,8 @@ class Module:
     cells: tuple[Cell, ...] | None = None
     # How many imports away from the file being checked.
     distance: int = 0
+    # A star import of another file of the project brings TensorFlow along.
+    lent_tensors: bool = False
     _lines: list[str] | None = None
     _parents: dict[ast.AST, ast.AST] | None = None
 
@@ -83,8 +85,8 @@ class Module:
 
     @property
     def uses_tensors(self) -> bool:
-        """Whether the file imports TensorFlow or Keras."""
-        return not TENSOR_ROOTS.isdisjoint(self.imports)
+        """Whether the file imports TensorFlow or Keras; `from helper import *` may bring them too."""
+        return self.lent_tensors or not TENSOR_ROOTS.isdisjoint(self.imports)
 
     @functools.cached_property
     def builds_graphs(self) -> bool:

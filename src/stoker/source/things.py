@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stoker.source import builtin_calls, classes, functions, numpy_calls, pipelines, reads
+from stoker.source import builtin_calls, classes, functions, guesses, numpy_calls, options, pipelines, reads
 from stoker.source.facts import Call, CompiledCall, TensorRead
 from stoker.source.values import (
     UNKNOWN,
@@ -40,6 +40,8 @@ def call_thing(m: Machine, thing: Thing, node: ast.Call, arguments: Arguments) -
     if thing.type in ("loss", "metric", "schedule"):
         m.work(strong=False)
         return Tensor()
+    if thing.type == "foreign":
+        return guesses.call(m, node, arguments)
     m.note("?")
     return UNKNOWN
 
@@ -300,7 +302,9 @@ def _super(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Argum
 def _foreign(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
     if name in reads.SINKS or (name in reads.LOGGING and "log" in thing.name.lower()):
         reads.given(m, arguments, "is logged")
-    return UNKNOWN
+        return UNKNOWN
+    receiver = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    return guesses.method(m, name, receiver, node, arguments)
 
 
 def _object(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
@@ -327,4 +331,5 @@ _METHODS: dict[str, Callable[[Machine, Thing, str, ast.Call, Arguments], Value]]
     "super": _super,
     "foreign": _foreign,
     "object": _object,
+    "parser": options.method,
 }
