@@ -65,6 +65,8 @@ def analyse(module: Module, project: Project) -> Analysis:
     m = Machine(project, module)
     if module.uses_tensors or project.lends_tensors(module):
         _interpret(m)
+    else:
+        module.validate()
     followed = frozenset(
         (function.module.path, function.node.lineno)
         for node, function in m.functions.items()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stoker.source.names import last_name
@@ -128,14 +130,26 @@ def _is_often(value: Value) -> bool:
 
 def _is_counted(m: Machine, side: ast.expr) -> bool:
     """`state.n` of an object nobody knows, where the loop or function around says `state.n += 1`."""
-    if not isinstance(side, ast.Attribute) or _quiet(m, side) is not UNKNOWN:
+    if not isinstance(side, ast.Attribute):
         return False
     around = m.frame.loops[-1] if m.frame.loops else m.frame.function
-    name = ast.unparse(side)
-    return around is not None and any(
-        isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and ast.unparse(node.target) == name
-        for node in ast.walk(around)
-    )
+    return around is not None and side.attr in _counted(around) and _quiet(m, side) is UNKNOWN
+
+
+@functools.lru_cache(maxsize=64)
+def _counted(around: ast.AST) -> frozenset[str]:
+    """The attributes that a loop or function counts up."""
+    return frozenset(name for node in ast.walk(around) for name in _counts_up(node))
+
+
+def _counts_up(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+        if isinstance(node.target, ast.Attribute):
+            yield node.target.attr
+    elif isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
+        target, left = node.targets[0], node.value.left
+        if isinstance(target, ast.Attribute) and isinstance(left, ast.Attribute) and target.attr == left.attr:
+            yield target.attr
 
 
 def _reads_clock(node: ast.expr) -> bool:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _CONVERSIONS = frozenset(
     {"tf.convert_to_tensor", "tf.constant", "tf.cast", "keras.ops.convert_to_tensor", "tf.identity"}
 )
+_FROM_HOST = frozenset({"tf.convert_to_tensor", "keras.ops.convert_to_tensor"})
 # Functions of these modules work on the data's way in, on the host.
 _HOST_MODULES = ("tf.io.", "tf.strings.", "tf.image.", "tf.audio.")
 _HOST_FUNCTIONS = frozenset({"tf.shape", "tf.rank", "tf.size"})
@@ -192,13 +193,22 @@ def _conversion(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> 
     dtype = dtype_name(arguments.get(1, "dtype"))
     if isinstance(value, Symbolic):
         return value
-    if holds_arrays(value) and not m.frame.graph:
-        m.emit(Feed(m.at(node), f"is converted by `{name}`", arguments.expression(0, "value")))
+    array = holds_arrays(value)
+    if (array or (name in _FROM_HOST and _is_open(value))) and not m.frame.graph:
+        how = f"is converted by `{name}`"
+        m.emit(Feed(m.at(node), how, arguments.expression(0, "value"), array))
     if isinstance(value, Tensor):
         if not value.host:
             m.work(strong=False)
         return replace(value, variable=False, dtype=dtype or value.dtype)
     return Tensor(dtype=dtype)
+
+
+def _is_open(value: Value) -> bool:
+    """Nobody knows what it is, or what is in the list: nobody would convert what is a tensor already."""
+    if isinstance(value, Seq) and value.kind in ("list", "tuple"):
+        return bool(value.items) and all(map(_is_open, value.items or ()))
+    return value is UNKNOWN
 
 
 def _variable(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:

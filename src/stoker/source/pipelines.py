@@ -253,9 +253,7 @@ def _mapped(
         value = summary.value
         if isinstance(value, Dataset) and inner:
             value = replace(value, inner=True)
-        elif isinstance(value, (Py, Array)):
-            value = HOST
-        return summary.effects, value
+        return summary.effects, _on_host(value)
     if isinstance(function, Api):
         return frozenset({function.name}), HOST
     if isinstance(function, (Thing, Method)):
@@ -265,6 +263,17 @@ def _mapped(
         table = isinstance(thing, Thing) and thing.name.startswith("tf.lookup.")
         return frozenset({"tf.lookup"} if table else {"?"}), HOST
     return frozenset({"?"}), HOST
+
+
+def _on_host(value: Value) -> Value:
+    """What a mapped function gives: pipelines run on the CPU, so nothing in it has to be waited for."""
+    if isinstance(value, Seq) and value.items is not None:
+        return replace(value, items=tuple(_on_host(item) for item in value.items))
+    if isinstance(value, Seq):
+        return replace(value, element=_on_host(value.element))
+    if isinstance(value, Tensor):
+        return replace(value, host=True, variable=False)
+    return HOST if isinstance(value, (Py, Array)) else value
 
 
 def _spread(function: Func, names: dict[str, Value], element: Value) -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from stoker.source.module import Module, SourceError, parse
+from stoker.source.module import Module, SourceError, unparsed
 from stoker.source.names import LIBRARY_ROOTS
 
 # A directory with one of these is the top of a project: imports are not looked for above it.
@@ -135,12 +135,12 @@ class Project:
 
 
 def read_module(path: str) -> Module:
-    """Read and parse a Python file.
+    """Read a Python file, to be parsed when its tree is asked for.
 
     Raises:
-        SourceError: it cannot be read, decoded or parsed.
+        SourceError: it cannot be read or decoded.
     """
-    return parse(path, read_text(path))
+    return unparsed(path, read_text(path))
 
 
 def read_text(path: str) -> str:

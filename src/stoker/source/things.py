@@ -38,7 +38,8 @@ def call_thing(m: Machine, thing: Thing, node: ast.Call, arguments: Arguments) -
     if thing.type in ("model", "layer"):
         return _call_model(m, thing, node, arguments)
     if thing.type in ("loss", "metric", "schedule"):
-        m.work(strong=False)
+        if thing.type != "schedule":
+            m.work(strong=False)
         return Tensor()
     if thing.type == "foreign":
         return guesses.call(m, node, arguments)
@@ -182,7 +183,19 @@ def _tape(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Argume
         # Only a tensor has a gradient.
         m.frame.scope.names[target.id] = Tensor()
     sources = arguments.get(1, "sources")
+    if not m.tapes and _are_variables(sources):
+        # Nobody takes gradients by all of a model's weights but to change them, if by other means than an optimizer.
+        m.applied()
     return Tensor() if isinstance(sources, Tensor) else Seq("list", element=Tensor())
+
+
+def _are_variables(sources: Value | None) -> bool:
+    return (
+        isinstance(sources, Seq)
+        and sources.items is None
+        and isinstance(sources.element, Tensor)
+        and sources.element.variable
+    )
 
 
 def _strategy(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
