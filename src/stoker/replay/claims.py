@@ -34,7 +34,10 @@ _ACCOUNTS: dict[str, tuple[str, ...]] = {
     "host-callback-per-batch": ("python", "eager", "dispatch"),
     "eager-train-step": ("eager", "dispatch"),
     "launch-bound": ("dispatch", "launch", "graph"),
-    "predict-in-loop": ("trace", "input", "eager", "dispatch", "launch", "compute", "graph"),
+    "predict-in-loop": (
+        *("trace", "input", "eager", "dispatch", "launch", "compute", "graph"),
+        *("transfer", "sync", "python"),
+    ),
     **dict.fromkeys(_TRACES, ("trace",)),
     **dict.fromkeys(INPUTS, ("input",)),
 }
@@ -79,7 +82,7 @@ def claimed(program: Program, finding: Finding) -> Program:
     left = told_s(program, finding) - own_s(program, finding)
     steps = program.steps
     for account in accounts_of(finding):
-        loose = mean_s(steps, partial(_is_loose, account))
+        loose = mean_s(steps, partial(_is_loose, account, finding))
         if left > 0 and loose > 0:
             part = min(1.0, left / loose)
             steps = [[q for p in step for q in _split(p, account, part, finding)] for step in steps]
@@ -87,12 +90,15 @@ def claimed(program: Program, finding: Finding) -> Program:
     return replace(program, steps=steps)
 
 
-def _is_loose(account: str, piece: Piece) -> bool:
-    return piece.account == account and piece.site is None
+def _is_loose(account: str, finding: Finding, piece: Piece) -> bool:
+    if piece.account != account or piece.site is not None:
+        return False
+    # The trace of another function, of TensorFlow's own, is not this one's.
+    return finding.kind not in _TRACES or not piece.name
 
 
 def _split(piece: Piece, account: str, part: float, finding: Finding) -> list[Piece]:
-    if piece.account != account or piece.site is not None:
+    if not _is_loose(account, finding, piece):
         return [piece]
     name = finding.detail.get("function", "") if finding.kind in _TRACES else piece.name
     mine = replace(piece, site=site_of(finding), name=name)
