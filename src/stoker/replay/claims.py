@@ -11,10 +11,13 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from stoker.records import Finding
 from stoker.replay.pieces import Piece, Site
-from stoker.replay.program import Program
+
+if TYPE_CHECKING:
+    from stoker.replay.program import Program
 
 _TRACES = frozenset({"retrace-python-arg", "retrace-shape", "tf-function-in-loop"})
 INPUTS = frozenset(
@@ -26,6 +29,8 @@ INPUTS = frozenset(
         "input-starved",
     }
 )
+# All that happens inside these calls is theirs, whatever it is.
+_WHOLE_CALLS = frozenset({"predict-in-loop", "host-callback-per-batch"})
 # The accounts a finding's time is on, in the order in which what nobody labelled is claimed.
 _ACCOUNTS: dict[str, tuple[str, ...]] = {
     "sync-in-loop": ("sync",),
@@ -75,6 +80,14 @@ def is_own(piece: Piece, finding: Finding) -> bool:
     if finding.kind in _TRACES and piece.name:
         return piece.name == finding.detail.get("function")
     return piece.site == site_of(finding)
+
+
+def shared_out(program: Program, findings: Iterable[Finding]) -> Program:
+    """The program with each finding's own pieces labelled as its own: findings of whole calls first, dearest first."""
+    known = [finding for finding in findings if finding.kind in _ACCOUNTS]
+    for finding in sorted(known, key=lambda f: (f.kind not in _WHOLE_CALLS, -(f.seconds or 0.0))):
+        program = claimed(program, finding)
+    return program
 
 
 def claimed(program: Program, finding: Finding) -> Program:
