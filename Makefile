@@ -8,7 +8,8 @@ DOCS_VENV := .venv-docs
 
 .PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
 	soak-run soak-resume screenshots browser \
-	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint
+	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
+	bench-short-jobs peers
 
 demo: demo-ledger demo-fit demo-software-gpu
 
@@ -25,8 +26,8 @@ demo-software-gpu: $(READY)
 	@if $(BIN)/stoker software-gpu --build; then $(BIN)/python examples/software_gpu/one_debug_line.py; \
 	else echo "The software GPU example was left out: it needs a C++ compiler."; fi
 
-# As many processes as the machine has room for; tests of one file share what they set up.
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile
+# As many processes as the machine has room for.
+PYTEST := $(BIN)/python -m pytest -n auto
 
 test: lint browser
 	$(PYTEST)
@@ -83,6 +84,14 @@ bench-guard: $(READY)
 # Against Keras' fit, predict and evaluate, hand-written loops, and the limit.
 bench-fit: $(READY)
 	$(BIN)/python benchmarks/fit.py
+
+# Jobs that are over in seconds: the whole first call, tracing and all, against Keras.
+bench-short-jobs: $(READY)
+	$(BIN)/python benchmarks/short_jobs.py
+
+# Keras' own tests, as they are and through stoker.fit. `make peers SUITES="trainer_test models"` runs some of them.
+peers: $(READY)
+	$(BIN)/python benchmarks/keras_suites.py $(SUITES)
 
 soak: soak-run soak-resume
 

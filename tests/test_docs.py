@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import stoker
+from stoker.attach.tensorflow_versions import NEWEST, OLDEST
 from stoker.check.registry import all_rules
 from tests.support import ROOT
 from tests.test_ranks import RANKS, SRC
@@ -109,3 +110,23 @@ def test_the_architecture_names_the_ranks_as_they_are_enforced() -> None:
 def test_the_changelog_begins_with_this_version() -> None:
     versions = re.findall(r"^## (?:\[)?(\d[\w.]*)", text_of(ROOT / "CHANGELOG.md"), re.MULTILINE)
     assert versions[0] == stoker.__version__
+
+
+def test_the_walks_pass_only_modules_that_are_there() -> None:
+    text = text_of(DOCS / "how-it-works.md")
+    named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)+)`", text))
+    assert len(named) > 50
+    gone = [n for n in sorted(named) if not (SRC / f"{n}.py").exists() and not (SRC / n).is_dir()]
+    assert gone == []
+
+
+def test_ci_covers_every_supported_version() -> None:
+    workflow = text_of(ROOT / ".github" / "workflows" / "tests.yml")
+    listed = {
+        name: re.findall(r'"([\d.]+)"', line)
+        for name, line in re.findall(r"^        (python|tensorflow): (\[.*\])$", workflow, re.M)
+    }
+    supported_python = re.findall(r"Python :: (3\.\d+)", text_of(ROOT / "pyproject.toml"))
+    assert listed["python"] == supported_python
+    supported = [f"{OLDEST[0]}.{minor}" for minor in range(OLDEST[1], NEWEST[1] + 1)]
+    assert listed["tensorflow"] == supported

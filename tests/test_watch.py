@@ -50,6 +50,17 @@ def test_the_ledger_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert (Path(".stoker") / "runs" / f"{record.id}.json").exists()
 
 
+def test_a_record_that_cannot_be_kept_is_told_and_the_loop_goes_well(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path(".stoker").touch()
+    watch = stoker.Watch()
+    model().fit(X, Y, batch_size=8, verbose=0, callbacks=[watch])
+    assert watch.record is not None
+    assert watch.record.steps == 64
+    assert "stoker: the record is not kept: cannot write to .stoker/runs" in capsys.readouterr().err
+
+
 def test_findings_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     watch = stoker.Watch()
     model().fit(X, Y, batch_size=8, epochs=3, verbose=0, callbacks=[watch, Reader()])

@@ -16,13 +16,9 @@ from typing import Any
 
 from rich.console import Console
 
-from stoker import clock
-from stoker.diagnosis.record import RunFacts, record
 from stoker.errors import RecordError, StokerError, UsageError
-from stoker.measure.heartbeat import Heartbeat
-from stoker.probes.session import Session
+from stoker.measure.run import MeasuredRun
 from stoker.records import Record
-from stoker.replay.prices import priced
 from stoker.report import console
 from stoker.store import record_files
 
@@ -99,20 +95,13 @@ def _run_cell(ipython: Any, line: str, cell: str) -> Shown:
     import tensorflow  # noqa: F401 - before measuring: importing it is not the cell's work
 
     record_files.prepare()
-    facts = RunFacts(record_files.new_id(), "cell", [], clock.utc_timestamp())
-    session = Session(clock.now_ns())
-    session.attach_now()
-    heartbeat = Heartbeat(session.poll, lambda: None)
-    heartbeat.start()
+    run = MeasuredRun.here("cell")
+    run.begin()
     try:
         result = ipython.run_cell(cell)
-        session.close()
-        saved = priced(
-            record(facts, session.measurements(), "finished", exit_code=0 if result.success else 1)
-        )
-    finally:
-        heartbeat.stop()
-        session.detach()
-    path = record_files.path_of(facts.id)
-    record_files.write(saved, path)
-    return Shown(saved, path)
+    except BaseException:
+        run.abandon()
+        raise
+    saved = run.end(exit_code=0 if result.success else 1)
+    run.keep(saved)
+    return Shown(saved, run.path)

@@ -64,7 +64,6 @@ def test_a_fit_after_evaluate_traces_only_its_own_step(model: Any) -> None:
     assert TRACED == [False, True]
 
 
-@pytest.mark.filterwarnings("ignore:A layer's `trainable` state has changed")
 def test_a_changed_model_is_traced_anew_for_all_verbs(model: Any) -> None:
     fit(model)
     model.layers[-1].activation = keras.activations.sigmoid

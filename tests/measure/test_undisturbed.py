@@ -202,6 +202,8 @@ def interrupted(directory: Path, *command: str, sent: signal.Signals) -> Outcome
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # Whoever started the tests in the background had SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     pid = int(process.stdout.readline().split()[1])

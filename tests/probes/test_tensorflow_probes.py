@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stoker.probes.recorder import CHECKPOINT, EAGER, GRAPH, INPUT, TRACE, TRANSFER
+from stoker.probes.recorder import CHECKPOINT, EAGER, GRAPH, INPUT, TEARDOWN, TRACE, TRANSFER
 from stoker.probes.session import Session
 from tests.probes.conftest import in_a_window
 from tests.support import HANGS_S
@@ -169,6 +169,33 @@ def test_python_iteration_waits_on_the_input_account(session: Session) -> None:
     assert pipeline.elements == 5
     assert all(stage.site is not None and stage.site[0] == __file__ for stage in pipeline.stages)
     assert session.recorder.balances()[0][INPUT] >= pipeline.wait_ns > 0
+
+
+def test_taking_an_iterator_down_is_no_wait_for_an_element(session: Session) -> None:
+    dataset = tf.data.Dataset.range(8).batch(4)
+    for _ in range(3):
+        iterator = iter(dataset)
+        list(iterator)
+        waited = session.recorder.balances()[0]
+        del iterator
+        gone = session.recorder.balances()[0]
+        assert gone[INPUT] == waited[INPUT]
+        assert gone[TEARDOWN] > waited[TEARDOWN]
+    (pipeline,) = session.input.pipelines.values()
+    assert (pipeline.iterators, pipeline.teardowns) == (3, 3)
+    assert pipeline.teardown_ns == session.recorder.balances()[0][TEARDOWN]
+
+
+def test_an_optimizer_of_plain_variables(session: Session) -> None:
+    weights = [tf.Variable(tf.zeros([64, 10])), tf.Variable(tf.zeros([10]))]
+    optimizer = keras.optimizers.SGD(0.1)
+    for _ in range(5):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.matmul(tf.ones([4, 64]), weights[0]) + weights[1])
+        optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+    measured = session.measurements()
+    assert measured.steps == 5
+    assert measured.gradient_bytes == (64 * 10 + 10) * 4
 
 
 def test_python_in_a_pipeline_is_seen(session: Session) -> None:

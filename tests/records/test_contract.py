@@ -44,7 +44,18 @@ def test_the_contracts_names_are_there() -> None:
 
 def test_the_accounts_are_the_contracts() -> None:
     assert set(ACCOUNTS) == {
-        *("startup", "trace", "input", "transfer", "sync", "compute", "dispatch", "checkpoint", "python")
+        *(
+            "startup",
+            "trace",
+            "input",
+            "transfer",
+            "sync",
+            "compute",
+            "dispatch",
+            "checkpoint",
+            "teardown",
+            "python",
+        )
     }
 
 

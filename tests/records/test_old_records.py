@@ -31,6 +31,15 @@ def as_json(name: str) -> dict[str, Any]:
     return found
 
 
+def kept(old: Any, new: Any) -> bool:
+    """Whether all of `old` is in `new`; a later Stoker adds fields of its own."""
+    if isinstance(old, dict):
+        return isinstance(new, dict) and all(name in new and kept(old[name], new[name]) for name in old)
+    if isinstance(old, list):
+        return isinstance(new, list) and len(old) == len(new) and all(map(kept, old, new))
+    return bool(old == new)
+
+
 def test_there_are_some() -> None:
     assert NAMES == ["keras_fit", "killed", "pipeline", "software_gpu"]
 
@@ -38,7 +47,7 @@ def test_there_are_some() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_lost_by_reading_and_writing(name: str) -> None:
     record = record_files.read(OLD / f"{name}.json")
-    assert json.loads(json.dumps(record.to_json())) == as_json(name)
+    assert kept(as_json(name), json.loads(json.dumps(record.to_json())))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -56,7 +65,7 @@ def test_every_command_takes_it(name: str, runs: Path, capsys: pytest.CaptureFix
     )
     assert data["findings"][0]["title"] in Path("page.html").read_text(encoding="utf-8")
     assert len(json.loads(Path("trace.json").read_text(encoding="utf-8"))["traceEvents"]) > 20
-    assert json.loads(Path("record.json").read_text(encoding="utf-8")) == data
+    assert kept(data, json.loads(Path("record.json").read_text(encoding="utf-8")))
 
 
 def test_two_of_them_compare(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,6 +102,6 @@ def test_fields_of_a_later_stoker_survive(runs: Path, capsys: pytest.CaptureFixt
     data["findings"][0]["what_if"]["middle"] = 1.5
     (runs / "later.json").write_text(json.dumps(data), encoding="utf-8")
     assert main(["report", "later", "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out) == data
+    assert kept(data, json.loads(capsys.readouterr().out))
     assert main(["report", "later"]) == 0
     assert main(["whatif", "later"]) == 0

@@ -73,5 +73,6 @@ def test_every_static_kind_has_a_rule() -> None:
         "input-starved",
         "no-mixed-precision",
         "checkpoint-in-loop",
+        "iterator-teardown",
     }
     assert {rule.kind for rule in RULES} == set(KINDS) - measured_only

@@ -14,6 +14,8 @@ from typing import Any
 
 # Around a training run or an evaluation: the calls inside are not steps of their own; what the batch hooks report is.
 LOOP = "loop"
+# The packages in which such loops are: their few reads and copies are their own, not of the line that calls them.
+LOOP_PACKAGES = ("train", "inference", "execution")
 # Around saving and restoring.
 SAVE, RESTORE = "save", "restore"
 

@@ -11,6 +11,8 @@ import sys
 import sysconfig
 from types import CodeType, FrameType
 
+from stoker.attach.announced import LOOP_PACKAGES
+
 # file, line, function
 SiteKey = tuple[str, int, str]
 
@@ -65,8 +67,8 @@ _ON_REQUEST_PARTS = tuple(
 )
 
 OWN_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-# Stoker's own loops are loops as Keras' are: their few reads and copies are their own, not of the line that calls them.
-_OWN_LOOPS = tuple(os.path.join(OWN_ROOT, package, "") for package in ("train", "inference", "execution"))
+# Stoker's own loops are loops as Keras' are.
+_OWN_LOOPS = tuple(os.path.join(OWN_ROOT, package, "") for package in LOOP_PACKAGES)
 
 
 class Sites:

@@ -1,6 +1,6 @@
 """From measurements to findings: one module per subject, each a pure function from measurements to drafts.
 
-    finished = record(facts, session.measurements(), state="finished", exit_code=0)
+    ended = record(facts, session.measurements(), "ended", exit_code=0)
 
 | module | subject |
 |---|---|

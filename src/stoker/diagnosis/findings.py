@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from stoker.attach.sites import SiteKey, shown_path
-from stoker.diagnosis import checkpoints, copies, graphs, inputs, keras, syncs
+from stoker.diagnosis import checkpoints, copies, eager, graphs, inputs, keras, syncs
 from stoker.diagnosis.draft import Draft
 from stoker.kinds import KINDS
 from stoker.probes.session import Measurements
@@ -16,6 +16,7 @@ from stoker.records import Detail, Finding
 DETECTORS: tuple[Callable[[Measurements], Iterator[Draft]], ...] = (
     syncs.find,
     copies.find,
+    eager.find,
     graphs.find,
     inputs.find,
     keras.find,
@@ -36,15 +37,10 @@ def findings(m: Measurements) -> list[Finding]:
 def _without_echoes(drafts: list[Draft]) -> list[Draft]:
     """Drop what another finding already explains, such as the cost of `predict` in a loop."""
     explained = {draft.site for draft in drafts if draft.kind == "predict-in-loop"}
-    eager = {(d.site[0], d.site[2]) for d in drafts if d.kind == "eager-train-step"}
 
     def echo(draft: Draft) -> bool:
-        if (
-            draft.kind in ("launch-bound", "eager-train-step", "numpy-feed-in-loop")
-            and draft.site in explained
-        ):
-            return True
-        return draft.kind == "launch-bound" and (draft.site[0], draft.site[2]) in eager
+        kinds = ("launch-bound", "eager-train-step", "numpy-feed-in-loop")
+        return draft.kind in kinds and draft.site in explained
 
     return [draft for draft in drafts if not echo(draft)]
 

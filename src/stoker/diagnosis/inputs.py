@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stoker.diagnosis.draft import Draft, most
+from stoker.diagnosis.draft import Draft, most, worth
 from stoker.diagnosis.ledger import first_call_ns, graph_input_share
 from stoker.probes.input_wait import Pipeline, Stage
 from stoker.probes.profiler_trace import slow_stage, stage_name
@@ -17,7 +17,9 @@ _CHEAP_MAP_NS = 150_000
 
 
 def find(m: Measurements) -> Iterator[Draft]:
-    """One finding for each pipeline that keeps the program waiting."""
+    """One finding for each pipeline that keeps the program waiting, and one for each whose iterators do as they go."""
+    for pipeline in m.pipelines:
+        yield from _torn_down(m, pipeline)
     in_graph = (
         int((m.totals["graph"] - first_call_ns(m)) * graph_input_share(m)) if m.device_kind == "CPU" else 0
     )
@@ -29,6 +31,16 @@ def find(m: Measurements) -> Iterator[Draft]:
             wait += in_graph
         if wait >= m.wall_ns * _MIN_SHARE and _users_stages(pipeline):
             yield _blame(m, pipeline, wait)
+
+
+def _torn_down(m: Measurements, pipeline: Pipeline) -> Iterator[Draft]:
+    """`iterator-teardown`: one iterator must go in any case, the others need not have been."""
+    site = most(pipeline.sites)
+    if site is None or pipeline.teardowns < 2:
+        return
+    lost = pipeline.teardown_ns * (pipeline.teardowns - 1) // pipeline.teardowns
+    if worth(m, lost):
+        yield Draft("iterator-teardown", site, pipeline.teardowns, pipeline.teardown_ns, lost)
 
 
 def _users_stages(pipeline: Pipeline) -> list[Stage]:

@@ -73,6 +73,7 @@ def _paths(m: Measurements) -> dict[str, str]:
     sites |= {f.definition for f in m.traced if f.definition}
     sites |= {f.definition for f in m.called if f.definition}
     sites |= {callback.site for callback in m.callbacks if callback.site}
+    sites |= {frame.site for stack in m.eager_stacks for frame in stack}
     sites |= set(m.predicts) | set(m.fits)
     sites |= {stage.site for p in m.pipelines for stage in p.stages if stage.site}
     return {shown_path(path): path for path in {site[0] for site in sites}}
@@ -119,6 +120,8 @@ def _tables(m: Measurements) -> Tables:
                 elements=p.elements,
                 wait_s=p.wait_ns / 1e9,
                 first_wait_s=p.first_ns / 1e9,
+                iterators=p.iterators,
+                teardown_s=p.teardown_ns / 1e9,
             )
             for p in m.pipelines[:_MAX_ROWS]
         ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stoker.diagnosis.draft import MIN_REPEATS, Draft, every_step, worth
+from stoker.diagnosis.draft import MIN_REPEATS, Draft, every_step, in_loop, worth
 from stoker.probes.session import Measurements
 
 
@@ -12,7 +12,7 @@ def find(m: Measurements) -> Iterator[Draft]:
     """`sync-in-loop`: at every step, or less often but at a cost."""
     for site, tally in m.tallies.get("sync", {}).items():
         dear = tally.count >= MIN_REPEATS and worth(m, tally.lost_ns)
-        if not dear and not every_step(m, tally.count):
+        if not in_loop(m, tally) or (not dear and not every_step(m, tally.count)):
             continue
         detail = dict(tally.detail)
         if m.device_kind == "CPU" and not m.is_async:

@@ -42,6 +42,7 @@ def stepping(m: Measurements) -> list[SteppingRow]:
         SteppingRow(
             seconds=m.stepping_ns / 1e9,
             steps=m.stepping_steps,
+            drain_s=m.stepping_drain_ns / 1e9,
             accounts={name: ns / 1e9 for name, ns in m.stepping_totals.items()},
             cores=cores(),
             kernel_threads=m.intra_op_threads or cores(),
@@ -81,7 +82,7 @@ class _Sites:
 
 def _window(m: Measurements, window: Window, sites: _Sites) -> TimelineWindow:
     origin = m.start_ns
-    ends = [end for end, rank, _, _ in window.ends if rank == m.step_rank]
+    ends = [end for end, _, _, source in window.ends if source in m.step_sources]
     if window.full and window.spans:
         # The span that did not fit lies in the last step: it is incomplete.
         ends = [end for end in ends if end <= window.spans[-1].end]

@@ -8,11 +8,10 @@ from typing import Any
 
 from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 from keras.src.trainers.trainer import Trainer
-from keras.src.utils.python_utils import pythonify_logs
 
 from stoker.execution.feed import Feed
 from stoker.execution.kept import kept
-from stoker.execution.loop import Logs, Loop
+from stoker.execution.loop import Logs, Loop, numbers
 
 # What a step calls, whose results are then those of the model's metrics and nothing else.
 _THEIRS = {
@@ -60,4 +59,4 @@ def results(model: Any, logs: Logs) -> Logs:
     # Keras' own step returns what its metrics hold: no need to ask them again.
     if logs and returns_metrics(model):
         return logs
-    return pythonify_logs(dict(model._get_metrics_result_or_logs(logs)))  # type: ignore[no-any-return]
+    return numbers(dict(model._get_metrics_result_or_logs(logs)))

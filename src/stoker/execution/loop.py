@@ -11,9 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+from keras.src.utils.python_utils import pythonify_logs
 
 from stoker.errors import ArgumentError
 from stoker.execution.feed import Feed, without_optionals
+from stoker.execution.lifting import lifting
 
 Logs = dict[str, Any]
 Step = Callable[[Any], Logs]
@@ -55,7 +57,7 @@ class Loop:
         self._plain_step = step
         self._results = results
         self._for_any_rows: Any = None
-        self._step = _compiled(step, jit == "step", autograph)
+        self._step = _compiled(lifting(step), jit == "step", autograph)
         self._traced: Any = None
         self._logs: Any = None
         self._many = _compiled(self._many_steps, jit == "loop")
@@ -203,6 +205,14 @@ class Loop:
             logs = self._plain_step(batch)
             self._ran += 1
         return logs
+
+
+def numbers(logs: Logs) -> Logs:
+    """Logs read from the device, in the order and the dicts they came in: callbacks get them flattened and sorted."""
+    return {
+        name: numbers(value) if isinstance(value, dict) else pythonify_logs({name: value})[name]
+        for name, value in logs.items()
+    }
 
 
 def _tensors(logs: Any) -> Any:

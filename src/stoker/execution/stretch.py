@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import tensorflow as tf
-from keras.src.utils.python_utils import pythonify_logs
 
 from stoker import clock
 from stoker.execution.call_length import CallLength
 from stoker.execution.epoch_steps import EpochSteps
-from stoker.execution.loop import Logs, Loop
+from stoker.execution.loop import Logs, Loop, numbers
 
 
 class Stretch:
@@ -41,7 +40,7 @@ class Stretch:
         else:
             self.epoch_steps.advance(asked, ran)
         self.last_index = self._index_after(first, limit)
-        values = pythonify_logs(logs) if ran else {}
+        values = numbers(logs) if ran else {}
         warm = self.length.step_seconds is not None
         self.length.took(ran, (clock.now_ns() - begin) / 1e9)
         if warm:

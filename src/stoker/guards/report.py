@@ -12,7 +12,7 @@ from stoker.guards.limits import COPIES, EAGER_OPS, KINDS, PLURAL, RETRACES, SIN
 from stoker.kinds import KINDS as STALLS
 from stoker.units import size
 
-_REMEDIES = {
+_ADVICE = {
     SYNCS: STALLS["sync-in-loop"].remedy,
     COPIES: STALLS["numpy-feed-in-loop"].remedy,
     RETRACES: "Pass tensors instead of Python values, and keep shapes fixed or give an input_signature.",
@@ -125,7 +125,7 @@ class Report:
         shown = [line.text() for line in lines[:_MAX_LINES]]
         if len(lines) > _MAX_LINES:
             shown.append(f"  ... and {len(lines) - _MAX_LINES} more lines")
-        return "\n".join([*shown, f"  → {remedy(kind)}"])
+        return "\n".join([*shown, f"  → {advice(kind)}"])
 
     def _apart(self) -> list[str]:
         apart = [f"  allowed, {reason}: {_amounts(counts)}" for reason, counts in self.allowed.items()]
@@ -188,12 +188,12 @@ def error_of(report: Report, line: Line) -> GuardError:
 
 def message(report: Report, line: Line) -> str:
     """What happened at this line, and what to do."""
-    return "\n".join([report.headline(line.kind), line.text(), f"  → {remedy(line.kind)}", *report._apart()])
+    return "\n".join([report.headline(line.kind), line.text(), f"  → {advice(line.kind)}", *report._apart()])
 
 
-def remedy(kind: str) -> str:
+def advice(kind: str) -> str:
     """What to do instead."""
-    return f'{_REMEDIES[kind]} On purpose: `with stoker.allow("reason"):`'
+    return f'{_ADVICE[kind]} On purpose: `with stoker.allow("reason"):`'
 
 
 def amount(kind: str, count: int) -> str:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import keras
+from keras.src.utils.python_utils import pythonify_logs
 
 from stoker.execution import hooks
 from stoker.execution.call_length import CallLength
@@ -78,7 +79,7 @@ class Evaluation:
                 if self._tested.model.stop_evaluating:
                     break
             epoch_steps.end_epoch()
-            logs = self._tested.results(logs)
+            logs = pythonify_logs(self._tested.results(logs))
         if callbacks is not None:
             callbacks.on_test_end(logs)
         return logs

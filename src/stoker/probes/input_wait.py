@@ -15,7 +15,7 @@ from typing import Any
 
 from stoker.attach.sites import KERAS_LOOP, SiteKey
 from stoker.probes.probe import Probe
-from stoker.probes.recorder import DISPATCH, INPUT, PYTHON, Recorder
+from stoker.probes.recorder import DISPATCH, INPUT, PYTHON, TEARDOWN, Recorder
 
 _MAX_PIPELINES = 200
 _LOOK_EVERY = 64
@@ -46,6 +46,9 @@ class Pipeline:
     wait_ns: int = 0
     # Waiting for the first element of each iterator: nothing could overlap with that.
     first_ns: int = 0
+    # Taking iterators down: no step waits for that, but the program does.
+    teardowns: int = 0
+    teardown_ns: int = 0
     sites: dict[SiteKey, int] = field(default_factory=dict)
 
 
@@ -135,16 +138,20 @@ class InputWait(Probe):
         return get_next
 
     def _teardown(self) -> Callable[[Any], None]:
-        """An iterator that goes away waits for its pipeline's threads, up to a second: that is input, too."""
+        """An iterator that goes away waits for tf.data's autotuner, up to seconds: on an account of its own."""
         recorder = self.recorder
 
         def delete(iterator: Any) -> None:
             if self.active and recorder.top in (PYTHON, DISPATCH) and recorder.on_main_thread():
-                recorder.enter(INPUT)
+                started = recorder.enter(TEARDOWN)
                 try:
                     iterator.__dict__.pop("_iterator_resource", None)
                 finally:
-                    recorder.leave()
+                    ended = recorder.leave()
+                    iteration = self._iterations.get(id(iterator))
+                    if iteration is not None:
+                        iteration.pipeline.teardowns += 1
+                        iteration.pipeline.teardown_ns += ended - started
 
         return delete
 

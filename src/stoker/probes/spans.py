@@ -96,11 +96,17 @@ class SpanWindows:
         self.beside: Window | None = None
         self._steps = 0
         self._next = _FIRST_STEP
+        # The best class of steps seen: the reads around a training step must not fill its windows.
+        self._rank = 99
 
     def step_ended(self, now: int, rank: int, steps: int, source: object) -> Window | None:
         """A step of any source ended: the window that is open from here on."""
-        self._steps += 1
         window = self.open
+        if rank > self._rank:
+            return window or self.beside
+        # Compiled updates and eager ones are one class.
+        self._rank = max(rank, 1)
+        self._steps += 1
         if window is not None:
             window.ends.append((now, rank, steps, source))
             if window.full or len(window.ends) >= MAX_STEPS:

@@ -12,7 +12,8 @@ from typing import Any
 from stoker import clock
 from stoker.attach.sites import INTERNAL
 from stoker.probes.probe import Probe
-from stoker.probes.recorder import TRANSFER
+from stoker.probes.recorder import PYTHON, TRANSFER, Recorder
+from stoker.probes.steps import READS, Steps
 
 # Shapes, axes and indexes are short lists; a batch is not.
 _MIN_LIST = 32
@@ -31,6 +32,10 @@ class Transfer(Probe):
     """Counts, sizes and times conversions of host data, by the user's line."""
 
     name = "host-to-device"
+
+    def __init__(self, recorder: Recorder, steps: Steps) -> None:
+        super().__init__(recorder)
+        self._steps = steps
 
     def attach(self) -> None:
         import numpy as np
@@ -77,9 +82,14 @@ class Transfer(Probe):
                 "shape": [int(n) for n in getattr(value, "shape", (len(value),))],
                 "dtype": str(getattr(value, "dtype", "")),
             }
+            tally.first_end_ns = ended
+        tally.last_end_ns = ended
         if not size and tensor is not None:
             size = int(tensor.dtype.size) * int(tensor.shape.num_elements() or 0)
         tally.count += 1
         tally.ns += elapsed
         tally.lost_ns += elapsed
         tally.bytes += size
+        # What a compiled call or a layer converts is part of that event.
+        if on_books and self.recorder.top == PYTHON and not self._steps.keras_depth:
+            self._steps.event(READS, key, ended)

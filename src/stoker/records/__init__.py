@@ -12,10 +12,9 @@
 The JSON form is a contract that other programs read: fields are added, never renamed. A field a later Stoker adds is
 kept when an older one reads the record and writes it again.
 
-Why not msgspec: it reads a record several times faster, but reading one takes a few milliseconds here and is never in
-the way, while a compiled library would be the base install's first, and its import alone takes longer than reading
-several records. The one place where speed counts, writing a record every second inside the user's program, is as fast
-by hand: most of a record is rows of plain values that `json.dumps` takes as they are.
+Why not msgspec: with it a record of 70 KiB is read in 0.4 ms and written in 0.2; here that takes 4 ms and 2 ms. A
+record is read once a command and written once a second, so either will do. Against it: it would be the first compiled
+library of the base install, it takes 30 ms to import, and its structures drop the fields they do not know.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from stoker.records.section import Section, absent
 
@@ -24,6 +24,8 @@ class Detail(TypedDict, total=False):
     # Ops run one by one.
     ops: int
     ops_per_step: float
+    # The lines an eager step is made of: file, line, function, ops, seconds.
+    parts: list[dict[str, Any]]
     # Launching a call from the host, and running it, in microseconds.
     call_us: float
     compute_us: float

@@ -25,6 +25,7 @@ ACCOUNTS = (
     "compute",
     "dispatch",
     "checkpoint",
+    "teardown",
     "python",
 )
 

@@ -80,6 +80,8 @@ class PipelineRow(Section):
     elements: int
     wait_s: float
     first_wait_s: float = 0.0
+    iterators: int = 0
+    teardown_s: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +137,8 @@ class SteppingRow(Section):
     seconds: float
     steps: int
     accounts: dict[str, float]
+    # Of the seconds: after the last step, until the device had done what was queued. They are on `sync`.
+    drain_s: float = 0.0
     cores: int = 1
     kernel_threads: int = 1
     gradient_bytes: int = 0

@@ -3,7 +3,8 @@
 | module | subject |
 |---|---|
 | console, live | the ledger on the terminal; the one line while the program runs |
-| json_file, trace | the record for other programs; a trace for Perfetto |
+| trace | a trace for Perfetto |
+| output | writing any of these, or the record for other programs, where the user asked |
 | page/ | one self-contained HTML page |
 | comparison, whatif | two sides of runs; the answer of `stoker whatif` |
 | problems, rule_page | what `stoker check` found, in each format; a rule's page |

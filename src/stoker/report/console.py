@@ -24,6 +24,7 @@ _COLOURS = {
     "compute": "green",
     "dispatch": "blue",
     "checkpoint": "bright_magenta",
+    "teardown": "bright_cyan",
     "python": "bright_yellow",
 }
 _MAX_SHOWN = 10

@@ -16,6 +16,7 @@ MEANINGS = {
     "compute": "running kernels",
     "dispatch": "launching work from Python",
     "checkpoint": "saving and loading",
+    "teardown": "taking iterators down",
     "python": "the program's own Python",
 }
 

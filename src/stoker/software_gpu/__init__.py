@@ -48,6 +48,7 @@ from stoker.software_gpu.reading import (
     Meter,
     counters,
     now_ns,
+    queue_clock,
     raw_clock,
     reset,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "environment_for",
     "is_enabled",
     "now_ns",
+    "queue_clock",
     "raw_clock",
     "reset",
     "settings_of",

@@ -80,8 +80,6 @@ def _check(model: Any) -> None:
             "the model is not compiled: call model.compile(optimizer, loss) before stoker.fit"
         )
     checks.nothing_bypassed(model)
-    # Keras warns here of layers that were frozen since.
-    model._assert_compile_called("fit")
     if model.distribute_strategy.num_replicas_in_sync > 1:
         raise ArgumentError(
             f"the model was made under a {type(model.distribute_strategy).__name__} with "

@@ -91,7 +91,7 @@ def test_the_page_carries_every_section() -> None:
     first = data["findings"][0]
     assert (first["price"], first["range"], first["first"]) == ("3.1x", "2.6x to 3.5x", True)
     assert max(data["excerpts"][0]["heat"]) == 1
-    assert data["remedies"]["sync-in-loop"]["before"] != data["remedies"]["sync-in-loop"]["after"]
+    assert data["examples"]["sync-in-loop"]["before"] != data["examples"]["sync-in-loop"]["after"]
 
 
 def test_the_slow_stage_is_marked_in_both_trees() -> None:
@@ -105,13 +105,13 @@ def test_the_slow_stage_is_marked_in_both_trees() -> None:
 
 def test_every_kind_a_run_can_find_has_a_before_and_after() -> None:
     from stoker.kinds import KINDS
-    from stoker.report.page.before_after import remedies
+    from stoker.report.page.before_after import examples
 
-    found = remedies(set(KINDS))
+    found = examples(set(KINDS))
     assert set(KINDS) == set(found)
-    for remedy in found.values():
-        assert remedy["why"]
-        assert any(differs for _, differs in remedy["after"])
+    for example in found.values():
+        assert example["why"]
+        assert any(differs for _, differs in example["after"])
 
 
 def test_nothing_of_the_users_is_markup() -> None:

@@ -14,7 +14,7 @@ from stoker.probes.environment import OTHER_WORK
 from stoker.records import ACCOUNTS, Record, SpanRow
 from stoker.report.headline import sentence
 from stoker.report.page import tables
-from stoker.report.page.before_after import remedies
+from stoker.report.page.before_after import examples
 from stoker.report.page.findings import excerpts, findings, order
 from stoker.report.page.pipelines import pipelines
 from stoker.report.words import MEANINGS, rate
@@ -38,7 +38,7 @@ def run_data(record: Record) -> dict[str, Any]:
         "steps": _step_times(record),
         "findings": findings(record),
         "excerpts": excerpts(record),
-        "remedies": remedies({finding.kind for finding in record.findings}),
+        "examples": examples({finding.kind for finding in record.findings}),
         "order": order(record),
         "traces": tables.traces(record),
         "pipelines": pipelines(record),

@@ -128,7 +128,10 @@ class Run:
         if jit == "loop" and isinstance(feed, Resident):
             feed = feed.of_these_rows()
         self._held_out_feed = feed
-        return feed, self.program.loop("test_step", feed, jit)
+        loop = self.program.loop("test_step", feed, jit)
+        if jit == "loop" and loop.logs_are_open:
+            loop = self.program.loop("test_step", feed, "step")
+        return feed, loop
 
     def _validation(self, listed: Any, plan: Plan) -> Validation | None:
         if self.held_out is None:
