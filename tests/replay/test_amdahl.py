@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from stoker.records import Finding, Record, TimelineSite, WhatIf, WindowSums
 from stoker.replay import prices
 from stoker.replay import program as programs
+from stoker.replay.claims import shared_out
+from stoker.replay.repairs import repaired
 from stoker.replay.simulation import Draw, seconds_per_step
 from tests.replay.test_simulation import recorded
 from tests.samples import sample_finding
@@ -150,14 +152,12 @@ def test_an_unchanged_run_replays_to_what_it_took(record: Record) -> None:
 @given(records())
 def test_one_repair_leaves_the_pieces_of_another_line_alone(record: Record) -> None:
     """Reads of one line: whatever else is in the step takes as long as before."""
-    from stoker.replay.repairs import repaired
-
     run = programs.of(record)
     assert run is not None
     for finding in record.findings:
         if finding.kind != "sync-in-loop":
             continue
-        after = repaired(run, [finding], Draw())
+        after = repaired(shared_out(run, [finding]), [finding], Draw())
         own = (finding.file, finding.line)
         others = [[p for s in p_.steps for p in s if p.site not in (None, own)] for p_ in (run, after)]
         assert others[0] == others[1]

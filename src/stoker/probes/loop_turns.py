@@ -99,7 +99,7 @@ class LoopTurns:
             return self._next_turn
         innermost = frame
         found: list[tuple[Loop, bool]] = []
-        # Whether the user's frame inside the one looked at was entered anew; the innermost has none inside.
+        # Whether the user's frame inside the one looked at was entered again; the innermost has none inside.
         fresh = again
         while frame is not None and left:
             code = frame.f_code

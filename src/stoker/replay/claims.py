@@ -11,10 +11,13 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from stoker.records import Finding
 from stoker.replay.pieces import Piece, Site
-from stoker.replay.program import Program
+
+if TYPE_CHECKING:
+    from stoker.replay.program import Program
 
 _TRACES = frozenset({"retrace-python-arg", "retrace-shape", "tf-function-in-loop"})
 INPUTS = frozenset(
@@ -26,6 +29,8 @@ INPUTS = frozenset(
         "input-starved",
     }
 )
+# All that happens inside these calls is theirs, whatever it is.
+_WHOLE_CALLS = frozenset({"predict-in-loop", "host-callback-per-batch"})
 # The accounts a finding's time is on, in the order in which what nobody labelled is claimed.
 _ACCOUNTS: dict[str, tuple[str, ...]] = {
     "sync-in-loop": ("sync",),
@@ -34,7 +39,10 @@ _ACCOUNTS: dict[str, tuple[str, ...]] = {
     "host-callback-per-batch": ("python", "eager", "dispatch"),
     "eager-train-step": ("eager", "dispatch"),
     "launch-bound": ("dispatch", "launch", "graph"),
-    "predict-in-loop": ("trace", "input", "eager", "dispatch", "launch", "compute", "graph"),
+    "predict-in-loop": (
+        *("trace", "input", "eager", "dispatch", "launch", "compute", "graph"),
+        *("transfer", "sync", "python"),
+    ),
     **dict.fromkeys(_TRACES, ("trace",)),
     **dict.fromkeys(INPUTS, ("input",)),
 }
@@ -74,12 +82,20 @@ def is_own(piece: Piece, finding: Finding) -> bool:
     return piece.site == site_of(finding)
 
 
+def shared_out(program: Program, findings: Iterable[Finding]) -> Program:
+    """The program with each finding's own pieces labelled as its own: findings of whole calls first, dearest first."""
+    known = [finding for finding in findings if finding.kind in _ACCOUNTS]
+    for finding in sorted(known, key=lambda f: (f.kind not in _WHOLE_CALLS, -(f.seconds or 0.0))):
+        program = claimed(program, finding)
+    return program
+
+
 def claimed(program: Program, finding: Finding) -> Program:
     """The program with what is the finding's own, and bears no label yet, labelled."""
     left = told_s(program, finding) - own_s(program, finding)
     steps = program.steps
     for account in accounts_of(finding):
-        loose = mean_s(steps, partial(_is_loose, account))
+        loose = mean_s(steps, partial(_is_loose, account, finding))
         if left > 0 and loose > 0:
             part = min(1.0, left / loose)
             steps = [[q for p in step for q in _split(p, account, part, finding)] for step in steps]
@@ -87,12 +103,15 @@ def claimed(program: Program, finding: Finding) -> Program:
     return replace(program, steps=steps)
 
 
-def _is_loose(account: str, piece: Piece) -> bool:
-    return piece.account == account and piece.site is None
+def _is_loose(account: str, finding: Finding, piece: Piece) -> bool:
+    if piece.account != account or piece.site is not None:
+        return False
+    # The trace of another function, of TensorFlow's own, is not this one's.
+    return finding.kind not in _TRACES or not piece.name
 
 
 def _split(piece: Piece, account: str, part: float, finding: Finding) -> list[Piece]:
-    if piece.account != account or piece.site is not None:
+    if not _is_loose(account, finding, piece):
         return [piece]
     name = finding.detail.get("function", "") if finding.kind in _TRACES else piece.name
     mine = replace(piece, site=site_of(finding), name=name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from stoker.probes.graph_calls import FIRST_CALL
 from stoker.records import Record, SteppingRow, Timeline, WindowSums
@@ -18,6 +19,11 @@ _MAX_STEPS = 96
 
 # A piece of these is Python's work, which has to wait for Python's lock.
 PYTHON = frozenset({"python", "dispatch", "launch", "eager", "transfer", "trace"})
+
+# What hands work to a device.
+_LAUNCHES = frozenset({"graph", "eager"})
+# A part of the path of what is installed: no line of the user's, though TensorFlow has to call it something.
+_INSTALLED = ("site-packages/", "dist-packages/")
 
 Site = tuple[str, int]
 
@@ -51,7 +57,10 @@ def python_s(steps: list[list[Piece]], eager_kernels: float) -> float:
 
 def from_spans(timeline: Timeline) -> list[list[Piece]]:
     """The spans of all windows, step by step."""
-    sites = [(site.file, site.line) for site in timeline.sites]
+    sites: list[Site | None] = [
+        None if any(part in site.file for part in _INSTALLED) else (site.file, site.line)
+        for site in timeline.sites
+    ]
     steps = []
     for window in timeline.windows:
         host = window.host
@@ -172,29 +181,30 @@ def inside_graphs(step: list[Piece], windows: WindowSums) -> list[Piece]:
     return pieces
 
 
-def with_device(step: list[Piece], busy_s: float | None) -> list[Piece]:
-    """Give what launches work its part of the device's time in the step; where a read waited, work was left so long.
+def with_device(steps: list[list[Piece]], busy_s: float | None) -> list[list[Piece]]:
+    """Give what launches work its part of the device's time; where a read waited, work was left so long.
 
-    A read says when the device had done all it was given, not for how long it was at work before: that is `busy_s`.
-    Where nothing tells, the device is taken to have been busy from the first launch until the read got its value.
+    A read says when the device had done all it was given, not how long it was at work before: that is `busy_s`, of a
+    step, and at least the wait. Where nothing tells, the device is taken to have been busy from the first launch until
+    the read got its value. A read may wait for what the step before has launched.
     """
-    launching = [i for i, piece in enumerate(step) if piece.account in ("graph", "eager")]
-    launched = sum(step[i].seconds for i in launching)
-    pieces = list(step)
-    if busy_s is not None and launched > 0:
-        for i in launching:
-            pieces[i] = replace(step[i], device=busy_s * step[i].seconds / launched)
-    first, last, since = None, None, 0.0
-    for index, piece in enumerate(step):
-        if piece.account == "sync" and piece.wait > 0 and first is not None and last is not None:
-            between = sum(p.seconds for p in step[last + 1 : index])
-            pieces[last] = replace(pieces[last], tail=between + piece.wait)
+    pieces = [piece for step in steps for piece in step]
+    launched = sum(piece.seconds for piece in pieces if piece.account in _LAUNCHES)
+    share = busy_s * len(steps) / launched if busy_s is not None and launched > 0 else 0.0
+    since: list[int] = []
+    for index, piece in enumerate(pieces):
+        if piece.account in _LAUNCHES:
+            pieces[index] = replace(piece, device=share * piece.seconds)
+            since.append(index)
+        elif piece.account == "sync" and piece.wait > 0 and since:
+            first, last = since[0], since[-1]
+            between = sum(p.seconds for p in pieces[last + 1 : index])
+            least = piece.wait
             if busy_s is None:
-                pieces[first] = replace(pieces[first], device=since + piece.wait)
-            first, last, since = None, None, 0.0
-            continue
-        if index in launching:
-            first, last = index if first is None else first, index
-        if first is not None:
-            since += piece.seconds
-    return pieces
+                least += sum(p.seconds for p in pieces[first:index])
+            missing = max(0.0, least - sum(pieces[i].device for i in since))
+            pieces[first] = replace(pieces[first], device=pieces[first].device + missing)
+            pieces[last] = replace(pieces[last], tail=between + piece.wait)
+            since = []
+    ends = list(accumulate(len(step) for step in steps))
+    return [pieces[end - len(step) : end] for end, step in zip(ends, steps, strict=True)]

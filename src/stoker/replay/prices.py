@@ -7,11 +7,12 @@ and the first trace are paid once however long the run.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 
 from stoker.records import Finding, Record, RepairPlace, Repairs, WhatIf
 from stoker.replay import program as programs
-from stoker.replay.claims import ceiling, held_s
+from stoker.replay.claims import ceiling, held_s, shared_out
 from stoker.replay.program import Program
 from stoker.replay.repairs import REMEDIES, freed, repaired
 from stoker.replay.simulation import Draw, draws, seconds_per_step
@@ -72,6 +73,7 @@ def what_if(
     many times the examples a step then has.
     """
     limit = Limit.of(program, findings)
+    program = shared_out(program, findings)
 
     def gain(draw: Draw) -> float:
         if then is _unchanged:
@@ -94,11 +96,14 @@ def what_if(
 def _widened(
     program: Program, findings: Sequence[Finding], middle: float, low: float, high: float
 ) -> tuple[float, float]:
-    """Bounds no narrower than the model has been found to be off, and than this run was off its own replay."""
+    """Bounds for both: the run's own spread, and how far off the model has been found to be, here and elsewhere."""
     spreads = [REMEDIES[f.kind].spread for f in findings]
     off = min(1.0, program.unexplained)
     less, more = max(s[0] for s in spreads) + off, max(s[1] for s in spreads) + off
-    return min(low, middle ** (1 - less)), max(high, middle ** (1 + more))
+    gain = math.log(middle)
+    down = math.hypot(math.log(middle / low), gain * less)
+    up = math.hypot(math.log(high / middle), gain * more)
+    return middle * math.exp(-down), middle * math.exp(up)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +133,7 @@ class Limit:
 
 def speedup(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
     """The ratio of two replays, within what Amdahl's law allows."""
-    return Limit.of(program, findings).kept(_ratio(program, findings, draw))
+    return Limit.of(program, findings).kept(_ratio(shared_out(program, findings), findings, draw))
 
 
 def _ratio(program: Program, findings: Sequence[Finding], draw: Draw) -> float:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from stoker.probes.input_wait import FIRST_ELEMENT
 from stoker.records import Record, SteppingRow, WindowSums
+from stoker.replay.claims import shared_out
 from stoker.replay.feeding import Source, is_element, source_of, with_elements
 from stoker.replay.pieces import (
     Piece,
@@ -85,12 +86,13 @@ def of(record: Record) -> Program | None:
     steps = with_usual_first_calls(steps, windows.graph_busy_ns / graph_s)
     if asynchronous:
         busy_s = None if record.device.busy is None else record.device.busy * step_s
-        steps = [with_device(step, busy_s) for step in steps]
+        steps = with_device(steps, busy_s)
     else:
         steps = [inside_graphs(step, windows) for step in steps]
     busy = windows.graph_busy_ns
     source = source_of(record, steps, step_s)
-    eager_kernels, eager_floor = _eager_kernels(windows, phase, stretch_of(record))
+    stretch = stretch_of(record)
+    eager_kernels, eager_floor = _eager_kernels(windows, phase, stretch)
     program = Program(
         steps=steps,
         step_s=step_s,
@@ -102,13 +104,13 @@ def of(record: Record) -> Program | None:
         eager_kernels=eager_kernels,
         python_s=python_s(steps, eager_kernels),
         eager_floor=eager_floor,
-        quick=min(1.0, max(_QUICKEST, windows.graph_quick_ns / busy)) if busy else 1.0,
+        quick=min(1.0, max(_QUICKEST / stretch, windows.graph_quick_ns * stretch / busy)) if busy else 1.0,
         call_s=_call_s(steps, phase),
         launches_s=_launches_s(record, phase) if asynchronous else 0.0,
         calm=_calm(steps),
         count=phase.steps,
     )
-    return calibrated(program)
+    return shared_out(calibrated(program), record.findings)
 
 
 def calibrated(program: Program) -> Program:

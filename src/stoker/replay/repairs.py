@@ -40,15 +40,12 @@ class Remedy:
     uncertain: tuple[str, ...] = ()
     frees: Frees = _nothing
     # How far off the model has been found to be for such a repair, as a share of the gain's logarithm: less, more.
-    spread: tuple[float, float] = (0.15, 0.25)
+    spread: tuple[float, float] = (0.3, 0.3)
 
 
 def repaired(program: Program, findings: Iterable[Finding], draw: Draw) -> Program:
-    """The program with all of these findings repaired."""
-    chosen = [finding for finding in findings if finding.kind in REMEDIES]
-    for finding in chosen:
-        program = claimed(program, finding)
-    for finding in chosen:
+    """The program, shared out among these findings, with all of them repaired."""
+    for finding in findings:
         program = REMEDIES[finding.kind].apply(program, finding, draw)
     return program
 
@@ -170,7 +167,7 @@ def _of_input(apply: Apply, assumes: str, *uncertain: str) -> Remedy:
         f"{assumes}; {_CROWDED}",
         ("crowding", "lock", *uncertain),
         input_repairs.given_back,
-        (0.3, 0.3),
+        (0.4, 0.4),
     )
 
 

@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from stoker.replay.feeding import Source, is_element
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from stoker.replay.program import Program
 
 _ROUNDS = 3
-# Steps that stay together when a run is put together anew: a slow moment of the machine lasts longer than a step.
+# Steps that stay together when a run is reassembled: a slow moment of the machine lasts longer than a step.
 _STRETCH = 8
 
 
@@ -40,7 +41,7 @@ class Draw:
 
 
 def draws(program: Program, names: list[str], count: int) -> list[Draw]:
-    """The run's stretches put together anew, with everything uncertain chosen anew for each; always the same ones."""
+    """The run's stretches reassembled, with everything uncertain chosen again for each; always the same ones."""
     chance = random.Random(7)
     total = len(program.steps)
     length = min(total, _STRETCH)
@@ -63,8 +64,11 @@ def seconds_per_step(program: Program, draw: Draw, which: tuple[int, ...] | None
     step, duty = program.step_s, measured.duty
     for _ in range(_ROUNDS):
         kernels_now, lock_now = slowdowns(program, source, duty, draw)
-        slower = _slower(steps, kernels_now / kernels, lock_now / lock)
-        step = replay(slower, _beside_python(source, program, slower, step, draw), program.asynchronous)
+        slower = {"compute": kernels_now / kernels, **dict.fromkeys(PYTHON, lock_now / lock)}
+        python = python_s(steps, program.eager_kernels) * lock_now / lock
+        step = replay(
+            steps, _beside_python(source, program, python, step, draw), program.asynchronous, slower
+        )
         duty = min(1.0, source.seconds / step) if source.ahead and step > 0 else 0.0
     return max(step, _work(steps, program, kernels) / program.cores)
 
@@ -87,23 +91,14 @@ def _lock(draw: Draw) -> float:
     return draw.between(1.5, 2.0, "lock")
 
 
-def _beside_python(
-    source: Source, program: Program, steps: list[list[Piece]], step_s: float, draw: Draw
-) -> Source:
+def _beside_python(source: Source, program: Program, python: float, step_s: float, draw: Draw) -> Source:
     """The input as it is beside the host's Python of now: a Python input was measured beside that of then."""
     if not source.python or step_s <= 0:
         return source
-    now = min(1.0, python_s(steps, program.eager_kernels) / step_s)
+    now = min(1.0, python / step_s)
     then = min(1.0, program.python_s / program.step_s)
     beyond = _lock(draw) - 1
     return replace(source, seconds=source.seconds * (1 + beyond * now) / (1 + beyond * then))
-
-
-def _slower(steps: list[list[Piece]], kernels: float, lock: float) -> list[list[Piece]]:
-    if kernels == lock == 1.0:
-        return steps
-    factors = {"compute": kernels, **dict.fromkeys(PYTHON, lock)}
-    return [[replace(p, seconds=p.seconds * factors.get(p.account, 1.0)) for p in step] for step in steps]
 
 
 def _work(steps: list[list[Piece]], program: Program, slowdown: float) -> float:
@@ -118,8 +113,19 @@ def _work(steps: list[list[Piece]], program: Program, slowdown: float) -> float:
     return kernels * program.kernel_threads + host + source.seconds * source.threads / slowdown
 
 
-def replay(steps: list[list[Piece]], source: Source | None, asynchronous: bool) -> float:
-    """Seconds a step, when these steps come again and again: the second time round counts."""
+def replay(
+    steps: list[list[Piece]],
+    source: Source | None,
+    asynchronous: bool,
+    slower: Mapping[str, float] = MappingProxyType({}),
+) -> float:
+    """Seconds a step, when these steps come again and again: the second time round counts.
+
+    `slower` is how many times as long pieces of an account take.
+    """
+    if not asynchronous and (source is None or not source.ahead):
+        # One thing after the other.
+        return sum(p.seconds * slower.get(p.account, 1.0) for s in steps for p in s) / max(1, len(steps))
     host = device = made_until = started = 0.0
     taken: list[float] = []
     for number, step in enumerate([*steps, *steps]):
@@ -136,7 +142,8 @@ def replay(steps: list[list[Piece]], source: Source | None, asynchronous: bool) 
             if piece.account == "sync" and asynchronous:
                 host = max(host, device) + piece.seconds - piece.wait
                 continue
+            seconds = piece.seconds * slower.get(piece.account, 1.0)
             if piece.device or piece.tail:
-                device = max(max(device, host) + piece.device, host + piece.seconds + piece.tail)
-            host += piece.seconds
+                device = max(max(device, host) + piece.device, host + seconds + piece.tail)
+            host += seconds
     return (max(host, device) - started) / max(1, len(steps))

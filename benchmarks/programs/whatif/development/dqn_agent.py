@@ -66,7 +66,7 @@ for _ in range(64):
     memory.append((state, 0, reward, following, float(ended)))
     state = pole.reset() if ended else following
 
-for step in range(30):
+for step in range(16):
     row = state[np.newaxis]
     if "predict-in-loop" in REPAIRED:
         q = values(row).numpy()

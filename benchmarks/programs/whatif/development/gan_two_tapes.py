@@ -71,6 +71,6 @@ if "eager-train-step" in REPAIRED:
     train_step = tf.function(train_step)
 
 history = []
-for step, real in zip(range(60), data):
+for step, real in zip(range(24), data):
     loss_g, loss_d = train_step(real)
     history.append((float(loss_g), float(loss_d)))

@@ -36,7 +36,7 @@ def train_step(points):
 
 with tempfile.TemporaryDirectory() as directory:
     checkpoint = tf.train.Checkpoint(net=net)
-    for step in range(250):
+    for step in range(100):
         start = step % 40 * POINTS
         if "numpy-feed-in-loop" in REPAIRED:
             points = prepared[start : start + POINTS]

@@ -52,5 +52,5 @@ def train_step(source, wanted):
 
 if "eager-train-step" in REPAIRED:
     train_step = tf.function(train_step)
-for step, (source, wanted) in zip(range(40), data):
+for step, (source, wanted) in zip(range(14), data):
     loss = train_step(source, wanted)

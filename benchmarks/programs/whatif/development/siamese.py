@@ -57,5 +57,5 @@ def train_step(a, b, same):
 
 
 losses = []
-for step, (a, b, same) in zip(range(150), data):
+for step, (a, b, same) in zip(range(60), data):
     losses.append(train_step(a, b, same).numpy())

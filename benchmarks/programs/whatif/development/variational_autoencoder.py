@@ -32,7 +32,7 @@ def train_step(x, beta):
     return loss
 
 
-for step in range(240):
+for step in range(120):
     beta = round(min(1.0, step // 10 / 20), 2)
     start = step % 16 * 256
     if "retrace-python-arg" in REPAIRED:

@@ -56,7 +56,7 @@ def update(x, action, advantage):
 
 world = Corridor()
 seen = world.reset()
-for step in range(36):
+for step in range(18):
     row = seen[None]
     if "predict-in-loop/actor" in REPAIRED:
         logits = policy(row).numpy()[0]

@@ -40,7 +40,7 @@ def train_step(x, t):
 if "eager-train-step" in REPAIRED:
     train_step = tf.function(train_step)
 best, history = np.inf, []
-for step in range(30):
+for step in range(14):
     loss = float(train_step(where, when))
     if step % 10 == 0:
         history.append(np.sort(np.abs(net(tf.concat([where, when], 1)).numpy()[:, 0]))[-10:])

@@ -41,5 +41,5 @@ def train_step(x, y):
 
 if "eager-train-step" in REPAIRED:
     train_step = tf.function(train_step)
-for step, (x, y) in zip(range(60), data):
+for step, (x, y) in zip(range(30), data):
     loss = train_step(x, y)

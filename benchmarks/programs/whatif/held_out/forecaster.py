@@ -27,7 +27,7 @@ def made():
 
 
 one = made()
-for step in range(240):
+for step in range(120):
     if step % 8 == 0 and "tf-function-in-loop" not in REPAIRED:
         one = made()  # stall: tf-function-in-loop
     shop = step // 8 % 10

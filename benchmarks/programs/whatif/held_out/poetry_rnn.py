@@ -39,7 +39,7 @@ def following(row):
     return model(row)
 
 
-for step in range(30):
+for step in range(14):
     loss = train_step(windows[step * 32 : step * 32 + 32])
     verse = list(text[step : step + 20])
     for _ in range(3):

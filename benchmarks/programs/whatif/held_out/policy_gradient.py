@@ -31,7 +31,7 @@ if "launch-bound" in REPAIRED:
     act = tf.function(act, input_signature=[tf.TensorSpec([1, 6])])
 if "eager-train-step" in REPAIRED:
     learn = tf.function(learn)
-for step in range(40):
+for step in range(20):
     states, actions, rewards = [], [], []
     state = chance.normal(size=6).astype("float32")
     for _ in range(15):

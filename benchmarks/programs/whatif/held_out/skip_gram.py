@@ -10,7 +10,7 @@ tf.keras.utils.set_random_seed(0)
 chance = np.random.default_rng(0)
 WORDS, SIZE = 5000, 64
 inside, outside = tf.Variable(tf.random.normal([WORDS, SIZE])), tf.Variable(tf.zeros([WORDS, SIZE]))
-pairs = chance.integers(0, WORDS, (256 * 300, 12))
+pairs = chance.integers(0, WORDS, (256 * 150, 12))
 resident = tf.constant(pairs, tf.int32)
 
 
@@ -26,7 +26,7 @@ def train_step(batch, rate):
     return loss
 
 
-for step in range(300):
+for step in range(150):
     rate = round(0.1 * (1 - step // 15 / 40), 4)
     if "retrace-python-arg" in REPAIRED:
         rate = tf.constant(rate, tf.float32)

@@ -45,7 +45,7 @@ if "eager-train-step" in REPAIRED:
     train_step = tf.function(train_step)
 with tempfile.TemporaryDirectory() as directory:
     checkpoint = tf.train.Checkpoint(picture=picture)
-    for step in range(100):
+    for step in range(40):
         loss = train_step()
         if "checkpoint-in-loop" not in REPAIRED or step % 50 == 0:
             checkpoint.write(directory + "/picture")  # stall: checkpoint-in-loop

@@ -48,7 +48,7 @@ def tokens_of(batch):
     return np.array([row + [0] * (longest - len(row)) for row in rows], np.int32)
 
 
-for step in range(150):
+for step in range(100):
     start = step * 8 % 1600
     x = tokens_of(texts[start : start + 8])
     y = labels[start : start + 8].astype("float32")

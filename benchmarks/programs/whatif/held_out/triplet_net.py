@@ -55,7 +55,7 @@ def train_step(batch):
 
 with tempfile.TemporaryDirectory() as directory:
     checkpoint = tf.train.Checkpoint(tower=tower, optimizer=optimizer)
-    for step, batch in zip(range(100), data):
+    for step, batch in zip(range(50), data):
         train_step(batch)
         if "checkpoint-in-loop" not in REPAIRED or step % 50 == 0:
             checkpoint.write(directory + "/tower")  # stall: checkpoint-in-loop

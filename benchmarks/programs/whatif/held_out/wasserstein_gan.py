@@ -56,7 +56,7 @@ def generator_step():
 if "eager-train-step" in REPAIRED:
     critic_step, generator_step = tf.function(critic_step), tf.function(generator_step)
 resident = tf.constant(points, tf.float32)
-for step in range(25):
+for step in range(12):
     for turn in range(3):
         start = (step * 3 + turn) * BATCH % 4096
         if "numpy-feed-in-loop" in REPAIRED:
