@@ -35,6 +35,7 @@ _WHOLE_CALLS = frozenset({"predict-in-loop", "host-callback-per-batch"})
 _ACCOUNTS: dict[str, tuple[str, ...]] = {
     "sync-in-loop": ("sync",),
     "checkpoint-in-loop": ("checkpoint",),
+    "iterator-teardown": ("teardown",),
     "numpy-feed-in-loop": ("transfer",),
     "host-callback-per-batch": ("python", "eager", "dispatch"),
     "eager-train-step": ("eager", "dispatch"),
