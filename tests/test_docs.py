@@ -113,10 +113,16 @@ def test_the_changelog_begins_with_this_version() -> None:
 
 
 def test_the_walks_pass_only_modules_that_are_there() -> None:
-    text = text_of(DOCS / "how-it-works.md")
-    named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)+)`", text))
+    named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)+)`", text_of(DOCS / "how-it-works.md")))
     assert len(named) > 50
     gone = [n for n in sorted(named) if not (SRC / f"{n}.py").exists() and not (SRC / n).is_dir()]
+    assert gone == []
+
+
+def test_the_architecture_names_only_files_that_are_there() -> None:
+    named = set(re.findall(r"`([\w/]+\.py|[\w/]+/)`", text_of(ROOT / "ARCHITECTURE.md")))
+    assert len(named) > 15
+    gone = [n for n in sorted(named) if not (ROOT / n).exists() and not (SRC / n).exists()]
     assert gone == []
 
 
@@ -130,3 +136,17 @@ def test_ci_covers_every_supported_version() -> None:
     assert listed["python"] == supported_python
     supported = [f"{OLDEST[0]}.{minor}" for minor in range(OLDEST[1], NEWEST[1] + 1)]
     assert listed["tensorflow"] == supported
+
+
+def packages_with_a_table() -> list[Path]:
+    return [p.parent for p in sorted(SRC.rglob("__init__.py")) if "| subject |" in text_of(p)]
+
+
+@pytest.mark.parametrize("package", packages_with_a_table(), ids=shown)
+def test_a_packages_docstring_names_each_of_its_modules(package: Path) -> None:
+    table = re.findall(
+        r"^\| ([^|]+) \|", ast.get_docstring(ast.parse(text_of(package / "__init__.py"))) or "", re.M
+    )
+    named = {name.strip(" /`") for row in table for name in row.split(",")}
+    parts = {p.stem for p in package.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
+    assert parts - {"__init__", "__main__"} - named == set()

@@ -165,7 +165,7 @@ _KINDS = (
         "iterator-teardown",
         "STK309",
         "teardown",
-        "A new iterator at every turn: taking the old one down holds the program up",
+        "A new iterator every time round: deleting the old one holds the program up",
         "Iterate once over dataset.repeat(epochs), or switch tf.data's autotuner off for this pipeline "
         "(options.autotune.enabled = False): deleting an iterator waits for it.",
     ),

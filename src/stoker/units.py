@@ -24,7 +24,7 @@ def size(count: float) -> str:
 
 
 def bytes_of(text: str) -> int | None:
-    """The bytes in `512 MiB`, `8GiB` or `16 kB`; None if the text is no size with its unit."""
+    """The bytes in `512 MiB`, `8GiB` or `16 kB`; None if the text is not a size with its unit."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", text)
     if match is None or match[2] not in _SIZES:
         return None

@@ -105,9 +105,30 @@ def test_each_function_with_a_tape_has_a_finding_and_validation_has_none_of_it()
 )
 def test_work_before_and_after_the_steps_is_not_in_the_loop(first: int, last: int, found: bool) -> None:
     tally = Tally(count=100, ns=1, first_end_ns=first * SECOND, last_end_ns=last * SECOND)
-    stepping = {"stepping_ns": 5 * SECOND, "stepping_from_ns": 5 * SECOND, "stepping_to_ns": 10 * SECOND}
+    stepping = {
+        "trains": True,
+        "stepping_ns": 5 * SECOND,
+        "stepping_from_ns": 5 * SECOND,
+        "stepping_to_ns": 10 * SECOND,
+    }
     assert kinds(tallies={"sync": {LOOP: tally}}, **stepping) == (["sync-in-loop"] if found else [])
     assert kinds(tallies={"transfer": {LOOP: tally}}, **stepping) == (["numpy-feed-in-loop"] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("making_ms", "stages", "found"),
+    [
+        (1, ("Root", "Prefetch", "BatchV2"), []),
+        (100, ("Root", "Prefetch", "BatchV2"), ["input-starved"]),
+        (1, ("Root", "BatchV2"), ["missing-prefetch"]),
+    ],
+)
+def test_a_pipeline_that_keeps_up_is_not_blamed_for_a_busy_machine(
+    making_ms: int, stages: tuple[str, ...], found: list[str]
+) -> None:
+    pipeline = Pipeline([Stage("Batch", STEP)], elements=100, wait_ns=SECOND, sites={LOOP: 3})
+    pipeline.ran = [(name, 50, 50 * making_ms * 1_000_000 * (name == "BatchV2")) for name in stages]
+    assert kinds(pipelines=[pipeline], stepping_ns=9 * SECOND) == found
 
 
 @pytest.mark.parametrize(

@@ -311,7 +311,7 @@ def test_threads_share_a_model() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    np.testing.assert_allclose([found[row] for row in range(8)], expected[:8], rtol=1e-5)
+    np.testing.assert_allclose([found[row] for row in range(8)], expected[:8], rtol=1e-5, atol=1e-6)
 
 
 # Callbacks and the bar.

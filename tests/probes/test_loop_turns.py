@@ -163,6 +163,14 @@ def test_step_that_also_tests(x: Any) -> None:
             validate(x)
 
 
+def test_eager_spans_are_named_by_the_tape_they_follow(session: Session) -> None:
+    alternating_eager(tf.ones([2, 4]))
+    (window,) = session.steps.windows.all()
+    named = {span.site[1] for span in window.spans if span.name == "tape"}
+    first = Eager.train.__code__.co_firstlineno
+    assert named == {first + 1}
+
+
 PROGRAMS = (
     (alternating_eager, 12),
     (alternating_compiled, 12),

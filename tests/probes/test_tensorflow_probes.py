@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from stoker.diagnosis.findings import findings
+from stoker.probes.input_wait import makes_ahead
 from stoker.probes.recorder import CHECKPOINT, EAGER, GRAPH, INPUT, TEARDOWN, TRACE, TRANSFER
 from stoker.probes.session import Session
 from tests.probes.conftest import in_a_window
@@ -53,8 +56,69 @@ def test_host_data_is_counted_with_its_bytes(session: Session, feed: Any) -> Non
     assert session.recorder.balances()[0][TRANSFER] > 0
 
 
+def list_of_arrays(session: Session) -> None:
+    for step in range(4):
+        tf.convert_to_tensor([np.full([8], step, np.float32), np.ones([8], np.float32)])
+
+
+def test_a_list_of_arrays_is_data(session: Session) -> None:
+    list_of_arrays(session)
+    tally = tallied(session, "transfer")["list_of_arrays"]
+    assert (tally.count, tally.bytes) == (4, 4 * 2 * 8 * 4)
+
+
+def test_an_array_that_never_changes_is_told_from_one_that_does(session: Session) -> None:
+    double, array = tf.function(lambda x: x * 2), np.ones([100], np.float32)
+    kept = [np.full([100], n, np.float32) for n in range(12)]
+    for number in range(12):
+        double(array)
+        tf.reduce_sum(kept[number])
+    same = {f.detail.get("same_array"): f.source for f in findings(session.measurements())}
+    assert same == {True: "double(array)", None: "tf.reduce_sum(kept[number])"}
+
+
+def condition_of_a_loop() -> None:
+    x = tf.constant(0.0)
+    while x < 20.0:
+        x = x + 1.0
+
+
+def through_a_library() -> None:
+    for number in range(12):
+        json.dumps(tf.constant(number), default=float)
+
+
+def test_reads_are_named_by_how_they_come_about(session: Session) -> None:
+    condition_of_a_loop()
+    through_a_library()
+    found = {f.function: f for f in findings(session.measurements()) if f.kind == "sync-in-loop"}
+    condition = found["condition_of_a_loop"]
+    assert (condition.source, condition.count) == ("while x < 20.0:", 21)
+    library = found["through_a_library"]
+    assert (library.count, library.detail["through"]) == (12, "json.dumps")
+    assert library.remedy.startswith("json.dumps() reads the tensor")
+    assert "through" not in condition.detail
+
+
+def test_a_pipeline_is_known_as_it_ran(session: Session) -> None:
+    rows = tf.data.Dataset.from_tensor_slices(tf.ones([64, 4]))
+    options = tf.data.Options()
+    options.experimental_optimization.inject_prefetch = False
+    for dataset in (rows.batch(4).shuffle(8).with_options(options), rows.batch(4).prefetch(2)):
+        for _ in dataset:
+            pass
+    plain, prefetched = session.input.pipelines.values()
+    assert [name for name, _, _ in plain.ran] == ["Root", "Shuffle", "BatchV2", "TensorSlice"]
+    assert [name for name, _, _ in prefetched.ran] == ["Root", "Prefetch", "BatchV2", "TensorSlice"]
+    assert (makes_ahead(plain), makes_ahead(prefetched)) == (False, True)
+    found = [(f.kind, f.detail["pipeline"]) for f in findings(session.measurements())]
+    assert ("shuffle-after-batch", ["TensorSlice", "Batch", "Shuffle"]) in found
+    assert tallied(session, "sync") == {}
+
+
 def test_scalars_and_shapes_are_not_data(session: Session) -> None:
     tf.constant(3.0) + tf.reshape(tf.zeros([4]), [2, 2])
+    tf.pad(tf.ones([2, 2]), [[0, 0], [1, 1]])
     assert tallied(session, "transfer") == {}
 
 

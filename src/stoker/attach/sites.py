@@ -110,6 +110,21 @@ class Sites:
             return FRAMEWORK if framework and not any(part in path for part in _ON_REQUEST_PARTS) else LIBRARY
         return USER
 
+    def through(self) -> str:
+        """The library's function that the user's line calls and that led here, such as `matplotlib.pyplot.imshow`.
+
+        Empty where the line itself asks, also where it asks through TensorFlow, Keras or NumPy.
+        """
+        frame: FrameType | None = sys._getframe(1)
+        outermost: FrameType | None = None
+        while frame is not None and self.kind_of(frame.f_code.co_filename) != USER:
+            outermost, frame = frame, frame.f_back
+        if frame is None or outermost is None or outermost.f_code.co_filename.startswith(OWN_ROOT):
+            return ""
+        module = str(outermost.f_globals.get("__name__", ""))
+        own = module.split(".")[0] in ("tensorflow", "keras", "numpy", "stoker", "")
+        return "" if own else f"{module}.{outermost.f_code.co_name}"
+
     def caller(self, nearer_than: int = KERAS_LOOP + 1) -> tuple[SiteKey | None, int]:
         """The innermost user line on the stack, and the farthest kind of frame between it and us.
 

@@ -6,7 +6,7 @@
 |---|---|
 | ledger | raw totals folded into the accounts of the record |
 | findings, draft | all detectors in a row; what a detector yields, and when it is worth yielding |
-| syncs, copies, graphs, inputs, keras, checkpoints | the detectors |
+| syncs, copies, eager, graphs, inputs, keras, checkpoints | the detectors |
 | excerpts, timeline | the user's source around findings; the kept windows of spans |
 | record | all of it as one `Record` |
 | comparison, noise | which of two sides of runs is faster, and whether the noise allows a verdict |

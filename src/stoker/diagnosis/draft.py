@@ -36,9 +36,12 @@ def every_step(m: Measurements, count: int) -> bool:
 
 
 def in_loop(m: Measurements, tally: Tally) -> bool:
-    """Whether the program steps where this happens: what is over before the first step, or begins after the last,
-    is done once."""
-    if not m.stepping_ns or not tally.last_end_ns:
+    """Whether the program steps where this happens.
+
+    What is over before the first training step, or begins after the last, is done once. A program that trains
+    nothing may have several loops, of which only the hottest is counted by.
+    """
+    if not m.stepping_ns or not tally.last_end_ns or not m.trains:
         return True
     # The first step may hold the first of many; of one that is over when it ends there is no telling.
     return tally.last_end_ns > m.stepping_from_ns and tally.first_end_ns <= m.stepping_to_ns

@@ -101,7 +101,7 @@ def _draft(m: Measurements, kind: str, site: SiteKey, samples: list[_Sample]) ->
 
 
 def _parts(samples: list[_Sample]) -> list[dict[str, Any]]:
-    """The lines that dispatch the ops, dearest first."""
+    """The lines that dispatch the ops, costliest first."""
     lines: defaultdict[SiteKey, list[int]] = defaultdict(lambda: [0, 0])
     for stack, count, ns in samples:
         sums = lines[stack[0].site]

@@ -10,6 +10,7 @@ from stoker.attach.sites import shown_path
 from stoker.diagnosis import ledger, timeline
 from stoker.diagnosis.excerpts import excerpts
 from stoker.diagnosis.findings import findings, site_row
+from stoker.probes.input_wait import makes_ahead
 from stoker.probes.session import Measurements
 from stoker.records import (
     CallbackRow,
@@ -18,6 +19,7 @@ from stoker.records import (
     MemoryRow,
     PipelineRow,
     PipelineStage,
+    RanStage,
     Record,
     StageRow,
     Tables,
@@ -120,6 +122,8 @@ def _tables(m: Measurements) -> Tables:
                 elements=p.elements,
                 wait_s=p.wait_ns / 1e9,
                 first_wait_s=p.first_ns / 1e9,
+                ran=[RanStage(name=name, elements=count, seconds=ns / 1e9) for name, count, ns in p.ran],
+                ahead=makes_ahead(p),
                 iterators=p.iterators,
                 teardown_s=p.teardown_ns / 1e9,
             )

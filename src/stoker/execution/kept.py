@@ -1,7 +1,7 @@
 """What was traced and compiled of a model, kept on it for training, validation, evaluate and predict alike.
 
 One rule says when it is out of date: the model's Python side is not what it was (`staleness`): another `compile`, a
-layer that was frozen, an activation replaced. Then everything of that model is traced anew.
+layer that was frozen, an activation replaced. Then everything of that model is traced again.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 _OPTIONS = frozenset(
     {
@@ -46,7 +47,8 @@ def _made_outside(next_creator: Callable[..., Any], **options: Any) -> Any:
         with tf.init_scope():
             if not tf.executing_eagerly():
                 return next_creator(**options)
-            return tf.Variable(**given)
+            # Not `tf.Variable`, which asks the same creators again.
+            return ResourceVariable(**given)
     except TypeError:
         # An initializer that uses a tensor of the graph: TensorFlow raises this for one that is out of its scope.
         return next_creator(**options)

@@ -9,7 +9,7 @@ user's line. `session.Session` holds them all.
 | import_watch | noticing those imports |
 | probe | what every probe is: patches that take themselves out if they fail |
 | recorder | the running books: one sum per account, one tally per site |
-| spans, steps | a few windows kept span by span; what counts as a step |
+| spans, steps, loop_turns | a few windows kept span by span; what counts as a step; turns of the user's loops |
 | host_sync, transfer | tensors read back; host data copied in |
 | eager_ops, graph_calls, retrace | ops one by one; calls of compiled functions; traces and what caused them |
 | input_wait, checkpoints, keras_loop | tf.data; saving and loading; `fit`, `evaluate`, `predict` and their callbacks |

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stoker import clock
+from stoker.attach.sites import SiteKey
 from stoker.probes.loop_turns import UserFrame
 from stoker.probes.probe import Probe
 from stoker.probes.recorder import DISPATCH, EAGER, MAX_SITES, PYTHON, Recorder
@@ -36,6 +37,9 @@ class EagerOps(Probe):
         self.op_ns = 0
         # What was dispatched, by the stack of the user's frames that was found there: ops and nanoseconds.
         self.stacks: dict[tuple[UserFrame, ...], list[int]] = {}
+        # The last tape, and when it was opened.
+        self._tape_site: SiteKey | None = None
+        self._tape_since = 0
         self._sampled_count = 0
         self._sampled_ns = 0
         self._next_sample = 0
@@ -119,6 +123,13 @@ class EagerOps(Probe):
 
         return run
 
+    def _name_spans(self, tape: SiteKey | None) -> None:
+        """What was dispatched since the last tape is that tape's step; from here on it is this one's."""
+        window = self.recorder.window
+        if window is not None and self._tape_site is not None:
+            window.label(self._tape_since, EAGER, self._tape_site, "tape")
+        self._tape_site, self._tape_since = tape, self.recorder.since
+
     def layer(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the call of a layer or model: dispatch, and the outermost one is an event of the user's loop."""
         recorder = self.recorder
@@ -144,6 +155,7 @@ class EagerOps(Probe):
             if self.active and self.recorder.top in (PYTHON, DISPATCH) and self.recorder.on_main_thread():
                 try:
                     stack = self._steps.turns.stack(1) if self._steps.turns is not None else ()
+                    self._name_spans(stack[0].site if stack else None)
                     for key, loops in stack:
                         tally = self.recorder.tally("tape", key)
                         tally.count += 1

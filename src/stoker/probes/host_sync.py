@@ -140,6 +140,9 @@ class HostSync(Probe):
         tally = recorder.tally("sync", key)
         if not tally.count and tensor is not None:
             tally.detail = {"how": how, "shape": _shape(tensor), "dtype": _dtype(tensor)}
+            library = recorder.sites.through()
+            if library:
+                tally.detail["through"] = library
             tally.first_end_ns = ended
         tally.last_end_ns = ended
         tally.count += tensor is not None

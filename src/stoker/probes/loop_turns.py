@@ -80,6 +80,9 @@ class LoopTurns:
         self._loops: dict[CodeType, tuple[Loop, ...]] = {}
         # By frame: its code and the instruction of the last event. By id: a frame must not be kept alive.
         self._last: dict[int, tuple[CodeType, int]] = {}
+        # The innermost frame and instruction of the last event, if in a loop; and what another one there means.
+        self._same: tuple[int, CodeType, int] | None = None
+        self._next_turn: list[tuple[Loop, bool]] = []
 
     def around(self, again: bool = True) -> list[tuple[Loop, bool]]:
         """The loops around the running line, innermost first, each with whether a new turn of it began.
@@ -87,11 +90,17 @@ class LoopTurns:
         `again` is whether an event from the same instruction as the last one is of a new turn: one instruction may
         have several events, such as a print of three tensors.
         """
-        found: list[tuple[Loop, bool]] = []
-        # Whether the user's frame inside the one looked at was entered anew; the innermost has none inside.
-        fresh = again
         frame: FrameType | None = sys._getframe(1)
         kinds, left = self._sites._kinds, _MAX_FRAMES
+        while frame is not None and kinds.get(frame.f_code.co_filename, USER) != USER:
+            frame = frame.f_back
+        if frame is not None and again and (id(frame), frame.f_code, frame.f_lasti) == self._same:
+            # The usual case: one event a turn. Nothing has moved but the innermost loop.
+            return self._next_turn
+        innermost = frame
+        found: list[tuple[Loop, bool]] = []
+        # Whether the user's frame inside the one looked at was entered again; the innermost has none inside.
+        fresh = again
         while frame is not None and left:
             code = frame.f_code
             kind = kinds.get(code.co_filename)
@@ -101,6 +110,10 @@ class LoopTurns:
                 fresh = self._look(frame, code, fresh, found)
                 left -= 1
             frame = frame.f_back
+        self._same = None
+        if innermost is not None and found and found[0][0] in self.loops(innermost.f_code):
+            self._same = (id(innermost), innermost.f_code, innermost.f_lasti)
+            self._next_turn = [(loop, number == 0) for number, (loop, _) in enumerate(found)]
         return found
 
     def stack(self, limit: int = _MAX_FRAMES) -> tuple[UserFrame, ...]:

@@ -26,7 +26,7 @@ from stoker.probes.spans import Window
 from stoker.probes.steps import Steps
 from stoker.probes.tensorflow_events import ClockMarks, WindowEvents, wanted, window_events
 
-_MIN_WINDOW_S, _MAX_WINDOW_S = 0.1, 1.5
+_MIN_WINDOW_S, _MAX_WINDOW_S = 0.04, 1.5
 _TICKS_PER_WINDOW = 3
 # Of the run's time, at most this share may go into windows and reading them.
 _BUDGET = 0.01

@@ -53,6 +53,8 @@ class Tally:
     wait_ns: int = 0
     lost_ns: int = 0
     bytes: int = 0
+    # Of copies: how often it was the array that was copied first.
+    same: int = 0
     # When the first and the last one ended; 0 where the probe does not say.
     first_end_ns: int = 0
     last_end_ns: int = 0

@@ -34,7 +34,7 @@ from stoker.probes.profiler_windows import ProfilerWindows
 from stoker.probes.recorder import ACCOUNT_NAMES, PYTHON, SYNC, Recorder, Tally
 from stoker.probes.retrace import Retrace, TracedFunction
 from stoker.probes.spans import Window
-from stoker.probes.steps import Steps
+from stoker.probes.steps import TAPES, Steps
 from stoker.probes.tensorflow_events import WindowEvents
 from stoker.probes.transfer import Transfer
 
@@ -74,6 +74,7 @@ class Measurements:
     start_ns: int = 0
     # What steps are counted by, and the ends of the first and of the last.
     step_sources: frozenset[object] = frozenset()
+    trains: bool = False
     stepping_from_ns: int = 0
     stepping_to_ns: int = 0
     stepping_ns: int = 0
@@ -256,6 +257,7 @@ class Session:
             is_async=_is_async(),
             start_ns=recorder.start_ns,
             step_sources=phase.sources,
+            trains=0 <= phase.rank <= TAPES,
             stepping_from_ns=phase.first_ns,
             stepping_to_ns=phase.last_ns,
             stepping_ns=phase.ns,

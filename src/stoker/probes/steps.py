@@ -157,7 +157,8 @@ class Steps:
 
         Outside of all loops each event of a `source` is a step.
         """
-        worked = self.work()
+        # A call, an update is work by itself.
+        worked = self.work() if rank >= LAYERS else -1
         # Two optimizers stepped by one line of a library's caller are one turn; so are the reads of one print.
         again = source in self._since_turn and (rank < LAYERS or worked != self._work_seen)
         loops = self.turns.around(again) if self.turns else []

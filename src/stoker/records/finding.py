@@ -33,6 +33,10 @@ class Detail(TypedDict, total=False):
     rows_per_call: float
     callback: str
     hook: str
+    # The library's function that reads the tensor.
+    through: str
+    # It is the same array that is copied every time.
+    same_array: bool
     # The stages of an input pipeline, and the one the profiler saw at work longest.
     pipeline: list[str]
     slow_stage: str | None

@@ -73,6 +73,15 @@ class PipelineStage(AtSite):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RanStage(Section):
+    """A stage as tf.data ran it, by its own books: the elements it made, and the seconds that took it."""
+
+    name: str
+    elements: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class PipelineRow(Section):
     """A pipeline that was read, its last stage first."""
 
@@ -80,6 +89,10 @@ class PipelineRow(Section):
     elements: int
     wait_s: float
     first_wait_s: float = 0.0
+    # From the root down, rewritten and with what was injected; empty where tf.data does not tell.
+    ran: list[RanStage] = field(default_factory=list)
+    # Whether elements are made before they are asked for; None in records from before this was known.
+    ahead: bool | None = None
     iterators: int = 0
     teardown_s: float = 0.0
 

@@ -64,7 +64,7 @@ def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source
     elements = statistics.fmean(len(pieces) for pieces in asked)
     rows = record.tables.stages
     if sum(wait > 0 for wait in waits) * 2 < len(waits) or first * 2 > sum(len(p) for p in asked):
-        # Iterators are made and taken down again, as `predict` does: that is no pipeline at work.
+        # Iterators are made and taken down again, as `predict` does: that is not a pipeline at work.
         return None
     mean = statistics.fmean(waits)
     work = {row.path: row.self_s for row in rows if _stage(row.path) not in _BUFFERS}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stoker.replay.program import Program
 
 _ROUNDS = 3
-# Steps that stay together when a run is put together anew: a slow moment of the machine lasts longer than a step.
+# Steps that stay together when a run is reassembled: a slow moment of the machine lasts longer than a step.
 _STRETCH = 8
 
 
@@ -41,7 +41,7 @@ class Draw:
 
 
 def draws(program: Program, names: list[str], count: int) -> list[Draw]:
-    """The run's stretches put together anew, with everything uncertain chosen anew for each; always the same ones."""
+    """The run's stretches reassembled, with everything uncertain chosen again for each; always the same ones."""
     chance = random.Random(7)
     total = len(program.steps)
     length = min(total, _STRETCH)

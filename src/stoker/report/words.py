@@ -7,6 +7,7 @@ from stoker.units import duration, size
 
 # A finding below this share of the run is listed, but not announced.
 MINOR = 0.02
+_LONG_PATH = 48
 MEANINGS = {
     "startup": "imports and devices",
     "trace": "building and optimising graphs",
@@ -50,9 +51,23 @@ def _details(finding: Finding) -> list[str]:
         parts.append(f"{detail['call_us']} µs to call, {detail['compute_us']} µs to run")
     if detail.get("pipeline"):
         parts.append(" → ".join(detail["pipeline"]))
+    if "through" in detail:
+        parts.append(f"read by {detail['through']}()")
+    if detail.get("same_array"):
+        parts.append("the same array every time")
+    if len(detail.get("parts", ())) > 1:
+        parts.append(
+            "most in " + ", ".join(f"{short_path(p['file'])}:{p['line']}" for p in detail["parts"][:3])
+        )
     if "callback" in detail:
         parts.append(f"{detail['callback']}.{detail['hook']}")
     return parts
+
+
+def short_path(path: str) -> str:
+    """A path that leaves room on the line: of one outside the working directory, its last two parts."""
+    parts = path.replace("\\", "/").split("/")
+    return path if parts[0] and len(path) <= _LONG_PATH else "…/" + "/".join(parts[-2:])
 
 
 def rate(value: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from stoker.source import classes, guesses, imports
+from stoker.source import classes, guesses, imports, options
 from stoker.source.module import Module
 from stoker.source.names import canonical
 from stoker.source.values import (
@@ -64,8 +64,11 @@ def attribute(m: Machine, owner: Value, node: ast.Attribute) -> Value:
         return _of_tensor(owner, name)
     if isinstance(owner, Array):
         return Array(owner.dtype) if name == "T" else Py("object")
+    if isinstance(owner, Thing) and owner.type == "options":
+        return options.attribute(owner, name)
     if isinstance(owner, Thing):
-        return thing_attribute(owner, name)
+        guessed = guesses.attribute(m, node) if owner.type == "foreign" else UNKNOWN
+        return thing_attribute(owner, name) if guessed is UNKNOWN else guessed
     if isinstance(owner, Dataset):
         return Method(owner, name)
     if owner is UNKNOWN:

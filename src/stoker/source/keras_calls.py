@@ -69,7 +69,7 @@ def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
 
 
 def _model(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    m.builds()
+    m.builds(model=True)
     about: dict[str, Any] = {}
     given = arguments.get(0, "layers")
     if name == "keras.Sequential":
@@ -89,7 +89,7 @@ def _made(m: Machine, area: str, name: str, node: ast.Call, arguments: Arguments
     about: dict[str, Any] = {key: value for key, (_, value) in arguments.named.items()}
     about["arguments"] = arguments
     if last == "LossScaleOptimizer" or (area == "optimizers" and "schedules" not in name):
-        m.builds()
+        m.builds(model=False)
         return Thing("optimizer", name, node, m.frame.module, about)
     if "schedules" in name:
         return Thing("schedule", name, node, m.frame.module, about)
@@ -97,7 +97,7 @@ def _made(m: Machine, area: str, name: str, node: ast.Call, arguments: Arguments
         about["random"] = last.startswith("Random") and area == "layers"
         about["scaling"] = last in _SCALING
         if area == "applications":
-            m.builds()
+            m.builds(model=True)
         return Thing(_CLASSES[area], name, node, m.frame.module, about)
     if last == "Progbar":
         return Thing("progbar", name, node)

@@ -26,6 +26,7 @@ from stoker.execution.kept import kept
 from stoker.inference.evaluation import Evaluation
 from stoker.train.custom.parts import Options, named
 from stoker.train.custom.program import Models, TrainerProgram
+from stoker.train.custom.state import UpdateState
 from stoker.train.custom.step import Logs, TracedSteps, takes_training, with_sum
 from stoker.train.request import Request
 from stoker.train.tracebacks import filtered
@@ -103,6 +104,11 @@ class Trainer(TracedSteps):
         self._evaluate = evaluate
         self._check()
         self.callback_model = self._model_for_callbacks()
+
+    @property
+    def workings(self) -> UpdateState:
+        """What `update_state` was called in 0.1.0."""
+        return self.update_state
 
     # One step, on one replica, with its share of the batch: override these for full control.
 

@@ -118,7 +118,7 @@ def read(path: Path) -> Contents:
     """Everything in the file, each byte read once and checked against its checksum.
 
     Raises:
-        DamagedFile: it is no complete, unchanged checkpoint of this version.
+        DamagedFile: it is not a complete, unchanged checkpoint of this version.
     """
     try:
         with open(path, "rb") as file:
