@@ -18,8 +18,8 @@ def _named_in(path: Path) -> set[str]:
     } & set(KINDS)
 
 
-# Kinds whose repair is not simulated: what they cost is told in seconds, if they cost any.
-UNPRICED = {"iterator-teardown", "shuffle-after-batch"}
+# What spoils the training without taking time has no price.
+UNPRICED = {"shuffle-after-batch"}
 MEASURED = set().union(
     *(_named_in(Path(stoker.diagnosis.__file__).with_name(f"{name}.py")) for name in _DETECTORS)
 )
