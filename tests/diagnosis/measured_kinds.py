@@ -8,7 +8,7 @@ from pathlib import Path
 import stoker.diagnosis
 from stoker.kinds import KINDS
 
-_DETECTORS = ("syncs", "copies", "graphs", "inputs", "keras", "checkpoints")
+_DETECTORS = ("syncs", "copies", "eager", "graphs", "inputs", "keras", "checkpoints")
 
 
 def _named_in(path: Path) -> set[str]:
