@@ -37,6 +37,8 @@ _NOT_A_CALL = re.compile(
 _NUMBER = re.compile(
     r"(^|_)(total|num|n|max|min|steps?|epochs?|count|size|len|length|rate|decay|lr|alpha|beta|gamma|eps|epsilon)($|_)"
 )
+# What a simulator's `step` is called on: it moves a world, it trains nothing.
+_SIMULATED = re.compile(r"(^|_)(envs?|environment|e|gym|game|sim|simulator|world)(\d*)($|_)")
 _RUNS = frozenset({"run", "experimental_run_v2"})
 _LOSS_SCALING = ("get_scaled_loss", "get_unscaled_gradients")
 _PREDICTORS = ("sklearn", "xgboost", "lightgbm", "catboost", "torch", "statsmodels")
@@ -207,7 +209,7 @@ def _keras_like(
     if name == "call" or (_MODEL.search(name) and arguments.positional and not _NOT_A_CALL.search(name)):
         m.work(strong=True)
         return Tensor()
-    if _STEP.search(name.lower()):
+    if _STEP.search(name.lower()) and not (name == "step" and _SIMULATED.search(owner)):
         m.work(strong=True)
     if _LOSS.search(name.lower()) and len(arguments.positional) >= 2 and not _NOT_A_CALL.search(name):
         return Tensor()
