@@ -42,7 +42,8 @@ _SIMULATED = re.compile(r"(^|_)(envs?|environment|e|gym|game|sim|simulator|world
 _RUNS = frozenset({"run", "experimental_run_v2"})
 _LOSS_SCALING = ("get_scaled_loss", "get_unscaled_gradients")
 _PREDICTORS = ("sklearn", "xgboost", "lightgbm", "catboost", "torch", "statsmodels")
-_VARIABLES = frozenset(
+# The attributes of a model or layer that hold its variables.
+VARIABLES = frozenset(
     {
         "trainable_variables",
         "trainable_weights",
@@ -112,7 +113,7 @@ def attribute(m: Machine, node: ast.Attribute) -> Value:
     """An attribute of something unknown."""
     if not m.frame.module.uses_tensors:
         return UNKNOWN
-    if node.attr in _VARIABLES:
+    if node.attr in VARIABLES:
         return Seq("list", element=Tensor(variable=True))
     if node.attr in ("iterations", "learning_rate", "lr") and _OPTIMIZER.search(
         last_name(node.value).lower()
