@@ -13,7 +13,7 @@ from stoker.replay import program as programs
 from stoker.replay.feeding import Source
 from stoker.replay.pieces import Piece
 from stoker.replay.program import Program
-from stoker.replay.repairs import REMEDIES, repaired
+from stoker.replay.repairs import REPAIRS, repaired
 from stoker.replay.simulation import Draw, replay, seconds_per_step
 from tests.samples import sample_finding, sample_record
 
@@ -168,8 +168,8 @@ def test_a_faster_step_waits_for_an_input_that_was_just_fast_enough() -> None:
 def test_every_measured_kind_has_a_remedy_and_says_what_it_assumes() -> None:
     from tests.diagnosis.measured_kinds import MEASURED, UNPRICED
 
-    assert set(REMEDIES) == MEASURED - UNPRICED
-    assert all(remedy.assumes for remedy in REMEDIES.values())
+    assert set(REPAIRS) == MEASURED - UNPRICED
+    assert all(repair.assumes for repair in REPAIRS.values())
 
 
 def test_the_order_is_by_what_each_then_gains() -> None:

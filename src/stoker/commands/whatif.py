@@ -23,7 +23,7 @@ from stoker.records import Finding, Record, SteppingRow
 from stoker.replay import prices, scaling
 from stoker.replay import program as programs
 from stoker.replay.program import Program
-from stoker.replay.repairs import REMEDIES
+from stoker.replay.repairs import REPAIRS
 from stoker.replay.scaling import Scale
 from stoker.report import whatif as report
 from stoker.software_gpu import profiles
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     chosen = _chosen(record, args.without)
     scale = _scale(record, phase, args)
     if not chosen and not scale.uncertain and scale.workers == 1:
-        rows, findings = _every_finding(record, program), [f for f in record.findings if f.kind in REMEDIES]
+        rows, findings = _every_finding(record, program), [f for f in record.findings if f.kind in REPAIRS]
     else:
         rows, findings = [_asked(record, program, chosen, scale)], chosen
     answer = {
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 def _chosen(record: Record, wanted: list[str]) -> list[Finding]:
     """The findings to leave out."""
     chosen: list[Finding] = []
-    priced = [f for f in record.findings if f.kind in REMEDIES]
+    priced = [f for f in record.findings if f.kind in REPAIRS]
     for what in wanted:
         found = priced if what == "all" else [f for f in priced if _is(f, what)]
         if not found:
@@ -130,7 +130,7 @@ def _number(text: str, option: str, form: str, example: str) -> float:
 
 def _every_finding(record: Record, program: Program) -> list[dict[str, Any]]:
     """Each by itself, in the order of repair, then all of them."""
-    findings = [f for f in record.findings if f.kind in REMEDIES]
+    findings = [f for f in record.findings if f.kind in REPAIRS]
     rows = []
     done: list[Finding] = []
     for place in prices.order(program, [prices.with_price(f, program) for f in findings]):

@@ -14,7 +14,7 @@ from stoker.records import Finding, Record, RepairPlace, Repairs, WhatIf
 from stoker.replay import program as programs
 from stoker.replay.claims import ceiling, held_s, shared_out
 from stoker.replay.program import Program
-from stoker.replay.repairs import REMEDIES, freed, repaired
+from stoker.replay.repairs import REPAIRS, freed, repaired
 from stoker.replay.simulation import Draw, draws, seconds_per_step
 
 _DRAWS = 40
@@ -30,7 +30,7 @@ BASIS = "speed-ups are of steps a second after the first step: start-up and the 
 def priced(record: Record) -> Record:
     """The record with the prices put in; as it is, if it holds nothing to replay."""
     program = programs.of(record)
-    measured = [f for f in record.findings if f.evidence == "measured" and f.kind in REMEDIES]
+    measured = [f for f in record.findings if f.evidence == "measured" and f.kind in REPAIRS]
     if program is None or not measured:
         return record
     findings = [with_price(f, program) if f in measured else f for f in record.findings]
@@ -82,7 +82,7 @@ def what_if(
         after = seconds_per_step(then(repaired(program, findings, draw), draw), draw, draw.steps)
         return examples * before / after if after > 0 else 1.0
 
-    names = sorted({*uncertain, *(name for f in findings for name in REMEDIES[f.kind].uncertain)})
+    names = sorted({*uncertain, *(name for f in findings for name in REPAIRS[f.kind].uncertain)})
     middle = gain(Draw())
     spread = sorted(gain(draw) for draw in draws(program, names, _DRAWS))
     cut = int(len(spread) * _TAIL)
@@ -97,7 +97,7 @@ def _widened(
     program: Program, findings: Sequence[Finding], middle: float, low: float, high: float
 ) -> tuple[float, float]:
     """Bounds for both: the run's own spread, and how far off the model has been found to be, here and elsewhere."""
-    spreads = [REMEDIES[f.kind].spread for f in findings]
+    spreads = [REPAIRS[f.kind].spread for f in findings]
     off = min(1.0, program.unexplained)
     less, more = max(s[0] for s in spreads) + off, max(s[1] for s in spreads) + off
     gain = math.log(middle)
@@ -166,4 +166,4 @@ def order(program: Program, findings: Sequence[Finding]) -> list[RepairPlace]:
 
 def assumptions(findings: Sequence[Finding]) -> list[str]:
     """What the prices assume, in words."""
-    return [BASIS, *dict.fromkeys(REMEDIES[f.kind].assumes for f in findings)]
+    return [BASIS, *dict.fromkeys(REPAIRS[f.kind].assumes for f in findings)]

@@ -31,7 +31,7 @@ def _nothing(program: Program, finding: Finding) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Remedy:
+class Repair:
     """How a kind is repaired, and what that assumes."""
 
     apply: Apply
@@ -46,7 +46,7 @@ class Remedy:
 def repaired(program: Program, findings: Iterable[Finding], draw: Draw) -> Program:
     """The program, shared out among these findings, with all of them repaired."""
     for finding in findings:
-        program = REMEDIES[finding.kind].apply(program, finding, draw)
+        program = REPAIRS[finding.kind].apply(program, finding, draw)
     return program
 
 
@@ -54,7 +54,7 @@ def freed(program: Program, findings: Sequence[Finding]) -> dict[str, float]:
     """What these repairs free beside what is their own, at most, by name: each thing once."""
     most: dict[str, float] = {}
     for finding in findings:
-        for name, seconds in REMEDIES[finding.kind].frees(claimed(program, finding), finding).items():
+        for name, seconds in REPAIRS[finding.kind].frees(claimed(program, finding), finding).items():
             if seconds > 0:
                 most[name] = max(seconds, most.get(name, 0.0))
     return most
@@ -171,8 +171,8 @@ _CALM = "compiled calls are then between their mean and their quickest quarter"
 _CROWDED = "where the input and the kernels want more processors than there are, they share them"
 
 
-def _of_input(apply: Apply, assumes: str, *uncertain: str) -> Remedy:
-    return Remedy(
+def _of_input(apply: Apply, assumes: str, *uncertain: str) -> Repair:
+    return Repair(
         apply,
         f"{assumes}; {_CROWDED}",
         ("crowding", "lock", *uncertain),
@@ -181,32 +181,32 @@ def _of_input(apply: Apply, assumes: str, *uncertain: str) -> Remedy:
     )
 
 
-REMEDIES: dict[str, Remedy] = {
-    "sync-in-loop": Remedy(_rarely, f"reads: {_GONE}; the host then runs ahead of the device"),
-    "checkpoint-in-loop": Remedy(_rarely, f"checkpoints: {_GONE}; {_CALM}", (_UNDISTURBED,), _calmed),
-    "iterator-teardown": Remedy(_once, "one iterator serves all epochs, and is taken down once"),
-    "host-callback-per-batch": Remedy(_rarely, f"callbacks: {_GONE}; {_CALM}", (_UNDISTURBED,), _calmed),
-    "numpy-feed-in-loop": Remedy(
+REPAIRS: dict[str, Repair] = {
+    "sync-in-loop": Repair(_rarely, f"reads: {_GONE}; the host then runs ahead of the device"),
+    "checkpoint-in-loop": Repair(_rarely, f"checkpoints: {_GONE}; {_CALM}", (_UNDISTURBED,), _calmed),
+    "iterator-teardown": Repair(_once, "one iterator serves all epochs, and is taken down once"),
+    "host-callback-per-batch": Repair(_rarely, f"callbacks: {_GONE}; {_CALM}", (_UNDISTURBED,), _calmed),
+    "numpy-feed-in-loop": Repair(
         _feed,
         f"data is converted once before the loop; taking rows from it copies nothing; {_CALM}",
         (_UNDISTURBED,),
         _calmed,
     ),
-    "retrace-python-arg": Remedy(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,), _around_traces),
-    "retrace-shape": Remedy(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,), _around_traces),
-    "tf-function-in-loop": Remedy(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,), _around_traces),
-    "eager-train-step": Remedy(
+    "retrace-python-arg": Repair(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,), _around_traces),
+    "retrace-shape": Repair(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,), _around_traces),
+    "tf-function-in-loop": Repair(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,), _around_traces),
+    "eager-train-step": Repair(
         call_repairs.as_a_graph,
         "as a graph the same kernels run, between one after the other and as many at a time as there are processors",
         ("kernels side by side",),
     ),
-    "launch-bound": Remedy(
+    "launch-bound": Repair(
         call_repairs.in_one_call,
         "many steps a call: kernels take between their mean and what the quickest calls took",
         ("kernels in a loop", "kernels side by side"),
         call_repairs.looping,
     ),
-    "predict-in-loop": Remedy(
+    "predict-in-loop": Repair(
         call_repairs.predicted,
         "a compiled call takes the place of predict(); where the loop only predicts, all rows go into one call",
     ),
