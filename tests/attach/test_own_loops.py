@@ -75,7 +75,7 @@ def use(verb: str) -> None:
     """The verb with arrays and with a dataset, often enough for whatever it does itself to be noticed."""
     rows = tf.data.Dataset.from_tensor_slices((X, Y)).batch(8)
     model = compiled()
-    trainer = stoker.Trainer(model, keras.optimizers.Adam(), mean_squared)
+    trainer = stoker.Trainer(model, model.optimizer, mean_squared)
     for _ in range(5):
         if verb == "fit":
             stoker.fit(model, X, Y, 8, 2, verbose=0, validation_data=(X[:64], Y[:64]))

@@ -18,6 +18,8 @@ def _named_in(path: Path) -> set[str]:
     } & set(KINDS)
 
 
+# What spoils the training without taking time has no price.
+UNPRICED = {"shuffle-after-batch"}
 MEASURED = set().union(
     *(_named_in(Path(stoker.diagnosis.__file__).with_name(f"{name}.py")) for name in _DETECTORS)
 )

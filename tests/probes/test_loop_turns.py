@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import stoker
 from stoker.probes.loop_turns import loops_of
 from stoker.probes.session import Session
 
@@ -171,6 +172,17 @@ def test_eager_spans_are_named_by_the_tape_they_follow(session: Session) -> None
     assert named == {first + 1}
 
 
+def prediction_alone(x: Any) -> None:
+    model = network()
+    model.predict(np.ones((12 * 32, 4)), verbose=0)
+
+
+def predictions_in_large_calls(x: Any) -> None:
+    model = network()
+    for _ in range(2):
+        stoker.predict(model, np.ones((6 * 32, 4), np.float32), verbose=0)
+
+
 PROGRAMS = (
     (alternating_eager, 12),
     (alternating_compiled, 12),
@@ -184,6 +196,8 @@ PROGRAMS = (
     (step_and_reads_of_it, 12),
     (one_off_reads_first, 12),
     (test_step_that_also_tests, 12),
+    (prediction_alone, 12),
+    (predictions_in_large_calls, 12),
 )
 # Programs, not tests, whatever their names.
 test_step_that_also_tests.__test__ = False  # type: ignore[attr-defined]

@@ -58,6 +58,15 @@ def test_of_two_predicts_one_leaves_the_other() -> None:
     assert 8 < done.what_if.all.speedup <= 10.001
 
 
+def test_a_first_call_that_took_long_is_no_lines_of_the_steps() -> None:
+    """The sums of both lines hold a first call of a second, before the first step's end: two equal lines stay equal."""
+    record = two_predicts_and_a_tape()
+    slow = [dataclasses.replace(f, seconds=(f.seconds or 0.0) + 1.0) for f in record.findings]
+    done = prices.priced(dataclasses.replace(record, findings=slow))
+    first, second = [f.what_if.speedup for f in done.findings if f.what_if]
+    assert first == pytest.approx(second, rel=0.02)
+
+
 def test_what_is_not_labelled_is_shared_by_what_each_line_took() -> None:
     """Two lines of reads, of which the windows saw none: 30 ms and 10 ms of 50."""
     marks = [[n * 0.01, (n + 1) * 0.01] for n in range(STEPS)]

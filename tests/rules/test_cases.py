@@ -71,7 +71,6 @@ def test_every_static_kind_has_a_rule() -> None:
         "retrace-shape",
         "launch-bound",
         "input-starved",
-        "no-mixed-precision",
         "checkpoint-in-loop",
         "iterator-teardown",
     }

@@ -16,6 +16,8 @@ from typing import Any
 LOOP = "loop"
 # The packages in which such loops are: their few reads and copies are their own, not of the line that calls them.
 LOOP_PACKAGES = ("train", "inference", "execution")
+# A call inside such a loop has run so many batches of inference, of which no hook tells.
+BATCHES = "batches"
 # Around saving and restoring.
 SAVE, RESTORE = "save", "restore"
 
@@ -36,3 +38,9 @@ def region(what: str, **facts: Any) -> Iterator[None]:
         for listener in list(_listeners.get(what, ())):
             stack.enter_context(listener(**facts))
         yield
+
+
+def tell(what: str, **facts: Any) -> None:
+    """Something that has just happened."""
+    with region(what, **facts):
+        pass

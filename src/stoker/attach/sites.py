@@ -68,7 +68,8 @@ _ON_REQUEST_PARTS = tuple(
 
 OWN_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Stoker's own loops are loops as Keras' are.
-_OWN_LOOPS = tuple(os.path.join(OWN_ROOT, package, "") for package in LOOP_PACKAGES)
+_REAL_ROOT = os.path.join(os.path.realpath(OWN_ROOT), "")
+_OWN_LOOPS = tuple(os.path.join(_REAL_ROOT, package, "") for package in LOOP_PACKAGES)
 
 
 class Sites:
@@ -97,7 +98,7 @@ class Sites:
         path = os.path.realpath(filename)
         if path.startswith(_OWN_LOOPS):
             return KERAS_LOOP
-        if path.startswith(OWN_ROOT) or os.path.basename(path).startswith("__autograph_generated_file"):
+        if path.startswith(_REAL_ROOT) or os.path.basename(path).startswith("__autograph_generated_file"):
             return LIBRARY
         if self._user_root and path.startswith(self._user_root):
             return USER

@@ -137,7 +137,7 @@ def _tables(m: Measurements) -> Tables:
         copies=_tally_rows(m, "transfer"),
         checkpoints=_tally_rows(m, "checkpoint"),
         devices=m.device_rows,
-        windows=[dataclasses.replace(m.windows, stages={})],
+        windows=[m.windows.sums()],
         stepping=timeline.stepping(m),
     )
 

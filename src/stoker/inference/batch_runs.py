@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import tensorflow as tf
 
 from stoker import clock
+from stoker.attach import announced
 from stoker.execution.batch_function import BatchFunction
 from stoker.execution.call_length import CallLength
 from stoker.inference.arrays import Rows, ran_out
@@ -102,9 +103,10 @@ class StreamSource:
 def run_all(source: Source, hooks: PredictHooks | None, take: Callable[[Any], Any]) -> int:
     """Runs everything; `take` gets the outcome of each call and returns the logs for the callbacks."""
     try:
-        if hooks is not None and hooks.each_batch:
-            return _batch_by_batch(source, hooks, take)
-        return _in_large_calls(source, hooks, take)
+        with announced.region(announced.LOOP, batch_size=0):
+            if hooks is not None and hooks.each_batch:
+                return _batch_by_batch(source, hooks, take)
+            return _in_large_calls(source, hooks, take)
     finally:
         source.close()
 
@@ -124,6 +126,8 @@ def _in_large_calls(source: Source, hooks: PredictHooks | None, take: Callable[[
         logs = take(outcome)
         if hooks is not None:
             hooks.after_batch(done - 1, logs)
+        else:
+            announced.tell(announced.BATCHES, batches=count)
     return done
 
 

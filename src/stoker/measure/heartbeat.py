@@ -13,7 +13,7 @@ _TICK_S = 0.2
 _SAVE_S = 1.0
 # A long record is saved more rarely: of the program's time, saving may take this share. So is a long run: of one
 # that is killed, no more than this share of its age is lost.
-_SAVE_SHARE = 0.002
+_SAVE_SHARE = 0.004
 _AGE_SHARE = 0.05
 
 

@@ -108,7 +108,9 @@ class EagerOps(Probe):
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             self.fail(error)
 
-    def dispatching(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def dispatching(
+        self, original: Callable[..., Any], ended: Callable[[int], None] | None = None
+    ) -> Callable[..., Any]:
         """Wrap library code that dispatches ops: all of its own Python is dispatch, however long the gaps."""
         recorder = self.recorder
 
@@ -119,7 +121,9 @@ class EagerOps(Probe):
             try:
                 return original(*args, **kwds)
             finally:
-                recorder.leave()
+                at = recorder.leave()
+                if ended is not None:
+                    ended(at)
 
         return run
 
@@ -132,23 +136,15 @@ class EagerOps(Probe):
 
     def layer(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the call of a layer or model: dispatch, and the outermost one is an event of the user's loop."""
-        recorder = self.recorder
 
-        def call(*args: Any, **kwds: Any) -> Any:
-            if recorder.top != PYTHON or not self.active or not recorder.on_main_thread():
-                return original(*args, **kwds)
-            recorder.enter(DISPATCH)
+        def ended(at: int) -> None:
             try:
-                return original(*args, **kwds)
-            finally:
-                ended = recorder.leave()
-                try:
-                    if not self._steps.keras_depth:
-                        self._steps.event(LAYERS, "layer", ended)
-                except Exception as error:  # noqa: BLE001 - as above
-                    self.fail(error)
+                if not self._steps.keras_depth:
+                    self._steps.event(LAYERS, "layer", at)
+            except Exception as error:  # noqa: BLE001 - as above
+                self.fail(error)
 
-        return call
+        return self.dispatching(original, ended)
 
     def _tape(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def enter(tape: Any) -> Any:

@@ -103,6 +103,7 @@ class KerasLoop(Probe):
         self.replace(base_optimizer.BaseOptimizer, "apply", self._eager.dispatching)
         self.replace(layer.Layer, "__call__", self._eager.layer)
         self.on_detach(announced.listen(announced.LOOP, self._announced_loop))
+        self.on_detach(announced.listen(announced.BATCHES, self._announced_batches))
 
     def join(self) -> None:
         """Enter a loop that began before the probe came, as a callback of it does."""
@@ -127,6 +128,13 @@ class KerasLoop(Probe):
         finally:
             self.part()
             self._batch_size = outside
+
+    @contextmanager
+    def _announced_batches(self, batches: int) -> Iterator[None]:
+        """`stoker.predict` or `stoker.evaluate` has run so many."""
+        yield
+        if self.active and self.recorder.on_main_thread():
+            self._steps.tick(INFERENCE, "predict", batches, 0, self.recorder.since)
 
     def _loop(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
         recorder = self.recorder

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-from stoker.attach.sites import USER, SiteKey, Sites
+from stoker.attach.sites import KERAS_LOOP, OWN_ROOT, USER, SiteKey, Sites
 
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 # Functions and frames remembered; a program that makes new ones without end must not make us grow.
@@ -117,12 +117,19 @@ class LoopTurns:
         return found
 
     def stack(self, limit: int = _MAX_FRAMES) -> tuple[UserFrame, ...]:
-        """The user's frames, innermost first."""
+        """The user's frames, innermost first; none for what a loop of Stoker's own does for itself."""
         found: list[UserFrame] = []
         frame: FrameType | None = sys._getframe(1)
+        in_loop = False
         while frame is not None and len(found) < limit:
             code = frame.f_code
-            if self._sites.kind_of(code.co_filename) == USER:
+            kind = self._sites.kind_of(code.co_filename)
+            if kind == KERAS_LOOP and not found and not in_loop:
+                if code.co_filename.startswith(OWN_ROOT):
+                    return ()
+                # Keras' own: the user's line may have asked for eager steps.
+                in_loop = True
+            if kind == USER:
                 loops = tuple(loop for loop in self.loops(code) if frame.f_lasti in loop)
                 found.append(UserFrame((code.co_filename, frame.f_lineno, code.co_name), loops))
             frame = frame.f_back

@@ -52,6 +52,11 @@ class Summary(WindowSums):
 
     stages: dict[str, StageTime] = field(default_factory=dict)
 
+    def sums(self) -> WindowSums:
+        """The sums alone, as of now: what a record keeps."""
+        names = [item.name for item in fields(WindowSums) if item.name != "stages"]
+        return WindowSums(**{name: getattr(self, name) for name in names})
+
     def add(self, other: Summary) -> None:
         """Put another window on top."""
         for item in fields(WindowSums):

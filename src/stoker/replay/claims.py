@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -35,6 +36,7 @@ _WHOLE_CALLS = frozenset({"predict-in-loop", "host-callback-per-batch"})
 _ACCOUNTS: dict[str, tuple[str, ...]] = {
     "sync-in-loop": ("sync",),
     "checkpoint-in-loop": ("checkpoint",),
+    "iterator-teardown": ("teardown",),
     "numpy-feed-in-loop": ("transfer",),
     "host-callback-per-batch": ("python", "eager", "dispatch"),
     "eager-train-step": ("eager", "dispatch"),
@@ -84,15 +86,34 @@ def is_own(piece: Piece, finding: Finding) -> bool:
 
 def shared_out(program: Program, findings: Iterable[Finding]) -> Program:
     """The program with each finding's own pieces labelled as its own: findings of whole calls first, dearest first."""
-    known = [finding for finding in findings if finding.kind in _ACCOUNTS]
-    for finding in sorted(known, key=lambda f: (f.kind not in _WHOLE_CALLS, -(f.seconds or 0.0))):
-        program = claimed(program, finding)
+    kinds: defaultdict[str, list[Finding]] = defaultdict(list)
+    for finding in sorted(findings, key=lambda f: (f.kind not in _WHOLE_CALLS, -(f.seconds or 0.0))):
+        if finding.kind in _ACCOUNTS:
+            kinds[finding.kind].append(finding)
+    for alike in kinds.values():
+        program = _among(program, alike)
     return program
 
 
-def claimed(program: Program, finding: Finding) -> Program:
-    """The program with what is the finding's own, and bears no label yet, labelled."""
-    left = told_s(program, finding) - own_s(program, finding)
+def _among(program: Program, alike: list[Finding]) -> Program:
+    """The program with what findings of one kind hold shared out among them, as the sums have it.
+
+    The sums hold the first call, too, which may have taken longer than many others: where they are more than there is,
+    each finding's part of it counts.
+    """
+    places = {None, *(site_of(finding) for finding in alike)}
+    accounts = {account for finding in alike for account in accounts_of(finding)}
+    there = mean_s(program.steps, lambda piece: piece.account in accounts and piece.site in places)
+    told = [told_s(program, finding) for finding in alike]
+    scale = there / sum(told) if there < sum(told) < math.inf else 1.0
+    for finding, seconds in zip(alike, told, strict=True):
+        program = claimed(program, finding, most=seconds * scale)
+    return program
+
+
+def claimed(program: Program, finding: Finding, most: float = math.inf) -> Program:
+    """The program with what is the finding's own, and bears no label yet, labelled; of that, `most` at most."""
+    left = min(told_s(program, finding), most) - own_s(program, finding)
     steps = program.steps
     for account in accounts_of(finding):
         loose = mean_s(steps, partial(_is_loose, account, finding))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from stoker.probes.input_wait import FIRST_ELEMENT
+from stoker.probes.profiler_trace import BUFFERS, stage_name
 from stoker.records import Record
 from stoker.replay.pieces import Piece
 
@@ -19,7 +20,6 @@ _ASKING_S = 0.0004
 # The name of a piece in which an iterator was made, found empty or taken down.
 AROUND = "around the elements"
 # Stages that only hold elements: waiting there is not work.
-_BUFFERS = ("Prefetch", "Root", "Model")
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source
         # Iterators are made and taken down again, as `predict` does: that is not a pipeline at work.
         return None
     mean = statistics.fmean(waits)
-    work = {row.path: row.self_s for row in rows if _stage(row.path) not in _BUFFERS}
+    work = {row.path: row.self_s for row in rows if stage_name(row.path) not in BUFFERS}
     ahead = _made_ahead(record, work)
     slow = max(work, key=lambda path: work[path], default="")
     total = sum(work.values())
@@ -118,7 +118,3 @@ def _elements(slow: str, calls: dict[str, int]) -> int:
 
 def _runs_python(record: Record) -> bool:
     return any(stage.python for row in record.tables.pipelines for stage in row.stages)
-
-
-def _stage(path: str) -> str:
-    return path.rsplit("::", 1)[-1].removesuffix("V2").removesuffix("V3")

@@ -97,6 +97,16 @@ def _rarely(program: Program, finding: Finding, draw: Draw) -> Program:
     return changed if finding.kind == "sync-in-loop" else _undisturbed(changed, draw)
 
 
+def _once(program: Program, finding: Finding, draw: Draw) -> Program:
+    """One of all those times is left."""
+
+    def change(piece: Piece) -> Piece:
+        own = is_own(piece, finding)
+        return replace(piece, seconds=piece.seconds / max(1, finding.count or 1)) if own else piece
+
+    return _each(program, change)
+
+
 def _feed(program: Program, finding: Finding, draw: Draw) -> Program:
     """The rows are taken from a tensor: a slice shares its memory, and costs an op or two to ask for."""
 
@@ -174,6 +184,7 @@ def _of_input(apply: Apply, assumes: str, *uncertain: str) -> Remedy:
 REMEDIES: dict[str, Remedy] = {
     "sync-in-loop": Remedy(_rarely, f"reads: {_GONE}; the host then runs ahead of the device"),
     "checkpoint-in-loop": Remedy(_rarely, f"checkpoints: {_GONE}; {_CALM}", (_UNDISTURBED,), _calmed),
+    "iterator-teardown": Remedy(_once, "one iterator serves all epochs, and is taken down once"),
     "host-callback-per-batch": Remedy(_rarely, f"callbacks: {_GONE}; {_CALM}", (_UNDISTURBED,), _calmed),
     "numpy-feed-in-loop": Remedy(
         _feed,

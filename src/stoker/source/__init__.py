@@ -14,6 +14,7 @@
 | library, keras_calls, numpy_calls, tensors, things, pipelines | what is known of TensorFlow, Keras and NumPy |
 | values | what an expression may be |
 | loops, gates, reads, guesses | which loops step; which branches are rare; where a tensor is read; what names suggest |
+| options | what a command-line option is unless somebody says otherwise |
 | facts | what was observed, for the rules to judge |
 
 Nothing here runs the program or imports TensorFlow.

@@ -29,18 +29,6 @@ from stoker.source.values import (
 if TYPE_CHECKING:
     from stoker.source.machine import Machine
 
-_VARIABLES = frozenset(
-    {
-        "trainable_variables",
-        "trainable_weights",
-        "variables",
-        "weights",
-        "non_trainable_variables",
-        "non_trainable_weights",
-    }
-)
-
-
 _CONSTANTS = frozenset({"math.pi", "math.e", "math.inf", "np.pi", "np.e", "np.inf"})
 
 
@@ -91,7 +79,7 @@ def thing_attribute(owner: Thing, name: str) -> Value:
     held = owner.about.get(name)
     if isinstance(held, Value):
         return held
-    if name in _VARIABLES:
+    if name in guesses.VARIABLES:
         return Seq("list", element=Tensor(variable=True))
     if owner.type == "optimizer" and name in ("iterations", "learning_rate", "lr"):
         return Tensor(variable=True)

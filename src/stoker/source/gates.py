@@ -23,6 +23,14 @@ _RARE_NAMES = re.compile(
 _RARE_CALLS = re.compile(r"(^|_)(should|is_time|time_to|every|trigger|needs)(_|$)|^(every|debug)")
 # What is not a number is no everyday event.
 _BROKEN = frozenset({"isnan", "is_nan", "isinf", "is_inf"})
+_COMPARISONS: dict[str, type[ast.cmpop]] = {
+    "equal": ast.Eq,
+    "not_equal": ast.NotEq,
+    "less": ast.Lt,
+    "less_equal": ast.LtE,
+    "greater": ast.Gt,
+    "greater_equal": ast.GtE,
+}
 _INVERSE = {"body": "else", "else": "body", "": ""}
 # `step % 2 == 0` is every other step, which is often.
 _OFTEN = 2
@@ -65,6 +73,9 @@ def _of_call(m: Machine, test: ast.Call) -> str | None:
     if name in ("logical_and", "logical_or") and len(test.args) == 2:
         branches = [rare_branch(m, argument) for argument in test.args]
         return _combined(branches, all_of=name == "logical_and")
+    if name in _COMPARISONS and len(test.args) == 2:
+        comparison = ast.Compare(test.args[0], [_COMPARISONS[name]()], [test.args[1]])
+        return _of_comparison(m, ast.copy_location(comparison, test))
     if name == "logical_not" and test.args:
         return _INVERSE[rare_branch(m, test.args[0])]
     called = {last_name(node.func) for node in ast.walk(test) if isinstance(node, ast.Call)}

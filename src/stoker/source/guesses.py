@@ -37,10 +37,13 @@ _NOT_A_CALL = re.compile(
 _NUMBER = re.compile(
     r"(^|_)(total|num|n|max|min|steps?|epochs?|count|size|len|length|rate|decay|lr|alpha|beta|gamma|eps|epsilon)($|_)"
 )
+# What a simulator's `step` is called on: it moves a world, it trains nothing.
+_SIMULATED = re.compile(r"(^|_)(envs?|environment|e|gym|game|sim|simulator|world)(\d*)($|_)")
 _RUNS = frozenset({"run", "experimental_run_v2"})
 _LOSS_SCALING = ("get_scaled_loss", "get_unscaled_gradients")
 _PREDICTORS = ("sklearn", "xgboost", "lightgbm", "catboost", "torch", "statsmodels")
-_VARIABLES = frozenset(
+# The attributes of a model or layer that hold its variables.
+VARIABLES = frozenset(
     {
         "trainable_variables",
         "trainable_weights",
@@ -110,7 +113,7 @@ def attribute(m: Machine, node: ast.Attribute) -> Value:
     """An attribute of something unknown."""
     if not m.frame.module.uses_tensors:
         return UNKNOWN
-    if node.attr in _VARIABLES:
+    if node.attr in VARIABLES:
         return Seq("list", element=Tensor(variable=True))
     if node.attr in ("iterations", "learning_rate", "lr") and _OPTIMIZER.search(
         last_name(node.value).lower()
@@ -207,7 +210,7 @@ def _keras_like(
     if name == "call" or (_MODEL.search(name) and arguments.positional and not _NOT_A_CALL.search(name)):
         m.work(strong=True)
         return Tensor()
-    if _STEP.search(name.lower()):
+    if _STEP.search(name.lower()) and not (name == "step" and _SIMULATED.search(owner)):
         m.work(strong=True)
     if _LOSS.search(name.lower()) and len(arguments.positional) >= 2 and not _NOT_A_CALL.search(name):
         return Tensor()

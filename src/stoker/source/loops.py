@@ -107,7 +107,7 @@ def run(m: Machine, node: ast.AST, over: Walk, body: Callable[[], None], *, once
             with m.running(hot=hot, repeated=repeated):
                 body()
             _merge(m, before)
-            if over.dataset is not None and (loop.strong or loop.inner_steps):
+            if over.dataset is not None and (loop.strong or loop.inner_steps) and not once:
                 m.emit(Consumed(m.at(node), over.dataset, "loop"))
     finally:
         m.rare = rare

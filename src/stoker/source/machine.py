@@ -163,12 +163,12 @@ class Machine:
         self.pending.append((self.loops[-1] if self.loops else None, TapeStep(self.at(node))))
 
     def applied(self) -> None:
-        """Gradients are applied: the tapes of this iteration belong to a train step."""
-        here = self.loops[-1] if self.loops else None
+        """Gradients are applied: the tapes of this iteration, or of one around it, belong to a train step."""
+        open_loops: list[Loop | None] = [*self.loops] if self.loops else [None]
         for loop, step in self.pending:
-            if loop is here:
+            if loop in open_loops:
                 self.emit(step)
-        self.pending = [item for item in self.pending if item[0] is not here]
+        self.pending = [item for item in self.pending if item[0] not in open_loops]
 
     @property
     def within_step(self) -> bool:
