@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
+DOCS_VENV := .venv-docs
 
-.PHONY: demo demo-ledger demo-fit demo-software-gpu test lint clean soak \
+.PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
 	soak-run soak-resume screenshots browser \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
-	bench-data soak-data
+	bench-short-jobs peers bench-data soak-data
 
 demo: demo-ledger demo-fit demo-software-gpu
 
@@ -25,8 +26,15 @@ demo-software-gpu: $(READY)
 	@if $(BIN)/stoker software-gpu --build; then $(BIN)/python examples/software_gpu/one_debug_line.py; \
 	else echo "The software GPU example was left out: it needs a C++ compiler."; fi
 
+# As many processes as the machine has room for.
+PYTEST := $(BIN)/python -m pytest -n auto
+
 test: lint browser
-	$(BIN)/python -m pytest
+	$(PYTEST)
+
+# What needs no TensorFlow: under a minute.
+test-fast: $(READY)
+	$(PYTEST) -m fast
 
 # Headless Chromium for the tests of the page, where it can be had; without it they are skipped.
 browser:
@@ -43,6 +51,10 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The documentation site, into site/. It reads the code without importing it, so TensorFlow is not needed.
+docs: $(DOCS_VENV)/.ready
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
 
 bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint bench-data
 
@@ -71,6 +83,14 @@ bench-guard: $(READY)
 # Against Keras' fit, predict and evaluate, hand-written loops, and the limit.
 bench-fit: $(READY)
 	$(BIN)/python benchmarks/fit.py
+
+# Jobs that are over in seconds: the whole first call, tracing and all, against Keras.
+bench-short-jobs: $(READY)
+	$(BIN)/python benchmarks/short_jobs.py
+
+# Keras' own tests, as they are and through stoker.fit. `make peers SUITES="trainer_test models"` runs some of them.
+peers: $(READY)
+	$(BIN)/python benchmarks/keras_suites.py $(SUITES)
 
 soak: soak-run soak-resume
 
@@ -104,5 +124,11 @@ $(BENCH_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,bench]'
 	@touch $@
 
+$(DOCS_VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(DOCS_VENV)/bin/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(DOCS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -22,7 +22,7 @@ import numpy as np
 
 from stoker.train.checkpoint.options import Checkpoint
 from stoker.train.checkpoint.saver import Saver
-from stoker.train.checkpoint.variables import named_variables
+from stoker.train.variables import named_variables
 
 ROUNDS = 15
 

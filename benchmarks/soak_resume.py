@@ -24,7 +24,7 @@ PROGRAM = """
 import hashlib, json, sys
 from pathlib import Path
 import keras, numpy as np, stoker
-from stoker.train.checkpoint.variables import named_variables
+from stoker.train.variables import named_variables
 
 directory, epochs = Path(sys.argv[1]), int(sys.argv[2])
 keras.utils.set_random_seed(1)

@@ -2,12 +2,14 @@
 
     make bench-whatif                                        # all examples, 3 rounds, with the plot
     python benchmarks/whatif.py --rounds 1 --only sync_in_loop demo
+    python benchmarks/whatif.py --programs development       # whole programs, one stall repaired at a time
+    python benchmarks/whatif.py --programs held_out          # those the model was not made on
     python benchmarks/whatif.py --records DIRECTORY          # price the records of an earlier --keep DIRECTORY again
 
 A round runs the stalled program under `stoker run` (the prediction), and the stalled program and its twin plainly, each
 with a clock at its steps and without Stoker (the truth). The prediction is the price of all the findings that the twin
 repairs, together. Both are medians over the rounds; a round's runs follow each other, because a machine's speed drifts.
-The error is of the prediction against the truth.
+The error is of the prediction against the truth. `whatif_programs` has the whole programs.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+import whatif_programs
 
 from stoker.records import Record
 from stoker.replay import prices
@@ -168,7 +172,7 @@ def first_repair(rounds: int, keep: Path) -> str:
     program, kinds = str(HELD_OUT / "two_stalls.py"), ("numpy-feed-in-loop", "checkpoint-in-loop")
     predict(Case("two_stalls", folder=HELD_OUT), keep / "two_stalls.json")
     record = prices.priced(record_files.read(keep / "two_stalls.json"))
-    order = [row["kind"] for row in (record.what_if or {})["order"] if row["kind"] in kinds]
+    order = [place.kind for place in (record.what_if.order if record.what_if else []) if place.kind in kinds]
     repairs: dict[str, list[str]] = {"": [], **{kind: [kind] for kind in kinds}, "both": list(kinds)}
     seconds: dict[str, list[float]] = {name: [] for name in repairs}
     for _ in range(rounds):
@@ -230,6 +234,22 @@ def plot(outcomes: list[Outcome], path: str) -> None:
     figure.savefig(path, metadata={"Date": None})
 
 
+def whole_programs(chosen: str, only: list[str] | None, rounds: int, keep: Path, run: bool) -> None:
+    """Programs with several stalls, each repaired alone."""
+    found = []
+    for path in sorted((HELD_OUT / chosen).glob("*.py")):
+        program = whatif_programs.Stalled.read(path)
+        if only and path.stem not in only:
+            continue
+        if run:
+            whatif_programs.run(program, rounds, keep, _environment())
+        if (keep / f"{path.stem}.steps").exists():
+            found += whatif_programs.outcomes(program, keep)
+            print(whatif_programs.summary(found), file=sys.stderr, flush=True)
+    if found:
+        print(whatif_programs.table(found))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
@@ -238,7 +258,16 @@ def main() -> None:
     parser.add_argument("--records", metavar="DIRECTORY", help="run nothing: price what --keep left again")
     parser.add_argument("--order", action="store_true", help="also repair each of two stalls by itself")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw predicted over measured there")
+    parser.add_argument(
+        "--programs", choices=["development", "held_out"], help="whole programs instead of examples"
+    )
     args = parser.parse_args()
+    if args.programs:
+        with tempfile.TemporaryDirectory() as scratch:
+            keep = Path(args.records or args.keep or scratch).resolve()
+            keep.mkdir(parents=True, exist_ok=True)
+            whole_programs(args.programs, args.only, args.rounds, keep, not args.records)
+        return
     chosen = [case for case in cases() if not args.only or case.title in args.only or case.name in args.only]
     with tempfile.TemporaryDirectory() as scratch:
         keep = Path(args.records or args.keep or scratch).resolve()

@@ -1,13 +1,63 @@
-"""What the trainer's tests share."""
+"""What all tests share: their marks, a quicker garbage collector, a small disk."""
 
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests import marking
+
+# Files of long tests, each with programs of its own.
+SHARES_NOTHING = {"tests/test_examples.py"}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `-m fast`, do not even import the files that would load TensorFlow."""
+    only_fast = config.option.markexpr == "fast" and collection_path.suffix == ".py"
+    return True if only_fast and marking.file_needs_tensorflow(collection_path) else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """A worker for each core that has 3 GB of memory beside it: most load TensorFlow and start programs that do."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(cores, memory // (3 << 30)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """The tests of a file stay together, for they share what they set up; long ones that share nothing do not."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.split("::", 1)[0]
+            return nodeid if file in SHARES_NOTHING else file
+
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test `fast` or `tensorflow`, or leave it `slow`."""
+    for item in items:
+        marking.mark(item)
+
+
+@pytest.fixture(autouse=True)
+def _fast_means_without_tensorflow(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A fast test that loads TensorFlow is marked wrongly."""
+    before = "tensorflow" in sys.modules
+    yield
+    if request.node.get_closest_marker("fast") and not before:
+        assert "tensorflow" not in sys.modules, "this test loads TensorFlow: mark it pytest.mark.tensorflow"
 
 
 @pytest.fixture(scope="session", autouse=True)

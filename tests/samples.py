@@ -8,7 +8,18 @@ from typing import Any
 from stoker.probes.profiler_trace import Summary
 from stoker.probes.recorder import ACCOUNT_NAMES
 from stoker.probes.session import Measurements
-from stoker.records import Device, Finding, Record, WhatIf
+from stoker.records import (
+    Device,
+    Excerpt,
+    Finding,
+    MemoryRow,
+    Record,
+    Repairs,
+    Tables,
+    Timeline,
+    WhatIf,
+    read,
+)
 
 SECOND = 1_000_000_000
 
@@ -61,11 +72,25 @@ def sample_record(**changes: Any) -> Record:
         findings=[sample_finding()],
         started="2026-11-15T21:07:54Z",
     )
-    return dataclasses.replace(record, **changes)
+    return dataclasses.replace(record, **sections(changes))
+
+
+def sections(values: dict[str, Any]) -> dict[str, Any]:
+    """Sections of a record given as in its JSON, made into what a record has."""
+    made = dict(values)
+    kinds = {"tables": Tables, "timeline": Timeline, "what_if": Repairs}
+    for name, kind in kinds.items():
+        if isinstance(values.get(name), dict):
+            made[name] = read(kind, values[name])
+    if "memory" in values:
+        made["memory"] = [MemoryRow(*point) for point in values["memory"]]
+    if "sources" in values:
+        made["sources"] = [read(Excerpt, source) for source in values["sources"]]
+    return made
 
 
 def sample_timeline(windows: int = 2, steps: int = 4) -> dict[str, Any]:
-    """Windows of steps as a loop with a read in it leaves them: 10 ms of host, then 30 ms of waiting."""
+    """As JSON: windows of steps as a loop with a read in it leaves them: 10 ms of host, then 30 ms of waiting."""
     made = []
     for number in range(windows):
         start = 3.0 + number * 4.0

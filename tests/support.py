@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stoker.software_gpu import build
+
 ROOT = Path(__file__).parent.parent
+# No test is about how long something takes: this long is a hang on the busiest machine.
+HANGS_S = 600.0
 
 # TensorFlow's own start-up chatter, with times and thread numbers in it.
 _CHATTER = re.compile(
@@ -29,6 +36,16 @@ class Outcome:
     record: dict[str, Any] | None = None
 
 
+def no_software_gpu() -> str | None:
+    """Why the software GPU cannot be had here, if it cannot."""
+    tensorflow = build.installed_tensorflow()
+    if build.too_old(tensorflow):
+        return f"TensorFlow {tensorflow.version} is too old for the software GPU"
+    if build.compiler() is None and not build.library_path(tensorflow).exists():
+        return "no C++ compiler: the software GPU's plug-in cannot be built"
+    return None
+
+
 def write_program(directory: Path, text: str, name: str = "train.py") -> Path:
     path = directory / name
     path.write_text(text, encoding="utf-8")
@@ -39,7 +56,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
 
 
-def run(command: list[str], directory: Path, timeout: float = 180) -> Outcome:
+def run(command: list[str], directory: Path, timeout: float = HANGS_S) -> Outcome:
     done = subprocess.run(
         command,
         cwd=directory,
@@ -50,6 +67,33 @@ def run(command: list[str], directory: Path, timeout: float = 180) -> Outcome:
         check=False,
     )
     return Outcome(done.returncode, done.stdout, quiet(done.stderr))
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for something another process or thread does."""
+    deadline = time.monotonic() + HANGS_S
+    while not condition():
+        assert time.monotonic() < deadline, "it does not happen"
+        time.sleep(0.0005)
+
+
+def stop_when(process: int, condition: Callable[[], bool]) -> bool:
+    """Stop a child process at a moment at which something holds, however late we are; False if it ended before."""
+    deadline = time.monotonic() + HANGS_S
+    while time.monotonic() < deadline:
+        if condition():
+            os.kill(process, signal.SIGSTOP)
+            # Its end is left to whoever waits for it.
+            state = os.waitid(os.P_PID, process, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            if state is None or state.si_code != os.CLD_STOPPED:
+                return False
+            if condition():
+                return True
+            os.kill(process, signal.SIGCONT)
+        if os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT | os.WNOHANG):
+            return False
+        time.sleep(0.0002)
+    raise AssertionError("it does not happen")
 
 
 def run_plain(directory: Path, *words: str) -> Outcome:

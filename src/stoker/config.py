@@ -123,7 +123,7 @@ def names(value: object, where: str) -> tuple[str, ...]:
     """Kinds, codes or families, checked.
 
     Raises:
-        UsageError: one of them is none.
+        UsageError: one of them is not known.
     """
     given = _strings(value, where)
     for name in given:
@@ -137,7 +137,7 @@ def severity(value: object, where: str) -> str:
     """A severity, checked.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not one.
     """
     if value not in SEVERITIES:
         raise UsageError(f"{where} must be one of {', '.join(SEVERITIES)}, not {value!r}")

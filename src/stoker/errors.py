@@ -19,3 +19,7 @@ class RecordError(StokerError):
 
 class ArgumentError(StokerError, ValueError):
     """A call of the Python API got a value it cannot work with; code that expects `ValueError` catches it."""
+
+
+class CheckpointError(StokerError, RuntimeError):
+    """A checkpoint could not be written, or belongs to another model, run or data pipeline."""

@@ -2,6 +2,11 @@
 
 A kind is named after the bad pattern. Codes are stable, by family: STK1xx syncs and copies, STK2xx graphs,
 STK3xx input, STK4xx precision and devices, STK5xx training and inference practice.
+
+The words of a remedy are here, a sentence for each kind; a detector may say it more exactly for a run (`Draft.remedy`),
+and a guard adds how to allow it. What goes by other names: a *fix* edits the source (`check`, `fix`), a *repair* is
+what the replay takes away (`replay.repairs`), an *example* shows a stall before and after (the rules' cases, and
+`report.page.before_after`).
 """
 
 from __future__ import annotations
@@ -62,7 +67,7 @@ _KINDS = (
         "tf-function-in-loop",
         "STK202",
         "trace",
-        "A tf.function is made anew in the loop and traced each time",
+        "A tf.function is created inside the loop and traced every time",
         "Create the tf.function once, outside the loop.",
     ),
     Kind(
@@ -118,7 +123,7 @@ _KINDS = (
         "python-input-pipeline",
         "STK303",
         "input",
-        "The input comes out of Python, one thread under the GIL",
+        "The input comes from Python: one thread, under the GIL",
         "Read and transform with tf.data ops instead of from_generator, py_function or numpy_function.",
     ),
     Kind(
@@ -155,6 +160,14 @@ _KINDS = (
         "input",
         "The step waits for the input pipeline",
         "Make the slow stage parallel, vectorise it, or cache its result.",
+    ),
+    Kind(
+        "iterator-teardown",
+        "STK309",
+        "teardown",
+        "A new iterator every time round: deleting the old one holds the program up",
+        "Iterate once over dataset.repeat(epochs), or switch tf.data's autotuner off for this pipeline "
+        "(options.autotune.enabled = False): deleting an iterator waits for it.",
     ),
     Kind(
         "legacy-loss-scaling",
@@ -230,7 +243,7 @@ _KINDS = (
         "checkpoint-in-loop",
         "STK506",
         "checkpoint",
-        "The model is saved so often that saving takes the time",
+        "The model is saved so often that saving slows the run down",
         "Save every N steps or minutes, or once an epoch.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Notebooks: `%load_ext stoker`, then `%stoker run train.py`, or `%%stoker` on top of a cell.
+"""Notebooks: `%load_ext stoker`, then `%stoker run train.py`, or `%%stoker` at the top of a cell.
 
 The report is shown inline: as HTML where the front end draws it (Jupyter, Colab), as text elsewhere.
 """
@@ -16,13 +16,9 @@ from typing import Any
 
 from rich.console import Console
 
-from stoker import clock
-from stoker.diagnosis.record import RunFacts, record
 from stoker.errors import RecordError, StokerError, UsageError
-from stoker.measure.heartbeat import Heartbeat
-from stoker.probes.session import Session
+from stoker.measure.run import MeasuredRun
 from stoker.records import Record
-from stoker.replay.prices import priced
 from stoker.report import console
 from stoker.store import record_files
 
@@ -73,7 +69,7 @@ def _run_program(line: str) -> Shown:
     """`%stoker run train.py --epochs 3`: what the command does, its output as it comes."""
     words = shlex.split(line)
     if not words or words[0] != "run" or len(words) < 2:
-        raise UsageError("write `%stoker run train.py args...`, or `%%stoker` on top of a cell")
+        raise UsageError("write `%stoker run train.py args...`, or `%%stoker` at the top of a cell")
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "record.json"
         command = [sys.executable, "-m", "stoker", "run", "--quiet", "--json", str(path), *words[1:]]
@@ -91,7 +87,7 @@ def _run_program(line: str) -> Shown:
 
 
 def _run_cell(ipython: Any, line: str, cell: str) -> Shown:
-    """`%%stoker`: the cell runs in this kernel, with all its variables, and is measured meanwhile."""
+    """`%%stoker`: the cell runs in this kernel, with all its variables, and is measured while it runs."""
     if line.strip():
         raise UsageError("`%%stoker` takes no arguments: the cell itself is what runs")
     if importlib.util.find_spec("tensorflow") is None:
@@ -99,20 +95,13 @@ def _run_cell(ipython: Any, line: str, cell: str) -> Shown:
     import tensorflow  # noqa: F401 - before measuring: importing it is not the cell's work
 
     record_files.prepare()
-    facts = RunFacts(record_files.new_id(), "cell", [], clock.utc_timestamp())
-    session = Session(clock.now_ns())
-    session.attach_now()
-    heartbeat = Heartbeat(session.poll, lambda: None)
-    heartbeat.start()
+    run = MeasuredRun.here("cell")
+    run.begin()
     try:
         result = ipython.run_cell(cell)
-        session.close()
-        saved = priced(
-            record(facts, session.measurements(), "finished", exit_code=0 if result.success else 1)
-        )
-    finally:
-        heartbeat.stop()
-        session.detach()
-    path = record_files.path_of(facts.id)
-    record_files.write(saved, path)
-    return Shown(saved, path)
+    except BaseException:
+        run.abandon()
+        raise
+    saved = run.end(exit_code=0 if result.success else 1)
+    run.keep(saved)
+    return Shown(saved, run.path)

@@ -17,14 +17,10 @@ import keras
 
 from stoker import clock
 from stoker.attach.sites import KERAS_LOOP, Sites
-from stoker.diagnosis.record import RunFacts, record
 from stoker.errors import UsageError
-from stoker.measure.heartbeat import Heartbeat
-from stoker.probes.session import Session
+from stoker.measure.run import MeasuredRun
 from stoker.records import Record
-from stoker.replay.prices import priced
 from stoker.report import console
-from stoker.store import record_files
 
 # How often the findings are looked through while batches run.
 _LOOK_EVERY_NS = 2_000_000_000
@@ -36,7 +32,7 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
     Args:
         show: print findings as they appear, once each, and the ledger at the end, both to stderr.
         log_dir: where to write scalars for TensorBoard: steps per second, the device's busy share, the seconds on
-            each account. They are drawn over the steps done.
+            each account. They are plotted against the number of steps.
 
     Under `stoker.fit` it is called once a call, not for every batch.
 
@@ -59,54 +55,54 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         self._thread = 0
         self._sites = Sites()
         self._told: set[tuple[str, str, int]] = set()
-        self._session: Session | None = None
+        self._run: MeasuredRun | None = None
         self._next_look = 0
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """A loop begins, perhaps inside another: `fit` evaluates its validation data."""
+        """`fit` begins."""
         self._begin("fit")
 
     def on_test_begin(self, logs: Any = None) -> None:
-        """As above."""
+        """`evaluate` begins, or the validation inside `fit`."""
         self._begin("evaluate")
 
     def on_predict_begin(self, logs: Any = None) -> None:
-        """As above."""
+        """`predict` begins."""
         self._begin("predict")
 
     def on_train_end(self, logs: Any = None) -> None:
-        """The ledger is drawn when the outermost loop ends."""
+        """`fit` ends: the ledger is drawn."""
         self._end()
 
     def on_test_end(self, logs: Any = None) -> None:
-        """As above."""
+        """`evaluate` ends: the ledger is drawn, unless a `fit` around it goes on."""
         self._end()
 
     def on_predict_end(self, logs: Any = None) -> None:
-        """As above."""
+        """`predict` ends: the ledger is drawn."""
         self._end()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Now and then, tell what is new."""
+        """A step of `fit`: now and then, tell what is new."""
         self._look()
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-        """As above."""
+        """A step of `evaluate`: now and then, tell what is new."""
         self._look()
 
     def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
-        """As above."""
+        """A step of `predict`: now and then, tell what is new."""
         self._look()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Tell what is new, and write the scalars."""
-        if self._session is not None:
-            current = self._current("running")
+        if self._run is not None:
+            current = self._run.look()
             self._tell(current)
             self._write(current)
 
     def _begin(self, loop: str) -> None:
-        if self._session is not None and loop == "evaluate" and self._is_running("fit"):
+        if self._run is not None and loop == "evaluate" and self._is_running("fit"):
             self._depth += 1
             return
         # A loop that ended with an exception never told us.
@@ -114,53 +110,55 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         self._depth = 1
         self._thread = threading.get_ident()
         self._told.clear()
-        self._facts = RunFacts(
-            record_files.new_id(), f"{Path(sys.argv[0]).name or 'python'} {loop}", [], clock.utc_timestamp()
-        )
-        self._session = session = Session(clock.now_ns())
-        session.attach_now()
-        session.keras.join()
-        self._heartbeat = Heartbeat(self._poll, lambda: None)
-        self._heartbeat.start()
+        self._run = MeasuredRun.here(f"{Path(sys.argv[0]).name or 'python'} {loop}")
+        self._run.begin(self._poll)
+        self._run.session.keras.join()
         self._next_look = clock.now_ns() + _LOOK_EVERY_NS
 
     def _end(self) -> None:
         self._depth -= 1
-        session = self._session
-        if self._depth > 0 or session is None:
+        run = self._run
+        if self._depth > 0 or run is None:
             return
-        session.close()
-        self.record = self._current("finished")
+        run.session.keras.part()
+        self.record = run.end(exit_code=0)
+        self._run = None
         self._tell(self.record)
         self._write(self.record)
-        self._stop()
-        record_files.prepare()
-        path = record_files.path_of(self.record.id)
-        record_files.write(self.record, path)
+        self._close_writer()
+        self._keep(run, self.record)
+
+    def _keep(self, run: MeasuredRun, finished: Record) -> None:
+        try:
+            run.keep(finished)
+        except (UsageError, OSError) as error:
+            # The loop went well; that it leaves no record must not make it fail.
+            sys.stderr.write(f"stoker: the record is not kept: {error}\n")
         if self._show:
-            console.show(self.record, path)
+            console.show(finished, run.path)
 
     def _stop(self) -> None:
-        if self._session is not None:
-            self._heartbeat.stop()
-            self._session.keras.part()
-            self._session.detach()
-            self._session = None
+        if self._run is not None:
+            self._run.session.keras.part()
+            self._run.abandon()
+            self._run = None
+        self._close_writer()
+
+    def _close_writer(self) -> None:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
 
     def _poll(self) -> None:
         """On the heartbeat's thread: look at the device, and notice a loop that ended with an exception."""
-        session = self._session
-        if session is None:
+        run = self._run
+        if run is None:
             return
         if self._is_running("fit", "evaluate", "predict"):
-            session.poll()
+            run.session.poll()
         else:
-            self._session = None
-            session.detach()
-            self._heartbeat.stop(wait=False)
+            self._run = None
+            run.abandon(wait=False)
 
     def _is_running(self, *loops: str) -> bool:
         """Whether one of these loops is on the stack of the thread that began."""
@@ -171,14 +169,9 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
             frame = frame.f_back
         return False
 
-    def _current(self, state: str) -> Record:
-        assert self._session is not None
-        made = record(self._facts, self._session.measurements(), state, exit_code=0)
-        return priced(made) if state == "finished" else made
-
     def _look(self) -> None:
-        if self._session is not None and clock.now_ns() >= self._next_look:
-            self._tell(self._current("running"))
+        if self._run is not None and clock.now_ns() >= self._next_look:
+            self._tell(self._run.look())
             self._next_look = clock.now_ns() + _LOOK_EVERY_NS
 
     def _tell(self, current: Record) -> None:

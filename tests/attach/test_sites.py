@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -78,3 +80,18 @@ def test_definition_looks_through_wrappers() -> None:
     assert found is not None
     assert found[1:] == (step.__code__.co_firstlineno, "step")
     assert definition(3) is None
+
+
+def test_stoker_behind_a_link_is_not_the_users(tmp_path: Path) -> None:
+    """As in an environment whose directories are links: a file's name is not where it lies."""
+    (tmp_path / "packages").symlink_to(Path(sites.__file__).parents[2])
+    code = (
+        "import stoker.version, stoker.attach.sites as s, stoker.train as t\n"
+        "print([s.Sites().kind_of(m.__file__) for m in (stoker.version, s, t)], s.__file__)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "packages")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert str(tmp_path / "packages") in done.stdout
+    assert done.stdout.startswith(str([LIBRARY, LIBRARY, KERAS_LOOP]))

@@ -51,7 +51,7 @@ def test_a_small_difference_is_left_open(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["compare", "near", "slow-0", "--fail-if-slower", "1%"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "No difference that can be told from noise" in said
-    assert "runs a side" in said
+    assert "runs per side" in said
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,9 @@ from stoker.commands import main
 
 CODE = """import tensorflow as tf
 
+def f(row):
+    return tf.sqrt(row[0])
+
 ds = tf.data.Dataset.from_tensor_slices(x).map(f).batch(32)
 model.fit(ds)
 """

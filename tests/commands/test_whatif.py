@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from stoker.commands import main
-from stoker.records import Record
+from stoker.records import Record, TimelineSite, WindowSums
 from stoker.store import record_files
 from tests.replay.test_simulation import recorded
 from tests.samples import sample_finding, sample_record
@@ -52,13 +53,13 @@ def saving_and_copying() -> Record:
     accounts = {"graph": 1.0, "checkpoint": 2.0, "transfer": 1.0}
     record = recorded(host, marks, seconds=4.0, steps=100, accounts=accounts, gradient_bytes=8_000_000)
     assert record.timeline is not None
-    record.timeline["sites"].append({"file": "data/feed.py", "line": 7, "function": "feed"})
-    windows = {"graph_ns": 100, "graph_busy_ns": 100, "graph_quick_ns": 100}
+    record.timeline.sites.append(TimelineSite("data/feed.py", 7, "feed"))
+    windows = WindowSums(graph_ns=100, graph_busy_ns=100, graph_quick_ns=100)
     found = [
         sample_finding(kind="checkpoint-in-loop", code="STK506", what_if=None),
         sample_finding(kind="numpy-feed-in-loop", code="STK102", file="data/feed.py", line=7, what_if=None),
     ]
-    tables = {**record.tables, "windows": [windows]}
+    tables = dataclasses.replace(record.tables, windows=[windows])
     return dataclasses.replace(record, findings=found, tables=tables, steps_per_s=25.0, examples_per_s=800.0)
 
 
@@ -89,9 +90,10 @@ def test_every_finding_in_the_order_of_repair_and_all(directory: Path) -> None:
     outcome = whatif(directory)
     assert outcome.code == 0
     text = " ".join(outcome.stdout.split())
-    assert "1. without checkpoint-in-loop train.py:42 2.0x (2.0-2.0)" in text
-    assert "2. without numpy-feed-in-loop data/feed.py:7 1.3x (1.3-1.3)" in text
-    assert "all of them 3.8x (3.8-3.8)" in text
+    # Each price with its bounds, of which the upper one is what Amdahl's law leaves.
+    assert re.search(r"1\. without checkpoint-in-loop train\.py:42 2\.0x \(1\.\d+-2\.0\)", text)
+    assert re.search(r"2\. without numpy-feed-in-loop data/feed\.py:7 1\.3x \(1\.\d+-1\.3\)", text)
+    assert re.search(r"all of them 3\.8x \(\d\.\d-4\.0\)", text)
     assert "This is a model, not a measurement" in text
     assert "every 50 steps" in text
 
@@ -128,7 +130,7 @@ def test_replicas_exchange_their_gradients(directory: Path) -> None:
 def test_another_device_leaves_what_the_host_does(directory: Path) -> None:
     data = answer(directory, "--device-profile", "a100")
     assert data["rows"][0]["speedup"] == pytest.approx(0.040 / 0.030, rel=0.01)
-    assert any("on a100 kernels take" in line for line in data["assumptions"])
+    assert any("on a100 kernels are quicker" in line for line in data["assumptions"])
 
 
 @pytest.mark.parametrize(
@@ -166,9 +168,9 @@ def test_an_older_record_has_nothing_to_replay(tmp_path: Path) -> None:
 
 
 def test_a_damaged_timeline_is_one_clear_line(directory: Path) -> None:
-    broken = dataclasses.replace(saving_and_copying(), id="broken", timeline={"windows": [{"steps": 3}]})
-    record_files.write(broken, directory / ".stoker" / "runs" / "broken.json")
+    broken = {**saving_and_copying().to_json(), "timeline": {"windows": [{"steps": 3}]}}
+    (directory / ".stoker" / "runs" / "broken.json").write_text(json.dumps(broken))
     done = whatif(directory, "broken")
     assert done.code == 2
-    assert "the record of run broken is damaged" in done.stderr
+    assert "broken.json is damaged (timeline.windows[0].start_s is missing)" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -13,6 +13,9 @@ import stoker
 from stoker.errors import ArgumentError
 from tests.data.frames import mixed
 
+# The readers load it when they are used.
+pytestmark = pytest.mark.tensorflow
+
 
 def _csv(tmp_path: Path, text: str, **options: Any) -> str:
     (tmp_path / "t.csv").write_text(text, encoding="utf-8")

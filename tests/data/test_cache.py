@@ -97,6 +97,9 @@ dataset = stoker.data.csv(sys.argv[1], batch_size=1000)
 print(sum(int(inputs["id"].numpy().astype("object").sum()) for inputs in dataset))
 """
 
+# The readers load it when they are used.
+pytestmark = pytest.mark.tensorflow
+
 
 def test_two_processes_that_write_one_cache(tmp_path: Path, cache_directory: Path) -> None:
     frame = mixed(20_000)

@@ -12,6 +12,9 @@ import stoker
 from stoker.errors import ArgumentError
 from tests.data.frames import mixed, rows_of, words
 
+# The readers load it when they are used.
+pytestmark = pytest.mark.tensorflow
+
 
 def test_every_kind_of_column_has_the_values_pandas_reads(tmp_path: Path) -> None:
     frame = mixed()

@@ -9,6 +9,9 @@ import pytest
 
 from tests.support import ROOT
 
+# The readers load it when they are used.
+pytestmark = pytest.mark.tensorflow
+
 EXAMPLES = sorted((ROOT / "examples" / "data").glob("*.py"))
 
 

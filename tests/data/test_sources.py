@@ -13,6 +13,9 @@ import pytest
 import stoker
 from tests.data.frames import mixed, rows_of
 
+# The readers load it when they are used.
+pytestmark = pytest.mark.tensorflow
+
 _OPTIONS: dict[str, Any] = {"label": "kind", "batch_size": 64, "shuffle": True, "seed": 2}
 
 

@@ -12,6 +12,9 @@ import stoker
 from stoker.errors import ArgumentError
 from tests.data.frames import words
 
+# The readers load it when they are used.
+pytestmark = pytest.mark.tensorflow
+
 
 @pytest.fixture
 def reviews(tmp_path: Path) -> tuple[Path, dict[str, int]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import stoker.diagnosis
 from stoker.kinds import KINDS
 
-_DETECTORS = ("syncs", "copies", "graphs", "inputs", "keras", "checkpoints")
+_DETECTORS = ("syncs", "copies", "eager", "graphs", "inputs", "keras", "checkpoints")
 
 
 def _named_in(path: Path) -> set[str]:
@@ -18,6 +18,8 @@ def _named_in(path: Path) -> set[str]:
     } & set(KINDS)
 
 
+# What spoils the training without taking time has no price.
+UNPRICED = {"shuffle-after-batch"}
 MEASURED = set().union(
     *(_named_in(Path(stoker.diagnosis.__file__).with_name(f"{name}.py")) for name in _DETECTORS)
 )

@@ -16,13 +16,13 @@ def numbered(directory: Path, count: int) -> dict[str, str]:
 
 def test_lines_that_touch_are_one_excerpt(tmp_path: Path) -> None:
     found = excerpts([sample_finding(line=n) for n in (60, 20, 25)], numbered(tmp_path, 100))
-    assert [(e["first"], len(e["lines"])) for e in found] == [(14, 18), (54, 13)]
-    assert found[0]["lines"][6] == "line 20"
+    assert [(e.first, len(e.lines)) for e in found] == [(14, 18), (54, 13)]
+    assert found[0].lines[6] == "line 20"
 
 
 def test_the_ends_of_a_file_and_lines_beyond_it(tmp_path: Path) -> None:
     found = excerpts([sample_finding(line=n) for n in (2, 10, 500)], numbered(tmp_path, 10))
-    assert [(e["first"], len(e["lines"])) for e in found] == [(1, 10)]
+    assert [(e.first, len(e.lines)) for e in found] == [(1, 10)]
 
 
 def test_a_file_that_is_gone_has_no_excerpt() -> None:
@@ -34,4 +34,4 @@ def test_very_long_lines_and_very_many_findings_are_cut(tmp_path: Path) -> None:
     path.write_text("x" * 10_000 + "\n" * 40_000, encoding="utf-8")
     found = excerpts([sample_finding(line=n) for n in range(1, 40_000, 40)], {"train.py": str(path)})
     assert len(found) == 200
-    assert len(found[0]["lines"][0]) == 300
+    assert len(found[0].lines[0]) == 300

@@ -10,6 +10,7 @@ from stoker.diagnosis.findings import findings
 from stoker.probes.graph_calls import CalledFunction
 from stoker.probes.input_wait import Pipeline, Stage
 from stoker.probes.keras_loop import CallbackTime, PredictCalls
+from stoker.probes.loop_turns import Loop, UserFrame
 from stoker.probes.profiler_trace import StageTime, Summary
 from stoker.probes.recorder import Tally
 from stoker.probes.retrace import Change, TracedFunction
@@ -48,19 +49,98 @@ def test_findings_are_ordered_by_what_is_lost_not_by_what_it_took() -> None:
 
 
 def test_an_eager_step_is_shown_at_its_tape() -> None:
-    tallies = {
-        "eager": {
-            ("train.py", 5, "step"): Tally(count=900, ns=SECOND),
-            ("net.py", 7, "layer"): Tally(600, SECOND),
-        },
-        "tape": {STEP: Tally(count=100)},
-    }
-    (found,) = findings(measurements(tallies=tallies, eager_ns=2 * SECOND, eager_op_ns=SECOND))
+    step, layer = UserFrame(("train.py", 5, "step"), ()), UserFrame(("net.py", 7, "layer"), ())
+    stacks = {(step,): (900, SECOND), (layer, step): (600, SECOND)}
+    tallies = {"tape": {STEP: Tally(count=100)}}
+    (found,) = findings(
+        measurements(tallies=tallies, eager_stacks=stacks, eager_ns=2 * SECOND, eager_op_ns=SECOND)
+    )
+    assert [part["line"] for part in found.detail["parts"]] == [5, 7]
     assert (found.kind, found.line, found.count, found.detail["ops_per_step"]) == (
         "eager-train-step",
         3,
         1500,
         15.0,
+    )
+
+
+def test_each_function_with_a_tape_has_a_finding_and_validation_has_none_of_it() -> None:
+    training, validating = Loop("train.py", 20, "main", 0, 50), Loop("train.py", 30, "main", 60, 90)
+    helper = UserFrame(("net.py", 7, "layer"), ())
+    stacks = {
+        (helper, UserFrame(("gan.py", 4, "train_g"), ()), UserFrame(("train.py", 21, "main"), (training,))): (
+            1500,
+            SECOND,
+        ),
+        (helper, UserFrame(("gan.py", 9, "train_d"), ()), UserFrame(("train.py", 22, "main"), (training,))): (
+            2000,
+            SECOND,
+        ),
+        (helper, UserFrame(("train.py", 24, "main"), (training,))): (1000, SECOND),
+        (helper, UserFrame(("train.py", 31, "main"), (validating,))): (1000, SECOND),
+    }
+    tapes = {
+        ("gan.py", 3, "train_g"): Tally(count=100, detail={"loop": None}),
+        ("gan.py", 8, "train_d"): Tally(count=100, detail={"loop": None}),
+        ("train.py", 23, "main"): Tally(count=100, detail={"loop": training}),
+    }
+    found = findings(
+        measurements(
+            tallies={"tape": tapes},
+            eager_stacks=stacks,
+            eager_ns=4 * SECOND,
+            step_sources=frozenset({training}),
+        )
+    )
+    assert {(f.kind, f.file, f.line, f.count) for f in found} == {
+        ("eager-train-step", "gan.py", 3, 1500),
+        ("eager-train-step", "gan.py", 8, 2000),
+        ("eager-train-step", "train.py", 23, 1000),
+        ("launch-bound", "train.py", 31, 1000),
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "found"), [(1, 4, False), (1, 6, True), (6, 9, True), (11, 12, False)]
+)
+def test_work_before_and_after_the_steps_is_not_in_the_loop(first: int, last: int, found: bool) -> None:
+    tally = Tally(count=100, ns=1, first_end_ns=first * SECOND, last_end_ns=last * SECOND)
+    stepping = {
+        "trains": True,
+        "stepping_ns": 5 * SECOND,
+        "stepping_from_ns": 5 * SECOND,
+        "stepping_to_ns": 10 * SECOND,
+    }
+    assert kinds(tallies={"sync": {LOOP: tally}}, **stepping) == (["sync-in-loop"] if found else [])
+    assert kinds(tallies={"transfer": {LOOP: tally}}, **stepping) == (["numpy-feed-in-loop"] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("making_ms", "stages", "found"),
+    [
+        (1, ("Root", "Prefetch", "BatchV2"), []),
+        (100, ("Root", "Prefetch", "BatchV2"), ["input-starved"]),
+        (1, ("Root", "BatchV2"), ["missing-prefetch"]),
+    ],
+)
+def test_a_pipeline_that_keeps_up_is_not_blamed_for_a_busy_machine(
+    making_ms: int, stages: tuple[str, ...], found: list[str]
+) -> None:
+    pipeline = Pipeline([Stage("Batch", STEP)], elements=100, wait_ns=SECOND, sites={LOOP: 3})
+    pipeline.ran = [(name, 50, 50 * making_ms * 1_000_000 * (name == "BatchV2")) for name in stages]
+    assert kinds(pipelines=[pipeline], stepping_ns=9 * SECOND) == found
+
+
+@pytest.mark.parametrize(
+    ("teardowns", "ns", "found"),
+    [(5, SECOND, True), (1, SECOND, False), (5, SECOND // 100, False)],
+)
+def test_iterators_that_hold_the_program_up_as_they_go(teardowns: int, ns: int, found: bool) -> None:
+    pipeline = Pipeline([Stage("Batch", STEP)], elements=50, sites={LOOP: 3})
+    pipeline.teardowns, pipeline.teardown_ns = teardowns, ns
+    drafts = findings(measurements(pipelines=[pipeline]))
+    assert [(f.kind, f.line, f.count, f.lost_s) for f in drafts] == (
+        [("iterator-teardown", 10, 5, 0.8)] if found else []
     )
 
 
@@ -78,6 +158,8 @@ def traced(**changes: Any) -> TracedFunction:
         (traced(changes=[Change("n", "1", "2", True)]), "retrace-python-arg", 10),
         (traced(changes=[Change("x", "float32[3]", "float32[4]", False)]), "retrace-shape", 10),
         (traced(objects=10, retraces=0), "tf-function-in-loop", 3),
+        # Each new function is also traced for the last, smaller batch.
+        (traced(objects=6, traces=12, retraces=6), "tf-function-in-loop", 3),
     ],
 )
 def test_repeated_tracing(function: TracedFunction, kind: str, line: int) -> None:

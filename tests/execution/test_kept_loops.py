@@ -9,10 +9,12 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import stoker
 from stoker.execution.feed import Feed
-from stoker.train.feeding import sources
+from stoker.execution.feeding import sources
+from stoker.execution.feeding.streamed import Streamed
 from tests.train import models
 
 X, Y = models.data()
@@ -24,8 +26,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Feed]]:
     feeds: list[weakref.ref[Feed]] = []
     make = sources.Source.feed
 
-    def noted(source: sources.Source, kind: str, seed: int) -> Feed:
-        feed = make(source, kind, seed)
+    def noted(source: sources.Source, kind: str, seed: int, **options: Any) -> Feed:
+        feed = make(source, kind, seed, **options)
         feeds.append(weakref.ref(feed))
         return feed
 
@@ -67,3 +69,31 @@ def test_an_evaluation_inside_a_run_leaves_its_validation_alone(made: list[weakr
     assert history["loss"] == [0.0, 0.0, 0.0]
     gc.collect()
     assert not any(feed() for feed in made)
+
+
+def test_every_verb_closes_its_feeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Streamed] = []
+    closed: list[Streamed] = []
+    init, close = Streamed.__init__, Streamed.close
+
+    def noted_init(feed: Streamed, *args: Any, **options: Any) -> None:
+        made.append(feed)
+        init(feed, *args, **options)
+
+    def noted_close(feed: Streamed) -> None:
+        closed.append(feed)
+        close(feed)
+
+    monkeypatch.setattr(Streamed, "__init__", noted_init)
+    monkeypatch.setattr(Streamed, "close", noted_close)
+    batches = tf.data.Dataset.from_tensor_slices((X, Y)).batch(8)
+    model = models.dense()
+    stoker.fit(model, batches, verbose=0, validation_data=batches, shuffle=False)
+    stoker.evaluate(model, batches, verbose=0)
+
+    def step(model: Any, batch: Any, training: bool = False) -> Any:
+        return keras.ops.mean(model(batch[0]))
+
+    stoker.Trainer(model, model.optimizer, step).evaluate(batches)
+    assert len(made) == 4
+    assert closed == made

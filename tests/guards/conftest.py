@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from stoker.software_gpu import build
-from tests.support import ROOT
+from tests.support import HANGS_S, ROOT, no_software_gpu
 
 Facts = Callable[..., dict[str, Any]]
 
@@ -23,7 +22,7 @@ def _facts(program: str, *arguments: str) -> dict[str, Any]:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
     command = [sys.executable, "-m", f"tests.guards.programs.{program}", *arguments]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=HANGS_S, check=False
     )
     assert done.returncode == 0, f"{program} failed:\n{done.stderr[-3000:]}"
     facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -41,6 +40,6 @@ def on_cpu() -> Facts:
 def on_software_gpu() -> Facts:
     """Run a program on the software GPU and return the facts it prints; one run serves all tests."""
     pytest.importorskip("tensorflow")
-    if build.compiler() is None and not build.library_path(build.installed_tensorflow()).exists():
-        pytest.skip("no C++ compiler: the software GPU's plug-in cannot be built")
+    if missing := no_software_gpu():
+        pytest.skip(missing)
     return _facts

@@ -152,7 +152,7 @@ def test_a_function_made_in_the_loop_is_a_retrace() -> None:
         for _ in range(4):
             tf.function(lambda x: x * 2.0)(tf.zeros([2]))
     assert report.retraces == 3
-    assert "made anew" in report.text()
+    assert "created again" in report.text()
 
 
 def test_eager_ops_are_limited() -> None:
@@ -289,9 +289,9 @@ def test_async_functions_are_watched_and_their_neighbours_not() -> None:
     ("arguments", "message"),
     [
         ({"action": "explode"}, "no action 'explode'"),
-        ({"syncs": -1}, "syncs=-1 is no limit"),
-        ({"copies": "much"}, "copies='much' is no limit"),
-        ({"retraces": "1 MiB"}, "retraces='1 MiB' is no limit"),
+        ({"syncs": -1}, "syncs=-1 is not a limit"),
+        ({"copies": "much"}, "copies='much' is not a limit"),
+        ({"retraces": "1 MiB"}, "retraces='1 MiB' is not a limit"),
         ({"warmup": -1}, "warmup=-1"),
     ],
 )

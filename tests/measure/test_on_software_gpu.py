@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from stoker.software_gpu import build
-from tests.support import Outcome, run_stoker, write_program
+from tests.support import Outcome, no_software_gpu, run_stoker, write_program
 
 pytest.importorskip("tensorflow")
-if build.compiler() is None and not build.library_path(build.installed_tensorflow()).exists():
-    pytest.skip("no C++ compiler: the software GPU's plug-in cannot be built", allow_module_level=True)
+if missing := no_software_gpu():
+    pytest.skip(missing, allow_module_level=True)
 
 LOOP = """
 import numpy as np
@@ -90,6 +89,29 @@ def test_a_profile_of_the_users_own(tmp_path: Path) -> None:
     assert usual is not None
     assert slow["device"]["name"] == "software GPU, slow profile"
     assert slow["tables"]["devices"][0]["host_wait_s"] > usual["tables"]["devices"][0]["host_wait_s"]
+
+
+def test_steps_are_counted_when_the_device_has_done_them(tmp_path: Path) -> None:
+    """The host is 60 steps ahead when the loop ends, and the program ends without reading anything."""
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.stoker.device-profiles.weak]\nbase = "t4"\nfloat32_flops = 1e10\n'
+    )
+    write_program(tmp_path, LOOP.replace("    value = float(loss)\n", ""))
+    outcome = run_stoker(tmp_path, "--device", "software-gpu", "--device-profile", "weak", "train.py")
+    record = outcome.record
+    assert record is not None
+    assert record["steps"] == 60
+    (device,) = record["tables"]["devices"]
+    (stepping,) = record["tables"]["stepping"]
+    done_s = device["busy_s"] + device["queued_s"]
+    # One step's work of 60 ends before the stepping time begins.
+    assert stepping["steps"] / record["steps_per_s"] == pytest.approx(done_s * 59 / 60, rel=0.1)
+    assert sum(record["step_times"]) == pytest.approx(done_s * 59 / 60, rel=0.1)
+    assert stepping["drain_s"] > 0
+    assert sum(stepping["accounts"].values()) == pytest.approx(stepping["seconds"], rel=0.01)
+    assert sum(record["accounts"].values()) == pytest.approx(record["wall_s"], rel=0.01)
+    assert record["accounts"]["sync"] == pytest.approx(device["queued_s"], rel=0.01)
+    assert record["device"]["busy"] > done_s / record["wall_s"]
 
 
 @pytest.mark.parametrize(

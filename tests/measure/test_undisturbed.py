@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.support import (
+    HANGS_S,
     Outcome,
     before_ledger,
     environment,
@@ -20,6 +20,7 @@ from tests.support import (
     run,
     run_plain,
     run_stoker,
+    wait_until,
     write_program,
 )
 
@@ -187,6 +188,11 @@ for number in range(10**9):
 """
 
 
+def saved_steps(directory: Path) -> int:
+    record = last_record(directory)
+    return int(record["steps"]) if record else 0
+
+
 def interrupted(directory: Path, *command: str, sent: signal.Signals) -> Outcome:
     write_program(directory, ENDLESS)
     process = subprocess.Popen(
@@ -196,16 +202,16 @@ def interrupted(directory: Path, *command: str, sent: signal.Signals) -> Outcome
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # Whoever started the tests in the background had SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     pid = int(process.stdout.readline().split()[1])
-    time.sleep(2.5)
+    if command:
+        wait_until(lambda: saved_steps(directory) > 50)
     process.send_signal(sent)
-    stdout, stderr = process.communicate(timeout=60)
-    deadline = time.monotonic() + 10
-    while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not os.path.exists(f"/proc/{pid}"), "the program lives on"
+    stdout, stderr = process.communicate(timeout=HANGS_S)
+    wait_until(lambda: not os.path.exists(f"/proc/{pid}"))
     return Outcome(process.returncode, stdout, quiet(stderr))
 
 
@@ -236,10 +242,21 @@ def test_after_kill_9_the_last_save_is_there(tmp_path: Path) -> None:
     assert "did not end" in " ".join(report.stdout.split())
 
 
+LEAVING = """
+import json, os, pathlib
+import tensorflow as tf
+tf.constant(1.0)
+def saved():
+    records = [json.loads(path.read_text()) for path in pathlib.Path(".stoker/runs").glob("*.json")]
+    return any(record["accounts"].get("startup", 0) > 0 for record in records)
+while not saved():
+    pass
+os._exit(5)
+"""
+
+
 def test_a_program_that_leaves_without_a_word(tmp_path: Path) -> None:
-    write_program(
-        tmp_path, "import os, tensorflow as tf, time\ntf.constant(1.0)\ntime.sleep(2.5)\nos._exit(5)\n"
-    )
+    write_program(tmp_path, LEAVING)
     measured = run_stoker(tmp_path, "train.py")
     assert measured.code == 5
     assert measured.record is not None

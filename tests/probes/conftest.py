@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from stoker import clock
 from stoker.probes.session import Session
+from tests.support import HANGS_S, wait_until
 
 
 @pytest.fixture
@@ -20,3 +23,16 @@ def session() -> Iterator[Session]:
     yield session
     session.detach()
     assert session.recorder.notes == []
+
+
+def in_a_window(session: Session, step: Callable[[], Any], calls: int, ends: int = 0) -> None:
+    """Take a window of the profiler, open for so many calls and until so many ends of steps are kept beside it."""
+    thread = threading.Thread(target=session.windows._take, args=(HANGS_S,))
+    thread.start()
+    wait_until(lambda: session.steps.windows.beside is not None or not thread.is_alive())
+    beside = session.steps.windows.beside
+    while beside is not None and (calls > 0 or len(beside.ends) < ends):
+        step()
+        calls -= 1
+    session.windows._interrupted.set()
+    thread.join()

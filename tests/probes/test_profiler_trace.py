@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -12,6 +11,8 @@ from stoker.probes.profiler_trace import (
     Interval,
     StageTime,
     Summary,
+    Threads,
+    by_thread,
     intersect,
     length,
     merge,
@@ -40,11 +41,11 @@ class Event:
             self.args["long_name"] = self.long_name
 
 
-def trace(*events: Event, threads: dict[int, str], device: str = "/host:CPU") -> Any:
+def trace(*events: Event, threads: dict[int, str], device: str = "/host:CPU") -> Threads:
+    """A window's events as the profiler gives them, by thread."""
     resources = {number: SimpleNamespace(name=name) for number, name in threads.items()}
-    return SimpleNamespace(
-        devices={1: SimpleNamespace(name=device, resources=resources)}, trace_events=events
-    )
+    devices = {1: SimpleNamespace(name=device, resources=resources)}
+    return by_thread(SimpleNamespace(devices=devices, trace_events=events))
 
 
 @pytest.mark.parametrize(
@@ -145,3 +146,17 @@ def test_summaries_add_up() -> None:
     total.add(Summary(windows=1, window_ns=10, busy_ns=2, stages={"a": StageTime(1, 1)}))
     assert (total.windows, total.window_ns, total.busy_ns) == (2, 20, 6)
     assert total.stages["a"] == StageTime(3, 7)
+
+
+def test_kernels_that_lost_their_processor_are_counted_as_their_like() -> None:
+    """Ten rounds of two ops; one kernel lost its processor for 5 ms."""
+    events = []
+    for number in range(20):
+        start, op = number * 10_000, ("MatMul", "Relu")[number % 2]
+        end = start + (5000 if number == 8 else 30)
+        events.append(Event(1, "TFE_Py_FastPathExecute_C", start, end + 10))
+        events.append(Event(1, f"EagerLocalExecute: {op}", start + 1, end + 5))
+        events.append(Event(1, "KernelAndDeviceOp::Run", start + 2, end))
+    summary = summarise(trace(*events, threads={1: "main"}), 1)
+    assert summary.eager_kernel_ns == (19 * 28 + 4998) * 1000
+    assert summary.eager_calm_ns == 20 * 28 * 1000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from stoker.probes.recorder import GRAPH
 from stoker.probes.session import Session
 from stoker.probes.tensorflow_events import MAX_WINDOWS, ClockMarks, wanted
+from tests.probes.conftest import in_a_window
 
 tf: Any = pytest.importorskip("tensorflow")
 
@@ -27,10 +27,7 @@ def stepping_in_a_window(session: Session) -> None:
 
     batch = tf.ones((200, 200))
     train_step(batch)
-    thread = threading.Thread(target=session.windows._take, args=(0.4,))
-    thread.start()
-    while thread.is_alive():
-        train_step(batch)
+    in_a_window(session, lambda: train_step(batch), calls=10, ends=5)
 
 
 def test_their_events_lie_inside_our_spans(session: Session) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stoker.probes.recorder import CHECKPOINT, EAGER, GRAPH, INPUT, TRACE, TRANSFER
+from stoker.diagnosis.findings import findings
+from stoker.probes.input_wait import makes_ahead
+from stoker.probes.recorder import CHECKPOINT, EAGER, GRAPH, INPUT, TEARDOWN, TRACE, TRANSFER
 from stoker.probes.session import Session
+from tests.probes.conftest import in_a_window
+from tests.support import HANGS_S
 
 tf: Any = pytest.importorskip("tensorflow")
 keras: Any = pytest.importorskip("keras")
@@ -51,8 +56,69 @@ def test_host_data_is_counted_with_its_bytes(session: Session, feed: Any) -> Non
     assert session.recorder.balances()[0][TRANSFER] > 0
 
 
+def list_of_arrays(session: Session) -> None:
+    for step in range(4):
+        tf.convert_to_tensor([np.full([8], step, np.float32), np.ones([8], np.float32)])
+
+
+def test_a_list_of_arrays_is_data(session: Session) -> None:
+    list_of_arrays(session)
+    tally = tallied(session, "transfer")["list_of_arrays"]
+    assert (tally.count, tally.bytes) == (4, 4 * 2 * 8 * 4)
+
+
+def test_an_array_that_never_changes_is_told_from_one_that_does(session: Session) -> None:
+    double, array = tf.function(lambda x: x * 2), np.ones([100], np.float32)
+    kept = [np.full([100], n, np.float32) for n in range(12)]
+    for number in range(12):
+        double(array)
+        tf.reduce_sum(kept[number])
+    same = {f.detail.get("same_array"): f.source for f in findings(session.measurements())}
+    assert same == {True: "double(array)", None: "tf.reduce_sum(kept[number])"}
+
+
+def condition_of_a_loop() -> None:
+    x = tf.constant(0.0)
+    while x < 20.0:
+        x = x + 1.0
+
+
+def through_a_library() -> None:
+    for number in range(12):
+        json.dumps(tf.constant(number), default=float)
+
+
+def test_reads_are_named_by_how_they_come_about(session: Session) -> None:
+    condition_of_a_loop()
+    through_a_library()
+    found = {f.function: f for f in findings(session.measurements()) if f.kind == "sync-in-loop"}
+    condition = found["condition_of_a_loop"]
+    assert (condition.source, condition.count) == ("while x < 20.0:", 21)
+    library = found["through_a_library"]
+    assert (library.count, library.detail["through"]) == (12, "json.dumps")
+    assert library.remedy.startswith("json.dumps() reads the tensor")
+    assert "through" not in condition.detail
+
+
+def test_a_pipeline_is_known_as_it_ran(session: Session) -> None:
+    rows = tf.data.Dataset.from_tensor_slices(tf.ones([64, 4]))
+    options = tf.data.Options()
+    options.experimental_optimization.inject_prefetch = False
+    for dataset in (rows.batch(4).shuffle(8).with_options(options), rows.batch(4).prefetch(2)):
+        for _ in dataset:
+            pass
+    plain, prefetched = session.input.pipelines.values()
+    assert [name for name, _, _ in plain.ran] == ["Root", "Shuffle", "BatchV2", "TensorSlice"]
+    assert [name for name, _, _ in prefetched.ran] == ["Root", "Prefetch", "BatchV2", "TensorSlice"]
+    assert (makes_ahead(plain), makes_ahead(prefetched)) == (False, True)
+    found = [(f.kind, f.detail["pipeline"]) for f in findings(session.measurements())]
+    assert ("shuffle-after-batch", ["TensorSlice", "Batch", "Shuffle"]) in found
+    assert tallied(session, "sync") == {}
+
+
 def test_scalars_and_shapes_are_not_data(session: Session) -> None:
     tf.constant(3.0) + tf.reshape(tf.zeros([4]), [2, 2])
+    tf.pad(tf.ones([2, 2]), [[0, 0], [1, 1]])
     assert tallied(session, "transfer") == {}
 
 
@@ -169,6 +235,33 @@ def test_python_iteration_waits_on_the_input_account(session: Session) -> None:
     assert session.recorder.balances()[0][INPUT] >= pipeline.wait_ns > 0
 
 
+def test_taking_an_iterator_down_is_no_wait_for_an_element(session: Session) -> None:
+    dataset = tf.data.Dataset.range(8).batch(4)
+    for _ in range(3):
+        iterator = iter(dataset)
+        list(iterator)
+        waited = session.recorder.balances()[0]
+        del iterator
+        gone = session.recorder.balances()[0]
+        assert gone[INPUT] == waited[INPUT]
+        assert gone[TEARDOWN] > waited[TEARDOWN]
+    (pipeline,) = session.input.pipelines.values()
+    assert (pipeline.iterators, pipeline.teardowns) == (3, 3)
+    assert pipeline.teardown_ns == session.recorder.balances()[0][TEARDOWN]
+
+
+def test_an_optimizer_of_plain_variables(session: Session) -> None:
+    weights = [tf.Variable(tf.zeros([64, 10])), tf.Variable(tf.zeros([10]))]
+    optimizer = keras.optimizers.SGD(0.1)
+    for _ in range(5):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.matmul(tf.ones([4, 64]), weights[0]) + weights[1])
+        optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+    measured = session.measurements()
+    assert measured.steps == 5
+    assert measured.gradient_bytes == (64 * 10 + 10) * 4
+
+
 def test_python_in_a_pipeline_is_seen(session: Session) -> None:
     def numbers() -> Any:
         yield from range(3)
@@ -248,20 +341,18 @@ def test_the_programs_own_profiler_comes_first(session: Session, tmp_path: Path)
     assert session.windows.summary.windows == 0
     tf.profiler.experimental.stop()
     assert list(tmp_path.rglob("*.xplane.pb"))
-    assert session.recorder.notes == [
-        "the program uses TensorFlow's profiler itself: ours stepped aside meanwhile"
-    ]
+    assert session.recorder.notes == ["the program uses TensorFlow's profiler itself: ours stepped aside"]
     session.recorder.notes.clear()
 
 
 def test_a_window_yields_to_a_profiler_started_meanwhile(session: Session, tmp_path: Path) -> None:
-    thread = threading.Thread(target=session.windows._take, args=(20.0,))
+    thread = threading.Thread(target=session.windows._take, args=(HANGS_S,))
     thread.start()
     while session.windows._session is None:
         pass
     tf.profiler.experimental.start(str(tmp_path))
     tf.profiler.experimental.stop()
-    thread.join(timeout=10)
+    thread.join(timeout=HANGS_S / 2)
     assert not thread.is_alive()
     session.recorder.notes.clear()
 
@@ -273,10 +364,7 @@ def test_a_window_sees_the_graph_and_writes_nothing_to_stderr(
     x = tf.random.normal([300, 300])
     step(x)
     capfd.readouterr()
-    thread = threading.Thread(target=session.windows._take, args=(0.3,))
-    thread.start()
-    while thread.is_alive():
-        step(x)
+    in_a_window(session, lambda: step(x), calls=10)
     summary = session.windows.summary
     assert summary.windows == 1
     assert 0 < summary.graph_busy_ns <= summary.graph_ns <= summary.window_ns * 1.5

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stoker.software_gpu import build
+from tests.support import no_software_gpu
 
 pytest.importorskip("tensorflow")
 
@@ -269,8 +270,8 @@ CACHE = build.cache_directory().parent
 
 def test_the_software_gpu_fixture(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STOKER_CACHE_DIR", str(CACHE))
-    if build.compiler() is None and not build.library_path(build.installed_tensorflow()).exists():
-        pytest.skip("no C++ compiler: the software GPU's plug-in cannot be built")
+    if missing := no_software_gpu():
+        pytest.skip(missing)
     result = run(pytester, ON_THE_DEVICE, "--stoker")
     result.assert_outcomes(passed=4, failed=2)
     result.stdout.fnmatch_lines(

@@ -6,10 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from stoker.probes.spans import MAX_SPANS, MAX_STEPS, MAX_WINDOWS
 from tests.support import run_stoker, write_program
 
-# The callback sleeps 20 ms after every batch; without it a batch takes a fraction of that.
+pytestmark = pytest.mark.tensorflow
+
+# The callback sleeps 80 ms after every batch; without it a batch takes a fraction of that on a busy machine, too.
 SLEEPY = """
 import time
 import numpy as np
@@ -17,11 +21,11 @@ import tensorflow as tf
 
 class Sleepy(tf.keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
-        time.sleep(0.02)
+        time.sleep(0.08)
 
 model = tf.keras.Sequential([tf.keras.layers.Dense(4)])
 model.compile("sgd", "mse")
-model.fit(np.ones((480, 4), np.float32), np.ones((480, 4), np.float32), batch_size=4, verbose=0, callbacks=[Sleepy()])
+model.fit(np.ones((200, 4), np.float32), np.ones((200, 4), np.float32), batch_size=4, verbose=0, callbacks=[Sleepy()])
 """
 
 # A read that waits for an asynchronous device, and a NumPy feed, at every step.
@@ -76,8 +80,8 @@ def test_a_callback_of_known_length(tmp_path: Path) -> None:
     assert outcome.code == 0
     assert price_of(record, "host-callback-per-batch")["speedup"] > 2
     assert record["what_if"]["order"][0]["kind"] == "host-callback-per-batch"
-    assert len(record["step_times"]) == 119
-    assert sorted(record["step_times"])[60] > 0.02
+    assert len(record["step_times"]) == 49
+    assert sorted(record["step_times"])[25] > 0.08
     assert_small(record)
     assert "All repaired: " in outcome.stderr
     assert "without it" in outcome.stderr

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from stoker.records import Record
+from stoker.records import Record, WhatIf
 from stoker.report import console, live, whatif
-from stoker.report import words as words_of
 from tests.samples import sample_finding, sample_record, sample_simulated_record
 
 
@@ -38,7 +37,7 @@ def test_the_report_has_what_people_need() -> None:
         "print(loss.numpy())",
         "300 times",
         "4.90 s waiting, 0.10 s copying",
-        "1.2 kB",
+        "1.2 KiB",
         "→ Read every N steps.",
         ".stoker/runs/x.json",
     ):
@@ -57,7 +56,39 @@ def test_quiet_when_nothing_is_wrong() -> None:
 
 
 def test_small_findings_are_called_small() -> None:
-    assert "Nothing here costs 2 % or more." in drawn(sample_record(findings=[sample_finding(lost_s=0.01)]))
+    small = sample_finding(lost_s=0.01, what_if=None)
+    assert "Nothing here costs 2 % or more." in drawn(sample_record(findings=[small]))
+    # A price is the better judge.
+    assert "Nothing here costs" not in drawn(sample_record(findings=[sample_finding(lost_s=0.01)]))
+
+
+def test_what_is_worth_little_is_one_line_a_kind() -> None:
+    little = WhatIf(1.01, 1.0, 1.02)
+    reads = [sample_finding(line=n, what_if=little) for n in range(50, 57)]
+    copies = [sample_finding(kind="numpy-feed-in-loop", line=9, lost_s=0.0, what_if=None)]
+    text = drawn(sample_record(findings=[sample_finding(), *reads, *copies]))
+    assert text.count("print(loss.numpy())") == 1
+    assert text.count("under 2 %") == 2
+    assert "sync-in-loop  under 2 %  train.py:50, train.py:51, train.py:52, train.py:53 and 3 more" in text
+    assert "numpy-feed-in-loop  under 2 %  train.py:9" in text
+
+
+def test_the_price_stays_on_the_line_of_a_file_far_away() -> None:
+    far = "/home/somebody/projects/experiments/reinforcement/agents/actor_critic/learner.py"
+    for width, place in ((90, "…/actor_critic/learner.py:42 in train"), (80, "…/actor_critic/learner.py:42")):
+        text = drawn(sample_record(findings=[sample_finding(file=far)]), width)
+        assert f"sync-in-loop  {place}  3.1x (2.6-3.5) without it" in text
+    text = drawn(sample_record(findings=[sample_finding(file=far)]), 60)
+    assert "sync-in-loop  learner.py:42  3.1x (2.6-3.5) without it" in text
+
+
+def test_what_a_finding_knows_is_said() -> None:
+    parts = [{"file": "net.py", "line": n} for n in (3, 5, 8, 13)]
+    detail = {"through": "matplotlib.pyplot.imshow", "same_array": True, "parts": parts}
+    text = words(sample_record(findings=[sample_finding(detail=detail)]))
+    assert "read by matplotlib.pyplot.imshow()" in text
+    assert "the same array every time" in text
+    assert "most in net.py:3, net.py:5, net.py:8" in text
 
 
 def test_every_width_is_respected() -> None:
@@ -114,15 +145,6 @@ def test_factors() -> None:
         "3.1x",
         "27x",
         "0.5x",
-    ]
-
-
-def test_sizes() -> None:
-    assert [words_of.size(n) for n in (999, 1200, 3_400_000, 5_600_000_000)] == [
-        "999 B",
-        "1.2 kB",
-        "3.4 MB",
-        "5.6 GB",
     ]
 
 

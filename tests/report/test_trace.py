@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -9,20 +10,22 @@ from typing import Any
 import pytest
 
 from stoker.commands import main
-from stoker.errors import RecordError
+from stoker.records import ProfilerWindow
 from stoker.report.trace import trace
 from stoker.store import record_files
 from tests.report.page.pages import full_record
 from tests.samples import sample_record
 
-WINDOW = {
-    "start_s": 3.0,
-    "length_s": 0.2,
-    "threads": {
-        "/host:CPU python": [[8100.0, 1800.0, "TFE_Py_ExecuteCancelable"]],
-        "/host:CPU tf_Compute/1": [[8200.0, 500.0, "MatMul"], [8200.0, 900.0, "ExecutorState::Process"]],
-    },
-}
+WINDOW = ProfilerWindow.from_json(
+    {
+        "start_s": 3.0,
+        "length_s": 0.2,
+        "threads": {
+            "/host:CPU python": [[8100.0, 1800.0, "TFE_Py_ExecuteCancelable"]],
+            "/host:CPU tf_Compute/1": [[8200.0, 500.0, "MatMul"], [8200.0, 900.0, "ExecutorState::Process"]],
+        },
+    }
+)
 
 
 def check(events: list[dict[str, Any]]) -> None:
@@ -90,6 +93,10 @@ def test_the_command(
     assert "cannot write" in said
 
 
-def test_a_damaged_timeline_is_one_clear_line() -> None:
-    with pytest.raises(RecordError, match="is damaged"):
-        trace(full_record(timeline={"windows": [{"steps": [["a", "b"]], "lanes": []}]}), [])
+def test_a_damaged_window_ends_the_events(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    record_files.append_events([WINDOW], path)
+    with record_files.events_path_of(path).open("ab") as file:
+        file.write(gzip.compress(b'{"start_s": "soon", "length_s": 1.0, "threads": {}}\n'))
+    record_files.append_events([WINDOW], path)
+    assert record_files.read_events(path) == [WINDOW]

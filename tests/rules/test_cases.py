@@ -7,7 +7,8 @@ import ast
 import pytest
 
 from stoker.check.registry import all_rules, check
-from stoker.check.rule import SEVERITIES, Case, Fix, Rule
+from stoker.check.rule import Case, Fix, Rule
+from stoker.config import SEVERITIES
 from stoker.fix.edits import apply, parses
 from stoker.kinds import KINDS
 from stoker.source.analysis import analyse
@@ -70,7 +71,7 @@ def test_every_static_kind_has_a_rule() -> None:
         "retrace-shape",
         "launch-bound",
         "input-starved",
-        "no-mixed-precision",
         "checkpoint-in-loop",
+        "iterator-teardown",
     }
     assert {rule.kind for rule in RULES} == set(KINDS) - measured_only

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from stoker.software_gpu import build
-from tests.support import ROOT
+from tests.support import HANGS_S, ROOT, no_software_gpu
 
 Run = Callable[..., dict[str, Any]]
 
@@ -23,7 +22,7 @@ Run = Callable[..., dict[str, Any]]
 def _run(program: str, arguments: tuple[str, ...], attempt: int) -> dict[str, Any]:
     command = [sys.executable, "-m", f"tests.software_gpu.programs.{program}", *arguments]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=HANGS_S)
     assert done.returncode == 0, f"{program} failed:\n{done.stderr[-3000:]}"
     facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return facts
@@ -34,6 +33,6 @@ def run() -> Run:
     """Run a program and return the facts it prints; the same run serves all tests that ask for it."""
     if importlib.util.find_spec("tensorflow") is None:
         pytest.skip("TensorFlow is not installed")
-    if build.compiler() is None and not build.library_path(build.installed_tensorflow()).exists():
-        pytest.skip("no C++ compiler: the software GPU's plug-in cannot be built")
+    if missing := no_software_gpu():
+        pytest.skip(missing)
     return lambda program, *arguments, attempt=1: _run(program, arguments, attempt)

@@ -94,6 +94,13 @@ def test_no_compiler_is_one_line_that_says_what_to_install(
     assert "\n" not in str(caught.value)
 
 
+def test_an_old_tensorflow_is_one_line(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = build.TensorFlow("tensorflow-cpu", "2.18.1", cache)
+    monkeypatch.setattr(build, "installed_tensorflow", lambda: old)
+    with pytest.raises(build.BuildError, match=r"needs TensorFlow 2\.19 or later, and 2\.18\.1 is installed"):
+        build.ensure_built()
+
+
 def test_a_failing_compiler_shows_its_first_error_and_leaves_nothing(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

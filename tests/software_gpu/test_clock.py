@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.software_gpu.conftest import Run
 
 
 def test_the_programs_own_time_counts_as_it_is(run: Run) -> None:
     fact = run("clock")["sleep"]
-    assert fact["virtual"] == pytest.approx(0.2, abs=0.05)
+    assert 0.199 <= fact["virtual"] <= fact["real"]
 
 
 def test_emulated_kernels_take_modelled_time(run: Run) -> None:
@@ -21,8 +19,7 @@ def test_emulated_kernels_take_modelled_time(run: Run) -> None:
 
 def test_the_teardown_of_an_iterator_is_left_out(run: Run) -> None:
     fact = run("clock")["teardown"]
-    assert fact["real"] > 0.3
-    assert fact["virtual"] < 0.1
+    assert fact["real"] - fact["virtual"] > 0.29
 
 
 def test_no_thread_sees_the_clock_go_back(run: Run) -> None:

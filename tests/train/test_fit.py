@@ -15,13 +15,14 @@ import pytest
 import tensorflow as tf
 
 import stoker
+from stoker.execution.feeding import memory
+from stoker.execution.feeding.resident import order_of
 from stoker.execution.hooks import wanting_every_batch
-from stoker.train.checkpoint.variables import named_variables
-from stoker.train.feeding.feeds import order_of
-from stoker.train.planning import decide, memory
+from stoker.train.planning import decide
 from stoker.train.planning.largest_batch import BatchTooLargeError
 from stoker.train.planning.plan import Plan, parse
 from stoker.train.planning.snapshot import Snapshot
+from stoker.train.variables import named_variables
 from tests.train import models
 
 X, Y = models.data()
@@ -145,7 +146,7 @@ def choices() -> list[Path]:
 def test_a_small_job_tries_nothing_and_leaves_nothing() -> None:
     history = stoker.fit(dense(), X, Y, epochs=2, verbose=0)
     assert history.plan.jit == "none"
-    assert history.plan.reasons == ("4 steps do not pay for XLA's compiling",)
+    assert history.plan.reasons == ("4 steps would not repay compiling with XLA",)
     assert not Path(".stoker").exists()
 
 
@@ -318,7 +319,7 @@ def test_the_plan_and_the_pace_are_shown(capsys: pytest.CaptureFixture[str]) -> 
     shown = capsys.readouterr().out
     assert shown.startswith(
         "stoker: data resident, 1 step a call, no XLA "
-        "(TerminateOnNaN acts at every batch; 8 steps do not pay for XLA's compiling)\nEpoch 1/2\n"
+        "(TerminateOnNaN acts at every batch; 8 steps would not repay compiling with XLA)\nEpoch 1/2\n"
     )
     assert "4/4" in shown
     assert "steps/s" in shown

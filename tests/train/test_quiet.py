@@ -10,18 +10,19 @@ from typing import Any
 
 import pytest
 
-from stoker.software_gpu import build
-from tests.support import ROOT
+from tests.support import HANGS_S, ROOT, no_software_gpu
+
+pytestmark = pytest.mark.tensorflow
 
 
 @pytest.fixture(scope="module")
 def facts() -> dict[str, Any]:
-    if build.compiler() is None and not build.library_path(build.installed_tensorflow()).exists():
-        pytest.skip("no C++ compiler: the software GPU's plug-in cannot be built")
+    if missing := no_software_gpu():
+        pytest.skip(missing)
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
     command = [sys.executable, "-m", "tests.train.programs.quiet_fit"]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=HANGS_S, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -63,7 +63,8 @@ def test_watch_keeps_the_books_of_fit_without_being_in_its_way(
     watch = stoker.Watch()
     pause = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: time.sleep(0.4))
     history = stoker.fit(compiled(), X, Y, BATCH, 3, verbose=0, callbacks=[watch, pause])
-    assert history.plan.steps_per_call == 50
+    # Watch asks for no batch by itself: calls stay longer than one step, however slow the machine is.
+    assert history.plan.steps_per_call > 1
     assert watch.record is not None
     assert watch.record.steps == 150
     assert "150\xa0steps" in capfd.readouterr().err

@@ -67,7 +67,7 @@ def test_an_error_of_the_program_shows_the_lines_of_the_program() -> None:
             stoker.fit(compiled(), X, Y, verbose=0, callbacks=[Broken()])
     finally:
         keras.config.enable_traceback_filtering()
-    assert "train_program" in [entry.name for entry in caught.traceback]
+    assert "_train_on" in [entry.name for entry in caught.traceback]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
-"""What Stoker's own trainer tells the probes while it works, instead of having it found out.
+"""What Stoker's own trainer tells the probes while it works, so that they need not work it out.
 
     with announced.region(announced.LOOP, batch_size=32):
         ...
 
-Where nothing is measured, nobody listens, and a region costs the look into a dict.
+Where nothing is measured, nobody listens, and a region costs one dict lookup.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
-# Around a training run or an evaluation: the calls inside are no steps of their own, what the batch hooks tell are.
+# Around a training run or an evaluation: the calls inside are not steps of their own; what the batch hooks report is.
 LOOP = "loop"
+# The packages in which such loops are: their few reads and copies are their own, not of the line that calls them.
+LOOP_PACKAGES = ("train", "inference", "execution")
+# A call inside such a loop has run so many batches of inference, of which no hook tells.
+BATCHES = "batches"
 # Around saving and restoring.
 SAVE, RESTORE = "save", "restore"
 
@@ -34,3 +38,9 @@ def region(what: str, **facts: Any) -> Iterator[None]:
         for listener in list(_listeners.get(what, ())):
             stack.enter_context(listener(**facts))
         yield
+
+
+def tell(what: str, **facts: Any) -> None:
+    """Something that has just happened."""
+    with region(what, **facts):
+        pass

@@ -11,10 +11,12 @@ import sys
 import sysconfig
 from types import CodeType, FrameType
 
+from stoker.attach.announced import LOOP_PACKAGES
+
 # file, line, function
 SiteKey = tuple[str, int, str]
 
-# How far a frame stands from the user's will: their own code; libraries that only pass a request on (NumPy,
+# How far a frame is from what the user asked for: their own code; libraries that only pass a request on (NumPy,
 # tqdm, `Tensor.__float__`); the inside of TensorFlow and Keras, where values are read for the framework's own
 # ends; tf.data and the savers, whose every act is their own; the loops of Keras and of Stoker's trainer.
 USER, LIBRARY, FRAMEWORK, INTERNAL, KERAS_LOOP = range(5)
@@ -65,8 +67,9 @@ _ON_REQUEST_PARTS = tuple(
 )
 
 OWN_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-# Stoker's own loops are loops as Keras' are: their few reads and copies are their own, not of the line that calls them.
-_OWN_LOOPS = tuple(os.path.join(OWN_ROOT, package, "") for package in ("train", "inference", "execution"))
+# Stoker's own loops are loops as Keras' are.
+_REAL_ROOT = os.path.join(os.path.realpath(OWN_ROOT), "")
+_OWN_LOOPS = tuple(os.path.join(_REAL_ROOT, package, "") for package in LOOP_PACKAGES)
 
 
 class Sites:
@@ -82,7 +85,7 @@ class Sites:
         self.columns: dict[SiteKey, int] = {}
 
     def kind_of(self, filename: str) -> int:
-        """How far code in this file stands from the user's will."""
+        """How far code in this file is from what the user asked for."""
         kind = self._kinds.get(filename)
         if kind is None:
             kind = self._kinds[filename] = self._classify(filename)
@@ -95,7 +98,7 @@ class Sites:
         path = os.path.realpath(filename)
         if path.startswith(_OWN_LOOPS):
             return KERAS_LOOP
-        if path.startswith(OWN_ROOT) or os.path.basename(path).startswith("__autograph_generated_file"):
+        if path.startswith(_REAL_ROOT) or os.path.basename(path).startswith("__autograph_generated_file"):
             return LIBRARY
         if self._user_root and path.startswith(self._user_root):
             return USER
@@ -107,6 +110,21 @@ class Sites:
             framework = any(f"{os.sep}{name}{os.sep}" in path for name in ("tensorflow", "keras"))
             return FRAMEWORK if framework and not any(part in path for part in _ON_REQUEST_PARTS) else LIBRARY
         return USER
+
+    def through(self) -> str:
+        """The library's function that the user's line calls and that led here, such as `matplotlib.pyplot.imshow`.
+
+        Empty where the line itself asks, also where it asks through TensorFlow, Keras or NumPy.
+        """
+        frame: FrameType | None = sys._getframe(1)
+        outermost: FrameType | None = None
+        while frame is not None and self.kind_of(frame.f_code.co_filename) != USER:
+            outermost, frame = frame, frame.f_back
+        if frame is None or outermost is None or outermost.f_code.co_filename.startswith(OWN_ROOT):
+            return ""
+        module = str(outermost.f_globals.get("__name__", ""))
+        own = module.split(".")[0] in ("tensorflow", "keras", "numpy", "stoker", "")
+        return "" if own else f"{module}.{outermost.f_code.co_name}"
 
     def caller(self, nearer_than: int = KERAS_LOOP + 1) -> tuple[SiteKey | None, int]:
         """The innermost user line on the stack, and the farthest kind of frame between it and us.

@@ -11,11 +11,13 @@ import marshal
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import stoker
+from stoker.files import write_atomically
 from stoker.version import __version__
 
 # (size, time, digest) of a file, None for one that does not exist.
@@ -71,21 +73,17 @@ class Cache:
         try:
             key, entries = marshal.loads(self._path.read_bytes())
         except (OSError, ValueError, EOFError, TypeError):
-            # No cache yet, or one that a crash or another Python left unreadable: start anew.
+            # No cache yet, or one that a crash or another Python left unreadable: start over.
             return
         if key == fingerprint():
             self._entries = entries
 
     def _store(self) -> None:
         data = marshal.dumps((fingerprint(), self._entries))
-        temporary = self._path.with_name(f"{_NAME}.{os.getpid()}")
-        try:
+        # A read-only project is checked all the same, only not faster the next time.
+        with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(data)
-            os.replace(temporary, self._path)
-        except OSError:
-            # A read-only project is checked all the same, only not faster the next time.
-            temporary.unlink(missing_ok=True)
+            write_atomically(self._path, data)
 
 
 def _stamp(path: str) -> Stamp:

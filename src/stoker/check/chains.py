@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from stoker.source.analysis import Analysis
 from stoker.source.facts import At, Extended
@@ -21,7 +22,16 @@ def complete(analysis: Analysis) -> Iterator[tuple[At, Dataset]]:
     parents = {id(fact.parent) for fact in extended}
     for fact in extended:
         if id(fact.dataset) not in parents and fact.dataset.stages:
-            yield fact.at, fact.dataset
+            for chain in _chains(fact.dataset):
+                yield fact.at, chain
+
+
+def _chains(dataset: Dataset) -> Iterator[Dataset]:
+    """The pipeline itself, and through each pipeline that `zip` put into it from that one's own source."""
+    yield dataset
+    for part in dataset.parts:
+        for chain in _chains(part):
+            yield replace(chain, stages=chain.stages + dataset.stages)
 
 
 def is_random(stage: Stage) -> bool:

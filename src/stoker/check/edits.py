@@ -82,22 +82,46 @@ def _between(module: Module, start: tuple[int, int], end: tuple[int, int]) -> st
     return "\n".join(parts)
 
 
-def tensorflow_name(module: Module) -> str | None:
-    """What the file calls TensorFlow, if its top level imports it under a name of its own."""
+def tensorflow_name(module: Module, node: ast.AST) -> str | None:
+    """What the file calls TensorFlow, if its top level imports it under a name that means it at this node."""
     for name, value in module.scope.names.items():
-        if isinstance(value, Api) and value.name == "tf":
+        if isinstance(value, Api) and value.name == "tf" and _is_visible(module, node, name):
             return name
     return None
 
 
-def autotune(module: Module) -> str | None:
+def autotune(module: Module, node: ast.AST) -> str | None:
     """`tf.data.AUTOTUNE`, in the file's words."""
     for name in ("AUTOTUNE", "AUTO"):
         value = module.scope.names.get(name)
-        if isinstance(value, Api) and value.name.endswith("AUTOTUNE"):
+        known = isinstance(value, Api) and value.name.endswith("AUTOTUNE")
+        if known and _is_visible(module, node, name):
             return name
-    alias = tensorflow_name(module)
+    alias = tensorflow_name(module, node)
     return None if alias is None else f"{alias}.data.AUTOTUNE"
+
+
+def _is_visible(module: Module, node: ast.AST, name: str) -> bool:
+    """Whether a name of the file's top level is bound above this node, once or by imports, and nowhere else."""
+    bound = [child for child in ast.walk(module.tree) if _binds(child, name)]
+    first = min((int(getattr(child, "lineno", 0)) for child in bound), default=0)
+    same = len(bound) == 1 or all(isinstance(child, ast.alias) for child in bound)
+    at_top = all(_is_at_top(module, child) for child in bound)
+    return bool(bound) and same and at_top and first < int(getattr(node, "lineno", 0))
+
+
+def _is_at_top(module: Module, node: ast.AST) -> bool:
+    return module.enclosing(node, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef) is None
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == name and not isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.alias):
+        return (node.asname or node.name.split(".", 1)[0]) == name
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return node.name == name
+    return isinstance(node, ast.arg) and node.arg == name
 
 
 def indentation(module: Module, line: int) -> str:

@@ -17,8 +17,6 @@ from stoker.source.module import Module
 # Ends a line of a case on which the rule must report.
 MARK = "  #!"
 
-SEVERITIES = ("info", "warning", "error")
-
 
 @dataclass(frozen=True)
 class Edit:

@@ -7,10 +7,12 @@ package that wires the stages together.
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import pkgutil
 import sys
 from collections.abc import Sequence
+from importlib import resources
 
 from stoker.errors import StokerError
 from stoker.version import __version__
@@ -33,25 +35,36 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"stoker {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for name in _wanted(arguments):
-        module = importlib.import_module(f"stoker.commands.{name}")
-        help_text = (module.__doc__ or "").strip()
-        verb = verbs.add_parser(
-            name.replace("_", "-"),
-            help=help_text.splitlines()[0],
-            description=help_text,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        module.configure(verb)
-        verb.set_defaults(run=module.run)
+    names = [m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")]
+    asked = arguments[0].replace("-", "_") if arguments else ""
+    if asked in names:
+        _add_verb(verbs, asked)
+    else:
+        for name in names:
+            verbs.add_parser(_typed(name), help=_docstring(name).splitlines()[0])
     return parser
 
 
-def _wanted(arguments: list[str]) -> list[str]:
-    """The verb on the command line alone when there is one (its start-up must be quick), else all of them."""
-    names = [m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")]
-    asked = arguments[0].replace("-", "_") if arguments else ""
-    return [asked] if asked in names else names
+def _add_verb(verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str) -> None:
+    """The verb that was asked for: the only one whose module is imported."""
+    module = importlib.import_module(f"stoker.commands.{name}")
+    verb = verbs.add_parser(
+        _typed(name),
+        description=(module.__doc__ or "").strip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.configure(verb)
+    verb.set_defaults(run=module.run)
+
+
+def _typed(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _docstring(name: str) -> str:
+    """What a verb's module says of itself, without importing it and all it needs."""
+    source = resources.files(__name__).joinpath(f"{name}.py").read_text(encoding="utf-8")
+    return ast.get_docstring(ast.parse(source)) or name
 
 
 __all__ = ["main"]

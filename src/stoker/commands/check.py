@@ -18,7 +18,7 @@ from stoker.check.cache import Cache
 from stoker.check.checker import Checked, check_paths
 from stoker.check.rule import Problem
 from stoker.config import SEVERITIES, Config, load, names
-from stoker.records import Finding
+from stoker.files import CACHE, RUNS
 from stoker.report import problems as report
 from stoker.source.files import STDIN, discover, display, project_root
 
@@ -32,9 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--statistics", action="store_true", help="count findings by kind instead of listing them"
     )
     parser.add_argument(
-        "--fail-on", choices=SEVERITIES, help="the least severity that fails the check (error)"
+        "--fail-on", choices=SEVERITIES, help="the lowest severity that fails the check (error)"
     )
-    parser.add_argument("--no-cache", action="store_true", help="check every file anew")
+    parser.add_argument("--no-cache", action="store_true", help="ignore the cache and check every file again")
     parser.add_argument("-j", "--jobs", type=int, metavar="N", help="processes (default: one per core)")
 
 
@@ -82,7 +82,7 @@ def configuration(args: argparse.Namespace) -> Config:
 def checked_paths(paths: list[str], config: Config, *, use_cache: bool, jobs: int | None = None) -> Checked:
     """Check what the paths mean, less what the configuration leaves out."""
     files = [path for path in discover(paths) if not config.excludes(path)]
-    cache = Cache(config.root / ".stoker" / "cache") if use_cache else None
+    cache = Cache(config.root / CACHE) if use_cache else None
     checked = check_paths(files, jobs=jobs, cache=cache)
     kept = [p for p in checked.problems if config.reports(p.kind, p.code, p.file)]
     return dataclasses.replace(checked, problems=kept)
@@ -90,16 +90,16 @@ def checked_paths(paths: list[str], config: Config, *, use_cache: bool, jobs: in
 
 def _prices(problems: list[Problem]) -> list[tuple[Problem, float | None]]:
     """Each problem with what saved runs say its line costs."""
-    from stoker.store import record_files
-
-    if not problems or not record_files.DIRECTORY.is_dir():
+    if not problems or not RUNS.is_dir():
         return [(problem, None) for problem in problems]
     known = _measured()
     return [(problem, known.get((problem.file, problem.line, problem.kind))) for problem in problems]
 
 
 def _measured() -> dict[tuple[str, int, str], float]:
+    # Imported where a saved run is read: most checks need none, and must start quickly.
     from stoker.errors import RecordError
+    from stoker.records import speedup_without
     from stoker.store import record_files
 
     known: dict[tuple[str, int, str], float] = {}
@@ -111,19 +111,10 @@ def _measured() -> dict[tuple[str, int, str], float]:
             # A damaged record is `stoker runs`'s business; here it only means that no price is known.
             continue
         for finding in record.findings:
-            price = _speed_up(finding, record.wall_s)
+            price = speedup_without(finding, record)
             if price is not None:
                 known[(os.path.abspath(finding.file), finding.line, finding.kind)] = price
     return known
-
-
-def _speed_up(finding: Finding, wall_s: float) -> float | None:
-    """How much faster the run would have been: as simulated, else without the seconds that were lost there."""
-    if finding.what_if is not None:
-        return finding.what_if.speedup
-    if finding.lost_s is None or not 0 < finding.lost_s < wall_s:
-        return None
-    return wall_s / (wall_s - finding.lost_s)
 
 
 def _priced(problem: Problem, price: float | None) -> Problem:

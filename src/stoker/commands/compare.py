@@ -1,13 +1,13 @@
-"""Compare two runs, or several runs a side: throughput, accounts, findings gone and new.
+"""Compare two runs, or several runs per side: throughput, accounts, findings gone and new.
 
     stoker compare 20261115-2107 20261115-2112
     stoker compare before.json after.json --html compare.html
     stoker compare A1,A2,A3 B1,B2,B3 --fail-if-slower 5%
 
-A side is a run's id, the beginning of one, or a record's file; several are separated by commas. The verdict respects
-the noise: of the steps, as they were measured, and between runs, as several runs a side show it (one run a side shows
-none: --noise is assumed). Exit code: 0, 1 if --fail-if-slower is given and B is slower by more than that with 95 %
-confidence, 2 for a bad request or a damaged record.
+A side is a run's id, the beginning of one, or a record's file; several are separated by commas. The verdict takes
+noise into account: between the steps of a run, as measured, and between runs, as several runs per side show it (one
+run per side shows none, so --noise is assumed). Exit code: 0; 1 if --fail-if-slower is given and B is slower by more
+than that with 95 % confidence; 2 for a bad request or a damaged record.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from stoker.diagnosis.comparison import changes, compare
 from stoker.diagnosis.noise import ASSUMED_RUN_NOISE
 from stoker.errors import RecordError, UsageError
 from stoker.records import Record
-from stoker.report import comparison
-from stoker.report.page import document
+from stoker.report import comparison, output
 from stoker.store import record_files
 
 
@@ -32,13 +31,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "a", metavar="A", help="a run, or several separated by commas: the side to compare with"
     )
     parser.add_argument("b", metavar="B", help="the side to judge")
-    parser.add_argument("--html", metavar="PATH", help="write a self-contained page there instead")
+    parser.add_argument("--html", metavar="PATH", help="write a self-contained page to PATH instead")
     parser.add_argument("--json", action="store_true", help="print JSON instead")
     parser.add_argument(
-        "--fail-if-slower", metavar="PERCENT", help="exit with 1 if B is slower than that, such as 5%%"
+        "--fail-if-slower",
+        metavar="PERCENT",
+        help="exit with 1 if B is slower by more than this, such as 5%%",
     )
     parser.add_argument(
-        "--noise", metavar="PERCENT", help="between runs, assumed until several show it (3%%)"
+        "--noise", metavar="PERCENT", help="noise between runs, assumed until several runs show it (3%%)"
     )
 
 
@@ -53,10 +54,10 @@ def run(args: argparse.Namespace) -> int:
     try:
         result, found = compare(a, b, noise), changes(a, b)
         as_json: dict[str, Any] = comparison.as_json(a, b, result, found)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (ValueError, ArithmeticError) as error:
         raise RecordError(f"these records cannot be compared ({error}): `stoker runs` lists others") from None
     if args.html:
-        document.write(comparison.page(a, b, result, found), args.html)
+        output.write(args.html, comparison.page(a, b, result, found))
     if args.json:
         print(json.dumps(as_json, indent=2))
     elif not args.html:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from stoker import units
 from stoker.errors import UsageError
 from stoker.report import words
 
@@ -49,8 +50,8 @@ def _show(found: dict[str, Any]) -> None:
         f"{found['path']}: {found['rows']:,} rows, {len(found['columns'])} columns, {found['format']}, {files}"
     )
     print(
-        f"{words.size(found['bytes'])}, {words.size(found['cache_bytes'])} in the cache; parsed at "
-        f"{words.rate(found['rows_per_s'])} rows/s ({words.size(found['bytes_per_s'])}/s)"
+        f"{units.size(found['bytes'])}, {units.size(found['cache_bytes'])} in the cache; parsed at "
+        f"{words.rate(found['rows_per_s'])} rows/s ({units.size(found['bytes_per_s'])}/s)"
     )
     print()
     width = max(6, *(len(column["name"]) for column in found["columns"]))

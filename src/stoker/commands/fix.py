@@ -4,7 +4,7 @@
     stoker fix --unsafe --diff .     # show all repairs, change nothing
     stoker fix --unsafe --verify train.py --epochs 1    # run before and after, keep only what holds
 
-Exit code: 0 done, 1 a verified repair was put back, 2 usage or unreadable input.
+Exit code: 0 done, 1 a repair was undone because it did not hold, 2 usage or unreadable input.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--verify",
         nargs=argparse.REMAINDER,
         metavar="PROGRAM",
-        help="run this program before and after; put the files back unless it computes the same as fast",
+        help="run this program before and after; put the files back unless it gives the same results no slower",
     )
     _allow_separator(parser)
 

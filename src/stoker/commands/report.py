@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 
-from stoker.report import console, json_file, trace
+from stoker.report import console, output, trace
 from stoker.report.page import document
 from stoker.store import record_files
 
@@ -18,11 +18,11 @@ from stoker.store import record_files
 def configure(parser: argparse.ArgumentParser) -> None:
     """`stoker report [ID] [--html PATH] [--trace PATH] [--json PATH]`."""
     parser.add_argument("id", nargs="?", help="a run's id, or the beginning of one, or a record's file")
-    parser.add_argument("--html", metavar="PATH", help="write one self-contained page there instead")
+    parser.add_argument("--html", metavar="PATH", help="write one self-contained page to PATH instead")
     parser.add_argument(
-        "--trace", metavar="PATH", help="write a trace for Perfetto or chrome://tracing there"
+        "--trace", metavar="PATH", help="write a trace for Perfetto or chrome://tracing to PATH"
     )
-    parser.add_argument("--json", metavar="PATH", help="write the record there instead; - is stdout")
+    parser.add_argument("--json", metavar="PATH", help="write the record to PATH instead; - is stdout")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -30,11 +30,11 @@ def run(args: argparse.Namespace) -> int:
     path = record_files.resolve(args.id)
     record = record_files.read(path)
     if args.html:
-        document.write(document.page(record), args.html)
+        output.write(args.html, document.page(record))
     if args.trace:
         trace.write(record, record_files.read_events(path), args.trace)
     if args.json:
-        json_file.write(record, args.json)
+        output.write_record(args.json, record)
     if not (args.html or args.trace or args.json):
         console.show(record, path, to_stdout=True)
     return 0

@@ -18,7 +18,7 @@ from stoker.software_gpu.profiles import PROFILES
 def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker software-gpu`."""
     action = parser.add_mutually_exclusive_group()
-    action.add_argument("--status", action="store_true", help="only say what there is; build and run nothing")
+    action.add_argument("--status", action="store_true", help="only report the state; build and run nothing")
     action.add_argument("--build", action="store_true", help="only build it, if it is not built yet")
     action.add_argument("--clean", action="store_true", help="remove all builds from the cache")
 

@@ -19,11 +19,11 @@ from typing import Any
 from stoker import config
 from stoker.errors import RecordError, UsageError
 from stoker.kinds import KINDS
-from stoker.records import Finding, Record
+from stoker.records import Finding, Record, SteppingRow
 from stoker.replay import prices, scaling
 from stoker.replay import program as programs
 from stoker.replay.program import Program
-from stoker.replay.repairs import REMEDIES
+from stoker.replay.repairs import REPAIRS
 from stoker.replay.scaling import Scale
 from stoker.report import whatif as report
 from stoker.software_gpu import profiles
@@ -37,9 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--without", action="append", default=[], metavar="WHAT", help="a kind, FILE:LINE, or all; repeatable"
     )
     parser.add_argument(
-        "--device-profile", metavar="NAME", help="t4, v100, a100, h100, or one of pyproject.toml"
+        "--device-profile", metavar="NAME", help="t4, v100, a100, h100, or a profile in pyproject.toml"
     )
-    parser.add_argument("--batch", metavar="4x", help="a batch so many times as large")
+    parser.add_argument("--batch", metavar="4x", help="a batch this many times as large")
     parser.add_argument(
         "--workers", metavar="N", help="N replicas that exchange their gradients at every step"
     )
@@ -50,17 +50,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay, and say what came out."""
     record = record_files.read(record_files.resolve(args.id))
-    with record_files.told_if_damaged(f"the record of run {record.id}"):
-        program = programs.of(record)
-    if program is None:
+    program, phase = programs.of(record), record.tables.stepping_phase
+    if program is None or phase is None:
         raise RecordError(
-            f"the run {record.id} has no spans to replay (it is an older Stoker's, or has too few steps): "
+            f"the run {record.id} has no spans to replay (an older Stoker wrote it, or it has too few steps): "
             "run it again with `stoker run`"
         )
     chosen = _chosen(record, args.without)
-    scale = _scale(record, args)
+    scale = _scale(record, phase, args)
     if not chosen and not scale.uncertain and scale.workers == 1:
-        rows, findings = _every_finding(record, program), [f for f in record.findings if f.kind in REMEDIES]
+        rows, findings = _every_finding(record, program), [f for f in record.findings if f.kind in REPAIRS]
     else:
         rows, findings = [_asked(record, program, chosen, scale)], chosen
     answer = {
@@ -78,9 +77,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _chosen(record: Record, wanted: list[str]) -> list[Finding]:
-    """The findings that are to be thought away."""
+    """The findings to leave out."""
     chosen: list[Finding] = []
-    priced = [f for f in record.findings if f.kind in REMEDIES]
+    priced = [f for f in record.findings if f.kind in REPAIRS]
     for what in wanted:
         found = priced if what == "all" else [f for f in priced if _is(f, what)]
         if not found:
@@ -100,16 +99,14 @@ def _is(finding: Finding, what: str) -> bool:
     return bool(file) and same_file and line == str(finding.line)
 
 
-def _scale(record: Record, args: argparse.Namespace) -> Scale:
-    device = _profile(args.device_profile) if args.device_profile else None
-    measured_on = next(
-        (p for n, p in profiles.PROFILES.items() if f", {n} profile" in record.device.name), None
-    )
-    phase = record.tables["stepping"][0]
+def _scale(record: Record, phase: SteppingRow, args: argparse.Namespace) -> Scale:
+    own = config.load(Path()).device_profiles
+    device = profiles.resolve(args.device_profile, own) if args.device_profile else None
+    measured_on = profiles.of_device(record.device.name)
     workers = (
         _number(args.workers, "--workers", r"[1-9]\d*", "a whole number such as 8") if args.workers else 1.0
     )
-    if workers > 1 and not phase.get("gradient_bytes"):
+    if workers > 1 and not phase.gradient_bytes:
         raise UsageError(f"--workers: the run {record.id} does not tell the size of the weights it trains")
     bus = device or measured_on or profiles.PROFILES["a100"]
     bandwidth = bus.bus_bandwidth * bus.bus_efficiency
@@ -120,14 +117,9 @@ def _scale(record: Record, args: argparse.Namespace) -> Scale:
         measured_on=measured_on,
         batch=_number(args.batch, "--batch", r"\d+(\.\d+)?x", "a factor such as 4x") if args.batch else 1.0,
         workers=int(workers),
-        gradient_bytes=int(phase.get("gradient_bytes", 0)),
+        gradient_bytes=phase.gradient_bytes,
         bandwidth=bandwidth,
     )
-
-
-def _profile(name: str) -> profiles.Profile:
-    own = config.load(Path()).device_profiles.get(name)
-    return profiles.resolve(name if own is None else {"name": name, **own})
 
 
 def _number(text: str, option: str, form: str, example: str) -> float:
@@ -138,12 +130,12 @@ def _number(text: str, option: str, form: str, example: str) -> float:
 
 def _every_finding(record: Record, program: Program) -> list[dict[str, Any]]:
     """Each by itself, in the order of repair, then all of them."""
-    findings = [f for f in record.findings if f.kind in REMEDIES]
+    findings = [f for f in record.findings if f.kind in REPAIRS]
     rows = []
     done: list[Finding] = []
     for place in prices.order(program, [prices.with_price(f, program) for f in findings]):
         finding = next(
-            f for f in findings if (f.kind, f.file, f.line) == (place["kind"], place["file"], place["line"])
+            f for f in findings if (f.kind, f.file, f.line) == (place.kind, place.file, place.line)
         )
         done.append(finding)
         title = f"{len(done)}. without {finding.kind} {finding.file}:{finding.line}"

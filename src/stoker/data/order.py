@@ -19,6 +19,8 @@ from tensorflow.python.ops import gen_dataset_ops
 from tensorflow.python.ops import gen_experimental_dataset_ops as experimental_ops
 
 _ROUNDS = 8
+# Batches made ahead: enough to hide one that takes longer; left to itself TensorFlow keeps hundreds.
+_AHEAD = 8
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class Order:
                 batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
             )
 
-        return self.passes(batches).prefetch(tf.data.AUTOTUNE)
+        return self.passes(batches).prefetch(_AHEAD)
 
     def passes(self, batches: Callable[[Any], Any]) -> Any:
         """A dataset whose every pass is what `batches` makes of the epoch's key; it must have `steps` elements."""

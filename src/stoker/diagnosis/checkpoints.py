@@ -1,4 +1,4 @@
-"""Saving so often that it takes the time."""
+"""Saving so often that it slows the run down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two sides of one or more runs: which is faster, by how much, and whether the noise lets one say so.
+"""Two sides of one or more runs: which is faster, by how much, and whether the noise allows a verdict.
 
 comparison = compare([before], [after])
 comparison.verdict    # "faster", "slower" or "no difference that can be told from noise"
@@ -35,7 +35,7 @@ class Comparison:
     verdict: str
     # The noise of one run, as a share: within it and between runs.
     noise: float
-    # A difference, and how many runs a side it takes to see it; None for more than a thousand.
+    # A difference, and how many runs per side it takes to see it; None for more than a thousand.
     visible: float
     runs_needed: int | None
     notes: tuple[str, ...]

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stoker.diagnosis.draft import MIN_REPEATS, Draft, every_step, worth
+from stoker.diagnosis.draft import MIN_REPEATS, Draft, every_step, in_loop, worth
 from stoker.probes.session import Measurements
+
+_SAME = (
+    "It is the same array every time: make it a tensor once, before the loop (tf.constant), and pass that."
+)
 
 
 def find(m: Measurements) -> Iterator[Draft]:
-    """`numpy-feed-in-loop`: at every step, or rarer but dear."""
+    """`numpy-feed-in-loop`: at every step, or less often but at a cost."""
     for site, tally in m.tallies.get("transfer", {}).items():
-        if every_step(m, tally.count) or (tally.count >= MIN_REPEATS and worth(m, tally.lost_ns)):
+        dear = tally.count >= MIN_REPEATS and worth(m, tally.lost_ns)
+        if dear or (in_loop(m, tally) and every_step(m, tally.count)):
+            same = tally.same == tally.count
             yield Draft(
                 "numpy-feed-in-loop",
                 site,
@@ -20,5 +26,6 @@ def find(m: Measurements) -> Iterator[Draft]:
                 tally.lost_ns,
                 copy_ns=tally.ns,
                 bytes=tally.bytes,
-                detail=dict(tally.detail),
+                remedy=_SAME if same else None,
+                detail={**tally.detail, "same_array": True} if same else dict(tally.detail),
             )

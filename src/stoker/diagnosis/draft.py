@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stoker.attach.sites import SiteKey
+from stoker.probes.recorder import Tally
 from stoker.probes.session import Measurements
 
 # A stall is repeated; what happens a few times is not in a loop, whatever it costs.
@@ -32,6 +33,18 @@ class Draft:
 def every_step(m: Measurements, count: int) -> bool:
     """Whether something that happened `count` times belongs to the loop: to one step in five at least."""
     return count >= max(MIN_REPEATS, m.steps // 5)
+
+
+def in_loop(m: Measurements, tally: Tally) -> bool:
+    """Whether the program steps where this happens.
+
+    What is over before the first training step, or begins after the last, is done once. A program that trains
+    nothing may have several loops, of which only the hottest is counted by.
+    """
+    if not m.stepping_ns or not tally.last_end_ns or not m.trains:
+        return True
+    # The first step may hold the first of many; of one that is over when it ends there is no telling.
+    return tally.last_end_ns > m.stepping_from_ns and tally.first_end_ns <= m.stepping_to_ns
 
 
 def worth(m: Measurements, lost_ns: int, share: float = 0.02) -> bool:

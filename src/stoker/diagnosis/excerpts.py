@@ -5,19 +5,18 @@ from __future__ import annotations
 import linecache
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
 
-from stoker.records import Finding
+from stoker.records import Excerpt, Finding
 
 _AROUND = 6
 _MAX_EXCERPTS = 200
 _MAX_WIDTH = 300
 
 
-def excerpts(findings: Iterable[Finding], paths: dict[str, str]) -> list[dict[str, Any]]:
+def excerpts(findings: Iterable[Finding], paths: dict[str, str]) -> list[Excerpt]:
     """Lines around the findings' lines, those that touch joined; `paths` leads from shown names to files.
 
-    The dearest findings come first, so that they are the ones with source where there are too many.
+    The costliest findings come first, so that those have source when there are too many.
     """
     wanted: defaultdict[str, list[int]] = defaultdict(list)
     for finding in list(findings)[:_MAX_EXCERPTS]:
@@ -28,7 +27,7 @@ def excerpts(findings: Iterable[Finding], paths: dict[str, str]) -> list[dict[st
         lines = linecache.getlines(paths.get(file, file))
         for first, last in _ranges(sorted(numbers), len(lines)):
             text = [line.rstrip("\n\r")[:_MAX_WIDTH] for line in lines[first - 1 : last]]
-            found.append({"file": file, "first": first, "lines": text})
+            found.append(Excerpt(file, first, text))
     return found
 
 

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from stoker.attach.sites import SiteKey, shown_path
-from stoker.diagnosis import checkpoints, copies, graphs, inputs, keras, syncs
+from stoker.diagnosis import checkpoints, copies, eager, graphs, inputs, keras, syncs
 from stoker.diagnosis.draft import Draft
 from stoker.kinds import KINDS
 from stoker.probes.session import Measurements
-from stoker.records import Finding
+from stoker.records import Detail, Finding
 
 DETECTORS: tuple[Callable[[Measurements], Iterator[Draft]], ...] = (
     syncs.find,
     copies.find,
+    eager.find,
     graphs.find,
     inputs.find,
     keras.find,
     checkpoints.find,
 )
 
-# Beyond this many the list is no help any more.
+# Beyond this many the list no longer helps.
 _MAX_FINDINGS = 200
 
 
 def findings(m: Measurements) -> list[Finding]:
-    """What was found, dearest first."""
+    """What was found, costliest first."""
     drafts = _without_echoes([draft for detector in DETECTORS for draft in detector(m)])
     drafts.sort(key=lambda draft: -draft.lost_ns)
     return [_finding(draft, m) for draft in drafts[:_MAX_FINDINGS]]
@@ -36,15 +37,10 @@ def findings(m: Measurements) -> list[Finding]:
 def _without_echoes(drafts: list[Draft]) -> list[Draft]:
     """Drop what another finding already explains, such as the cost of `predict` in a loop."""
     explained = {draft.site for draft in drafts if draft.kind == "predict-in-loop"}
-    eager = {(d.site[0], d.site[2]) for d in drafts if d.kind == "eager-train-step"}
 
     def echo(draft: Draft) -> bool:
-        if (
-            draft.kind in ("launch-bound", "eager-train-step", "numpy-feed-in-loop")
-            and draft.site in explained
-        ):
-            return True
-        return draft.kind == "launch-bound" and (draft.site[0], draft.site[2]) in eager
+        kinds = ("launch-bound", "eager-train-step", "numpy-feed-in-loop")
+        return draft.kind in kinds and draft.site in explained
 
     return [draft for draft in drafts if not echo(draft)]
 
@@ -68,7 +64,7 @@ def _finding(draft: Draft, m: Measurements) -> Finding:
         copy_s=_seconds(draft.copy_ns),
         lost_s=_seconds(draft.lost_ns),
         bytes=draft.bytes,
-        detail=draft.detail,
+        detail=cast(Detail, draft.detail),
     )
 
 

@@ -1,62 +1,24 @@
-"""Steps that are no graph, graphs that are built again, and calls too small for their price."""
+"""Graphs that are built again, and calls too small for their price."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
 from stoker.attach.sites import SiteKey
-from stoker.diagnosis.draft import MIN_REPEATS, Draft, most, worth
-from stoker.diagnosis.ledger import device, eager_kernel_share, graph_busy_share, graph_input_share
+from stoker.diagnosis.draft import MIN_REPEATS, Draft, most
+from stoker.diagnosis.ledger import device, graph_busy_share, graph_input_share
 from stoker.probes.graph_calls import CalledFunction
 from stoker.probes.retrace import Change, TracedFunction
 from stoker.probes.session import Measurements
 
-# Fewer eager ops a step than this are the odd read or counter around a compiled step.
-_MIN_OPS_PER_STEP = 10
 # Two traces are usual (a last, smaller batch); from the third on something changes every time.
 _MIN_RETRACES = 3
 
 
 def find(m: Measurements) -> Iterator[Draft]:
-    """`eager-train-step`, `tf-function-in-loop`, `retrace-*`, `launch-bound`."""
-    yield from _eager(m)
+    """`tf-function-in-loop`, `retrace-*`, `launch-bound`."""
     yield from _retraces(m)
     yield from _launch_bound(m)
-
-
-def _eager(m: Measurements) -> Iterator[Draft]:
-    """Eager ops by the user's function that dispatches them; a training step at its tape, helpers included."""
-    functions: defaultdict[tuple[str, str], list[tuple[SiteKey, int, int]]] = defaultdict(list)
-    for site, tally in m.tallies.get("eager", {}).items():
-        functions[site[0], site[2]].append((site, tally.count, tally.ns))
-    tape = most({site: t.count for site, t in m.tallies.get("tape", {}).items() if t.count >= MIN_REPEATS})
-    if tape is not None:
-        yield from _eager_draft(
-            m, "eager-train-step", tape, [s for group in functions.values() for s in group]
-        )
-        return
-    for samples in functions.values():
-        yield from _eager_draft(m, "launch-bound", max(samples, key=lambda s: s[2])[0], samples)
-
-
-def _eager_draft(
-    m: Measurements, kind: str, site: SiteKey, samples: list[tuple[SiteKey, int, int]]
-) -> Iterator[Draft]:
-    count, ns = sum(s[1] for s in samples), sum(s[2] for s in samples)
-    steps = max(1, m.steps)
-    # Without a step to measure by, only a loop of some length is one.
-    if count / steps < _MIN_OPS_PER_STEP or count < MIN_REPEATS * _MIN_OPS_PER_STEP:
-        return
-    # What the kernels take is needed either way.
-    lost = int(ns * (1 - eager_kernel_share(m) * m.eager_op_ns / max(1, m.eager_ns)))
-    if kind == "launch-bound" and not worth(m, lost):
-        return
-    remedy = (
-        None if kind == "eager-train-step" else "Put the loop's ops into a tf.function: one call, not many."
-    )
-    detail = {"ops": count, "ops_per_step": round(count / steps, 1)} if m.steps else {"ops": count}
-    yield Draft(kind, site, count, ns, lost, remedy=remedy, detail=detail)
 
 
 def _retraces(m: Measurements) -> Iterator[Draft]:
@@ -70,7 +32,7 @@ def _retraces(m: Measurements) -> Iterator[Draft]:
         repeated = max(1, function.traces - 1)
         first_calls = excess.get(function.definition, 0) * repeated // max(1, function.traces)
         lost = function.repeated_ns + first_calls
-        if function.objects >= _MIN_RETRACES and function.objects > function.retraces:
+        if function.objects >= _MIN_RETRACES and function.retraces < _MIN_RETRACES * function.objects:
             yield _in_loop(m, function, site, lost)
         elif function.retraces >= _MIN_RETRACES:
             yield _retraced(function, site, lost)

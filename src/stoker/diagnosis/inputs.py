@@ -4,20 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stoker.diagnosis.draft import Draft, most
+from stoker.diagnosis.draft import MIN_REPEATS, Draft, most, worth
 from stoker.diagnosis.ledger import first_call_ns, graph_input_share
-from stoker.probes.input_wait import Pipeline, Stage
-from stoker.probes.profiler_trace import slow_stage, stage_name
+from stoker.probes.input_wait import Pipeline, Stage, makes_ahead
+from stoker.probes.profiler_trace import StageTime, slow_stage, stage_name
 from stoker.probes.session import Measurements
 
 # A pipeline that keeps the step waiting for less than this share of the run is doing its job.
 _MIN_SHARE = 0.01
 # A map cheaper than this per element is mostly the price of calling it.
 _CHEAP_MAP_NS = 150_000
+# Of the time there is for an element, the share in which a pipeline that keeps up makes one.
+_AT_EASE = 0.25
+_BATCHES = ("Batch", "ParallelBatch", "PaddedBatch")
+# By the stage that is slow, what can be done about it where it stands.
+_REMEDIES = (
+    (
+        ("Shuffle", "ShuffleAndRepeat"),
+        "The {} stage is the slow one: shuffle row numbers (Dataset.range(n).shuffle(n)) and gather whole batches "
+        "of rows by them, or shuffle files and keep the buffer small.",
+    ),
+    (
+        ("Batch", "ParallelBatch", "PaddedBatch", "TensorSlice", "Unbatch"),
+        "The {} stage is the slow one: it handles row by row. Let the source hand out whole batches (gather them by "
+        "shuffled row numbers), or keep the rows on the device, as stoker.fit does.",
+    ),
+    (
+        ("Map", "ParallelMap", "MapAndBatch", "FlatMap"),
+        "The {} stage is the slow one: map whole batches behind batch(), and cache() what is the same in every epoch.",
+    ),
+    (
+        ("TFRecord", "TextLine", "FixedLengthRecord", "Interleave", "ParallelInterleave", "CSV"),
+        "The {} stage is the slow one: read several files at a time (interleave with num_parallel_calls) with a large "
+        "buffer, and parse whole batches.",
+    ),
+    (
+        ("Filter",),
+        "The {} stage is the slow one: filter once beforehand and save the result, or filter whole batches.",
+    ),
+)
 
 
 def find(m: Measurements) -> Iterator[Draft]:
-    """One finding for each pipeline that keeps the program waiting."""
+    """One finding for each pipeline that keeps the program waiting, and one for each whose iterators do as they go."""
+    for pipeline in m.pipelines:
+        yield from _torn_down(m, pipeline)
+        yield from _shuffled_batches(m, pipeline)
     in_graph = (
         int((m.totals["graph"] - first_call_ns(m)) * graph_input_share(m)) if m.device_kind == "CPU" else 0
     )
@@ -27,22 +59,66 @@ def find(m: Measurements) -> Iterator[Draft]:
         if fed_in_graph and pipeline is max(fed_in_graph, key=lambda p: p.iterators):
             # The windows do not say which iterator a graph waited for: it is the one handed to it.
             wait += in_graph
-        if wait >= m.wall_ns * _MIN_SHARE and _users_stages(pipeline):
+        if wait >= m.wall_ns * _MIN_SHARE and _users_stages(pipeline) and not _keeps_up(m, pipeline):
             yield _blame(m, pipeline, wait)
+
+
+def _keeps_up(m: Measurements, pipeline: Pipeline) -> bool:
+    """Whether an element takes far less to make, ahead of its use, than there is time for one.
+
+    Then the step waits for a processor, not for the pipeline: a busy machine, or Python's lock.
+    """
+    if not pipeline.ran or not pipeline.elements or not makes_ahead(pipeline):
+        return False
+    elements = max(1, pipeline.ran[0][1])
+    making = sum(ns for _, _, ns in pipeline.ran) / elements
+    return making < _AT_EASE * (m.stepping_ns or m.wall_ns) / pipeline.elements
+
+
+def _torn_down(m: Measurements, pipeline: Pipeline) -> Iterator[Draft]:
+    """`iterator-teardown`: one iterator must go in any case, the others need not have been."""
+    site = most(pipeline.sites)
+    if site is None or pipeline.teardowns < 2:
+        return
+    lost = pipeline.teardown_ns * (pipeline.teardowns - 1) // pipeline.teardowns
+    if worth(m, lost):
+        yield Draft("iterator-teardown", site, pipeline.teardowns, pipeline.teardown_ns, lost)
 
 
 def _users_stages(pipeline: Pipeline) -> list[Stage]:
     return [stage for stage in pipeline.stages if stage.site is not None]
 
 
+def _shuffled_batches(m: Measurements, pipeline: Pipeline) -> Iterator[Draft]:
+    """`shuffle-after-batch`: whole batches change places, the rows inside them never do."""
+    names = [stage.name for stage in pipeline.stages]
+    for number, stage in enumerate(pipeline.stages):
+        if stage.name == "Shuffle" and stage.site and pipeline.elements >= MIN_REPEATS:
+            below = names[number + 1 :]
+            if any(name in _BATCHES for name in below) and "Unbatch" not in below:
+                detail: dict[str, object] = {"pipeline": names[::-1]}
+                yield Draft("shuffle-after-batch", stage.site, pipeline.elements, 0, 0, detail=detail)
+
+
+def _ran_as(m: Measurements, pipeline: Pipeline) -> dict[str, StageTime]:
+    """The stages by path: as the profiler's windows saw them, else by tf.data's own books."""
+    if m.windows.stages or not pipeline.ran:
+        return m.windows.stages
+    stages, path = {}, "Iterator"
+    for name, elements, ns in pipeline.ran:
+        path = f"{path}::{name}"
+        stages[path] = StageTime(elements, ns)
+    return stages
+
+
 def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> Draft:
-    stages = _users_stages(pipeline)
-    slow = slow_stage(m.windows.stages)
+    stages, ran = _users_stages(pipeline), _ran_as(m, pipeline)
+    slow = slow_stage(ran)
     culprit = _stage_for(stages, slow) if slow else None
-    prefetched = any("::Prefetch" in path for path in m.windows.stages) or stages[0].name == "Prefetch"
+    prefetched = any("::Prefetch" in path for path in ran) or stages[0].name == "Prefetch"
     detail: dict[str, object] = {
         "pipeline": [stage.name for stage in reversed(stages)],
-        "ran_as": max(m.windows.stages, key=len, default=""),
+        "ran_as": max(ran, key=len, default=""),
         "slow_stage": stage_name(slow) if slow else None,
         "elements": pipeline.elements,
     }
@@ -53,13 +129,11 @@ def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> Draft:
     ):
         kind, stage = "python-input-pipeline", python[0]
     elif culprit is not None and culprit.name == "Map" and not culprit.parallel:
-        kind = _map_kind(m, stages, culprit, slow)
+        kind = _map_kind(ran, stages, culprit, slow)
     elif not prefetched and (culprit is None or not culprit.parallel):
         kind, stage = "missing-prefetch", stages[0]
     elif slow:
-        remedy = (
-            f"The {stage_name(slow)} stage is the slow one: parallelise or vectorise it, or cache its result."
-        )
+        remedy = stage_remedy(stage_name(slow))
     site = stage.site or most(pipeline.sites)
     if site is None:
         raise AssertionError("a stage of the user's has a site")
@@ -67,15 +141,23 @@ def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> Draft:
     return Draft(kind, site, count, wait, wait, wait_ns=wait, remedy=remedy, detail=detail)
 
 
+def stage_remedy(name: str) -> str:
+    """What helps where this stage is the slow one."""
+    for names, remedy in _REMEDIES:
+        if name in names:
+            return remedy.format(name)
+    return f"The {name} stage is the slow one: do its work once beforehand, or for a whole batch at a time."
+
+
 def slow_stage_runs_python(path: str | None) -> bool:
     """Whether the slow stage is the one TensorFlow builds for from_generator."""
     return path is not None and "Generator" in path
 
 
-def _map_kind(m: Measurements, stages: list[Stage], culprit: Stage, slow: str | None) -> str:
+def _map_kind(ran: dict[str, StageTime], stages: list[Stage], culprit: Stage, slow: str | None) -> str:
     """A cheap map below a batch is called too often; any other serial map is just serial."""
     batched_after = any(stage.name in ("Batch", "ParallelBatch") for stage in stages[: stages.index(culprit)])
-    time = m.windows.stages.get(slow or "")
+    time = ran.get(slow or "")
     per_element = time.self_ns / time.calls if time and time.calls else 0
     if stage_name(slow or "") == "MapAndBatch":
         return "map-without-parallel-calls"

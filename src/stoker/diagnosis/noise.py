@@ -62,7 +62,7 @@ def between_runs(sides: Sequence[Sequence[float]], assumed: float) -> tuple[floa
 
 
 def runs_needed(spread: float, difference: float) -> int | None:
-    """How many runs a side it takes to tell a difference (as a share) from noise; None for very many."""
+    """How many runs per side it takes to tell a difference (as a share) from noise; None for very many."""
     for runs in range(1, _MOST_RUNS + 1):
         freedom = 2 * (runs - 1) + _ASSUMED_WORTH
         if t_quantile(freedom) * spread * math.sqrt(2 / runs) <= abs(difference):

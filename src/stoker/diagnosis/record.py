@@ -5,14 +5,27 @@ from __future__ import annotations
 import dataclasses
 import platform
 from dataclasses import dataclass
-from typing import Any
 
 from stoker.attach.sites import shown_path
 from stoker.diagnosis import ledger, timeline
 from stoker.diagnosis.excerpts import excerpts
 from stoker.diagnosis.findings import findings, site_row
+from stoker.probes.input_wait import makes_ahead
 from stoker.probes.session import Measurements
-from stoker.records import Record
+from stoker.records import (
+    CallbackRow,
+    ChangeRow,
+    FunctionRow,
+    MemoryRow,
+    PipelineRow,
+    PipelineStage,
+    RanStage,
+    Record,
+    StageRow,
+    Tables,
+    TallyRow,
+    TraceRow,
+)
 from stoker.version import __version__
 
 _MAX_ROWS = 100
@@ -50,7 +63,7 @@ def record(facts: RunFacts, m: Measurements, state: str, exit_code: int | None =
         tables=_tables(m),
         step_times=timeline.step_times(m),
         timeline=timeline.timeline(m),
-        memory=[list(point) for point in m.memory],
+        memory=[MemoryRow(*point) for point in m.memory],
         sources=excerpts(found, _paths(m)),
         environment=dict(m.environment),
     )
@@ -62,6 +75,7 @@ def _paths(m: Measurements) -> dict[str, str]:
     sites |= {f.definition for f in m.traced if f.definition}
     sites |= {f.definition for f in m.called if f.definition}
     sites |= {callback.site for callback in m.callbacks if callback.site}
+    sites |= {frame.site for stack in m.eager_stacks for frame in stack}
     sites |= set(m.predicts) | set(m.fits)
     sites |= {stage.site for p in m.pipelines for stage in p.stages if stage.site}
     return {shown_path(path): path for path in {site[0] for site in sites}}
@@ -71,74 +85,66 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
-def _tables(m: Measurements) -> dict[str, list[dict[str, Any]]]:
-    return {
-        "traces": [
-            {
-                "function": f.name,
-                **site_row(f.definition),
-                "traces": f.traces,
-                "retraces": f.retraces,
-                "objects": f.objects,
-                "seconds": f.ns / 1e9,
-                "changes": [dataclasses.asdict(c) for c in f.changes[:5]],
-            }
+def _tables(m: Measurements) -> Tables:
+    return Tables(
+        traces=[
+            TraceRow(
+                **{"function": f.name, **site_row(f.definition)},
+                traces=f.traces,
+                retraces=f.retraces,
+                objects=f.objects,
+                seconds=f.ns / 1e9,
+                changes=[ChangeRow(**dataclasses.asdict(c)) for c in f.changes[:5]],
+            )
             for f in sorted(m.traced, key=lambda f: -f.ns)[:_MAX_ROWS]
         ],
-        "functions": [
-            {
-                "function": f.name,
-                **site_row(f.definition),
-                "calls": f.calls,
-                "seconds": f.ns / 1e9,
-                "graph_s": f.graph_ns / 1e9,
-                "first_calls_s": f.first_call_excess_ns(ledger.graph_busy_share(m)) / 1e9,
-                "jit_compile": f.jit_compile,
-            }
+        functions=[
+            FunctionRow(
+                **{"function": f.name, **site_row(f.definition)},
+                calls=f.calls,
+                seconds=f.ns / 1e9,
+                graph_s=f.graph_ns / 1e9,
+                first_calls_s=f.first_call_excess_ns(ledger.graph_busy_share(m)) / 1e9,
+                jit_compile=f.jit_compile,
+            )
             for f in sorted(m.called, key=lambda f: -f.ns)[:_MAX_ROWS]
         ],
-        "callbacks": [
-            {
-                "callback": c.class_name,
-                "hook": c.hook,
-                **site_row(c.site),
-                "calls": c.calls,
-                "seconds": c.ns / 1e9,
-            }
+        callbacks=[
+            CallbackRow(
+                callback=c.class_name, hook=c.hook, **site_row(c.site), calls=c.calls, seconds=c.ns / 1e9
+            )
             for c in sorted(m.callbacks, key=lambda c: -c.ns)[:_MAX_ROWS]
             if c.calls
         ],
-        "pipelines": [
-            {
-                "stages": [{"name": s.name, **site_row(s.site), "python": s.python} for s in p.stages],
-                "elements": p.elements,
-                "wait_s": p.wait_ns / 1e9,
-                "first_wait_s": p.first_ns / 1e9,
-            }
+        pipelines=[
+            PipelineRow(
+                stages=[PipelineStage(name=s.name, **site_row(s.site), python=s.python) for s in p.stages],
+                elements=p.elements,
+                wait_s=p.wait_ns / 1e9,
+                first_wait_s=p.first_ns / 1e9,
+                ran=[RanStage(name=name, elements=count, seconds=ns / 1e9) for name, count, ns in p.ran],
+                ahead=makes_ahead(p),
+                iterators=p.iterators,
+                teardown_s=p.teardown_ns / 1e9,
+            )
             for p in m.pipelines[:_MAX_ROWS]
         ],
-        "stages": [
-            {"path": path, "calls": s.calls, "self_s": s.self_ns / 1e9}
+        stages=[
+            StageRow(path=path, calls=s.calls, self_s=s.self_ns / 1e9)
             for path, s in sorted(m.windows.stages.items(), key=lambda item: -item[1].self_ns)[:_MAX_ROWS]
         ],
-        "syncs": _tally_rows(m, "sync"),
-        "copies": _tally_rows(m, "transfer"),
-        "checkpoints": _tally_rows(m, "checkpoint"),
-        "devices": m.device_rows,
-        "windows": [dataclasses.asdict(dataclasses.replace(m.windows, stages={}))],
-        "stepping": timeline.stepping(m),
-    }
+        syncs=_tally_rows(m, "sync"),
+        copies=_tally_rows(m, "transfer"),
+        checkpoints=_tally_rows(m, "checkpoint"),
+        devices=m.device_rows,
+        windows=[m.windows.sums()],
+        stepping=timeline.stepping(m),
+    )
 
 
-def _tally_rows(m: Measurements, probe: str) -> list[dict[str, Any]]:
+def _tally_rows(m: Measurements, probe: str) -> list[TallyRow]:
     tallies = sorted(m.tallies.get(probe, {}).items(), key=lambda item: -item[1].ns)
     return [
-        {
-            **site_row(site),
-            "count": t.count,
-            "seconds": t.ns / 1e9,
-            "wait_s": t.wait_ns / 1e9,
-            "bytes": t.bytes,
-        }
+        TallyRow(**site_row(site), count=t.count, seconds=t.ns / 1e9, wait_s=t.wait_ns / 1e9, bytes=t.bytes)
         for site, t in tallies[:_MAX_ROWS]
     ]

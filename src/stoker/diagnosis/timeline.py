@@ -13,19 +13,20 @@ from stoker.probes.recorder import ACCOUNT_NAMES, EAGER, GRAPH, INPUT, SYNC, TRA
 from stoker.probes.retrace import TracedFunction
 from stoker.probes.session import Measurements
 from stoker.probes.spans import Span, Window
+from stoker.records import Lane, SpanRow, SteppingRow, StepRow, Timeline, TimelineSite, TimelineWindow
 
 
-def timeline(m: Measurements) -> dict[str, Any] | None:
+def timeline(m: Measurements) -> Timeline | None:
     """All windows that hold a whole step; None if there are none."""
     return timeline_of(m, m.windows_of_spans)
 
 
-def timeline_of(m: Measurements, spans: list[Window]) -> dict[str, Any] | None:
+def timeline_of(m: Measurements, spans: list[Window]) -> Timeline | None:
     """Those of these windows that hold a whole step; None if there are none."""
     sites = _Sites()
     windows = [_window(m, window, sites) for window in spans]
-    kept = [window for window in windows if window["steps"]]
-    return {"sites": sites.rows, "windows": kept} if kept else None
+    kept = [window for window in windows if window.steps]
+    return Timeline(sites=sites.rows, windows=kept) if kept else None
 
 
 def step_times(m: Measurements) -> list[float]:
@@ -33,23 +34,24 @@ def step_times(m: Measurements) -> list[float]:
     return [round(ns / 1e9, 7) for ns in m.step_times_ns]
 
 
-def stepping(m: Measurements) -> list[dict[str, Any]]:
+def stepping(m: Measurements) -> list[SteppingRow]:
     """The time between the end of the first step and the end of the last, by the recorder's raw accounts."""
     if not m.stepping_ns:
         return []
     return [
-        {
-            "seconds": m.stepping_ns / 1e9,
-            "steps": m.stepping_steps,
-            "accounts": {name: ns / 1e9 for name, ns in m.stepping_totals.items()},
-            "cores": cores(),
-            "kernel_threads": m.intra_op_threads or cores(),
-            "gradient_bytes": m.gradient_bytes,
-            "asynchronous": m.is_async or m.device_kind != "CPU",
-            "eager_ops": m.eager_ops,
-            "eager_s": m.eager_ns / 1e9,
-            "eager_op_s": m.eager_op_ns / 1e9,
-        }
+        SteppingRow(
+            seconds=m.stepping_ns / 1e9,
+            steps=m.stepping_steps,
+            drain_s=m.stepping_drain_ns / 1e9,
+            accounts={name: ns / 1e9 for name, ns in m.stepping_totals.items()},
+            cores=cores(),
+            kernel_threads=m.intra_op_threads or cores(),
+            gradient_bytes=m.gradient_bytes,
+            asynchronous=m.is_async or m.device_kind != "CPU",
+            eager_ops=m.eager_ops,
+            eager_s=m.eager_ns / 1e9,
+            eager_op_s=m.eager_op_ns / 1e9,
+        )
     ]
 
 
@@ -65,7 +67,7 @@ class _Sites:
     """Sites by number."""
 
     def __init__(self) -> None:
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[TimelineSite] = []
         self._numbers: dict[SiteKey, int] = {}
 
     def number(self, site: SiteKey | None) -> int:
@@ -74,13 +76,13 @@ class _Sites:
         found = self._numbers.get(site)
         if found is None:
             found = self._numbers[site] = len(self.rows)
-            self.rows.append({"file": shown_path(site[0]), "line": site[1], "function": site[2]})
+            self.rows.append(TimelineSite(shown_path(site[0]), site[1], site[2]))
         return found
 
 
-def _window(m: Measurements, window: Window, sites: _Sites) -> dict[str, Any]:
+def _window(m: Measurements, window: Window, sites: _Sites) -> TimelineWindow:
     origin = m.start_ns
-    ends = [end for end, rank, _, _ in window.ends if rank == m.step_rank]
+    ends = [end for end, _, _, source in window.ends if source in m.step_sources]
     if window.full and window.spans:
         # The span that did not fit lies in the last step: it is incomplete.
         ends = [end for end in ends if end <= window.spans[-1].end]
@@ -88,24 +90,25 @@ def _window(m: Measurements, window: Window, sites: _Sites) -> dict[str, Any]:
     last = marks[-1][1] if marks else window.start
     spans = [span for span in window.spans if span.end <= last]
     host = [_row(span, sites, origin) for span in spans]
-    lanes = [{"name": "host", "spans": host}]
+    lanes = [Lane("host", host)]
     waits = [row for row, span in zip(host, spans, strict=True) if span.account == INPUT]
     copies = [row for row, span in zip(host, spans, strict=True) if span.account == TRANSFER]
     device = _device(spans, sites, origin) if m.is_async or m.device_kind != "CPU" else []
     for name, rows in (("input", waits), ("copy", copies), ("device", device)):
         if rows:
-            lanes.append({"name": name, "spans": rows})
-    return {
-        "start_s": _seconds(window.start - origin),
-        "end_s": _seconds(last - origin),
-        "cpu_s": round(window.cpu_ns / 1e9, 6),
-        "cpu_wall_s": _seconds(window.end - window.start) if window.end else 0.0,
-        "steps": [[_seconds(start - origin), _seconds(end - origin)] for start, end in marks],
-        "lanes": lanes,
-    }
+            lanes.append(Lane(name, rows))
+    return TimelineWindow(
+        start_s=_seconds(window.start - origin),
+        end_s=_seconds(last - origin),
+        cpu_s=round(window.cpu_ns / 1e9, 6),
+        delayed_s=round(window.delay_ns / 1e9, 6),
+        cpu_wall_s=_seconds(window.end - window.start) if window.end else 0.0,
+        steps=[StepRow(_seconds(start - origin), _seconds(end - origin)) for start, end in marks],
+        lanes=lanes,
+    )
 
 
-def _device(spans: list[Span], sites: _Sites, origin: int) -> list[list[Any]]:
+def _device(spans: list[Span], sites: _Sites, origin: int) -> list[SpanRow]:
     """What is known of a device beside the host: from the first launch until a read that waited for it."""
     rows = []
     first: Span | None = None
@@ -115,20 +118,20 @@ def _device(spans: list[Span], sites: _Sites, origin: int) -> list[list[Any]]:
         elif span.account == SYNC and span.wait:
             if first is not None:
                 busy = Span(first.start, span.start + span.wait, GRAPH, first.site, first.name)
-                rows.append([*_row(busy, sites, origin)[:2], "compute", *_row(busy, sites, origin)[3:]])
+                rows.append(_row(busy, sites, origin)._replace(account="compute"))
             first = None
     return rows
 
 
-def _row(span: Span, sites: _Sites, origin: int) -> list[Any]:
-    return [
+def _row(span: Span, sites: _Sites, origin: int) -> SpanRow:
+    return SpanRow(
         _seconds(span.start - origin),
         _seconds(span.end - origin),
         ACCOUNT_NAMES[span.account],
         sites.number(_site(span.site)),
         span.name,
         round(span.wait / 1e9, 7),
-    ]
+    )
 
 
 def _site(owner: Any) -> SiteKey | None:

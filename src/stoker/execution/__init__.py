@@ -1,10 +1,13 @@
-"""What training and inference share: compiled loops and their cache, the length of a call, callbacks.
+"""What training and inference share: data on its way into compiled loops, the loops and their one cache.
 
 | module | subject |
 |---|---|
+| feeding/ | what the caller gave, as feeds: rows on the device, streams; where in them a pass is |
 | feed, loop | where batch `i` comes from, inside the graph; many steps in one compiled call |
-| traced, staleness | a model's traced steps, kept on the model for as long as they say what it says |
-| call_length | how many steps a call runs |
+| lifting | variables that a step makes while it is traced |
+| kept, staleness | what was traced of a model, kept on it for as long as it matches the model |
+| keras_step, batch_function | a Keras model's own steps as loops; one batch of any number of rows |
+| epoch_steps, call_length, stretch | which steps an epoch has; how many a call runs; both together, call by call |
 | hooks | Keras' callbacks, and which of them want every batch |
 | structures | nested data taken apart and put together |
 """

@@ -11,13 +11,13 @@ _FIRST = 16
 _GROWTH = 16
 
 
-class Tempo:
+class CallLength:
     """Grows or shrinks the calls towards `CALL_SECONDS`, unless their length is fixed."""
 
     def __init__(self, fixed: int | None = None, step_seconds: float | None = None) -> None:
         self.fixed = fixed
         self.steps = fixed or _FIRST
-        self._warm = step_seconds is not None
+        self.step_seconds = step_seconds
         if fixed is None and step_seconds:
             self.steps = max(1, int(CALL_SECONDS / step_seconds))
 
@@ -27,10 +27,10 @@ class Tempo:
 
     def took(self, steps: int, seconds: float) -> None:
         """A call of so many steps took so long. The first one compiled: it says nothing."""
-        if self.fixed is not None or steps == 0:
+        if steps == 0:
             return
-        if not self._warm:
-            self._warm = True
+        first, self.step_seconds = self.step_seconds is None, seconds / steps
+        if self.fixed is not None or first:
             return
         wanted = int(CALL_SECONDS * steps / max(seconds, 1e-9))
         self.steps = max(1, min(wanted, self.steps * _GROWTH))

@@ -16,7 +16,7 @@ class Feed(Protocol):
     """One pass over the data after another, as batches."""
 
     steps: int | None
-    """Batches in a pass; None when only running out tells."""
+    """Batches in a pass; None when only running out of data tells."""
     kind: str
     """"resident" or "streamed"."""
 
@@ -26,8 +26,11 @@ class Feed(Protocol):
     def operands(self) -> Any:
         """What the compiled call gets: tensors, or an iterator."""
 
-    def batch(self, operands: Any, index: tf.Tensor) -> Any:
-        """In graph: batch `index` of this pass (all of one shape)."""
+    def operand_specs(self) -> Any:
+        """What is traced for in place of `operands()`, where that is more than these alone; else None."""
+
+    def batch(self, operands: Any, index: tf.Tensor, *, whole: bool = True) -> Any:
+        """In graph: batch `index` of this pass; `whole`: it is none that is shorter than the others."""
 
     def tail(self, operands: Any) -> Any:
         """In graph: the last batch, when it has a shape of its own."""
@@ -42,6 +45,13 @@ class Feed(Protocol):
     def signature(self) -> Any:
         """Hashable: two feeds with equal signatures can share one compiled loop."""
 
+    @property
+    def shapes(self) -> Any:
+        """Which shapes it was made for, where feeds of one signature may differ in them; else None."""
+
+    def widen(self, shapes: Any) -> None:
+        """Have what is traced take these shapes as well as its own."""
+
     def position(self) -> dict[str, Any]:
         """Where the pass is, as JSON."""
 
@@ -50,6 +60,9 @@ class Feed(Protocol):
 
     def reseed(self, salt: int) -> None:
         """Another order from here on, where the order is ours."""
+
+    def close(self) -> None:
+        """The last pass is over: let go of what holds data or threads."""
 
 
 def without_optionals(batch: Any) -> Any:

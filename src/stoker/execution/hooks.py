@@ -10,6 +10,7 @@ from keras.src.utils import is_default
 
 TRAIN = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 TEST = ("on_test_batch_begin", "on_test_batch_end")
+PREDICT = ("on_predict_batch_begin", "on_predict_batch_end")
 
 
 def callback_list(

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+from keras.src.utils.python_utils import pythonify_logs
 
 from stoker.errors import ArgumentError
 from stoker.execution.feed import Feed, without_optionals
+from stoker.execution.lifting import lifting
 
 Logs = dict[str, Any]
 Step = Callable[[Any], Logs]
@@ -30,6 +32,7 @@ class Loop:
         jit: str = "none",
         eager: bool = False,
         autograph: bool = False,
+        results: Callable[[], Logs] | None = None,
     ) -> None:
         """Nothing is traced before the first `run` (or `build`).
 
@@ -39,6 +42,7 @@ class Loop:
             jit: XLA over the whole "loop" (resident data only), over the "step", or "none".
             eager: call the step eagerly, batch by batch, and compile nothing.
             autograph: let Python's `if` and `while` on tensors in the step become graph ops.
+            results: gives the logs after the last step of a call, in place of what each step returns.
         """
         if jit == "loop" and feed.kind != "resident":
             raise ArgumentError("XLA over the whole loop needs resident data: a stream comes from the host")
@@ -46,8 +50,14 @@ class Loop:
         self.jit = jit
         self.eager = eager
         self._ran: Any = 0
+        self.owner: Any = None
+        # What a step took last, if that is known: calls of a good length from the start.
+        self.step_seconds: float | None = None
+        self.when_traced: Callable[[], None] = lambda: None
         self._plain_step = step
-        self._step = _compiled(step, jit == "step", autograph)
+        self._results = results
+        self._for_any_rows: Any = None
+        self._step = _compiled(lifting(step), jit == "step", autograph)
         self._traced: Any = None
         self._logs: Any = None
         self._many = _compiled(self._many_steps, jit == "loop")
@@ -55,8 +65,8 @@ class Loop:
         self._last = _compiled(self._last_step, jit == "loop")
 
     def share(self, other: Loop) -> None:
-        """Take over another loop's traced step: it is the same step, and XLA is around it or not at all."""
-        if "step" not in (self.jit, other.jit):
+        """Take over another loop's traced step, if it has one: the same step, with XLA around it or not at all."""
+        if "step" not in (self.jit, other.jit) and other._traced is not None:
             self._step, self._traced, self._logs = other._step, other._traced, other._logs
 
     def release(self) -> None:
@@ -75,7 +85,14 @@ class Loop:
             self._logs = tf.nest.map_structure(
                 lambda out: tf.TensorSpec(out.shape, out.dtype), _tensors(self._traced.structured_outputs)
             )
+            self.when_traced()
         return self._traced
+
+    @property
+    def logs_are_open(self) -> bool:
+        """Whether a step returns something whose shape is not known beforehand, which XLA cannot carry along."""
+        self.build()
+        return not all(spec.shape.is_fully_defined() for spec in tf.nest.flatten(self._logs))
 
     def run(self, first: int, count: int) -> Logs:
         """Run steps `first` to `first + count - 1` of the pass; the last one's logs, still on the device."""
@@ -88,12 +105,24 @@ class Loop:
             self._ran, logs = self._until_out(tf.constant(count), operands)
             return logs
         self._ran = count
-        whole = min(count, self._full_steps() - first)
+        # XLA knows one shape of batch. Elsewhere a shorter last one is a step like the others: a function of its own
+        # would be optimized by TensorFlow all over again, which a short job feels.
+        whole = min(count, self._full_steps() - first) if self.jit == "loop" else count
         if whole > 0:
-            logs = self._many(tf.constant(first), tf.constant(whole), operands)
+            logs = self._many_function()(tf.constant(first), tf.constant(whole), operands)
         if count > whole:
             logs = self._last(operands)
         return logs
+
+    def _many_function(self) -> Any:
+        """For a feed of any rows, what was traced for all of them."""
+        specs = self.feed.operand_specs()
+        if specs is None:
+            return self._many
+        if self._for_any_rows is None:
+            number = tf.TensorSpec([], tf.int32)
+            self._for_any_rows = self._many.get_concrete_function(number, number, specs)
+        return self._for_any_rows
 
     def _full_steps(self) -> int:
         full = self.feed.full_steps
@@ -104,10 +133,16 @@ class Loop:
         end = first + count
 
         def body(index: tf.Tensor, _: Any) -> Any:
-            return index + 1, _tensors(self._traced(self.feed.batch(operands, index)))
+            batch = self.feed.batch(operands, index, whole=self.jit == "loop")
+            return index + 1, self._carried(self._traced(batch))
 
-        _, logs = tf.while_loop(lambda index, _: index < end, body, (first, self._zeros()))
-        return logs
+        _, logs = tf.while_loop(
+            lambda index, _: index < end,
+            body,
+            (first, self._zeros()),
+            shape_invariants=(tf.TensorShape([]), self._shapes()),
+        )
+        return self._final(logs)
 
     def _steps_until_out(self, count: tf.Tensor, operands: Any) -> Any:
         # The loop asks whether there is a batch, so that the step is not inside a `cond` of its own, which would
@@ -117,23 +152,43 @@ class Loop:
             return tf.cond(wanted, operands.get_next_as_optional, lambda: nothing)
 
         def body(ran: tf.Tensor, taken: Any, _: Any) -> Any:
-            logs = _tensors(self._traced(without_optionals(taken.get_value())))
+            logs = self._carried(self._traced(without_optionals(taken.get_value())))
             return ran + 1, taken_if(ran + 1 < count), logs
 
+        taken = taken_if(count > 0)
         ran, _, logs = tf.while_loop(
             lambda ran, taken, _: taken.has_value(),
             body,
-            (tf.constant(0), taken_if(count > 0), self._zeros()),
+            (tf.constant(0), taken, self._zeros()),
+            shape_invariants=(tf.TensorShape([]), taken._type_spec, self._shapes()),
         )
-        return ran, logs
+        return ran, self._final(logs)
 
     def _last_step(self, operands: Any) -> Any:
-        return _tensors(self._traced(self.feed.tail(operands)))
+        return self._final(self._carried(self._traced(self.feed.tail(operands))))
+
+    def _carried(self, logs: Any) -> Any:
+        """What goes from step to step."""
+        return {} if self._results is not None else _tensors(logs)
+
+    def _final(self, logs: Any) -> Any:
+        """What a call returns, after its last step."""
+        return _tensors(self._results()) if self._results is not None else logs
 
     def _zeros(self) -> Any:
+        if self._results is not None:
+            return {}
         return tf.nest.map_structure(
-            lambda out: tf.zeros([size or 0 for size in out.shape], out.dtype), self._logs
+            lambda out: tf.zeros(
+                [size or 0 for size in out.shape.as_list()] if out.shape.rank else [], out.dtype
+            ),
+            self._logs,
         )
+
+    def _shapes(self) -> Any:
+        if self._results is not None:
+            return {}
+        return tf.nest.map_structure(lambda out: out.shape, self._logs)
 
     def _run_eagerly(self, first: int, count: int) -> Logs:
         logs: Logs = {}
@@ -150,6 +205,14 @@ class Loop:
             logs = self._plain_step(batch)
             self._ran += 1
         return logs
+
+
+def numbers(logs: Logs) -> Logs:
+    """Logs read from the device, in the order and the dicts they came in: callbacks get them flattened and sorted."""
+    return {
+        name: numbers(value) if isinstance(value, dict) else pythonify_logs({name: value})[name]
+        for name, value in logs.items()
+    }
 
 
 def _tensors(logs: Any) -> Any:

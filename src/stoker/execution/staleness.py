@@ -10,11 +10,12 @@ from __future__ import annotations
 from operator import is_
 from typing import Any
 
-import keras
+from keras.src.trainers.trainer import Trainer
 
 # What fit, evaluate and predict write on a model as they run; no step reads it while tracing.
 _BOOKKEEPING = frozenset(
     {
+        "_compiled_trainable_state",
         "_eval_epoch_iterator",
         "_initial_epoch",
         "_stoker_compiled",
@@ -37,23 +38,23 @@ class PythonSide:
 
     __slots__ = ("_values",)
 
-    def __init__(self, model: keras.Model) -> None:
+    def __init__(self, model: Any) -> None:
         self._values = _values(model)
 
-    def holds(self, model: keras.Model) -> bool:
-        """Is the model, but for its weights' values, still as it was?"""
+    def holds(self, model: Any) -> bool:
+        """Whether the model, apart from the values of its weights, is still as it was."""
         then, now = self._values, _values(model)
         if len(then) != len(now):
             return False
         return all(map(is_, then, now)) or all(map(_same, then, now))
 
 
-def _values(model: keras.Model) -> list[Any]:
+def _values(model: Any) -> list[Any]:
     values: list[Any] = []
     for layer in model._flatten_layers():
         values.append(layer)
         attributes = layer.__dict__
-        if isinstance(layer, keras.Model):
+        if isinstance(layer, Trainer):
             values += [value for name, value in attributes.items() if name not in _BOOKKEEPING]
         else:
             values += attributes.values()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from stoker.check.checker import FileResult, check_overlaid, combine
 from stoker.check.rule import Fix, Problem
+from stoker.files import write_atomically
 from stoker.fix.edits import apply, parses
 from stoker.source import notebook
 from stoker.source.files import display
@@ -32,31 +33,17 @@ class Change:
 
     def write(self) -> None:
         """Replace the file, all or nothing, with its permissions kept."""
-        _replace(self.path, self.after)
+        write_atomically(Path(self.path), self.after, durable=True)
 
     def undo(self) -> None:
         """Put the old content back."""
-        _replace(self.path, self.before)
+        write_atomically(Path(self.path), self.before, durable=True)
 
     def diff(self) -> str:
         """A unified diff."""
         name = display(self.path)
         old, new = (decode(self.path, data).splitlines(keepends=True) for data in (self.before, self.after))
         return "".join(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"))
-
-
-def _replace(path: str, data: bytes) -> None:
-    target = os.path.realpath(path)
-    temporary = f"{target}.stoker-{os.getpid()}"
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, os.stat(target).st_mode & 0o7777)
-        os.replace(temporary, target)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
 
 
 def plan(

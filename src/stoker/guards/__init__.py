@@ -7,7 +7,18 @@
     with stoker.allow("log every 100 steps"):
         print(float(loss))
 
-While no guard is open, TensorFlow is exactly as it made itself. Importing this package does not import TensorFlow.
+| module | subject |
+|---|---|
+| entry, functions | `guard`: a `with` block, a decorator |
+| scope | one context variable: the open guards and `allow` regions of this context |
+| hooks, tracing | the patches, in while any guard is open in the process |
+| events, placement | one sync, copy, retrace or eager op; whether a value is, or would be, in device memory |
+| limits, steps | how much is too much; where a step begins |
+| report | counts by line, the errors, the warning |
+
+A patch makes an `Event`; `events.deliver` hands it to the guards of the context, innermost first; `entry.Entered`
+counts and acts. While no guard is open, TensorFlow is untouched. Importing this package does not import
+TensorFlow.
 """
 
 from stoker.guards.entry import Guard, bind, guard

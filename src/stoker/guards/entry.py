@@ -221,13 +221,13 @@ def guard(
                 step(batch)
 
     Args:
-        syncs: how many reads of tensors, or bytes of them such as "4 KiB", may pass. None counts only.
+        syncs: how many reads of tensors, or bytes of them such as "4 KiB", may pass. None only counts.
         copies: how many conversions of host data, or bytes of it, may pass.
         retraces: how often a function may be traced again.
         eager_ops: how many ops may be dispatched one by one.
-        action: "raise" at the line, "warn" once a line, or "record" in the report alone.
+        action: "raise" at the line, "warn" once per line, or "record" in the report alone.
         per_step: the limits are for each step, which is found by itself, and not for the whole.
-        warmup: so many first steps may do all of it.
+        warmup: this many first steps may do anything.
         threads: also watch threads started, and pool tasks submitted, under this guard.
 
     Returns:

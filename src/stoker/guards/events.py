@@ -11,6 +11,7 @@ from typing import Any
 from stoker.attach.sites import USER, SiteKey, Sites
 from stoker.guards.scope import Allowed, Region
 from stoker.probes.host_sync import nbytes
+from stoker.units import size
 
 SITES = Sites()
 
@@ -47,8 +48,6 @@ def deliver(regions: tuple[Region, ...], event: Event) -> None:
 
 def describe_read(tensor: Any) -> str:
     """``read `loss`: float32[32, 10], 1.2 KiB, on CPU:0``."""
-    from stoker.guards.report import size
-
     device = str(tensor.backing_device).rpartition("device:")[2]
     shape = ", ".join(str(int(n)) for n in tensor.shape)
     name = name_of(tensor)
@@ -58,8 +57,6 @@ def describe_read(tensor: Any) -> str:
 
 def describe_copy(value: Any, tensor: Any) -> str:
     """``copied `batch`: ndarray float32[32, 10], 1.2 KiB``."""
-    from stoker.guards.report import size
-
     shape = ", ".join(str(int(n)) for n in tensor.shape)
     name = name_of(value)
     shown = f"copied `{name}`" if name else "copied data"

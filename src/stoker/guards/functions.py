@@ -15,21 +15,32 @@ from stoker.guards import scope
 
 
 class _Call:
-    """One call: its region, entered and left piece by piece."""
+    """One call: its region, from the beginning to the end; gives what each piece of it runs in."""
 
     def __init__(self, make: Callable[[], scope.Region]) -> None:
         self._region = make()
+
+    def __enter__(self) -> _Piece:
         self._region.begin()
+        return _Piece(self._region)
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        __tracebackhide__ = True
+        scope.leave(self._region)
+        self._region.end(error)
+
+
+class _Piece:
+    """A piece of a call: in it the region is entered, after it suspended. Used again for the next."""
+
+    def __init__(self, region: scope.Region) -> None:
+        self._region = region
 
     def __enter__(self) -> None:
         scope.enter(self._region)
 
     def __exit__(self, *_: object) -> None:
         scope.suspend(self._region)
-
-    def finish(self, error: BaseException | None) -> None:
-        scope.leave(self._region)
-        self._region.end(error)
 
 
 def watched_function(function: Any, make: Callable[[], scope.Region]) -> Any:
@@ -48,16 +59,8 @@ def watched_function(function: Any, make: Callable[[], scope.Region]) -> Any:
 def _plain(function: Any, make: Callable[[], scope.Region]) -> Any:
     def run(*args: Any, **kwds: Any) -> Any:
         __tracebackhide__ = True
-        call = _Call(make)
-        failed: BaseException | None = None
-        try:
-            with call:
-                return function(*args, **kwds)
-        except BaseException as error:
-            failed = error
-            raise
-        finally:
-            call.finish(failed)
+        with _Call(make) as piece, piece:
+            return function(*args, **kwds)
 
     return run
 
@@ -65,30 +68,20 @@ def _plain(function: Any, make: Callable[[], scope.Region]) -> Any:
 def _coroutine(function: Any, make: Callable[[], scope.Region]) -> Any:
     async def run(*args: Any, **kwds: Any) -> Any:
         __tracebackhide__ = True
-        call = _Call(make)
-        failed: BaseException | None = None
-        try:
-            with call:
-                return await function(*args, **kwds)
-        except BaseException as error:
-            failed = error
-            raise
-        finally:
-            call.finish(failed)
+        with _Call(make) as piece, piece:
+            return await function(*args, **kwds)
 
     return run
 
 
 def _generator(function: Any, make: Callable[[], scope.Region]) -> Any:
     def run(*args: Any, **kwds: Any) -> Generator[Any, Any, Any]:
-        call = _Call(make)
-        failed: BaseException | None = None
         generator = function(*args, **kwds)
         resume: Callable[[], Any] = functools.partial(next, generator)
-        try:
+        with _Call(make) as piece:
             while True:
                 try:
-                    with call:
+                    with piece:
                         value = resume()
                 except StopIteration as stop:
                     return stop.value
@@ -96,30 +89,23 @@ def _generator(function: Any, make: Callable[[], scope.Region]) -> Any:
                     sent = yield value
                     resume = functools.partial(generator.send, sent)
                 except GeneratorExit:
-                    with call:
+                    with piece:
                         generator.close()
                     raise
                 except BaseException as thrown:  # noqa: BLE001 - handed to the generator it was meant for
                     resume = functools.partial(generator.throw, thrown)
-        except BaseException as error:
-            failed = error
-            raise
-        finally:
-            call.finish(failed)
 
     return run
 
 
 def _async_generator(function: Any, make: Callable[[], scope.Region]) -> Any:
     async def run(*args: Any, **kwds: Any) -> AsyncGenerator[Any, Any]:
-        call = _Call(make)
-        failed: BaseException | None = None
         generator = function(*args, **kwds)
         resume: Callable[[], Any] = generator.__anext__
-        try:
+        with _Call(make) as piece:
             while True:
                 try:
-                    with call:
+                    with piece:
                         value = await resume()
                 except StopAsyncIteration:
                     return
@@ -127,15 +113,10 @@ def _async_generator(function: Any, make: Callable[[], scope.Region]) -> Any:
                     sent = yield value
                     resume = functools.partial(generator.asend, sent)
                 except GeneratorExit:
-                    with call:
+                    with piece:
                         await generator.aclose()
                     raise
-                except BaseException as thrown:  # noqa: BLE001 - as above
+                except BaseException as thrown:  # noqa: BLE001 - handed to the generator it was meant for
                     resume = functools.partial(generator.athrow, thrown)
-        except BaseException as error:
-            failed = error
-            raise
-        finally:
-            call.finish(failed)
 
     return run

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from stoker.errors import UsageError
+from stoker.units import bytes_of
 
 SYNCS, COPIES, RETRACES, EAGER_OPS = KINDS = ("syncs", "copies", "retraces", "eager_ops")
 SINGULAR = {SYNCS: "sync", COPIES: "copy", RETRACES: "retrace", EAGER_OPS: "eager op"}
 PLURAL = {SYNCS: "syncs", COPIES: "copies", RETRACES: "retraces", EAGER_OPS: "eager ops"}
 ACTIONS = ("raise", "warn", "record")
-
-_UNITS = {"B": 1}
-_UNITS |= {f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)}
-_UNITS |= {f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)}
-_UNITS["kB"] = 1000
 
 
 @dataclass(frozen=True)
@@ -62,8 +57,8 @@ def limit(kind: str, value: int | str) -> Limit:
     """A limit from `3` or `"1 MiB"`."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return Limit(value, False, f"{value:,}")
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", value) if isinstance(value, str) else None
-    if match is None or match[2] not in _UNITS or kind not in (SYNCS, COPIES):
+    most = bytes_of(value) if isinstance(value, str) and kind in (SYNCS, COPIES) else None
+    if most is None:
         sizes = ', or a size such as "1 MiB"' if kind in (SYNCS, COPIES) else ""
-        raise UsageError(f"{kind}={value!r} is no limit: give a count, 0 or more{sizes}; None counts only")
-    return Limit(int(float(match[1]) * _UNITS[match[2]]), True, value.strip())  # type: ignore[union-attr]
+        raise UsageError(f"{kind}={value!r} is not a limit: give a count, 0 or more{sizes}; None only counts")
+    return Limit(most, True, str(value).strip())

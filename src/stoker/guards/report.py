@@ -10,8 +10,9 @@ from stoker.attach.sites import SiteKey, shown_path
 from stoker.errors import StokerError
 from stoker.guards.limits import COPIES, EAGER_OPS, KINDS, PLURAL, RETRACES, SINGULAR, SYNCS, Limits
 from stoker.kinds import KINDS as STALLS
+from stoker.units import size
 
-_REMEDIES = {
+_ADVICE = {
     SYNCS: STALLS["sync-in-loop"].remedy,
     COPIES: STALLS["numpy-feed-in-loop"].remedy,
     RETRACES: "Pass tensors instead of Python values, and keep shapes fixed or give an input_signature.",
@@ -124,7 +125,7 @@ class Report:
         shown = [line.text() for line in lines[:_MAX_LINES]]
         if len(lines) > _MAX_LINES:
             shown.append(f"  ... and {len(lines) - _MAX_LINES} more lines")
-        return "\n".join([*shown, f"  → {remedy(kind)}"])
+        return "\n".join([*shown, f"  → {advice(kind)}"])
 
     def _apart(self) -> list[str]:
         apart = [f"  allowed, {reason}: {_amounts(counts)}" for reason, counts in self.allowed.items()]
@@ -187,12 +188,12 @@ def error_of(report: Report, line: Line) -> GuardError:
 
 def message(report: Report, line: Line) -> str:
     """What happened at this line, and what to do."""
-    return "\n".join([report.headline(line.kind), line.text(), f"  → {remedy(line.kind)}", *report._apart()])
+    return "\n".join([report.headline(line.kind), line.text(), f"  → {advice(line.kind)}", *report._apart()])
 
 
-def remedy(kind: str) -> str:
+def advice(kind: str) -> str:
     """What to do instead."""
-    return f'{_REMEDIES[kind]} On purpose: `with stoker.allow("reason"):`'
+    return f'{_ADVICE[kind]} On purpose: `with stoker.allow("reason"):`'
 
 
 def amount(kind: str, count: int) -> str:
@@ -202,13 +203,3 @@ def amount(kind: str, count: int) -> str:
 
 def _amounts(counts: Counter[str]) -> str:
     return ", ".join(amount(kind, counts[kind]) for kind in KINDS if counts[kind])
-
-
-def size(count: int) -> str:
-    """Bytes for people, in the units of the limits: 1.5 MiB."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} TiB"

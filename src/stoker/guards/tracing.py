@@ -108,7 +108,7 @@ class TracingHooks(Patches):
             told = "; ".join(f"`{c.argument}`: {c.old} → {c.new}" for c in changes)
             deliver(regions, Event(RETRACES, site, 0, lambda: f"`{name}` traced again, {told}"))
         elif self._is_new_object(where, site):
-            told = "its tf.function is made anew each time; make it once"
+            told = "its tf.function is created again each time; create it once"
             deliver(regions, Event(RETRACES, site, 0, lambda: f"`{name}` traced again: {told}"))
 
     def _is_new_object(self, where: Any, site: Any) -> bool:

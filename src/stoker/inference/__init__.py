@@ -4,6 +4,7 @@
 |---|---|
 | predict, evaluate | the two verbs |
 | eligibility | which models Keras has to run itself |
-| arrays, streams | what they were given: arrays cut into batches, or a tf.data pipeline |
-| batch_loops, batch_runs, callbacks | many batches in one call; a pass over the data; its callbacks |
+| evaluation | one evaluation with its callbacks: of `evaluate`, of a trainer, of every validation |
+| arrays, streams | what predict was given: arrays cut into batches, or a tf.data pipeline |
+| batch_loops, batch_runs, callbacks | predict: many batches in one call; a pass over the data; its callbacks |
 """

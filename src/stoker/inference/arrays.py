@@ -1,4 +1,4 @@
-"""Arrays given to predict and evaluate: converted as Keras converts them, cut into batches and chunks of batches."""
+"""Arrays given to predict: converted as Keras converts them, cut into batches and chunks of batches."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ class Rows:
         return [tf.convert_to_tensor(leaf[start:stop]) for leaf in self.leaves]
 
 
-def is_arrays(*values: Any) -> bool:
-    """Would Keras take these as arrays, rather than as a dataset or generator?"""
-    return bool(can_convert_arrays(values))
+def is_arrays(x: Any) -> bool:
+    """Would Keras take this as arrays, rather than as a dataset or generator?"""
+    return bool(can_convert_arrays((x,)))
 
 
-def as_rows(x: Any, y: Any, weight: Any, batch_size: int | None, steps: int | None) -> Rows | None:
+def as_rows(x: Any, batch_size: int | None, steps: int | None) -> Rows | None:
     """The arrays as rows; None where one is ragged or sparse, which only Keras' own pipeline cuts."""
     check_positive("batch_size", batch_size)
     check_positive("steps", steps)
     data = x
-    if y is not None or weight is not None or type(x) is not np.ndarray:
-        _check_rows((x, y, weight))
-        # Its constructor checks lengths and spreads one weight array over several outputs.
-        data = ArrayDataAdapter(x, y, sample_weight=weight)._inputs
+    if type(x) is not np.ndarray:
+        _check_rows(x)
+        # Its constructor checks lengths.
+        data = ArrayDataAdapter(x)._inputs
     leaves: list[Any] = []
     skeleton = flatten(data, leaves)
     leaves = [_converted(leaf) for leaf in leaves]

@@ -5,13 +5,12 @@ What the batches leave behind is an `Outcome`: the outputs of all of them joined
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
-import keras
 import tensorflow as tf
 
-from stoker.execution.traced import BatchFunction
+from stoker.execution.batch_function import BatchFunction
 from stoker.inference.streams import element_leaves
 
 State = list[Any]
@@ -61,39 +60,6 @@ class Joined:
         return tf.nest.pack_sequence_as(self._structure, flat)
 
 
-class LastLogs:
-    """What the last batch's step returned, for steps that return what they like."""
-
-    def __init__(self, function: BatchFunction) -> None:
-        self._structure = function.outputs
-        self._specs = tf.nest.flatten(function.outputs)
-
-    def start(self, count: Any) -> State:
-        return [tf.zeros(spec.shape, spec.dtype) for spec in self._specs]
-
-    def add(self, index: Any, outputs: Any, state: State) -> State:
-        return list(tf.nest.flatten(outputs))
-
-    def finish(self, state: State) -> Any:
-        return tf.nest.pack_sequence_as(self._structure, state)
-
-
-class MetricResults:
-    """The model's metrics after the last batch: no batch has to compute results that nobody reads."""
-
-    def __init__(self, model: keras.Model) -> None:
-        self._model = model
-
-    def start(self, count: Any) -> State:
-        return []
-
-    def add(self, index: Any, outputs: Any, state: State) -> State:
-        return state
-
-    def finish(self, state: State) -> Any:
-        return self._model.get_metrics_result()
-
-
 def loop_over_rows(function: BatchFunction, outcome: Outcome) -> Callable[..., Any]:
     """`loop(batch, count, *leaves)`: `count` full batches of `batch` rows."""
     size = tf.TensorSpec([], tf.int32)
@@ -129,8 +95,3 @@ def loop_over_stream(function: BatchFunction, outcome: Outcome) -> Callable[...,
         return ran, outcome.finish(state)
 
     return tf.function(loop, autograph=False)  # type: ignore[no-any-return]
-
-
-def no_leaves_are_open(specs: Sequence[Any]) -> bool:
-    """Dense, and of a known shape: what a loop can carry from batch to batch."""
-    return all(isinstance(spec, tf.TensorSpec) and spec.shape.is_fully_defined() for spec in specs)

@@ -1,4 +1,4 @@
-"""One pass over rows or a stream, for predict and evaluate alike: calls, callbacks, the end of the data."""
+"""One pass of predict over rows or a stream: calls, callbacks, the end of the data."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any, Protocol
 import tensorflow as tf
 
 from stoker import clock
-from stoker.execution.call_length import Tempo
-from stoker.execution.traced import BatchFunction
+from stoker.attach import announced
+from stoker.execution.batch_function import BatchFunction
+from stoker.execution.call_length import CallLength
 from stoker.inference.arrays import Rows, ran_out
 from stoker.inference.batch_loops import Outcome, loop_over_rows, loop_over_stream
-from stoker.inference.callbacks import InferenceHooks
+from stoker.inference.callbacks import PredictHooks
 from stoker.inference.streams import Stream
 
 _CHUNK_BYTES = 64 << 20
@@ -24,7 +25,7 @@ class Source(Protocol):
     function: BatchFunction
 
     def run(self, count: int) -> tuple[int, Any]:
-        """Runs up to `count` more; how many it were (0 at the end), and what came out."""
+        """Runs up to `count` more; how many there were (0 at the end), and what came out."""
 
     def ended(self) -> bool:
         """Is it known that there is no further batch?"""
@@ -99,35 +100,38 @@ class StreamSource:
         self._stream.adapter.on_epoch_end()
 
 
-def run_all(source: Source, hooks: InferenceHooks | None, take: Callable[[Any], Any]) -> int:
+def run_all(source: Source, hooks: PredictHooks | None, take: Callable[[Any], Any]) -> int:
     """Runs everything; `take` gets the outcome of each call and returns the logs for the callbacks."""
     try:
-        if hooks is not None and hooks.each_batch:
-            return _batch_by_batch(source, hooks, take)
-        return _in_large_calls(source, hooks, take)
+        with announced.region(announced.LOOP, batch_size=0):
+            if hooks is not None and hooks.each_batch:
+                return _batch_by_batch(source, hooks, take)
+            return _in_large_calls(source, hooks, take)
     finally:
         source.close()
 
 
-def _in_large_calls(source: Source, hooks: InferenceHooks | None, take: Callable[[Any], Any]) -> int:
-    tempo = Tempo(step_seconds=source.function.batch_seconds)
+def _in_large_calls(source: Source, hooks: PredictHooks | None, take: Callable[[Any], Any]) -> int:
+    length = CallLength(step_seconds=source.function.batch_seconds)
     done = 0
     while not source.ended():
         started = clock.now_ns()
-        count, outcome = source.run(tempo.ask(source.most))
+        count, outcome = source.run(length.ask(source.most))
         if count == 0:
             break
         seconds = (clock.now_ns() - started) / 1e9
-        tempo.took(count, seconds)
+        length.took(count, seconds)
         source.function.batch_seconds = seconds / count
         done += count
         logs = take(outcome)
         if hooks is not None:
             hooks.after_batch(done - 1, logs)
+        else:
+            announced.tell(announced.BATCHES, batches=count)
     return done
 
 
-def _batch_by_batch(source: Source, hooks: InferenceHooks, take: Callable[[Any], Any]) -> int:
+def _batch_by_batch(source: Source, hooks: PredictHooks, take: Callable[[Any], Any]) -> int:
     done = 0
     while not source.ended():
         hooks.before_batch(done)

@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from keras.src.trainers.trainer import Trainer
 
 from stoker.errors import UsageError
 
@@ -16,7 +17,7 @@ class ModelTypeError(UsageError, TypeError):
 
 def keras_must(model: Any, verb: str) -> bool:
     """Eager steps, several replicas, or a model that makes its own function for the verb."""
-    if not isinstance(model, keras.Model):
+    if not isinstance(model, Trainer):
         raise ModelTypeError(
             f"stoker.{verb} takes a keras.Model first, got {type(model).__name__}: "
             f"stoker.{verb}(model, x) stands for model.{verb}(x)"
@@ -32,5 +33,8 @@ def keras_must(model: Any, verb: str) -> bool:
         return True
     if keras.distribution.distribution() is not None:
         return True
+    # Not at the top: it can only be imported where Keras runs on TensorFlow.
+    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+
     maker = "make_predict_function" if verb == "predict" else "make_test_function"
-    return getattr(type(model), maker) is not getattr(keras.Model, maker) or maker in model.__dict__
+    return getattr(type(model), maker) is not getattr(TensorFlowTrainer, maker) or maker in model.__dict__

@@ -13,11 +13,12 @@ import numpy as np
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
-from stoker.execution.traced import BatchFunction, Step, compiled
+from stoker.execution.batch_function import BatchFunction, Step
+from stoker.execution.kept import kept
 from stoker.inference.arrays import Rows, as_rows, is_arrays
 from stoker.inference.batch_loops import Joined
 from stoker.inference.batch_runs import RowSource, Source, StreamSource, run_all
-from stoker.inference.callbacks import InferenceHooks, Verbose
+from stoker.inference.callbacks import PredictHooks, Verbose
 from stoker.inference.eligibility import keras_must
 from stoker.inference.streams import Stream, as_stream
 
@@ -33,7 +34,7 @@ def predict(
     """`model.predict(...)`: same arguments, same arrays. With `verbose="auto"` a single batch shows no bar."""
     if keras_must(model, "predict"):
         return model.predict(x, batch_size=batch_size, verbose=verbose, steps=steps, callbacks=callbacks)
-    rows = as_rows(x, None, None, batch_size, steps) if is_arrays(x) else None
+    rows = as_rows(x, batch_size, steps) if is_arrays(x) else None
     if rows is not None:
         if rows.count == 1 and not callbacks and verbose in (0, "auto"):
             return tf.nest.map_structure(_on_host, _function(model, rows, 1).call(*rows.tensors(0, 1)))
@@ -44,7 +45,7 @@ def predict(
             source: Source = RowSource(rows, function, Joined(function))
             return _collect(source, _hooks(model, callbacks, verbose, rows.batches))
         return model.predict(x, batch_size=batch_size, verbose=verbose, steps=steps, callbacks=callbacks)
-    stream = as_stream(x, None, None, batch_size, steps)
+    stream = as_stream(x, batch_size, steps)
     if stream.loopable:
         function = _function(model, stream)
         if function.joinable():
@@ -59,18 +60,16 @@ def _step(model: keras.Model) -> Step:
 
 
 def _function(model: keras.Model, data: Rows | Stream, rows: int | None = None) -> BatchFunction:
-    return compiled(model).batch_function("predict", _step, data.skeleton, data.leaves, rows)
+    return kept(model).batch_function("predict", _step, data.skeleton, data.leaves, rows)
 
 
-def _hooks(
-    model: keras.Model, callbacks: Any, verbose: Verbose, batches: int | None
-) -> InferenceHooks | None:
+def _hooks(model: keras.Model, callbacks: Any, verbose: Verbose, batches: int | None) -> PredictHooks | None:
     if not callbacks and verbose == 0:
         return None
-    return InferenceHooks("predict", model, callbacks, verbose, batches)
+    return PredictHooks(model, callbacks, verbose, batches)
 
 
-def _collect(source: Source, hooks: InferenceHooks | None) -> Any:
+def _collect(source: Source, hooks: PredictHooks | None) -> Any:
     """The outputs of all calls, joined once at the end."""
     parts: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""Datasets, generators and PyDatasets given to predict and evaluate, as one tf.data pipeline made by Keras."""
+"""Datasets, generators and PyDatasets given to predict, as one tf.data pipeline made by Keras."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Stream:
         return all(isinstance(leaf, tf.TensorSpec) and leaf.shape.rank for leaf in self.leaves)
 
 
-def as_stream(x: Any, y: Any, weight: Any, batch_size: int | None, steps: int | None) -> Stream:
+def as_stream(x: Any, batch_size: int | None, steps: int | None) -> Stream:
     check_positive("steps", steps)
-    adapter = get_data_adapter(x, y, sample_weight=weight, batch_size=batch_size, steps_per_epoch=steps)
+    adapter = get_data_adapter(x, batch_size=batch_size, steps_per_epoch=steps)
     dataset = adapter.get_tf_dataset()
     leaves: list[Any] = []
     skeleton = flatten(without_optionals(dataset.element_spec), leaves)

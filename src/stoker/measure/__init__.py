@@ -2,6 +2,9 @@
 
 | module | subject |
 |---|---|
-| child | the half of `stoker run` that lives in the program's process |
-| heartbeat | the one thread of Stoker's in the program |
+| run | the books of one run, from its beginning to its end, in the process that is measured |
+| heartbeat | the only thread Stoker runs in that process |
+| child | `stoker run`, in the program's process: when measuring begins and ends there |
+| launch | `stoker run`, in ours: how the program is started, and its record before and after |
+| supervise | waiting for the program: signals, and ending as it ended |
 """

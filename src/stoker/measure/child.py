@@ -1,4 +1,4 @@
-"""The half of `stoker run` that lives in the program's process: probes, heartbeat, and the record on disk."""
+"""The half of `stoker run` that lives in the program's process: when measuring begins there, and when it ends."""
 
 from __future__ import annotations
 
@@ -14,12 +14,9 @@ from typing import Any
 
 from stoker.attach.frames import without_frames
 from stoker.attach.sites import OWN_ROOT
-from stoker.diagnosis.record import RunFacts, record
-from stoker.diagnosis.timeline import timeline_of
-from stoker.measure.heartbeat import Heartbeat
-from stoker.probes.session import Measurements, Session
-from stoker.probes.tensorflow_events import WindowEvents
-from stoker.store import record_files
+from stoker.diagnosis.record import RunFacts
+from stoker.measure.run import MeasuredRun
+from stoker.probes.session import Session
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,13 +49,10 @@ class Attachment:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._path = Path(settings.record).resolve()
         self._session = Session(settings.start_ns, settings.user_root, settings.software_gpu)
         self._session.on_import = self._tensorflow_imported
-        self._heartbeat = Heartbeat(self._session.poll, self._save)
-        self._beating = False
+        self._run = MeasuredRun(settings.facts, self._session, Path(settings.record).resolve())
         self._pid = os.getpid()
-        self._events_written = 0
 
     def start(self) -> None:
         """Watch for TensorFlow; until it comes there is nothing to do and no thread."""
@@ -70,22 +64,14 @@ class Attachment:
             os.environ.pop("TF_CPP_MIN_LOG_LEVEL", None)
         sys.excepthook = _without_our_frames(sys.excepthook)
         threading.excepthook = _without_our_frames_in_threads(threading.excepthook)
-        self._beating = True
-        self._heartbeat.start()
+        self._run.beat(self._session.poll, self._save)
 
     def _save(self) -> None:
         """The heartbeat's save. A fault here must not end the heartbeat, and is told at the end."""
         try:
-            self._write(self._session.measurements(), "running")
+            self._run.save()
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             self._session.recorder.note(f"the record could not be saved ({type(error).__name__}: {error})")
-
-    def _write(self, measurements: Measurements, state: str) -> None:
-        record_files.write(record(self._settings.facts, measurements, state), self._path)
-        fresh = measurements.tensorflow_events[self._events_written :]
-        if fresh:
-            record_files.append_events([_window_row(measurements, window) for window in fresh], self._path)
-            self._events_written += len(fresh)
 
     def _finish(self) -> None:
         """Last of all exit handlers. In a forked child there is no heartbeat and nothing to say."""
@@ -96,27 +82,9 @@ class Attachment:
                 self._session.recorder.note(
                     "the program never imported TensorFlow: there is nothing to measure"
                 )
-            # The run ends here; what we take to close our books is not on them.
-            measurements = self._session.measurements()
-            if self._beating:
-                self._session.close()
-                self._heartbeat.stop()
-            self._write(measurements, "ended")
-        except Exception as error:  # noqa: BLE001 - as above
+            self._run.hand_over()
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             sys.stderr.write(f"stoker: the record could not be saved ({type(error).__name__}: {error})\n")
-
-
-def _window_row(m: Measurements, window: WindowEvents) -> dict[str, Any]:
-    """A window of the profiler's as it is saved: seconds since the run's start, events in microseconds from there."""
-    return {
-        "timeline": timeline_of(m, [window.beside]),
-        "start_s": (window.start_ns - m.start_ns) / 1e9,
-        "length_s": window.length_ns / 1e9,
-        "threads": {
-            thread: [[start / 1e3, length / 1e3, name] for start, length, name in events]
-            for thread, events in window.threads.items()
-        },
-    }
 
 
 def attach(text: str) -> None:

@@ -1,4 +1,4 @@
-"""The one thread of Stoker's in the program: it saves the books about every second and takes profiler windows."""
+"""The only thread Stoker runs in the program: it saves the books about every second and takes profiler windows."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from stoker import clock
 
 _TICK_S = 0.2
 _SAVE_S = 1.0
-# A long record is saved more rarely: of the program's time, saving may take this share.
+# A long record is saved more rarely: of the program's time, saving may take this share. So is a long run: of one
+# that is killed, no more than this share of its age is lost.
 _SAVE_SHARE = 0.004
+_AGE_SHARE = 0.05
 
 
 class Heartbeat:
@@ -36,7 +38,7 @@ class Heartbeat:
             self._ended.wait()
 
     def _run(self) -> None:
-        due = clock.real_ns()
+        born = due = clock.real_ns()
         try:
             while not self._stopped.wait(_TICK_S):
                 self._poll()
@@ -44,6 +46,9 @@ class Heartbeat:
                     started = time.thread_time_ns()
                     self._save()
                     cost = time.thread_time_ns() - started
-                    due = clock.real_ns() + max(int(_SAVE_S * 1e9), int(cost / _SAVE_SHARE))
+                    age = clock.real_ns() - born
+                    due = clock.real_ns() + max(
+                        int(_SAVE_S * 1e9), int(cost / _SAVE_SHARE), int(age * _AGE_SHARE)
+                    )
         finally:
             self._ended.set()

@@ -1,5 +1,33 @@
 """What the run says: probes that attach to TensorFlow and Keras from outside, one file per subject.
 
-Each probe patches a few functions, charges the time to an account of the `Recorder`, and tallies what it saw by
-the user's line. `session.Session` holds them all.
+Each probe patches a few functions, charges time to an account of the `Recorder`, and tallies what it saw by the
+user's line. `session.Session` holds them all.
+
+| module | subject |
+|---|---|
+| session | all probes of one run, attached right after the program imports TensorFlow and Keras |
+| import_watch | noticing those imports |
+| probe | what every probe is: patches that take themselves out if they fail |
+| recorder | the running books: one sum per account, one tally per site |
+| spans, steps, loop_turns | a few windows kept span by span; what counts as a step; turns of the user's loops |
+| host_sync, transfer | tensors read back; host data copied in |
+| eager_ops, graph_calls, retrace | ops one by one; calls of compiled functions; traces and what caused them |
+| input_wait, checkpoints, keras_loop | tf.data; saving and loading; `fit`, `evaluate`, `predict` and their callbacks |
+| profiler_windows, profiler_trace, tensorflow_events | windows of TensorFlow's own profiler: sums, and a trace |
+| device, memory, environment | the device and its driver; memory over time; machine, build and variables |
+
+Why sums. The recorder keeps one sum per account and one tally per site, so memory does not grow with the run; spans
+are kept only for a few windows of consecutive steps, for the replay and the timeline. The host's time is exact. No
+Python hook can see *inside* a compiled function: windows of TensorFlow's profiler give the proportions (kernels,
+waiting for input, starting the graph) by which `diagnosis.ledger` divides the exact total.
+
+Rules for probes:
+
+- A fault in a probe must not reach the program: measuring code stands in `except Exception`, which calls
+  `Probe.fail`; the probe takes its patches out and the report says so once. Nowhere else is a broad `except` right.
+- The wrapped call runs exactly once, with its arguments and its exception untouched.
+- Nothing of the program is kept alive: text and numbers are stored, not tensors or functions.
+- What is hot (an op, a call) looks at the stack rarely; what is rare may look every time.
+- Wrappers count as framework frames (`attach.patching.as_framework`), so that TensorFlow's and Keras' own traceback
+  filters leave them out.
 """

@@ -16,6 +16,7 @@ from stoker import clock, software_gpu
 from stoker.probes.memory import MemoryHistory, resident_bytes
 from stoker.probes.probe import Probe
 from stoker.probes.recorder import STARTUP, Recorder
+from stoker.software_gpu import profiles
 
 SOFTWARE_GPU = "SOFTWARE_GPU"
 
@@ -52,8 +53,9 @@ class DeviceProbe(Probe):
         software_gpu.enable(**settings)
         clock.now_ns = software_gpu.raw_clock()
         self.recorder.meter = software_gpu.Meter()
+        self.recorder.queued = software_gpu.queue_clock()
         self.kind, self.count, self._known = SOFTWARE_GPU, int(settings["count"]), True
-        self.device_name = f"software GPU, {software_gpu.counters().profile} profile"
+        self.device_name = profiles.device_name(software_gpu.counters().profile)
         self.recorder.note(
             "device time is modelled, not measured: counts and bytes are exact, seconds are what the profile says"
         )
@@ -115,10 +117,12 @@ class DeviceProbe(Probe):
             return
         self._nvml = pynvml
 
-    def read_software_gpu(self) -> None:
-        """Take the counters as of now."""
+    def read_software_gpu(self, drained: bool = False) -> None:
+        """Take the counters as of now; `drained`, as of the moment at which all that is queued will be done."""
         counters = software_gpu.counters()
-        self.gpu_load = [counters.busy, 1.0]
+        rest = max(device.queued_s for device in counters.devices) if drained else 0.0
+        busy = sum(device.busy_s + device.queued_s * drained for device in counters.devices)
+        self.gpu_load = [busy / len(counters.devices) / max(1e-9, counters.wall_s + rest), 1.0]
         self.gpu_memory_peak = max(device.memory_peak for device in counters.devices)
         self.rows = [dataclasses.asdict(device) for device in counters.devices]
 

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from stoker import clock
+from stoker.attach.sites import SiteKey
+from stoker.probes.loop_turns import UserFrame
 from stoker.probes.probe import Probe
-from stoker.probes.recorder import DISPATCH, EAGER, PYTHON, Recorder
-from stoker.probes.steps import TAPES, Steps
+from stoker.probes.recorder import DISPATCH, EAGER, MAX_SITES, PYTHON, Recorder
+from stoker.probes.steps import LAYERS, TAPES, Steps
 
 # Between two ops lie TensorFlow's wrappers: dispatch. A longer gap is the program's own Python.
 _LIBRARY_GAP_NS = 500_000
@@ -33,6 +35,11 @@ class EagerOps(Probe):
         # Whole time of dispatching, and the part inside the ops.
         self.ns = 0
         self.op_ns = 0
+        # What was dispatched, by the stack of the user's frames that was found there: ops and nanoseconds.
+        self.stacks: dict[tuple[UserFrame, ...], list[int]] = {}
+        # The last tape, and when it was opened.
+        self._tape_site: SiteKey | None = None
+        self._tape_since = 0
         self._sampled_count = 0
         self._sampled_ns = 0
         self._next_sample = 0
@@ -89,19 +96,21 @@ class EagerOps(Probe):
         return execute
 
     def _sample(self, now: int) -> None:
-        """Charge what was dispatched since the last sample to the line that dispatches now."""
+        """Charge what was dispatched since the last sample to the lines that dispatch now."""
         self._next_sample = now + _SAMPLE_NS
         try:
-            key, _ = self.recorder.sites.caller()
-            if key is not None:
-                tally = self.recorder.tally("eager", key)
-                tally.count += self.count - self._sampled_count
-                tally.ns += self.ns - self._sampled_ns
+            stack = self._steps.turns.stack() if self._steps.turns is not None else ()
+            if stack and (stack in self.stacks or len(self.stacks) < MAX_SITES):
+                sums = self.stacks.setdefault(stack, [0, 0])
+                sums[0] += self.count - self._sampled_count
+                sums[1] += self.ns - self._sampled_ns
             self._sampled_count, self._sampled_ns = self.count, self.ns
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             self.fail(error)
 
-    def dispatching(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def dispatching(
+        self, original: Callable[..., Any], ended: Callable[[int], None] | None = None
+    ) -> Callable[..., Any]:
         """Wrap library code that dispatches ops: all of its own Python is dispatch, however long the gaps."""
         recorder = self.recorder
 
@@ -112,19 +121,43 @@ class EagerOps(Probe):
             try:
                 return original(*args, **kwds)
             finally:
-                recorder.leave()
+                at = recorder.leave()
+                if ended is not None:
+                    ended(at)
 
         return run
+
+    def _name_spans(self, tape: SiteKey | None) -> None:
+        """What was dispatched since the last tape is that tape's step; from here on it is this one's."""
+        window = self.recorder.window
+        if window is not None and self._tape_site is not None:
+            window.label(self._tape_since, EAGER, self._tape_site, "tape")
+        self._tape_site, self._tape_since = tape, self.recorder.since
+
+    def layer(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap the call of a layer or model: dispatch, and the outermost one is an event of the user's loop."""
+
+        def ended(at: int) -> None:
+            try:
+                if not self._steps.keras_depth:
+                    self._steps.event(LAYERS, "layer", at)
+            except Exception as error:  # noqa: BLE001 - as above
+                self.fail(error)
+
+        return self.dispatching(original, ended)
 
     def _tape(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def enter(tape: Any) -> Any:
             if self.active and self.recorder.top in (PYTHON, DISPATCH) and self.recorder.on_main_thread():
                 try:
-                    key, _ = self.recorder.sites.caller()
-                    if key is not None:
-                        self.recorder.tally("tape", key).count += 1
+                    stack = self._steps.turns.stack(1) if self._steps.turns is not None else ()
+                    self._name_spans(stack[0].site if stack else None)
+                    for key, loops in stack:
+                        tally = self.recorder.tally("tape", key)
+                        tally.count += 1
+                        tally.detail.setdefault("loop", loops[0] if loops else None)
                         if not self._steps.keras_depth:
-                            self._steps.tick(TAPES, key, 1, 0, self.recorder.since)
+                            self._steps.event(TAPES, key, self.recorder.since)
                 except Exception as error:  # noqa: BLE001 - as above
                     self.fail(error)
             return original(tape)

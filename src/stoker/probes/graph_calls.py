@@ -11,7 +11,7 @@ from stoker.attach.sites import SiteKey, definition
 from stoker.probes.probe import Probe
 from stoker.probes.recorder import DISPATCH, GRAPH, PYTHON, Recorder
 from stoker.probes.retrace import Retrace
-from stoker.probes.steps import CALLS, TRAINING, StepCount, Steps
+from stoker.probes.steps import CALLS, TRAINING, Steps
 
 _MAX_FUNCTIONS = 1000
 # Looking at the stack and the arguments of every call would cost more than some calls.
@@ -43,7 +43,8 @@ class CalledFunction:
     graph_ns: int = 0
     dispatch_ns: int = 0
     batch: int = 0
-    step_count: StepCount | None = None
+    # Whether a call of it trains; -1 until it was traced.
+    rank: int = -1
     sites: dict[SiteKey, int] = field(default_factory=dict)
     executions: dict[bytes, Execution] = field(default_factory=dict)
 
@@ -182,15 +183,12 @@ class GraphCalls(Probe):
         return entry
 
     def _tick(self, entry: CalledFunction, now: int) -> None:
-        count = entry.step_count
-        if count is None:
-            key = entry.definition or entry.name
-            traced = self._retrace.functions.get(key)
-            rank = TRAINING if traced is not None and traced.updates_variables else CALLS
-            count = self._steps.source(rank, key)
+        rank = entry.rank
+        if rank < 0:
+            traced = self._retrace.functions.get(entry.definition or entry.name)
             # A function is traced at its first call: from then on its rank stays.
-            entry.step_count = count
-        count.tick(1, entry.batch, now)
+            rank = entry.rank = TRAINING if traced is not None and traced.updates_variables else CALLS
+        self._steps.event(rank, entry.definition or entry.name, now, entry.batch)
 
 
 def leading_dimension(value: Any, depth: int = 0) -> int:

@@ -14,7 +14,8 @@ from stoker import clock
 from stoker.attach.buffer_slot import BufferPatch
 from stoker.attach.sites import FRAMEWORK
 from stoker.probes.probe import Probe
-from stoker.probes.recorder import CHECKPOINT, SYNC, Recorder
+from stoker.probes.recorder import CHECKPOINT, PYTHON, SYNC, Recorder
+from stoker.probes.steps import READS, Steps
 
 # What a device-to-host copy of n bytes takes at least, to tell copying from waiting on a GPU: PCIe 3 x16 in
 # practice (12 GB/s) and a launch. Nothing here decides a price: only the share of wait in a read.
@@ -31,8 +32,9 @@ class HostSync(Probe):
 
     name = "host sync"
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, steps: Steps) -> None:
         super().__init__(recorder)
+        self._steps = steps
         self._depth = 0
 
     def attach(self) -> None:
@@ -128,6 +130,8 @@ class HostSync(Probe):
         gap = max(0, recorder.first_dispatch_ns - recorder.last_sync_end_ns)
         recorder.last_sync_end_ns = ended
         recorder.first_dispatch_ns = 0
+        if wait and recorder.queued is None:
+            self._steps.drained(ended)
         key, _ = recorder.sites.caller(nearer_than=FRAMEWORK)
         if key is None:
             return
@@ -136,12 +140,19 @@ class HostSync(Probe):
         tally = recorder.tally("sync", key)
         if not tally.count and tensor is not None:
             tally.detail = {"how": how, "shape": _shape(tensor), "dtype": _dtype(tensor)}
+            library = recorder.sites.through()
+            if library:
+                tally.detail["through"] = library
+            tally.first_end_ns = ended
+        tally.last_end_ns = ended
         tally.count += tensor is not None
         tally.ns += ended - started
         tally.wait_ns += wait
         tally.lost_ns += min(gap, wait) + (ended - started - wait)
         if tensor is not None:
             tally.bytes += nbytes(tensor)
+            if recorder.top == PYTHON and not self._steps.keras_depth and recorder.on_main_thread():
+                self._steps.event(READS, key, ended)
 
     def _wait(self, tensor: Any, elapsed: int) -> int | None:
         """How much of a read was waiting for the device, not copying; None if the device was not involved."""

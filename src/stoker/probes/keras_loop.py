@@ -74,6 +74,7 @@ class KerasLoop(Probe):
         self._steps = steps
         self._batch_size = 0
         self._begin_step = 0
+        self._batches = 0
         self._wrapped: set[Any] = set()
         # Of the variables an eager optimizer updates.
         self.variable_bytes = 0
@@ -100,8 +101,9 @@ class KerasLoop(Probe):
         self.replace(callbacks, "on_predict_batch_end", partial(self._batch_end, INFERENCE, "predict"))
         self.replace(base_optimizer.BaseOptimizer, "apply", self._apply)
         self.replace(base_optimizer.BaseOptimizer, "apply", self._eager.dispatching)
-        self.replace(layer.Layer, "__call__", self._eager.dispatching)
+        self.replace(layer.Layer, "__call__", self._eager.layer)
         self.on_detach(announced.listen(announced.LOOP, self._announced_loop))
+        self.on_detach(announced.listen(announced.BATCHES, self._announced_batches))
 
     def join(self) -> None:
         """Enter a loop that began before the probe came, as a callback of it does."""
@@ -127,6 +129,13 @@ class KerasLoop(Probe):
             self.part()
             self._batch_size = outside
 
+    @contextmanager
+    def _announced_batches(self, batches: int) -> Iterator[None]:
+        """`stoker.predict` or `stoker.evaluate` has run so many."""
+        yield
+        if self.active and self.recorder.on_main_thread():
+            self._steps.tick(INFERENCE, "predict", batches, 0, self.recorder.since)
+
     def _loop(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
         recorder = self.recorder
 
@@ -134,7 +143,7 @@ class KerasLoop(Probe):
             if not self.active or not recorder.on_main_thread():
                 return original(model, *args, **kwds)
             self._steps.keras_depth += 1
-            batch_size_outside = self._batch_size
+            batch_size_outside, batches_before = self._batch_size, self._batches
             before = list(recorder.totals)
             started = recorder.enter(DISPATCH)
             try:
@@ -145,10 +154,16 @@ class KerasLoop(Probe):
                 self._batch_size = batch_size_outside
                 try:
                     self._count(name, args, kwds, before, elapsed)
+                    self._ended(name, self._batches - batches_before)
                 except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
                     self.fail(error)
 
         return run
+
+    def _ended(self, name: str, batches: int) -> None:
+        if not self._steps.keras_depth:
+            rank = TRAINING if name == "fit" else INFERENCE
+            self._steps.keras_call(name, rank, batches, self.recorder.since)
 
     def _count(self, name: str, args: Any, kwds: Any, before: list[int], elapsed: int) -> None:
         recorder = self.recorder
@@ -246,6 +261,7 @@ class KerasLoop(Probe):
                 try:
                     steps = max(1, int(batch) - int(self._begin_step) + 1)
                     now = self.recorder.since
+                    self._batches += steps
                     self._steps.tick(rank, source, steps, steps * self._batch_size, now)
                 except Exception as error:  # noqa: BLE001 - as above
                     self.fail(error)
@@ -255,7 +271,9 @@ class KerasLoop(Probe):
 
     def _measure_variables(self, optimizer: Any) -> None:
         try:
-            self.variable_bytes = nbytes_of([v.value for v in optimizer._trainable_variables]) or 1
+            # A Keras variable holds TensorFlow's as `value`; on a plain tf.Variable that is a method.
+            variables = [v if callable(v.value) else v.value for v in optimizer._trainable_variables]
+            self.variable_bytes = nbytes_of(variables) or 1
         except Exception as error:  # noqa: BLE001 - as above
             self.fail(error)
 
@@ -273,8 +291,7 @@ class KerasLoop(Probe):
             ):
                 if not self.variable_bytes:
                     self._measure_variables(optimizer)
-                # Of several optimizers that step together (a GAN's), each counts its own: they are one source.
-                self._steps.tick(EAGER_TRAINING, id(optimizer), 1, 0, recorder.since)
+                self._steps.event(EAGER_TRAINING, id(optimizer), recorder.since)
             return result
 
         return apply

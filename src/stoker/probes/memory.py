@@ -15,7 +15,7 @@ Point = tuple[float, int | None, int | None]
 
 @dataclass
 class MemoryHistory:
-    """Points evenly over the run. When they are too many, each pair becomes its larger half: peaks stay."""
+    """Points evenly over the run. When they are too many, the larger of each pair is kept: peaks stay."""
 
     points: list[Point] = field(default_factory=list)
     _every_s: float = 0.2

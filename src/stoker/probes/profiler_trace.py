@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
+from stoker.records import WindowSums
+
 T = TypeVar("T")
 Interval = tuple[int, int]
 # Start and end in nanoseconds of the profiler's clock, name, long name.
@@ -25,6 +27,9 @@ _ELEMENT = re.compile(r"\[\d+\]")
 
 # Events of which there are many and nothing is learnt.
 _IRRELEVANT = ("ThreadpoolListener", "TFE_DeleteTensorHandle", "EagerCopyToDevice", "ValidateInput")
+
+# Kernels of one op differ by their shapes, up to so many times; beyond, one has lost its processor.
+_OTHER_SHAPES = 4
 
 # A reader that holds Python's lock makes the program wait for it: read a little, then step back.
 _CHUNK, _PAUSE_S = 200, 0.0005
@@ -42,44 +47,29 @@ class StageTime:
 
 
 @dataclass
-class Summary:
-    """Sums over windows, in nanoseconds."""
+class Summary(WindowSums):
+    """The sums, and the stages of the pipelines."""
 
-    windows: int = 0
-    window_ns: int = 0
-    # Inside compiled functions, and the part of it in which the graph only waited for the next element.
-    graph_ns: int = 0
-    graph_input_ns: int = 0
-    # The part of it in which kernels ran; how many calls; and what it were, had all been as quick as the quickest.
-    graph_busy_ns: int = 0
-    graph_calls: int = 0
-    graph_quick_ns: int = 0
-    # Inside eager ops, and the part of it in which a kernel ran; how many; and what running as many empty ones takes.
-    eager_ns: int = 0
-    eager_kernel_ns: int = 0
-    eager_kernels: int = 0
-    eager_floor_ns: int = 0
-    # The device had work.
-    busy_ns: int = 0
     stages: dict[str, StageTime] = field(default_factory=dict)
+
+    def sums(self) -> WindowSums:
+        """The sums alone, as of now: what a record keeps."""
+        names = [item.name for item in fields(WindowSums) if item.name != "stages"]
+        return WindowSums(**{name: getattr(self, name) for name in names})
 
     def add(self, other: Summary) -> None:
         """Put another window on top."""
-        for item in fields(Summary):
-            if item.name != "stages":
-                setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))
+        for item in fields(WindowSums):
+            mine = getattr(self, item.name)
+            if isinstance(mine, int):
+                setattr(self, item.name, mine + getattr(other, item.name))
         for path, stage in other.stages.items():
-            mine = self.stages.setdefault(path, StageTime())
-            mine.calls += stage.calls
-            mine.self_ns += stage.self_ns
+            total = self.stages.setdefault(path, StageTime())
+            total.calls += stage.calls
+            total.self_ns += stage.self_ns
 
 
-def summarise(trace: Any, window_ns: int) -> Summary:
-    """The sums of one window; `trace` is the profiler's `Trace` message."""
-    return summarise_threads(by_thread(trace), window_ns)
-
-
-def summarise_threads(threads: Threads, window_ns: int) -> Summary:
+def summarise(threads: Threads, window_ns: int) -> Summary:
     """The sums of one window, from its events by thread."""
     graph: list[Interval] = []
     waits: list[Interval] = []
@@ -100,9 +90,11 @@ def summarise_threads(threads: Threads, window_ns: int) -> Summary:
             elif not input_thread and _is_kernel(name, detail):
                 kernels.append((start, end))
         eager = _eager_kernels(summary, events)
+        durations = [end - start for _, start, end in eager]
         summary.eager_kernels += len(eager)
-        summary.eager_floor_ns += _quickest([end - start for start, end in eager]) * len(eager)
-        kernels += eager
+        summary.eager_floor_ns += _quickest(durations) * len(eager)
+        summary.eager_calm_ns += _calm([(name, end - start) for name, start, end in eager])
+        kernels += [(start, end) for _, start, end in eager]
     graph, waits, kernels = merge(graph), merge(waits), merge(kernels)
     summary.graph_ns = length(graph)
     busy = intersect(graph, kernels)
@@ -149,7 +141,7 @@ def gently(items: Iterable[T]) -> Iterator[T]:
 def _is_kernel(name: str, detail: str) -> bool:
     """Whether an executor's thread was at work.
 
-    Only dear kernels have events of their own, with `node:Op` as long name; cheap ones run inside `Process`.
+    Only costly kernels have events of their own, with `node:Op` as long name; cheap ones run inside `Process`.
     """
     if name == "ExecutorState::Process":
         return True
@@ -160,10 +152,10 @@ def _is_kernel(name: str, detail: str) -> bool:
     )
 
 
-def _eager_kernels(summary: Summary, events: list[_Event]) -> list[Interval]:
-    """Count eager ops of one thread; returns the intervals in which their kernels ran."""
-    kernels: list[Interval] = []
-    op_end, op_start, run, waits = 0, 0, 0, False
+def _eager_kernels(summary: Summary, events: list[_Event]) -> list[tuple[str, int, int]]:
+    """Count eager ops of one thread; returns their names and the intervals in which their kernels ran."""
+    kernels: list[tuple[str, int, int]] = []
+    op_end, op_start, run, waits, op = 0, 0, 0, False, ""
 
     def close() -> None:
         nonlocal op_end
@@ -176,10 +168,12 @@ def _eager_kernels(summary: Summary, events: list[_Event]) -> list[Interval]:
         if op_end and start >= op_end:
             close()
         if name == "TFE_Py_FastPathExecute_C" and not op_end:
-            op_start, op_end, run, waits = start, end, 0, False
+            op_start, op_end, run, waits, op = start, end, 0, False, ""
+        elif op_end and name.startswith("EagerLocalExecute: "):
+            op = name
         elif op_end and name.startswith("KernelAndDevice"):
             run += end - start
-            kernels.append((start, end))
+            kernels.append((op, start, end))
         elif op_end and name.startswith("IteratorGetNext"):
             waits = True
             if kernels:
@@ -191,6 +185,28 @@ def _eager_kernels(summary: Summary, events: list[_Event]) -> list[Interval]:
 def _quickest(durations: list[int]) -> int:
     """The tenth percentile: what it takes when nothing is in the way."""
     return sorted(durations)[len(durations) // 10] if durations else 0
+
+
+def _calm(kernels: list[tuple[str, int]]) -> int:
+    """The sum of durations, each as the quicker quarter of those that ran between the same two others took.
+
+    A step runs the same ops in the same order each time: neighbours tell kernels of one op and other shapes apart.
+    """
+    names = ["", *(name for name, _ in kernels), ""]
+    alike: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for place, (name, duration) in enumerate(kernels):
+        # Making a pipeline is no work of a step: it starts functions and threads, and takes a thousand kernels' time.
+        if "Dataset" not in name and "Iterator" not in name:
+            alike[names[place], name, names[place + 2]].append(duration)
+    by_op: defaultdict[str, list[int]] = defaultdict(list)
+    for (_, name, _), group in alike.items():
+        by_op[name] += group
+    most = {name: _OTHER_SHAPES * _quarter(durations) for name, durations in by_op.items()}
+    return sum(min(_quarter(group), most[key[1]]) * len(group) for key, group in alike.items())
+
+
+def _quarter(durations: list[int]) -> int:
+    return sorted(durations)[len(durations) // 4]
 
 
 def _by_interval(outer: list[Interval], inner: list[Interval]) -> list[int]:

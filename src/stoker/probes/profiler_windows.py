@@ -20,13 +20,13 @@ from typing import Any
 from stoker import clock
 from stoker.probes.eager_ops import EagerOps
 from stoker.probes.probe import Probe
-from stoker.probes.profiler_trace import Summary, by_thread, summarise_threads
+from stoker.probes.profiler_trace import Summary, by_thread, summarise
 from stoker.probes.recorder import STARTUP, TRACE, Recorder
 from stoker.probes.spans import Window
 from stoker.probes.steps import Steps
 from stoker.probes.tensorflow_events import ClockMarks, WindowEvents, wanted, window_events
 
-_MIN_WINDOW_S, _MAX_WINDOW_S = 0.1, 1.5
+_MIN_WINDOW_S, _MAX_WINDOW_S = 0.04, 1.5
 _TICKS_PER_WINDOW = 3
 # Of the run's time, at most this share may go into windows and reading them.
 _BUDGET = 0.01
@@ -37,7 +37,7 @@ _WARM_STEPS, _WARM_OPS = 3, 500
 # Between the program's making a session and its starting it.
 _GRACE_NS = 1_000_000_000
 _FOREVER_NS = 1 << 63
-_ASIDE = "the program uses TensorFlow's profiler itself: ours stepped aside meanwhile"
+_ASIDE = "the program uses TensorFlow's profiler itself: ours stepped aside"
 
 
 class ProfilerWindows(Probe):
@@ -125,7 +125,7 @@ class ProfilerWindows(Probe):
         zero_ns = marks.zero_ns(threads)
         if zero_ns is not None and wanted(self.summary.windows):
             self.events.append(window_events(threads, zero_ns, opened, beside))
-        self.summary.add(summarise_threads(threads, opened))
+        self.summary.add(summarise(threads, opened))
         cost += time.thread_time_ns() - reading
         self._next_ns = clock.now_ns() + max(int(cost / _BUDGET), int(_MIN_PAUSE_S * 1e9))
 

@@ -14,6 +14,7 @@ do is tallied by site all the same.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +25,7 @@ from stoker.software_gpu import Meter
 
 # Accounts as list indexes: the probes charge them millions of times. Two are raw: time inside a compiled
 # function and inside eager ops, which the profiler's windows later divide into compute, input and dispatch.
-STARTUP, TRACE, INPUT, TRANSFER, SYNC, CHECKPOINT, PYTHON, DISPATCH, GRAPH, EAGER = range(10)
+STARTUP, TRACE, INPUT, TRANSFER, SYNC, CHECKPOINT, PYTHON, DISPATCH, GRAPH, EAGER, TEARDOWN = range(11)
 ACCOUNT_NAMES = (
     "startup",
     "trace",
@@ -36,6 +37,7 @@ ACCOUNT_NAMES = (
     "dispatch",
     "graph",
     "eager",
+    "teardown",
 )
 
 # A program that makes new sites without end (generated code) must not make us grow without end.
@@ -51,6 +53,11 @@ class Tally:
     wait_ns: int = 0
     lost_ns: int = 0
     bytes: int = 0
+    # Of copies: how often it was the array that was copied first.
+    same: int = 0
+    # When the first and the last one ended; 0 where the probe does not say.
+    first_end_ns: int = 0
+    last_end_ns: int = 0
     # What was seen, in words: shape, dtype, how it was read. Of the first event only.
     detail: dict[str, Any] = field(default_factory=dict)
 
@@ -70,6 +77,8 @@ class Recorder:
         self.last_sync_end_ns = 0
         # Of a software GPU: tells what one call did to the device.
         self.meter: Meter | None = None
+        # Of a device that can tell: nanoseconds of work still queued on it.
+        self.queued: Callable[[], int] | None = None
         # Open now and then, for a few steps.
         self.window: Window | None = None
         self.tallies: dict[str, dict[SiteKey, Tally]] = {}

@@ -182,11 +182,20 @@ def changes_between(old: dict[str, tuple[str, bool]], new: dict[str, tuple[str, 
 
 
 def updates_variables(graph: Any) -> bool:
-    """Whether the graph, or a function it calls, assigns to variables: then one call is a training step."""
-    graphs = [graph, *(getattr(f, "graph", None) for f in getattr(graph, "_functions", {}).values())]
-    return any(
-        op.type.startswith(("Assign", "ResourceApply", "ResourceSparseApply"))
-        for g in graphs
-        if g is not None
-        for op in g.get_operations()
-    )
+    """Whether the graph assigns to variables that train: then a call of it is part of a training step.
+
+    A validation step only assigns to its metrics. Of the functions a graph calls it is not known which variables
+    they assign to: there any assignment counts, if the graph has anything to train.
+    """
+    if not graph.trainable_variables:
+        return False
+    trained = {id(v.handle) for v in graph.trainable_variables}
+    inside = {id(internal) for external, internal in graph.captures if id(external) in trained}
+    if any(id(op.inputs[0]) in inside for op in graph.get_operations() if _assigns(op)):
+        return True
+    called = [getattr(f, "graph", None) for f in getattr(graph, "_functions", {}).values()]
+    return any(_assigns(op) for g in called if g is not None for op in g.get_operations())
+
+
+def _assigns(op: Any) -> bool:
+    return bool(op.type.startswith(("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")))

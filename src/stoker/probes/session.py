@@ -26,14 +26,15 @@ from stoker.probes.host_sync import HostSync
 from stoker.probes.import_watch import ImportWatcher
 from stoker.probes.input_wait import InputWait, Pipeline
 from stoker.probes.keras_loop import CallbackTime, KerasLoop, PredictCalls
+from stoker.probes.loop_turns import UserFrame
 from stoker.probes.memory import Point
 from stoker.probes.probe import Probe
 from stoker.probes.profiler_trace import Summary
 from stoker.probes.profiler_windows import ProfilerWindows
-from stoker.probes.recorder import ACCOUNT_NAMES, PYTHON, Recorder, Tally
+from stoker.probes.recorder import ACCOUNT_NAMES, PYTHON, SYNC, Recorder, Tally
 from stoker.probes.retrace import Retrace, TracedFunction
 from stoker.probes.spans import Window
-from stoker.probes.steps import Steps
+from stoker.probes.steps import TAPES, Steps
 from stoker.probes.tensorflow_events import WindowEvents
 from stoker.probes.transfer import Transfer
 
@@ -71,13 +72,20 @@ class Measurements:
     is_async: bool
     # The stepping phase: from the end of the first step to the end of the last.
     start_ns: int = 0
-    step_rank: int = -1
+    # What steps are counted by, and the ends of the first and of the last.
+    step_sources: frozenset[object] = frozenset()
+    trains: bool = False
+    stepping_from_ns: int = 0
+    stepping_to_ns: int = 0
     stepping_ns: int = 0
+    stepping_drain_ns: int = 0
     stepping_steps: int = 0
     stepping_totals: dict[str, int] = field(default_factory=dict)
     step_times_ns: list[int] = field(default_factory=list)
     windows_of_spans: list[Window] = field(default_factory=list)
     eager_ops: int = 0
+    # Ops and nanoseconds of eager dispatch, by the user's frames they were sampled in.
+    eager_stacks: dict[tuple[UserFrame, ...], tuple[int, int]] = field(default_factory=dict)
     # Threads a kernel may use, 0 for as many as there are processors.
     intra_op_threads: int = 0
     # Of the variables the reported steps train: what replicas would exchange.
@@ -108,6 +116,7 @@ class Session:
         self.keras = KerasLoop(recorder, self.steps, self.eager)
         self.device = DeviceProbe(recorder)
         self.windows = ProfilerWindows(recorder, self.steps, self.eager)
+        self.steps.work = lambda: self.eager.count + self.retrace.call_serial
         self.imported = False
         self._facts: dict[str, str | int | float] = {}
         self._other_work = OtherWork()
@@ -115,8 +124,8 @@ class Session:
         self.on_import: Callable[[], None] = lambda: None
         self._tensorflow_probes: list[Probe] = [
             self.device,
-            HostSync(recorder),
-            Transfer(recorder),
+            HostSync(recorder, self.steps),
+            Transfer(recorder, self.steps),
             self.retrace,
             self.graph_calls,
             self.eager,
@@ -197,13 +206,21 @@ class Session:
         traced = [f.variable_bytes for f in self.retrace.functions.values() if f.updates_variables]
         return max([*traced, self.keras.variable_bytes])
 
-    def measurements(self) -> Measurements:
-        """A snapshot of everything. Safe to call from another thread."""
+    def measurements(self, ended: bool = False) -> Measurements:
+        """A snapshot of everything. Safe to call from another thread.
+
+        A program that `ended` with work queued on the device is not done before the device is: the host waits for it.
+        """
         recorder = self.recorder
         if self.device.kind == SOFTWARE_GPU:
             # Its counters are exact at any moment: take those of this one.
             self.device.poll()
         totals, now = recorder.balances()
+        if ended and recorder.queued is not None:
+            queued = recorder.queued()
+            totals[SYNC] += queued
+            now += queued
+            self.device.read_software_gpu(drained=True)
         steps_per_s, examples_per_s = self.steps.rates()
         load = self.device.gpu_load
         phase = self.steps.phase()
@@ -239,13 +256,18 @@ class Session:
             ),
             is_async=_is_async(),
             start_ns=recorder.start_ns,
-            step_rank=phase.rank,
+            step_sources=phase.sources,
+            trains=0 <= phase.rank <= TAPES,
+            stepping_from_ns=phase.first_ns,
+            stepping_to_ns=phase.last_ns,
             stepping_ns=phase.ns,
+            stepping_drain_ns=phase.drain_ns,
             stepping_steps=phase.steps,
             stepping_totals=dict(zip(ACCOUNT_NAMES, phase.totals, strict=False)),
             step_times_ns=phase.times,
             windows_of_spans=self.steps.windows.all(),
             eager_ops=self.eager.count,
+            eager_stacks={stack: (sums[0], sums[1]) for stack, sums in list(self.eager.stacks.items())},
             intra_op_threads=_intra_op_threads(),
             gradient_bytes=self._gradient_bytes(),
             memory=list(self.device.memory.points),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from stoker import clock
@@ -18,6 +19,8 @@ MAX_SPANS = 480
 MAX_STEPS = 48
 # The first steps trace, optimise and fill buffers.
 _FIRST_STEP = 2
+# Of a process's main thread: nanoseconds on a processor, nanoseconds waiting for one, turns.
+_SCHEDULED = Path("/proc/self/schedstat")
 
 
 @dataclass
@@ -43,6 +46,9 @@ class Window:
     ends: list[tuple[int, int, int, object]] = field(default_factory=list)
     end: int = 0
     cpu_ns: int = 0
+    # In which the main thread was ready to run while other processes had all processors; first as of the start.
+    delay_start: int = 0
+    delay_ns: int = 0
     full: bool = False
 
     def add(self, start: int, end: int, account: int, joins: tuple[int, ...] = ()) -> None:
@@ -90,17 +96,23 @@ class SpanWindows:
         self.beside: Window | None = None
         self._steps = 0
         self._next = _FIRST_STEP
+        # The best class of steps seen: the reads around a training step must not fill its windows.
+        self._rank = 99
 
     def step_ended(self, now: int, rank: int, steps: int, source: object) -> Window | None:
         """A step of any source ended: the window that is open from here on."""
-        self._steps += 1
         window = self.open
+        if rank > self._rank:
+            return window or self.beside
+        # Compiled updates and eager ones are one class.
+        self._rank = max(rank, 1)
+        self._steps += 1
         if window is not None:
             window.ends.append((now, rank, steps, source))
             if window.full or len(window.ends) >= MAX_STEPS:
                 self._close(window, now)
         elif self._steps >= self._next:
-            self.open = Window(now, time.process_time_ns())
+            self.open = Window(now, time.process_time_ns(), delay_start=_delay_ns())
         return self.open or self._step_beside(now, rank, steps, source)
 
     def _step_beside(self, now: int, rank: int, steps: int, source: object) -> Window | None:
@@ -114,6 +126,7 @@ class SpanWindows:
 
     def _close(self, window: Window, now: int) -> None:
         window.end, window.cpu_ns = now, time.process_time_ns() - window.cpu_start
+        window.delay_ns = _delay_ns() - window.delay_start
         self.open = None
         self._next = max(self._steps + 1, 2 * self._steps - MAX_STEPS)
         self.kept.append(window)
@@ -127,5 +140,16 @@ class SpanWindows:
         if window is None or not window.ends:
             return list(self.kept)
         used = time.process_time_ns() - window.cpu_start
-        so_far = replace(window, spans=list(window.spans), ends=list(window.ends), cpu_ns=used)
+        delay = _delay_ns() - window.delay_start
+        so_far = replace(
+            window, spans=list(window.spans), ends=list(window.ends), cpu_ns=used, delay_ns=delay
+        )
         return [*self.kept, replace(so_far, end=clock.now_ns())]
+
+
+def _delay_ns() -> int:
+    """For how long the main thread was ready to run and had no processor; 0 where the system does not tell."""
+    try:
+        return int(_SCHEDULED.read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from stoker import clock
-from stoker.attach.sites import INTERNAL
+from stoker.attach.sites import INTERNAL, SiteKey
 from stoker.probes.probe import Probe
-from stoker.probes.recorder import TRANSFER
+from stoker.probes.recorder import PYTHON, TRANSFER, Recorder
+from stoker.probes.steps import READS, Steps
 
 # Shapes, axes and indexes are short lists; a batch is not.
 _MIN_LIST = 32
@@ -24,13 +25,26 @@ def data_size(value: Any, array_type: type) -> int | None:
     if isinstance(value, array_type):
         size = int(value.nbytes)  # type: ignore[attr-defined]
         return size if size >= _MIN_BYTES else None
-    return 0 if type(value) in (list, tuple) and len(value) >= _MIN_LIST else None
+    if type(value) not in (list, tuple) or not value:
+        return None
+    first = value[0]
+    if isinstance(first, array_type):
+        # A list of observations, as agents keep them.
+        return 0 if len(value) * int(first.nbytes) >= _MIN_BYTES else None  # type: ignore[attr-defined]
+    rows = len(first) if type(first) in (list, tuple) else 1
+    return 0 if len(value) * rows >= _MIN_LIST else None
 
 
 class Transfer(Probe):
     """Counts, sizes and times conversions of host data, by the user's line."""
 
     name = "host-to-device"
+
+    def __init__(self, recorder: Recorder, steps: Steps) -> None:
+        super().__init__(recorder)
+        self._steps = steps
+        # The first array converted at a site.
+        self._first: dict[SiteKey, int] = {}
 
     def attach(self) -> None:
         import numpy as np
@@ -77,9 +91,17 @@ class Transfer(Probe):
                 "shape": [int(n) for n in getattr(value, "shape", (len(value),))],
                 "dtype": str(getattr(value, "dtype", "")),
             }
+            tally.first_end_ns = ended
+            self._first[key] = id(value)
+        tally.last_end_ns = ended
         if not size and tensor is not None:
             size = int(tensor.dtype.size) * int(tensor.shape.num_elements() or 0)
+        # An id may be used again by another array, but hardly every time.
+        tally.same += self._first.get(key) == id(value)
         tally.count += 1
         tally.ns += elapsed
         tally.lost_ns += elapsed
         tally.bytes += size
+        # What a compiled call or a layer converts is part of that event.
+        if on_books and self.recorder.top == PYTHON and not self._steps.keras_depth:
+            self._steps.event(READS, key, ended)

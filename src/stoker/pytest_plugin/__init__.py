@@ -32,10 +32,10 @@ MARKERS = {
     "limit_eager_ops": "eager_ops",
 }
 _MARKER_HELP = {
-    "limit_syncs": "most reads of tensors, a count or a size",
-    "limit_copies": 'most host data copied in, a size such as "1 MiB" or a count',
-    "limit_retraces": "most functions traced again",
-    "limit_eager_ops": "most ops dispatched one by one",
+    "limit_syncs": "the most reads of tensors, as a count or a size",
+    "limit_copies": 'the most host data copied in, as a size such as "1 MiB" or a count',
+    "limit_retraces": "the most functions traced again",
+    "limit_eager_ops": "the most ops dispatched one by one",
 }
 _REPORTS: pytest.StashKey[list[Any]] = pytest.StashKey()
 
@@ -111,7 +111,7 @@ class _Plugin:
             return (yield)
 
     def _guards(self, item: pytest.Item) -> Iterator[Any]:
-        """One for all counts, and one a marker: each has its own steps and warm-up."""
+        """One for all counts, and one per marker: each has its own steps and warm-up."""
         from stoker.guards import guard
 
         nothing: dict[str, Any] = dict.fromkeys(MARKERS.values())

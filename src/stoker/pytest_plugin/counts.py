@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from stoker.guards.limits import COPIES, RETRACES, SYNCS
-from stoker.guards.report import Report, amount, size
+from stoker.guards.report import Report, amount
 from stoker.pytest_plugin import child
+from stoker.units import size
 
 _CACHE = "stoker/counts"
 _COLUMNS = ("syncs", "copies", "copied", "retraces", "eager ops")

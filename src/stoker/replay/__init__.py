@@ -4,7 +4,8 @@
 |---|---|
 | program, pieces, feeding | a record as something that can be replayed: pieces of work, and the input |
 | simulation | the replay: a host thread, a device, a copy engine, an input pipeline |
-| repairs | what a program is like once a finding is repaired |
+| claims | what of a step is a finding's own, and so what its repair can gain at most |
+| repairs, call_repairs, input_repairs | what a program is like once a finding is repaired |
 | prices | a price for each finding, for all together, and the order |
 | scaling | the same program on other devices, batches, replicas |
 """

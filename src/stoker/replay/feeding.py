@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from stoker.probes.input_wait import FIRST_ELEMENT
+from stoker.probes.profiler_trace import BUFFERS, stage_name
 from stoker.records import Record
 from stoker.replay.pieces import Piece
 
 # An input that keeps the step waiting for more than this share of its time is the slower of the two.
 _STARVED = 0.05
+# One that keeps it waiting for more than this is all it waits for: an element takes as long as a step.
+_HELD_UP = 0.3
+# To ask for an element that is there takes up to so long.
+_ASKING_S = 0.0004
+# The name of a piece in which an iterator was made, found empty or taken down.
+AROUND = "around the elements"
 # Stages that only hold elements: waiting there is not work.
-_BUFFERS = ("Prefetch", "Root", "Model")
 
 
 @dataclass(frozen=True)
@@ -32,36 +39,71 @@ class Source:
     slow_calls: float = 1.0
 
 
+def is_element(piece: Piece) -> bool:
+    """Whether a piece is the wait for an element of an iterator at work."""
+    return piece.account == "input" and piece.name not in (FIRST_ELEMENT, AROUND)
+
+
+def with_elements(steps: list[list[Piece]]) -> list[list[Piece]]:
+    """Waits for elements bear the line that asked; what bears none is making iterators and taking them down."""
+    if not any(p.account == "input" and p.site for step in steps for p in step):
+        return steps
+
+    def change(piece: Piece) -> Piece:
+        around = piece.account == "input" and piece.site is None
+        return replace(piece, name=AROUND) if around else piece
+
+    return [[change(piece) for piece in step] for step in steps]
+
+
 def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source | None:
     """The pipeline that is waited for, as the run and the profiler's windows show it."""
-    asked = [[p for p in step if p.account == "input" and p.name != FIRST_ELEMENT] for step in steps]
+    asked = [[p for p in step if is_element(p)] for step in steps]
+    first = sum(p.name == FIRST_ELEMENT for step in steps for p in step if p.account == "input")
     waits = [sum(p.seconds for p in pieces) for pieces in asked]
     elements = statistics.fmean(len(pieces) for pieces in asked)
-    rows = record.tables.get("stages") or []
-    if sum(wait > 0 for wait in waits) * 2 < len(waits):
-        # Now and then an iterator is made or taken down: that is no pipeline at work.
+    rows = record.tables.stages
+    if sum(wait > 0 for wait in waits) * 2 < len(waits) or first * 2 > sum(len(p) for p in asked):
+        # Iterators are made and taken down again, as `predict` does: that is not a pipeline at work.
         return None
     mean = statistics.fmean(waits)
-    work = {row["path"]: row["self_s"] for row in rows if _stage(row["path"]) not in _BUFFERS}
-    ahead = any("::Prefetch" in path or "::Parallel" in path for path in work) or not rows
+    work = {row.path: row.self_s for row in rows if stage_name(row.path) not in BUFFERS}
+    ahead = _made_ahead(record, work)
     slow = max(work, key=lambda path: work[path], default="")
     total = sum(work.values())
-    calls = {row["path"]: row["calls"] for row in rows}
+    calls = {row.path: row.calls for row in rows}
     roots = _elements(slow, calls)
     parallel = any("Parallel" in path or "MapAndBatch" in path for path in work)
-    window_s = (record.tables.get("windows") or [{}])[0].get("window_ns", 0) / 1e9
+    window_s = record.tables.sums.window_ns / 1e9
     # The median: an epoch's beginning is long and rare.
-    starved = statistics.median(waits) > _STARVED * step_s
-    made = mean if not ahead else step_s if starved else min(step_s, total / roots if total else 0.0)
+    waited = statistics.median(waits)
+    starved = waited > max(_STARVED * step_s, _ASKING_S * max(1.0, elements))
+    if not ahead:
+        made = mean
+    elif starved and (not total or waited > _HELD_UP * step_s):
+        made = step_s
+    else:
+        made = min(step_s, total / roots)
     made /= max(1.0, elements)
     return Source(
         seconds=made,
         ahead=8 if ahead else 0,
-        threads=float(record.tables["stepping"][0]["cores"]) if parallel else 1.0,
+        threads=float(record.tables.stepping[0].cores) if parallel else 1.0,
         python=any("Generator" in path for path in work) or _runs_python(record),
         duty=0.0 if not ahead else 1.0 if starved else min(1.0, total / window_s if window_s else 0.0),
         slow_share=work[slow] / total if total else 1.0,
         slow_calls=max(1.0, calls.get(slow, 1) / roots),
+    )
+
+
+def _made_ahead(record: Record, work: Mapping[str, float]) -> bool:
+    """Whether elements are made before they are asked for: as the pipeline ran, else as the program built it."""
+    if record.tables.stages:
+        return any("::Prefetch" in path or "::Parallel" in path for path in work)
+    built = [row for row in record.tables.pipelines if row.elements]
+    busiest = max(built, key=lambda row: row.elements, default=None)
+    return busiest is not None and any(
+        stage.name == "Prefetch" or stage.name.startswith("Parallel") for stage in busiest.stages
     )
 
 
@@ -75,9 +117,4 @@ def _elements(slow: str, calls: dict[str, int]) -> int:
 
 
 def _runs_python(record: Record) -> bool:
-    pipelines = record.tables.get("pipelines") or []
-    return any(stage.get("python") for row in pipelines for stage in row["stages"])
-
-
-def _stage(path: str) -> str:
-    return path.rsplit("::", 1)[-1].removesuffix("V2").removesuffix("V3")
+    return any(stage.python for row in record.tables.pipelines for stage in row.stages)

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import accumulate
 
 from stoker.probes.graph_calls import FIRST_CALL
-from stoker.records import Record
+from stoker.records import Record, SteppingRow, Timeline, WindowSums
 
 # More steps tell nothing new and take time.
 _MAX_STEPS = 96
 
 # A piece of these is Python's work, which has to wait for Python's lock.
 PYTHON = frozenset({"python", "dispatch", "launch", "eager", "transfer", "trace"})
+
+# What hands work to a device.
+_LAUNCHES = frozenset({"graph", "eager"})
+# A part of the path of what is installed: no line of the user's, though TensorFlow has to call it something.
+_INSTALLED = ("site-packages/", "dist-packages/")
 
 Site = tuple[str, int]
 
@@ -34,8 +38,9 @@ class Piece:
     name: str = ""
     # The part of `seconds` in which it waited for the device.
     wait: float = 0.0
-    # Seconds of work it handed to a device that runs beside it.
+    # Seconds of work it handed to a device that runs beside it, and how long the device had work after it.
     device: float = 0.0
+    tail: float = 0.0
 
 
 def python_s(steps: list[list[Piece]], eager_kernels: float) -> float:
@@ -50,16 +55,19 @@ def python_s(steps: list[list[Piece]], eager_kernels: float) -> float:
     )
 
 
-def from_spans(timeline: Mapping[str, Any]) -> list[list[Piece]]:
+def from_spans(timeline: Timeline) -> list[list[Piece]]:
     """The spans of all windows, step by step."""
-    sites = [(row["file"], row["line"]) for row in timeline["sites"]]
+    sites: list[Site | None] = [
+        None if any(part in site.file for part in _INSTALLED) else (site.file, site.line)
+        for site in timeline.sites
+    ]
     steps = []
-    for window in timeline["windows"]:
-        host = next(lane["spans"] for lane in window["lanes"] if lane["name"] == "host")
+    for window in timeline.windows:
+        host = window.host
         index = 0
-        for start, end in window["steps"]:
+        for start, end in window.steps:
             pieces, covered = [], 0.0
-            while index < len(host) and (host[index][0] + host[index][1]) / 2 < end:
+            while index < len(host) and (host[index].start + host[index].end) / 2 < end:
                 first, last, account, site, name, wait = host[index]
                 index += 1
                 if last > start:
@@ -73,17 +81,22 @@ def from_spans(timeline: Mapping[str, Any]) -> list[list[Piece]]:
     return steps
 
 
-def from_sums(record: Record, phase: Mapping[str, Any]) -> list[list[Piece]]:
-    """Steps made of what each account and each site took on average, as much apart as the steps were."""
-    mean = phase["seconds"] / phase["steps"]
-    left = {name: seconds / phase["steps"] for name, seconds in phase["accounts"].items()}
+def from_sums(record: Record, phase: SteppingRow) -> list[list[Piece]]:
+    """Steps made of what each account and each site took on average, as far apart as the steps were."""
+    mean = phase.seconds / phase.steps
+    left = {name: seconds / phase.steps for name, seconds in phase.accounts.items()}
     pieces = []
-    for account, table in (("sync", "syncs"), ("transfer", "copies"), ("checkpoint", "checkpoints")):
-        for row in record.tables.get(table) or []:
-            seconds = min(left.get(account, 0.0), row["seconds"] / phase["steps"])
+    tables = record.tables
+    for account, rows in (
+        ("sync", tables.syncs),
+        ("transfer", tables.copies),
+        ("checkpoint", tables.checkpoints),
+    ):
+        for row in rows:
+            seconds = min(left.get(account, 0.0), row.seconds / phase.steps)
             left[account] = left.get(account, 0.0) - seconds
-            wait = min(seconds, row["wait_s"] / phase["steps"])
-            pieces.append(Piece(account, seconds, (row["file"], row["line"]), wait=wait))
+            wait = min(seconds, row.wait_s / phase.steps)
+            pieces.append(Piece(account, seconds, (row.file or "", row.line or 0), wait=wait))
     pieces = [Piece(account, seconds) for account, seconds in left.items() if seconds > 0] + pieces
     times = record.step_times or [mean] * 8
     return [[replace(p, seconds=p.seconds * t / mean, wait=p.wait * t / mean) for p in pieces] for t in times]
@@ -99,13 +112,13 @@ def evenly(steps: list[list[Piece]]) -> list[list[Piece]]:
     return [step for group in runs for step in group]
 
 
-def stretched(steps: list[list[Piece]], phase: Mapping[str, Any]) -> list[list[Piece]]:
+def stretched(steps: list[list[Piece]], phase: SteppingRow) -> list[list[Piece]]:
     """The steps with each account's mean as in the whole phase; what no window saw is spread over all of them."""
     seen: defaultdict[str, float] = defaultdict(float)
     for step in steps:
         for piece in step:
             seen[piece.account] += piece.seconds / len(steps)
-    exact = {name: seconds / phase["steps"] for name, seconds in phase["accounts"].items()}
+    exact = {name: seconds / phase.steps for name, seconds in phase.accounts.items()}
     # A stretch of eager ops holds the library's Python between them: the two are one account here.
     seen["eager"] += 0.0
     if seen["eager"] > 0:
@@ -149,13 +162,13 @@ def with_usual_first_calls(steps: list[list[Piece]], busy: float) -> list[list[P
     return [[part for piece in step for part in split(piece)] for step in steps]
 
 
-def inside_graphs(step: list[Piece], windows: Mapping[str, Any]) -> list[Piece]:
+def inside_graphs(step: list[Piece], windows: WindowSums) -> list[Piece]:
     """A compiled call on the host's own processor: waiting for its input, starting, running kernels."""
-    total = windows.get("graph_ns", 0)
+    total = windows.graph_ns
     if not total:
         return step
-    waiting = windows.get("graph_input_ns", 0) / total
-    running = min(1.0 - waiting, windows.get("graph_busy_ns", 0) / total)
+    waiting = windows.graph_input_ns / total
+    running = min(1.0 - waiting, windows.graph_busy_ns / total)
     pieces = []
     for piece in step:
         if piece.account != "graph":
@@ -168,17 +181,30 @@ def inside_graphs(step: list[Piece], windows: Mapping[str, Any]) -> list[Piece]:
     return pieces
 
 
-def with_device(step: list[Piece], usual: float) -> list[Piece]:
-    """Give what launches work the device's time: where a read waited, what it waited for; else the usual."""
-    pieces, first, since, told = list(step), None, 0.0, False
-    for index, piece in enumerate(step):
-        if piece.account == "sync" and piece.wait > 0 and first is not None:
-            pieces[first] = replace(pieces[first], device=since + piece.wait)
-            first, since, told = None, 0.0, True
-            continue
-        if piece.account in ("graph", "eager") and first is None:
-            first, since = index, 0.0
-        since += piece.seconds
-    if first is not None and not told:
-        pieces[first] = replace(pieces[first], device=usual)
-    return pieces
+def with_device(steps: list[list[Piece]], busy_s: float | None) -> list[list[Piece]]:
+    """Give what launches work its part of the device's time; where a read waited, work was left so long.
+
+    A read says when the device had done all it was given, not how long it was at work before: that is `busy_s`, of a
+    step, and at least the wait. Where nothing tells, the device is taken to have been busy from the first launch until
+    the read got its value. A read may wait for what the step before has launched.
+    """
+    pieces = [piece for step in steps for piece in step]
+    launched = sum(piece.seconds for piece in pieces if piece.account in _LAUNCHES)
+    share = busy_s * len(steps) / launched if busy_s is not None and launched > 0 else 0.0
+    since: list[int] = []
+    for index, piece in enumerate(pieces):
+        if piece.account in _LAUNCHES:
+            pieces[index] = replace(piece, device=share * piece.seconds)
+            since.append(index)
+        elif piece.account == "sync" and piece.wait > 0 and since:
+            first, last = since[0], since[-1]
+            between = sum(p.seconds for p in pieces[last + 1 : index])
+            least = piece.wait
+            if busy_s is None:
+                least += sum(p.seconds for p in pieces[first:index])
+            missing = max(0.0, least - sum(pieces[i].device for i in since))
+            pieces[first] = replace(pieces[first], device=pieces[first].device + missing)
+            pieces[last] = replace(pieces[last], tail=between + piece.wait)
+            since = []
+    ends = list(accumulate(len(step) for step in steps))
+    return [pieces[end - len(step) : end] for end, step in zip(ends, steps, strict=True)]

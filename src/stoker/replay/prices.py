@@ -7,13 +7,14 @@ and the first trace are paid once however long the run.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from stoker.records import Finding, Record, WhatIf
+from stoker.records import Finding, Record, RepairPlace, Repairs, WhatIf
 from stoker.replay import program as programs
+from stoker.replay.claims import ceiling, held_s, shared_out
 from stoker.replay.program import Program
-from stoker.replay.repairs import REMEDIES, repaired
+from stoker.replay.repairs import REPAIRS, freed, repaired
 from stoker.replay.simulation import Draw, draws, seconds_per_step
 
 _DRAWS = 40
@@ -21,32 +22,38 @@ _DRAWS = 40
 _ORDERED = 8
 # Of the draws, the share beyond each bound.
 _TAIL = 0.05
+# Of a run, a loss too small to say that its price is unknown.
+_NEGLIGIBLE = 0.02
 BASIS = "speed-ups are of steps a second after the first step: start-up and the first trace are left out"
 
 
 def priced(record: Record) -> Record:
     """The record with the prices put in; as it is, if it holds nothing to replay."""
     program = programs.of(record)
-    measured = [f for f in record.findings if f.evidence == "measured" and f.kind in REMEDIES]
+    measured = [f for f in record.findings if f.evidence == "measured" and f.kind in REPAIRS]
     if program is None or not measured:
         return record
     findings = [with_price(f, program) if f in measured else f for f in record.findings]
     measured = [f for f in findings if f.what_if is not None]
     places = order(program, measured)
     # In the order of repair; what is not in it by what it was found to cost.
-    rank = {(row["kind"], row["file"], row["line"]): number for number, row in enumerate(places)}
+    rank = {(place.kind, place.file, place.line): number for number, place in enumerate(places)}
     findings.sort(key=lambda f: rank.get((f.kind, f.file, f.line), len(rank)))
-    together = {
-        "all": dataclasses.asdict(what_if(program, measured)),
-        "order": places,
-        "assumptions": assumptions(measured),
-    }
+    together = Repairs(all=what_if(program, measured), order=places, assumptions=assumptions(measured))
     return dataclasses.replace(record, findings=findings, what_if=together)
 
 
 def with_price(finding: Finding, program: Program) -> Finding:
-    """The finding with its price."""
-    return dataclasses.replace(finding, what_if=what_if(program, [finding]))
+    """The finding with its price, if it is known."""
+    return dataclasses.replace(
+        finding, what_if=what_if(program, [finding]) if is_known(finding, program) else None
+    )
+
+
+def is_known(finding: Finding, program: Program) -> bool:
+    """Whether the recorded steps hold anything of what the finding is said to cost: else its price is unknown."""
+    lost = (finding.lost_s or 0.0) / (program.count * program.step_s) if program.count else 0.0
+    return lost < _NEGLIGIBLE or held_s(program, [finding]) > 0
 
 
 def _unchanged(program: Program, draw: Draw) -> Program:
@@ -65,30 +72,78 @@ def what_if(
     `then` changes the repaired program further, which makes `uncertain` what is not known exactly; `examples` is how
     many times the examples a step then has.
     """
+    limit = Limit.of(program, findings)
+    program = shared_out(program, findings)
 
     def gain(draw: Draw) -> float:
         if then is _unchanged:
-            return speedup(program, findings, draw)
-        before = seconds_per_step(program, draw, draw.before)
-        after = seconds_per_step(then(repaired(program, findings, draw), draw), draw, draw.after)
+            return limit.kept(_ratio(program, findings, draw))
+        before = seconds_per_step(program, draw, draw.steps)
+        after = seconds_per_step(then(repaired(program, findings, draw), draw), draw, draw.steps)
         return examples * before / after if after > 0 else 1.0
 
-    names = sorted({*uncertain, *(name for f in findings for name in REMEDIES[f.kind].uncertain)})
+    names = sorted({*uncertain, *(name for f in findings for name in REPAIRS[f.kind].uncertain)})
     middle = gain(Draw())
     spread = sorted(gain(draw) for draw in draws(program, names, _DRAWS))
     cut = int(len(spread) * _TAIL)
     low, high = min(spread[cut], middle), max(spread[-1 - cut], middle)
-    return WhatIf(round(middle, 3), round(low, 3), round(high, 3))
+    if then is _unchanged and findings:
+        low, high = _widened(program, findings, middle, low, high)
+        low, high = limit.kept(low), limit.kept(high)
+    return WhatIf(round(middle, 3), round(low, 3), round(high, 3), limit.share, limit.frees or None)
+
+
+def _widened(
+    program: Program, findings: Sequence[Finding], middle: float, low: float, high: float
+) -> tuple[float, float]:
+    """Bounds for both: the run's own spread, and how far off the model has been found to be, here and elsewhere."""
+    spreads = [REPAIRS[f.kind].spread for f in findings]
+    off = min(1.0, program.unexplained)
+    less, more = max(s[0] for s in spreads) + off, max(s[1] for s in spreads) + off
+    gain = math.log(middle)
+    down = math.hypot(math.log(middle / low), gain * less)
+    up = math.hypot(math.log(high / middle), gain * more)
+    return middle * math.exp(-down), middle * math.exp(up)
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """What Amdahl's law leaves of a price."""
+
+    # Of a step, what the findings hold; and, by name, what their repair may free beside that.
+    share: float
+    frees: dict[str, float]
+    most: float
+
+    @classmethod
+    def of(cls, program: Program, findings: Sequence[Finding]) -> Limit:
+        """The limit for these findings together."""
+        # As measured, which the replay gives to half a per cent.
+        step_s = program.step_s if program.count else seconds_per_step(program, Draw())
+        held, frees = held_s(program, findings), freed(program, findings)
+        if step_s <= 0:
+            return cls(0.0, {}, 1.0)
+        shares = {name: round(seconds / step_s, 4) for name, seconds in frees.items()}
+        most = ceiling(step_s, held, sum(frees.values()))
+        return cls(round(min(1.0, held / step_s), 4), {n: s for n, s in shares.items() if s > 0}, most)
+
+    def kept(self, speedup: float) -> float:
+        """A speed-up within the limit: to leave something out cannot take longer, nor gain more than it took."""
+        return min(max(1.0, speedup), self.most)
 
 
 def speedup(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
-    """The ratio of two replays; to leave something out cannot take longer."""
-    before = seconds_per_step(program, draw, draw.before)
-    after = seconds_per_step(repaired(program, findings, draw), draw, draw.after)
-    return max(1.0, before / after) if after > 0 else 1.0
+    """The ratio of two replays, within what Amdahl's law allows."""
+    return Limit.of(program, findings).kept(_ratio(shared_out(program, findings), findings, draw))
 
 
-def order(program: Program, findings: Sequence[Finding]) -> list[dict[str, Any]]:
+def _ratio(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
+    before = seconds_per_step(program, draw, draw.steps)
+    after = seconds_per_step(repaired(program, findings, draw), draw, draw.steps)
+    return before / after if after > 0 else 1.0
+
+
+def order(program: Program, findings: Sequence[Finding]) -> list[RepairPlace]:
     """What to repair first, next, and so on: at each place what then gains most."""
     left = sorted(findings, key=lambda f: -(f.what_if.speedup if f.what_if else 1.0))[:_ORDERED]
     done: list[Finding] = []
@@ -98,17 +153,17 @@ def order(program: Program, findings: Sequence[Finding]) -> list[dict[str, Any]]
         left.remove(best)
         done.append(best)
         rows.append(
-            {
-                "kind": best.kind,
-                "file": best.file,
-                "line": best.line,
-                "alone": round(speedup(program, [best], Draw()), 3),
-                "together": round(speedup(program, done, Draw()), 3),
-            }
+            RepairPlace(
+                best.kind,
+                best.file,
+                best.line,
+                alone=round(speedup(program, [best], Draw()), 3),
+                together=round(speedup(program, done, Draw()), 3),
+            )
         )
     return rows
 
 
 def assumptions(findings: Sequence[Finding]) -> list[str]:
-    """What the prices suppose, in words."""
-    return [BASIS, *dict.fromkeys(REMEDIES[f.kind].assumes for f in findings)]
+    """What the prices assume, in words."""
+    return [BASIS, *dict.fromkeys(REPAIRS[f.kind].assumes for f in findings)]

@@ -1,65 +1,72 @@
 """What a program is like once a finding is repaired: what goes, and what comes in its place.
 
-A remedy is a function from a program and a finding to the program as it would be. What comes in place of the cause is
-taken from the same run wherever the run tells; each remedy says in words what it assumes.
+A remedy is a function from a program and a finding to the program as it would be. It changes what is the finding's own
+(`claims`) and nothing else, except what it says it frees. What comes in place of the cause is taken from the same run
+wherever the run tells; each remedy says in words what it assumes. `call_repairs` and `input_repairs` have more.
 """
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from stoker.probes.input_wait import FIRST_ELEMENT
 from stoker.records import Finding
-from stoker.replay.feeding import Source
+from stoker.replay import call_repairs, input_repairs
+from stoker.replay.claims import claimed, is_own, mean_s
 from stoker.replay.pieces import Piece
 from stoker.replay.program import Program
 from stoker.replay.simulation import Draw
 
 # "Every N steps", as the remedies say.
 RARELY = 50
-# Rows of one batch of Keras' `predict`.
-_PREDICT_BATCH = 32
-# What is left of making an element whose result is cached or that is made by one vectorised call.
-_LEFT_OF_INPUT = 0.05
-# What is left of a Python stage whose work tf.data does, a batch at a time.
-_LEFT_OF_PYTHON = (0.01, 0.1)
-_LEFT = "what is left of the input"
-_AHEAD = 8
 _UNDISTURBED = "undisturbed"
 
 Apply = Callable[[Program, Finding, Draw], Program]
+# What a repair frees beside what is the finding's own, at most: seconds of a step, by name.
+Frees = Callable[[Program, Finding], dict[str, float]]
+
+
+def _nothing(program: Program, finding: Finding) -> dict[str, float]:
+    return {}
 
 
 @dataclass(frozen=True)
-class Remedy:
-    """How a kind is repaired, and what that supposes."""
+class Repair:
+    """How a kind is repaired, and what that assumes."""
 
     apply: Apply
     assumes: str
     # What is uncertain, by the names given to `Draw.between`.
     uncertain: tuple[str, ...] = ()
+    frees: Frees = _nothing
+    # How far off the model has been found to be for such a repair, as a share of the gain's logarithm: less, more.
+    spread: tuple[float, float] = (0.3, 0.3)
 
 
 def repaired(program: Program, findings: Iterable[Finding], draw: Draw) -> Program:
-    """The program with all of these findings repaired."""
+    """The program, shared out among these findings, with all of them repaired."""
     for finding in findings:
-        remedy = REMEDIES.get(finding.kind)
-        if remedy is not None:
-            program = remedy.apply(program, finding, draw)
+        program = REPAIRS[finding.kind].apply(program, finding, draw)
     return program
 
 
-def _each(program: Program, change: Callable[[Piece], Piece | None]) -> Program:
-    """The program with each piece changed, or gone."""
-    steps = [[new for piece in step if (new := change(piece)) is not None] for step in program.steps]
-    return replace(program, steps=steps)
+def freed(program: Program, findings: Sequence[Finding]) -> dict[str, float]:
+    """What these repairs free beside what is their own, at most, by name: each thing once."""
+    most: dict[str, float] = {}
+    for finding in findings:
+        for name, seconds in REPAIRS[finding.kind].frees(claimed(program, finding), finding).items():
+            if seconds > 0:
+                most[name] = max(seconds, most.get(name, 0.0))
+    return most
 
 
-def _at(piece: Piece, finding: Finding) -> bool:
-    """Whether a piece is the finding's; one that no window saw belongs to whoever has its account."""
-    return piece.site is None or piece.site == (finding.file, finding.line)
+def _each(program: Program, change: Callable[[Piece], Piece]) -> Program:
+    """The program with each piece changed."""
+    return replace(program, steps=[[change(piece) for piece in step] for step in program.steps])
+
+
+def _called(piece: Piece) -> bool:
+    return piece.account in ("compute", "graph")
 
 
 def _undisturbed(program: Program, draw: Draw) -> Program:
@@ -67,40 +74,44 @@ def _undisturbed(program: Program, draw: Draw) -> Program:
     factor = draw.between(program.calm, 1.0, _UNDISTURBED)
 
     def change(piece: Piece) -> Piece:
-        called = piece.account in ("compute", "graph")
-        return replace(piece, seconds=piece.seconds * factor) if called else piece
+        return replace(piece, seconds=piece.seconds * factor) if _called(piece) else piece
 
     return replace(_each(program, change), calm=1.0)
 
 
-def _rarely(account: str) -> Apply:
+def _calmed(program: Program, finding: Finding) -> dict[str, float]:
+    return {
+        "compiled calls with nothing long between them": mean_s(program.steps, _called) * (1 - program.calm)
+    }
+
+
+def _rarely(program: Program, finding: Finding, draw: Draw) -> Program:
     """Every N-th time only."""
 
-    def apply(program: Program, finding: Finding, draw: Draw) -> Program:
-        def change(piece: Piece) -> Piece | None:
-            if piece.account != account or not _at(piece, finding):
-                return piece
-            return replace(piece, account="python", seconds=(piece.seconds - piece.wait) / RARELY, wait=0.0)
-
-        changed = _each(program, change)
-        return changed if account == "sync" else _undisturbed(changed, draw)
-
-    return apply
-
-
-def _callback(program: Program, finding: Finding, draw: Draw) -> Program:
     def change(piece: Piece) -> Piece:
-        own = piece.account == "python" and piece.site == (finding.file, finding.line)
-        return replace(piece, seconds=piece.seconds / RARELY) if own else piece
+        if not is_own(piece, finding):
+            return piece
+        return replace(piece, account="python", seconds=(piece.seconds - piece.wait) / RARELY, wait=0.0)
 
-    return _undisturbed(_each(program, change), draw)
+    changed = _each(program, change)
+    return changed if finding.kind == "sync-in-loop" else _undisturbed(changed, draw)
+
+
+def _once(program: Program, finding: Finding, draw: Draw) -> Program:
+    """One of all those times is left."""
+
+    def change(piece: Piece) -> Piece:
+        own = is_own(piece, finding)
+        return replace(piece, seconds=piece.seconds / max(1, finding.count or 1)) if own else piece
+
+    return _each(program, change)
 
 
 def _feed(program: Program, finding: Finding, draw: Draw) -> Program:
     """The rows are taken from a tensor: a slice shares its memory, and costs an op or two to ask for."""
 
     def change(piece: Piece) -> Piece:
-        if piece.account != "transfer" or not _at(piece, finding):
+        if not is_own(piece, finding):
             return piece
         return replace(piece, account="dispatch", seconds=min(piece.seconds, program.call_s / 3))
 
@@ -109,18 +120,14 @@ def _feed(program: Program, finding: Finding, draw: Draw) -> Program:
 
 def _traced_once(program: Program, finding: Finding, draw: Draw) -> Program:
     function = finding.detail.get("function")
-    calls = sorted(p.seconds for s in program.steps for p in s if p.account == "dispatch" and p.site)
-    usual = calls[len(calls) // 4] if calls else 0.0
-    python = sorted(p.seconds for s in program.steps for p in s if p.account == "python")
-    between = python[len(python) // 4] if python else 0.0
+    usual, between = _usual_call(program), _usual_python(program)
 
     def change(step: list[Piece]) -> list[Piece]:
-        ours = [p for p in step if p.account == "trace" and (p.site is None or p.name == function)]
-        if not ours:
+        if not any(is_own(p, finding) for p in step):
             return step
         kept = []
         for piece in step:
-            if piece in ours:
+            if is_own(piece, finding):
                 continue
             if piece.account == "dispatch" and piece.name == function:
                 # Looking for a graph that is not there, and keeping the new one, is part of tracing.
@@ -134,164 +141,90 @@ def _traced_once(program: Program, finding: Finding, draw: Draw) -> Program:
     return _undisturbed(replace(program, steps=[change(step) for step in program.steps]), draw)
 
 
-def _as_a_graph(program: Program, finding: Finding, draw: Draw) -> Program:
-    """One compiled call in place of many ops: their kernels, less what starting each one takes."""
-    kernels = max(0.0, program.eager_kernels - program.eager_floor)
-    beside = draw.between(1 / program.cores, 1.0, "kernels side by side")
-
-    def change(step: list[Piece]) -> list[Piece]:
-        eager = [p for p in step if p.account == "eager"]
-        if not eager:
-            return step
-        kept = [p for p in step if p.account != "eager" and not (p.account == "dispatch" and p.site is None)]
-        work = sum(p.seconds for p in eager) * kernels * beside
-        device = sum(p.device for p in eager)
-        call = Piece("launch", program.call_s + program.launches_s, eager[0].site, "graph", device=device)
-        return [*kept, call] if program.asynchronous else [*kept, call, Piece("compute", work, name="graph")]
-
-    return replace(program, steps=[change(step) for step in program.steps])
+def _usual_call(program: Program) -> float:
+    """The Python of a call that traces nothing."""
+    calls = sorted(p.seconds for s in program.steps for p in s if p.account == "dispatch" and p.site)
+    return calls[len(calls) // 4] if calls else 0.0
 
 
-def _in_one_call(program: Program, finding: Finding, draw: Draw) -> Program:
-    """Many steps a call: the kernels stay, as quick as where no thread had to be woken."""
-    if "ops" in finding.detail:
-        return _as_a_graph(program, finding, draw)
-    quick = draw.between(program.quick, 1.0, "kernels in a loop")
-
-    def change(step: list[Piece]) -> list[Piece]:
-        launching = sum(p.seconds for p in step if p.account in ("dispatch", "launch", "graph"))
-        python = sum(p.seconds for p in step if p.account == "python" and not p.name)
-        # The loop's own Python goes with it; a program's real work in Python would have to stay.
-        left = max(0.0, python - launching) / python if python else 0.0
-        kept = []
-        for piece in step:
-            if piece.account in ("dispatch", "launch", "graph"):
-                kept.append(replace(piece, seconds=0.0))
-            elif piece.account == "python" and not piece.name:
-                kept.append(replace(piece, seconds=piece.seconds * left))
-            elif piece.account == "compute":
-                kept.append(replace(piece, seconds=piece.seconds * quick))
-            else:
-                kept.append(piece)
-        return kept
-
-    return replace(program, steps=[change(step) for step in program.steps])
+def _usual_python(program: Program) -> float:
+    python = sorted(p.seconds for s in program.steps for p in s if p.account == "python")
+    return python[len(python) // 4] if python else 0.0
 
 
-def _predicted_at_once(program: Program, finding: Finding, draw: Draw) -> Program:
-    """One call of `predict` for all rows: its overhead once, and one batch where there were many."""
-    calls = max(1, finding.count or 1)
-    batch = min(1.0, max(1.0, finding.detail.get("rows_per_call", 1.0)) / _PREDICT_BATCH)
-
-    def change(piece: Piece) -> Piece:
-        share = batch if piece.account in ("compute", "launch") else 1 / calls
-        return replace(piece, seconds=piece.seconds * max(share, 1 / calls))
-
-    # What is left of its input is in the pieces.
-    return replace(_each(program, change), source=None)
-
-
-def _with_source(program: Program, seconds: float, **changes: object) -> Program:
-    """The program with another input, an element of which takes so long to make; a new iterator's first one, too."""
-    source = program.source
-    if source is None:
-        return program
-    share = min(1.0, seconds / source.seconds) if source.seconds else 1.0
-
-    def change(piece: Piece) -> Piece:
-        return replace(piece, seconds=piece.seconds * share) if piece.name == FIRST_ELEMENT else piece
-
-    changed = replace(source, seconds=seconds, **changes)  # type: ignore[arg-type]
-    return replace(_each(program, change), source=changed)
-
-
-def _prefetched(program: Program, finding: Finding, draw: Draw) -> Program:
-    return _with_source(program, program.source.seconds, ahead=_AHEAD) if program.source else program
-
-
-def _in_parallel(program: Program, finding: Finding, draw: Draw) -> Program:
-    source = program.source
-    if source is None:
-        return program
-    seconds = source.seconds * (1 - source.slow_share + source.slow_share / program.cores)
-    return _with_source(program, seconds, ahead=_AHEAD, threads=float(program.cores))
-
-
-def _vectorised(program: Program, finding: Finding, draw: Draw) -> Program:
-    return _without_slow_stage(program, lambda source: 1 / source.slow_calls)
-
-
-def _without_python(program: Program, finding: Finding, draw: Draw) -> Program:
-    left = draw.between(*_LEFT_OF_PYTHON, _LEFT)
-    program = _without_slow_stage(program, lambda source: left)
-    return _with_source(program, program.source.seconds, python=False) if program.source else program
-
-
-def _without_slow_stage(program: Program, left: Callable[[Source], float]) -> Program:
-    source = program.source
-    if source is None:
-        return program
-    seconds = source.seconds * (1 - source.slow_share + source.slow_share * left(source))
-    return _with_source(program, seconds, ahead=_AHEAD)
-
-
-def _keeps_up(program: Program, finding: Finding, draw: Draw) -> Program:
-    """At best next to no work is left; at worst just so little that nobody waits."""
-    source = program.source
-    if source is None:
-        return program
-    rest = statistics.fmean(sum(p.seconds for p in step if p.account != "input") for step in program.steps)
-    place = max(0.0, draw.places.get(_LEFT, 0.5) - 0.5) * 2
-    least = source.seconds * _LEFT_OF_INPUT
-    return _with_source(program, least + (max(rest, least) - least) * place, ahead=_AHEAD)
+def _around_traces(program: Program, finding: Finding) -> dict[str, float]:
+    function = finding.detail.get("function")
+    found = {
+        **_calmed(program, finding),
+        "the Python of a call that traces": mean_s(
+            program.steps, lambda p: p.account == "dispatch" and p.name == function
+        ),
+    }
+    if finding.kind == "tf-function-in-loop":
+        found["making the function"] = mean_s(program.steps, lambda p: p.account == "python" and not p.name)
+    return found
 
 
 _GONE = f"what was done every step is done every {RARELY} steps"
 _TRACED = "one trace serves all calls, and runs as the calls did that did not trace"
 _CALM = "compiled calls are then between their mean and their quickest quarter"
-_SHARED = ("crowding", "lock")
 _CROWDED = "where the input and the kernels want more processors than there are, they share them"
 
-REMEDIES: dict[str, Remedy] = {
-    "sync-in-loop": Remedy(_rarely("sync"), f"reads: {_GONE}; the host then runs ahead of the device"),
-    "checkpoint-in-loop": Remedy(_rarely("checkpoint"), f"checkpoints: {_GONE}; {_CALM}", (_UNDISTURBED,)),
-    "host-callback-per-batch": Remedy(_callback, f"callbacks: {_GONE}; {_CALM}", (_UNDISTURBED,)),
-    "numpy-feed-in-loop": Remedy(
+
+def _of_input(apply: Apply, assumes: str, *uncertain: str) -> Repair:
+    return Repair(
+        apply,
+        f"{assumes}; {_CROWDED}",
+        ("crowding", "lock", *uncertain),
+        input_repairs.given_back,
+        (0.4, 0.4),
+    )
+
+
+REPAIRS: dict[str, Repair] = {
+    "sync-in-loop": Repair(_rarely, f"reads: {_GONE}; the host then runs ahead of the device"),
+    "checkpoint-in-loop": Repair(_rarely, f"checkpoints: {_GONE}; {_CALM}", (_UNDISTURBED,), _calmed),
+    "iterator-teardown": Repair(_once, "one iterator serves all epochs, and is taken down once"),
+    "host-callback-per-batch": Repair(_rarely, f"callbacks: {_GONE}; {_CALM}", (_UNDISTURBED,), _calmed),
+    "numpy-feed-in-loop": Repair(
         _feed,
         f"data is converted once before the loop; taking rows from it copies nothing; {_CALM}",
         (_UNDISTURBED,),
+        _calmed,
     ),
-    "retrace-python-arg": Remedy(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,)),
-    "retrace-shape": Remedy(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,)),
-    "tf-function-in-loop": Remedy(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,)),
-    "eager-train-step": Remedy(
-        _as_a_graph,
+    "retrace-python-arg": Repair(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,), _around_traces),
+    "retrace-shape": Repair(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,), _around_traces),
+    "tf-function-in-loop": Repair(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,), _around_traces),
+    "eager-train-step": Repair(
+        call_repairs.as_a_graph,
         "as a graph the same kernels run, between one after the other and as many at a time as there are processors",
         ("kernels side by side",),
     ),
-    "launch-bound": Remedy(
-        _in_one_call,
+    "launch-bound": Repair(
+        call_repairs.in_one_call,
         "many steps a call: kernels take between their mean and what the quickest calls took",
         ("kernels in a loop", "kernels side by side"),
+        call_repairs.looping,
     ),
-    "predict-in-loop": Remedy(_predicted_at_once, "all rows are known beforehand and predicted in one call"),
-    "missing-prefetch": Remedy(
-        _prefetched, f"the next element is made while the step runs; {_CROWDED}", _SHARED
+    "predict-in-loop": Repair(
+        call_repairs.predicted,
+        "a compiled call takes the place of predict(); where the loop only predicts, all rows go into one call",
     ),
-    "map-without-parallel-calls": Remedy(
-        _in_parallel, f"the map runs on all processors, ahead of the step; {_CROWDED}", _SHARED
+    "missing-prefetch": _of_input(input_repairs.prefetched, "the next element is made while the step runs"),
+    "map-without-parallel-calls": _of_input(
+        input_repairs.in_parallel, "the map runs on all processors, ahead of the step"
     ),
-    "map-before-batch": Remedy(
-        _vectorised, f"one call of the map for a batch costs what one for an element did; {_CROWDED}", _SHARED
+    "map-before-batch": _of_input(
+        input_repairs.vectorised, "one call of the map for a batch costs what one for an element did"
     ),
-    "python-input-pipeline": Remedy(
-        _without_python,
-        f"in tf.data a hundredth to a tenth of the Python stage is left; {_CROWDED}",
-        (*_SHARED, _LEFT),
+    "python-input-pipeline": _of_input(
+        input_repairs.without_python,
+        "in tf.data a hundredth to a tenth of the Python stage is left",
+        input_repairs.LEFT,
     ),
-    "input-starved": Remedy(
-        _keeps_up,
-        f"the input keeps up: at best a cache or one vectorised call leaves a twentieth of its work; {_CROWDED}",
-        (*_SHARED, _LEFT),
+    "input-starved": _of_input(
+        input_repairs.keeps_up,
+        "the input keeps up: at best a cache or one vectorised call leaves a twentieth of its work",
+        input_repairs.LEFT,
     ),
 }

@@ -50,19 +50,20 @@ class Scale:
         if self.device:
             core = "a processor core (20 to 120 GFLOP/s)"
             said.append(
-                f"on {self.device.name} kernels take as much less as its arithmetic, or its memory bandwidth, is more "
-                f"than that of {self.measured_on.name if self.measured_on else core}"
+                f"on {self.device.name} kernels are quicker by as much as its arithmetic, or its memory bandwidth, "
+                f"exceeds that of {self.measured_on.name if self.measured_on else core}"
             )
             said.append("the host stays as it is, and hands work over without waiting for it; reads wait")
         if self.batch != 1:
             said.append(
-                f"a batch {self.batch:g} times as large takes so many times the input and the copies; "
-                "kernels up to that"
+                f"a batch {self.batch:g} times as large needs that many times the input and the copies, "
+                "and up to that many times the kernels"
             )
         if self.workers > 1:
             said.append(
                 f"{self.workers} replicas, each with a host and an input of its own; per step a ring exchanges "
-                f"{self.gradient_bytes / 1e6:.1f} MB of gradients at {self.bandwidth / 1e9:g} GB/s, beside no kernel"
+                f"{self.gradient_bytes / 1e6:.1f} MB of gradients at {self.bandwidth / 1e9:g} GB/s, "
+                "overlapping no kernel"
             )
         return said
 

@@ -11,15 +11,18 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from stoker.probes.input_wait import FIRST_ELEMENT
-from stoker.replay.feeding import Source
+from stoker.replay.feeding import Source, is_element
 from stoker.replay.pieces import PYTHON, Piece, python_s
-from stoker.replay.program import Program
+
+if TYPE_CHECKING:
+    from stoker.replay.program import Program
 
 _ROUNDS = 3
-# A stretch of fewer steps says nothing.
-_LEAST = 8
+# Steps that stay together when a run is reassembled: a slow moment of the machine lasts longer than a step.
+_STRETCH = 8
 
 
 @dataclass(frozen=True)
@@ -27,10 +30,8 @@ class Draw:
     """One choice of everything that is not known exactly; `Draw()` is the middle of all."""
 
     places: Mapping[str, float] = field(default_factory=dict)
-    # Which steps to replay as they were, and which as they would be: two stretches of the run, as two runs would
-    # meet the machine at two times; None for all.
-    before: tuple[int, ...] | None = None
-    after: tuple[int, ...] | None = None
+    # Which steps to replay, as they were and as they would be; None for all.
+    steps: tuple[int, ...] | None = None
 
     def between(self, low: float, high: float, what: str) -> float:
         """A value in a range, by ratio, not by difference."""
@@ -40,16 +41,16 @@ class Draw:
 
 
 def draws(program: Program, names: list[str], count: int) -> list[Draw]:
-    """Stretches of the run, with everything uncertain chosen anew for each pair; always the same ones."""
+    """The run's stretches reassembled, with everything uncertain chosen again for each; always the same ones."""
     chance = random.Random(7)
     total = len(program.steps)
-    length = max(min(total, _LEAST), total // 4)
+    length = min(total, _STRETCH)
 
-    def stretch() -> tuple[int, ...]:
-        start = chance.randrange(total)
-        return tuple((start + i) % total for i in range(length))
+    def another_run() -> tuple[int, ...]:
+        starts = [chance.randrange(total) for _ in range(max(1, total // length))]
+        return tuple((start + i) % total for start in starts for i in range(length))
 
-    return [Draw({name: chance.random() for name in names}, stretch(), stretch()) for _ in range(count)]
+    return [Draw({name: chance.random() for name in names}, another_run()) for _ in range(count)]
 
 
 def seconds_per_step(program: Program, draw: Draw, which: tuple[int, ...] | None = None) -> float:
@@ -59,17 +60,20 @@ def seconds_per_step(program: Program, draw: Draw, which: tuple[int, ...] | None
     if source is None or measured is None:
         return replay(steps, source, program.asynchronous)
     # Before: the pieces were measured beside the input as it was. After: they run beside the input as it is.
-    kernels, lock = _slowdowns(program, measured, measured.duty, draw)
+    kernels, lock = slowdowns(program, measured, measured.duty, draw)
     step, duty = program.step_s, measured.duty
     for _ in range(_ROUNDS):
-        kernels_now, lock_now = _slowdowns(program, source, duty, draw)
-        slower = _slower(steps, kernels_now / kernels, lock_now / lock)
-        step = replay(slower, _beside_python(source, program, slower, step, draw), program.asynchronous)
+        kernels_now, lock_now = slowdowns(program, source, duty, draw)
+        slower = {"compute": kernels_now / kernels, **dict.fromkeys(PYTHON, lock_now / lock)}
+        python = python_s(steps, program.eager_kernels) * lock_now / lock
+        step = replay(
+            steps, _beside_python(source, program, python, step, draw), program.asynchronous, slower
+        )
         duty = min(1.0, source.seconds / step) if source.ahead and step > 0 else 0.0
     return max(step, _work(steps, program, kernels) / program.cores)
 
 
-def _slowdowns(program: Program, source: Source, duty: float, draw: Draw) -> tuple[float, float]:
+def slowdowns(program: Program, source: Source, duty: float, draw: Draw) -> tuple[float, float]:
     """How much longer kernels take beside the input's threads, and Python beside a Python input."""
     threads = program.kernel_threads + source.threads
     crowded = 1.0
@@ -87,23 +91,14 @@ def _lock(draw: Draw) -> float:
     return draw.between(1.5, 2.0, "lock")
 
 
-def _beside_python(
-    source: Source, program: Program, steps: list[list[Piece]], step_s: float, draw: Draw
-) -> Source:
+def _beside_python(source: Source, program: Program, python: float, step_s: float, draw: Draw) -> Source:
     """The input as it is beside the host's Python of now: a Python input was measured beside that of then."""
     if not source.python or step_s <= 0:
         return source
-    now = min(1.0, python_s(steps, program.eager_kernels) / step_s)
+    now = min(1.0, python / step_s)
     then = min(1.0, program.python_s / program.step_s)
     beyond = _lock(draw) - 1
     return replace(source, seconds=source.seconds * (1 + beyond * now) / (1 + beyond * then))
-
-
-def _slower(steps: list[list[Piece]], kernels: float, lock: float) -> list[list[Piece]]:
-    if kernels == lock == 1.0:
-        return steps
-    factors = {"compute": kernels, **dict.fromkeys(PYTHON, lock)}
-    return [[replace(p, seconds=p.seconds * factors.get(p.account, 1.0)) for p in step] for step in steps]
 
 
 def _work(steps: list[list[Piece]], program: Program, slowdown: float) -> float:
@@ -118,19 +113,26 @@ def _work(steps: list[list[Piece]], program: Program, slowdown: float) -> float:
     return kernels * program.kernel_threads + host + source.seconds * source.threads / slowdown
 
 
-def replay(steps: list[list[Piece]], source: Source | None, asynchronous: bool) -> float:
-    """Seconds a step, from the end of the first one on."""
-    host = device = 0.0
-    made_until = first = 0.0
+def replay(
+    steps: list[list[Piece]],
+    source: Source | None,
+    asynchronous: bool,
+    slower: Mapping[str, float] = MappingProxyType({}),
+) -> float:
+    """Seconds a step, when these steps come again and again: the second time round counts.
+
+    `slower` is how many times as long pieces of an account take.
+    """
+    if not asynchronous and (source is None or not source.ahead):
+        # One thing after the other.
+        return sum(p.seconds * slower.get(p.account, 1.0) for s in steps for p in s) / max(1, len(steps))
+    host = device = made_until = started = 0.0
     taken: list[float] = []
-    for number, step in enumerate(steps):
+    for number, step in enumerate([*steps, *steps]):
+        if number == len(steps):
+            started = max(host, device)
         for piece in step:
-            if (
-                piece.account == "input"
-                and source is not None
-                and source.ahead
-                and piece.name != FIRST_ELEMENT
-            ):
+            if source is not None and source.ahead and is_element(piece):
                 # The maker goes on as long as there is room for what it makes.
                 room = taken[-source.ahead] if len(taken) >= source.ahead else 0.0
                 made_until = max(made_until, room) + source.seconds
@@ -140,9 +142,8 @@ def replay(steps: list[list[Piece]], source: Source | None, asynchronous: bool) 
             if piece.account == "sync" and asynchronous:
                 host = max(host, device) + piece.seconds - piece.wait
                 continue
-            if piece.device:
-                device = max(device, host) + piece.device
-            host += piece.seconds
-        if number == 0:
-            first = max(host, device)
-    return (max(host, device) - first) / max(1, len(steps) - 1)
+            seconds = piece.seconds * slower.get(piece.account, 1.0)
+            if piece.device or piece.tail:
+                device = max(max(device, host) + piece.device, host + seconds + piece.tail)
+            host += seconds
+    return (max(host, device) - started) / max(1, len(steps))

@@ -1,1 +1,12 @@
-"""How a record is shown: one file per format."""
+"""How a record is shown: one module per format, each a function of the record alone.
+
+| module | subject |
+|---|---|
+| console, live | the ledger on the terminal; the one line while the program runs |
+| trace | a trace for Perfetto |
+| output | writing any of these, or the record for other programs, where the user asked |
+| page/ | one self-contained HTML page |
+| comparison, whatif | two sides of runs; the answer of `stoker whatif` |
+| problems, rule_page | what `stoker check` found, in each format; a rule's page |
+| words, headline | figures and accounts in words; the sentence at the top |
+"""

@@ -12,11 +12,12 @@ from rich.text import Text
 
 from stoker.diagnosis.comparison import FASTER, SLOWER, Changes, Comparison
 from stoker.probes.environment import OTHER_WORK
-from stoker.records import ACCOUNTS, Finding, Record
+from stoker.records import ACCOUNTS, Finding, Record, plain
 from stoker.report.headline import Words
 from stoker.report.page import data, document
 from stoker.report.whatif import times
-from stoker.report.words import MINOR, rate, seconds
+from stoker.report.words import MINOR, rate
+from stoker.units import duration
 
 _MAX_SHOWN = 8
 
@@ -78,7 +79,7 @@ def runs_words(result: Comparison) -> str:
         return (
             f"{noise}: a difference of {share} cannot be seen on this machine with a sensible number of runs."
         )
-    return f"{noise}: to tell a difference of {share} from it takes about {result.runs_needed} runs a side."
+    return f"{noise}: to tell a difference of {share} from it takes about {result.runs_needed} runs per side."
 
 
 def percent(share: float, signed: bool = True) -> str:
@@ -101,15 +102,15 @@ def as_json(a: Side, b: Side, result: Comparison, found: Changes) -> dict[str, A
         "b": [record.id for record in b],
         **dataclasses.asdict(result),
         "accounts": {name: [_mean(a, name), _mean(b, name)] for name in ACCOUNTS},
-        "gone": [dataclasses.asdict(finding) for finding in found.gone],
-        "new": [dataclasses.asdict(finding) for finding in found.new],
-        "stayed": [[dataclasses.asdict(old), dataclasses.asdict(new)] for old, new in found.stayed],
+        "gone": [plain(finding) for finding in found.gone],
+        "new": [plain(finding) for finding in found.new],
+        "stayed": [[plain(old), plain(new)] for old, new in found.stayed],
     }
 
 
 def page(a: Side, b: Side, result: Comparison, found: Changes) -> str:
     """The page of a comparison."""
-    return document.draw(lambda: _data(a, b, result, found), "one of the records")
+    return document.draw(_data(a, b, result, found))
 
 
 def _data(a: Side, b: Side, result: Comparison, found: Changes) -> dict[str, Any]:
@@ -129,13 +130,13 @@ def _data(a: Side, b: Side, result: Comparison, found: Changes) -> dict[str, Any
         "names": [names(a), names(b)],
         "bars": [data.accounts(side[0]) for side in (a, b)],
         "accounts": [
-            [name, seconds(_mean(a, name)), seconds(_mean(b, name)), _difference(a, b, name)]
+            [name, duration(_mean(a, name)), duration(_mean(b, name)), _difference(a, b, name)]
             for name in ACCOUNTS
             if _mean(a, name) or _mean(b, name)
         ],
         "gone": [_row(finding, a) for finding in found.gone],
         "new": [_row(finding, b) for finding in found.new],
-        "stayed": [[*_row(new, b), seconds(old.lost_s)] for old, new in found.stayed],
+        "stayed": [[*_row(new, b), duration(old.lost_s)] for old, new in found.stayed],
         "quantiles": [_quantiles(side) for side in (a, b)],
         "environment": _differences(a[0], b[0]),
     }
@@ -150,13 +151,13 @@ def _row(finding: Finding, side: Side) -> list[str]:
         where,
         finding.source,
         "" if finding.lost_s is None else f"{share:.1%}",
-        seconds(finding.lost_s),
+        duration(finding.lost_s),
     ]
 
 
 def _quantiles(side: Side) -> list[float] | None:
     """Step times in milliseconds at each percent of the steps, over all runs of a side."""
-    times = sorted(float(value) * 1e3 for record in side for value in record.step_times)
+    times = sorted(value * 1e3 for record in side for value in record.step_times)
     if len(times) < 20:
         return None
     return [round(times[min(len(times) - 1, len(times) * percent_ // 100)], 4) for percent_ in range(100)]
@@ -182,12 +183,12 @@ def _differences(a: Record, b: Record) -> list[list[str]]:
 
 
 def _mean(side: Side, account: str) -> float:
-    return sum(float(record.accounts.get(account, 0.0)) for record in side) / len(side)
+    return sum(record.accounts.get(account, 0.0) for record in side) / len(side)
 
 
 def _difference(a: Side, b: Side, account: str) -> str:
     difference = _mean(b, account) - _mean(a, account)
-    return f"{'-' if difference < 0 else '+'}{seconds(abs(difference))}"
+    return f"{'-' if difference < 0 else '+'}{duration(abs(difference))}"
 
 
 def _speed(value: float) -> str:
@@ -200,7 +201,7 @@ def _accounts(a: Side, b: Side) -> Table:
         table.add_column(title, justify="left" if title == "account" else "right")
     rows = [name for name in ACCOUNTS if max(_mean(a, name), _mean(b, name)) > 0.0005]
     for name in sorted(rows, key=lambda name: -_mean(a, name)):
-        table.add_row(name, seconds(_mean(a, name)), seconds(_mean(b, name)), _difference(a, b, name))
+        table.add_row(name, duration(_mean(a, name)), duration(_mean(b, name)), _difference(a, b, name))
     return table
 
 
@@ -209,7 +210,7 @@ def _listed(title: str, findings: list[Finding], side: Side) -> list[RenderableT
     dear = [f for f in findings if (f.lost_s or 0) >= MINOR * wall]
     style = "green" if title == "gone" else "red"
     lines: list[RenderableType] = [
-        Text.assemble((f"{title:<5}", style), f"{f.kind}  {f.file}:{f.line}  {seconds(f.lost_s)} lost")
+        Text.assemble((f"{title:<5}", style), f"{f.kind}  {f.file}:{f.line}  {duration(f.lost_s)} lost")
         for f in dear[:_MAX_SHOWN]
     ]
     hidden = len(findings) - min(len(dear), _MAX_SHOWN)

@@ -1,20 +1,19 @@
-"""The ledger on the terminal: accounts as bars, then what was found, dearest first."""
+"""The ledger on the terminal: accounts as bars, then what was found, costliest first."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from stoker.records import Finding, Record
+from stoker.records import Finding, Record, RepairPlace, WhatIf
 from stoker.report.whatif import price, times
-from stoker.report.words import MEANINGS, MINOR, evidence, rate, seconds
+from stoker.report.words import MEANINGS, MINOR, evidence, rate, short_path
+from stoker.units import duration
 
 _COLOURS = {
     "startup": "bright_black",
@@ -25,9 +24,11 @@ _COLOURS = {
     "compute": "green",
     "dispatch": "blue",
     "checkpoint": "bright_magenta",
+    "teardown": "bright_cyan",
     "python": "bright_yellow",
 }
 _MAX_SHOWN = 10
+_MAX_PLACES = 4
 _MAX_IN_ORDER = 3
 
 
@@ -49,7 +50,7 @@ def render(record: Record, path: Path, width: int) -> RenderableType:
     parts: list[RenderableType] = [Text(), _headline(record)]
     if record.accounts and record.wall_s:
         parts += [Text(), _accounts(record, width)]
-    parts += [Text(), *_findings(record)]
+    parts += [Text(), *_findings(record, width)]
     parts += [Text(f"note: {note}", style="yellow") for note in _notes(record)]
     parts.append(Text(f"record: {path}", style="bright_black"))
     return Group(*parts)
@@ -57,7 +58,7 @@ def render(record: Record, path: Path, width: int) -> RenderableType:
 
 def _notes(record: Record) -> list[str]:
     """What the reader must know: of the run, and, once each, of its findings."""
-    of_findings = dict.fromkeys(str(f.detail["note"]) for f in record.findings if "note" in f.detail)
+    of_findings = dict.fromkeys(f.detail["note"] for f in record.findings if "note" in f.detail)
     return [*record.notes, *of_findings]
 
 
@@ -98,51 +99,83 @@ def _accounts(record: Record, width: int) -> Table:
     return table
 
 
-def _findings(record: Record) -> list[RenderableType]:
+def _findings(record: Record, width: int) -> list[RenderableType]:
     if not record.accounts:
         return []
     if not record.findings:
         return [Text("Nothing stalls this program.", style="green")]
-    dear = [f for f in record.findings if (f.lost_s or 0) >= MINOR * record.wall_s]
+    shown = [f for f in record.findings if not _is_minor(f, record)]
     parts: list[RenderableType] = []
-    if not dear:
+    if not shown:
         parts.append(Text("Nothing here costs 2 % or more.", style="green"))
-    for number, finding in enumerate(record.findings[:_MAX_SHOWN], 1):
-        parts.append(_finding(number, finding, record))
-    hidden = len(record.findings) - _MAX_SHOWN
+    for number, finding in enumerate(shown[:_MAX_SHOWN], 1):
+        parts.append(_finding(number, finding, record, width))
+    hidden = len(shown) - _MAX_SHOWN
     if hidden > 0:
         parts.append(Text(f"... and {hidden} more in the record", style="bright_black"))
-    if record.what_if and dear:
-        parts += [_together(record.what_if), Text()]
+    minor = [f for f in record.findings if _is_minor(f, record)]
+    if minor:
+        parts += [*_folded(minor), Text()]
+    if record.what_if and record.what_if.all and shown:
+        parts += [_together(record.what_if.all, record.what_if.order), Text()]
     return parts
 
 
-def _together(what_if: Mapping[str, Any]) -> Text:
+def _is_minor(finding: Finding, record: Record) -> bool:
+    """Worth under 2 %, by its price; where it has none, by what was lost there."""
+    if finding.what_if is not None:
+        return finding.what_if.speedup < 1 + MINOR
+    return (finding.lost_s or 0) < MINOR * record.wall_s
+
+
+def _folded(findings: list[Finding]) -> list[RenderableType]:
+    """One line for each kind: where, and that it is worth little."""
+    lines: list[RenderableType] = []
+    for kind in dict.fromkeys(f.kind for f in findings):
+        places = [f"{short_path(f.file)}:{f.line}" for f in findings if f.kind == kind]
+        text = Text("    ").append(kind, style="bold").append("  under 2 %  ", style="bright_black")
+        text.append(", ".join(places[:_MAX_PLACES]), style="cyan")
+        if len(places) > _MAX_PLACES:
+            text.append(f" and {len(places) - _MAX_PLACES} more", style="bright_black")
+        lines.append(text)
+    return lines
+
+
+def _together(all_of_them: WhatIf, order: list[RepairPlace]) -> Text:
     """What all repairs would gain, and which to make first; a repair that adds nothing any more is left out."""
-    line = Text("All repaired: ", style="bold").append(price(what_if["all"]), style="bold green")
+    line = Text("All repaired: ", style="bold").append(price(all_of_them), style="bold green")
     before, steps = 1.0, []
-    for place in what_if["order"][:_MAX_IN_ORDER]:
-        if place["together"] < before * (1 + MINOR):
+    for place in order[:_MAX_IN_ORDER]:
+        if place.together < before * (1 + MINOR):
             break
-        before = place["together"]
-        steps.append(f"{place['kind']} {place['file']}:{place['line']} ({times(before)})")
+        before = place.together
+        steps.append(f"{place.kind} {short_path(place.file)}:{place.line} ({times(before)})")
     if steps:
         line.append("  first " + ", then ".join(steps))
     return line.append("  (a model: `stoker whatif`)", style="bright_black")
 
 
-def _finding(number: int, finding: Finding, record: Record) -> RenderableType:
+def _place(finding: Finding, room: int) -> tuple[str, str]:
+    """File and line, and the function: as much of it as leaves the price on the line."""
+    function = f" in {finding.function}" if finding.function not in ("", "<module>") else ""
+    short, name = short_path(finding.file), finding.file.replace("\\", "/").rsplit("/", 1)[-1]
+    for file, where in ((short, function), (short, ""), (name, "")):
+        if len(f"  {file}:{finding.line}{where}") <= room:
+            break
+    return f"{file}:{finding.line}", where
+
+
+def _finding(number: int, finding: Finding, record: Record, width: int) -> RenderableType:
     share = (finding.lost_s or 0) / record.wall_s if record.wall_s else 0.0
     minor = share < MINOR
+    if finding.what_if is not None:
+        cost = Text(f"  {price(finding.what_if)} without it", style="bold")
+    else:
+        cost = Text(f"  {duration(finding.lost_s)} lost, {share:.1%} of the run")
     head = Text(f"{number:>2}  ")
     head.append(f"{finding.kind}", style="bold" if minor else "bold red")
-    head.append(f"  {finding.file}:{finding.line}", style="cyan")
-    if finding.function and finding.function != "<module>":
-        head.append(f" in {finding.function}", style="bright_black")
-    if finding.what_if is not None:
-        head.append(f"  {price(finding.what_if)} without it", style="bold")
-    else:
-        head.append(f"  {seconds(finding.lost_s)} lost, {share:.1%} of the run")
+    place, function = _place(finding, width - len(head) - len(cost))
+    head.append(f"  {place}", style="cyan").append(function, style="bright_black").append(cost)
     lines: list[RenderableType] = []
     if finding.source:
         lines.append(Text(finding.source, style="on grey11", no_wrap=True, overflow="ellipsis"))

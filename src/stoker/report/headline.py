@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from stoker.records import Finding, Record
+from stoker.records import Finding, Record, speedup_without
 from stoker.report.whatif import times
-from stoker.report.words import MINOR, rate, seconds
+from stoker.report.words import MINOR, rate
+from stoker.units import duration
 
 _UNIT = re.compile(r"(\d) (s|ms|%)(?![a-z])")
 
@@ -44,46 +45,35 @@ def sentence(record: Record) -> list[Words]:
 
 
 def first_to_change(record: Record) -> Finding | None:
-    """The finding to begin with: as the simulation orders them, else the dearest."""
-    order = (record.what_if or {}).get("order") or []
-    for entry in order[:1]:
+    """The finding to begin with: as the simulation orders them, else the costliest."""
+    for place in record.what_if.order[:1] if record.what_if else []:
         for finding in record.findings:
-            if (finding.kind, finding.file, finding.line) == (entry["kind"], entry["file"], entry["line"]):
+            if (finding.kind, finding.file, finding.line) == (place.kind, place.file, place.line):
                 return finding
-    worth = (f for f in record.findings if (price(f, record) or 1.0) >= 1 + MINOR)
+    worth = (f for f in record.findings if (speedup_without(f, record) or 1.0) >= 1 + MINOR)
     return next(worth, None)
 
 
 def possible(record: Record) -> float | None:
     """How much faster it could be: all findings as simulated together, else the first one alone."""
-    together = (record.what_if or {}).get("all")
-    if together:
-        return float(together["speedup"])
-    prices = [price(finding, record) or 1.0 for finding in record.findings]
+    if record.what_if and record.what_if.all:
+        return record.what_if.all.speedup
+    prices = [speedup_without(finding, record) or 1.0 for finding in record.findings]
     return max(prices, default=None)
-
-
-def price(finding: Finding, record: Record) -> float | None:
-    """The speed-up without a finding: as simulated, else by the seconds lost there."""
-    if finding.what_if is not None:
-        return finding.what_if.speedup
-    if finding.lost_s is None or not 0 < finding.lost_s < record.wall_s:
-        return None
-    return record.wall_s / (record.wall_s - finding.lost_s)
 
 
 def _speed(record: Record) -> str:
     if record.steps_per_s is not None:
         return f"{rate(record.steps_per_s)} steps a second"
-    return f"{seconds(record.wall_s)} in all"
+    return f"{duration(record.wall_s)} in all"
 
 
 def _goal(record: Record, speedup: float) -> str:
     # The simulation speaks of the stepping phase; without it only the length of the run is known.
-    if record.steps_per_s is not None and (record.what_if or {}).get("all"):
+    if record.steps_per_s is not None and record.what_if and record.what_if.all:
         return f"{rate(record.steps_per_s * speedup)} ({times(speedup)})"
     return (
-        f"done in {seconds(record.wall_s / speedup)} instead of {seconds(record.wall_s)} ({times(speedup)})"
+        f"done in {duration(record.wall_s / speedup)} instead of {duration(record.wall_s)} ({times(speedup)})"
     )
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from stoker.errors import UsageError
-from stoker.records import Record
-from stoker.store.record_files import told_if_damaged
+from stoker.records import ProfilerWindow, Record, Timeline
+from stoker.report import output
 
 _OURS, _TENSORFLOW = 1, 2
 _STEPS_LANE = 1
@@ -21,17 +20,12 @@ _STEPS_LANE = 1
 Event = dict[str, Any]
 
 
-def trace(record: Record, windows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The trace of a run; `windows` are the profiler's events that were saved beside the record.
-
-    Raises:
-        RecordError: values in the record are not what they should be.
-    """
-    with told_if_damaged(f"the record of run {record.id}"):
-        beside = [window["timeline"] for window in windows if window.get("timeline")]
-        names, events = _lanes([record.timeline or {}, *beside])
-        their_names, their_events = _tensorflow(windows)
-        events += [*their_events, *_memory(record)]
+def trace(record: Record, windows: list[ProfilerWindow]) -> dict[str, Any]:
+    """The trace of a run; `windows` are the profiler's events that were saved beside the record."""
+    timelines = [record.timeline, *(window.timeline for window in windows)]
+    names, events = _lanes([timeline for timeline in timelines if timeline is not None])
+    their_names, their_events = _tensorflow(windows)
+    events += [*their_events, *_memory(record)]
     # Of two that start together the longer one is around the other.
     events.sort(key=lambda event: (event["ts"], -event.get("dur", 0.0)))
     return {
@@ -41,7 +35,7 @@ def trace(record: Record, windows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def write(record: Record, windows: list[dict[str, Any]], path: str) -> None:
+def write(record: Record, windows: list[ProfilerWindow], path: str) -> None:
     """Write a trace.
 
     Raises:
@@ -53,10 +47,7 @@ def write(record: Record, windows: list[dict[str, Any]], path: str) -> None:
             f"run {record.id} has no recorded windows, so there is nothing to trace: "
             "it was too short, or it was recorded by an older Stoker; run the program again"
         )
-    try:
-        Path(path).write_text(json.dumps(made, separators=(",", ":")), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+    output.write(path, json.dumps(made, separators=(",", ":")))
 
 
 def _process_names(record: Record) -> Iterator[Event]:
@@ -65,39 +56,39 @@ def _process_names(record: Record) -> Iterator[Event]:
         yield _meta("process_sort_index", pid, 0, {"sort_index": pid})
 
 
-def _lanes(timelines: list[dict[str, Any]]) -> tuple[list[Event], list[Event]]:
+def _lanes(timelines: list[Timeline]) -> tuple[list[Event], list[Event]]:
     """Our lanes: the steps, then host, input, device as they are named in the timelines."""
     threads = {"steps": _STEPS_LANE}
     events: list[Event] = []
     for timeline in timelines:
-        sites = [f"{site['file']}:{site['line']}" for site in timeline.get("sites", [])]
-        for window in timeline.get("windows", []):
-            events += [_span(_STEPS_LANE, "step", "step", start, end) for start, end in window["steps"]]
-            for lane in window["lanes"]:
-                thread = threads.setdefault(str(lane["name"]), len(threads) + 1)
-                for start, end, account, site, name, *_ in lane["spans"]:
-                    event = _span(thread, str(name) or str(account), str(account), start, end)
-                    if 0 <= site < len(sites):
-                        event["args"] = {"line": sites[site]}
+        for window in timeline.windows:
+            events += [_span(_STEPS_LANE, "step", "step", start, end) for start, end in window.steps]
+            for lane in window.lanes:
+                thread = threads.setdefault(lane.name, len(threads) + 1)
+                for span in lane.spans:
+                    event = _span(thread, span.name or span.account, span.account, span.start, span.end)
+                    site = timeline.site_of(span)
+                    if site is not None:
+                        event["args"] = {"line": f"{site.file}:{site.line}"}
                     events.append(event)
     names = [_meta("thread_name", _OURS, tid, {"name": name}) for name, tid in threads.items()]
     return names if events else [], events
 
 
-def _tensorflow(windows: list[dict[str, Any]]) -> tuple[list[Event], list[Event]]:
+def _tensorflow(windows: list[ProfilerWindow]) -> tuple[list[Event], list[Event]]:
     threads: dict[str, int] = {}
     events: list[Event] = []
     for window in windows:
-        base = float(window["start_s"]) * 1e6
-        for thread, found in window["threads"].items():
-            tid = threads.setdefault(str(thread), len(threads) + 1)
+        base = window.start_s * 1e6
+        for thread, found in window.threads.items():
+            tid = threads.setdefault(thread, len(threads) + 1)
             for start, length, name in found:
                 events.append(
                     {
                         "ph": "X",
                         "pid": _TENSORFLOW,
                         "tid": tid,
-                        "name": str(name),
+                        "name": name,
                         "cat": "tensorflow",
                         "ts": round(base + start, 3),
                         "dur": round(max(0.0, length), 3),

@@ -1,4 +1,4 @@
-"""A what-if on the terminal: what was asked, how much faster, and in plain words what that supposes."""
+"""A what-if on the terminal: what was asked, how much faster, and in plain words what that assumes."""
 
 from __future__ import annotations
 

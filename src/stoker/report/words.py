@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from stoker.records import Finding
+from stoker.units import duration, size
 
-# A finding below this share of the run is listed, but is no news.
+# A finding below this share of the run is listed, but not announced.
 MINOR = 0.02
+_LONG_PATH = 48
 MEANINGS = {
     "startup": "imports and devices",
     "trace": "building and optimising graphs",
@@ -15,19 +17,20 @@ MEANINGS = {
     "compute": "running kernels",
     "dispatch": "launching work from Python",
     "checkpoint": "saving and loading",
+    "teardown": "taking iterators down",
     "python": "the program's own Python",
 }
 
 
 def evidence(finding: Finding) -> str:
-    """`300 times · 5.0 s · 4.9 s waiting, 0.1 s copying · 1.2 kB` and what the probe adds."""
+    """`300 times · 5.0 s · 4.9 s waiting, 0.1 s copying · 1.2 KiB` and what the probe adds."""
     parts = [finding.title]
     if finding.count:
         parts.append(f"{finding.count:,} {'ops' if 'ops' in finding.detail else 'times'}")
     if finding.seconds is not None:
-        parts.append(seconds(finding.seconds))
+        parts.append(duration(finding.seconds))
     if finding.wait_s is not None and finding.copy_s is not None:
-        parts.append(f"{seconds(finding.wait_s)} waiting, {seconds(finding.copy_s)} copying")
+        parts.append(f"{duration(finding.wait_s)} waiting, {duration(finding.copy_s)} copying")
     if finding.bytes:
         parts.append(size(finding.bytes))
     return " · ".join(parts + _details(finding))
@@ -48,28 +51,25 @@ def _details(finding: Finding) -> list[str]:
         parts.append(f"{detail['call_us']} µs to call, {detail['compute_us']} µs to run")
     if detail.get("pipeline"):
         parts.append(" → ".join(detail["pipeline"]))
+    if "through" in detail:
+        parts.append(f"read by {detail['through']}()")
+    if detail.get("same_array"):
+        parts.append("the same array every time")
+    if len(detail.get("parts", ())) > 1:
+        parts.append(
+            "most in " + ", ".join(f"{short_path(p['file'])}:{p['line']}" for p in detail["parts"][:3])
+        )
     if "callback" in detail:
         parts.append(f"{detail['callback']}.{detail['hook']}")
     return parts
 
 
-def seconds(value: float | None) -> str:
-    """`5.00 s`, `12.3 ms`, or `?` where nothing was measured."""
-    if value is None:
-        return "?"
-    return f"{value:.2f} s" if value >= 0.1 else f"{value * 1e3:.1f} ms"
+def short_path(path: str) -> str:
+    """A path that leaves room on the line: of one outside the working directory, its last two parts."""
+    parts = path.replace("\\", "/").split("/")
+    return path if parts[0] and len(path) <= _LONG_PATH else "…/" + "/".join(parts[-2:])
 
 
 def rate(value: float) -> str:
     """A rate: `24.4`, `1,301`."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
-
-
-def size(count: int) -> str:
-    """Bytes for people: 1.2 MB."""
-    value = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"

@@ -268,7 +268,7 @@ def _switches_to_eager(fact: Call) -> bool:
 
 def decorated(at: At) -> Fix | None:
     """`@tf.function` above the function, where nothing in it needs Python at every step."""
-    function, alias = at.function, tensorflow_name(at.module)
+    function, alias = at.function, tensorflow_name(at.module, at.node)
     if not isinstance(function, ast.FunctionDef) or alias is None or function.decorator_list:
         return None
     if not all(_compiles(node) for statement in function.body for node in ast.walk(statement)):

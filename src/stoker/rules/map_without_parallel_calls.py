@@ -192,7 +192,7 @@ def _only_hands_on(stage: Stage) -> bool:
 
 
 def _fix(stage: Stage) -> Fix | None:
-    name = autotune(stage.module)
+    name = autotune(stage.module, stage.node)
     edit = None if name is None else add_argument(stage.module, stage.node, f"num_parallel_calls={name}")
     return None if edit is None else Fix("unsafe", (edit,), "Run the map in parallel")
 

@@ -14,6 +14,22 @@ from stoker.source.values import Dataset, Py, Stage
 
 # What may follow a prefetch without undoing it: it neither computes nor waits.
 _LIGHT = frozenset({"repeat", "take", "skip", "with_options", "enumerate", "shard", "ignore_errors"})
+# What a pipeline's function may call whose result, or effect, depends on when it is called.
+_CHANGEABLE = (
+    "tf.py_function",
+    "tf.numpy_function",
+    "tf.py_func",
+    "tf.print",
+    "tf.summary",
+    "tf.random.Generator",
+    "tf.random.get_global_generator",
+    "tf.Variable",
+    "tf.lookup",
+    "tf.queue",
+    "tf.timestamp",
+    "tf.io.gfile",
+    "tf.io.write_file",
+)
 
 
 class MissingPrefetch(Rule):
@@ -27,8 +43,10 @@ class MissingPrefetch(Rule):
         "count. Distributed datasets and the directory readers of Keras prefetch by themselves.",
         why="Without it the next batch is prepared only when the step asks for it: input and compute take turns "
         "instead of overlapping.",
-        fix_safety="Adding `.prefetch(tf.data.AUTOTUNE)` at the end, or moving an early one there, is safe: the same "
-        "elements come in the same order.",
+        fix_safety="Adding `.prefetch(tf.data.AUTOTUNE)` at the end, or moving an early one there, gives the same elements "
+        "in the same order, only sooner. It is safe where all of the pipeline can be seen and is TensorFlow's own ops; "
+        "unsafe where an element may depend on when it is made: a generator, a variable that the loop assigns, a model, "
+        "a function that could not be followed.",
         known_problems="A pipeline that a function returns is judged where its callers can be seen; if none can, a "
         "caller elsewhere may add the prefetch.",
     )
@@ -175,14 +193,25 @@ def unprefetched(fact: Consumed) -> Stage | None:
     if dataset.distributed or dataset.inner or not dataset.stages or _is_look(dataset):
         return None
     working = [stage for stage in dataset.stages if stage.name not in _LIGHT]
-    if not working or working[-1].name == "prefetch":
+    if not working or ends_prefetched(dataset):
         return None
     if all(stage.name == "cache" for stage in working) and dataset.prefetched:
         return None
-    if fact.how == "returned" and (dataset.source == "?" or not any("batch" in s.name for s in working)):
+    if fact.how in ("returned", "stored") and (
+        dataset.source == "?" or not any("batch" in s.name for s in working)
+    ):
         # Half of a pipeline: whoever called for it goes on with it.
         return None
     return working[-1]
+
+
+def ends_prefetched(dataset: Dataset) -> bool:
+    """Whether its last working stage is a prefetch, or puts together pipelines that all end in one."""
+    working = [stage for stage in dataset.stages if stage.name not in _LIGHT]
+    if not working:
+        return dataset.prefetched
+    joins = len(working) == 1 and bool(dataset.parts) and dataset.stages[0] is working[0]
+    return working[-1].name == "prefetch" or (joins and all(map(ends_prefetched, dataset.parts)))
 
 
 def _is_look(dataset: Dataset) -> bool:
@@ -193,15 +222,15 @@ def _is_look(dataset: Dataset) -> bool:
 
 
 def _fix(dataset: Dataset, last: Stage) -> Fix | None:
+    safety = "safe" if _is_settled(dataset) else "unsafe"
     early = [stage for stage in dataset.stages if stage.name == "prefetch"]
     module = last.module
     if not early:
-        name = autotune(module)
+        name = autotune(module, last.node)
         if name is None:
             return None
-        return Fix(
-            "safe", (insert_after(module, last.node, f".prefetch({name})"),), "Add prefetch at the end"
-        )
+        edits = (insert_after(module, last.node, f".prefetch({name})"),)
+        return Fix(safety, edits, "Add prefetch at the end")
     moved = early[-1]
     owner = moved.node.func.value if isinstance(moved.node.func, ast.Attribute) else None
     same = moved.module is module and _contains(last.node, moved.node)
@@ -210,11 +239,28 @@ def _fix(dataset: Dataset, last: Stage) -> Fix | None:
     arguments = ", ".join(
         module.segment(node) for node in (*moved.node.args, *(k.value for k in moved.node.keywords))
     )
-    edits = (
+    moves = (
         remove_between(module, owner, moved.node),
         insert_after(module, last.node, f".prefetch({arguments})"),
     )
-    return Fix("safe", edits, "Move prefetch to the end")
+    return Fix(safety, moves, "Move prefetch to the end")
+
+
+def _is_settled(dataset: Dataset) -> bool:
+    """Whether an element is the same whenever it is made: nothing it is made from changes while the program runs."""
+    if dataset.source.startswith("tf.data.") and dataset.source.endswith(("from_generator", ".scan")):
+        return False
+    if not dataset.source.startswith(("tf.data.", "tfds.", "keras.")):
+        return False
+    effects = {effect for stage in dataset.stages for effect in stage.effects}
+    return all(map(_is_pure, effects)) and all(map(_is_settled, dataset.parts))
+
+
+def _is_pure(effect: str) -> bool:
+    if effect == "+weak":
+        return True
+    # NumPy and Python run once, while the function is traced.
+    return effect.startswith(("tf.", "np.", "builtins.", "math.")) and not effect.startswith(_CHANGEABLE)
 
 
 def _contains(outer: ast.AST, inner: ast.AST) -> bool:

@@ -22,8 +22,8 @@ class NoInputSignature(Rule):
         "tensors whose shape changes: out of `padded_batch` or `bucket_by_sequence_length`, or cut to a changing "
         "length.",
         why="Each new shape is traced as a new graph. Sequences of a hundred different lengths mean a hundred traces.",
-        fix_safety="Adding `reduce_retracing=True` is safe: the same operations run, in a graph that leaves the "
-        "changing dimensions open.",
+        fix_safety="Adding `reduce_retracing=True` is unsafe: the same operations run, in a graph that leaves the "
+        "changing dimensions open, but code that reads a dimension in Python (`x.shape[1]`) gets None there.",
         known_problems="A pipeline that pads to one fixed length is recognised by its `padded_shapes`.",
     )
     bad = (
@@ -189,9 +189,9 @@ def _changes_shape(value: Value) -> bool:
 def _relaxed(how: Compiled) -> Fix | None:
     if isinstance(how.node, ast.Call):
         edit = add_argument(how.module, how.node, "reduce_retracing=True")
-        return None if edit is None else Fix("safe", (edit,), "Let the changing dimensions be open")
+        return None if edit is None else Fix("unsafe", (edit,), "Let the changing dimensions be open")
     return Fix(
-        "safe", (insert_after(how.module, how.node, "(reduce_retracing=True)"),), "Leave the shape open"
+        "unsafe", (insert_after(how.module, how.node, "(reduce_retracing=True)"),), "Leave the shape open"
     )
 
 

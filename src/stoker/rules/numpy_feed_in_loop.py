@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from stoker.check.edits import indentation, insert_line, replace_node
-from stoker.check.rule import Fix, Page, Problem, Rule, bad, describe, good
+from stoker.check.hoisting import hoisted
+from stoker.check.rule import Page, Problem, Rule, bad, describe, good
 from stoker.source.analysis import Analysis
 from stoker.source.facts import CompiledCall, Feed
-from stoker.source.module import Module
-from stoker.source.names import dotted_name, last_name
 from stoker.source.values import Array
-
-_LOOPS = (ast.For, ast.While)
 
 
 class NumpyFeedInLoop(Rule):
@@ -27,8 +22,10 @@ class NumpyFeedInLoop(Rule):
         why="Each conversion allocates, checks and copies on the Python thread, and on a GPU the copy to the device "
         "cannot overlap with the step before it. A tf.data pipeline prepares and copies batches in the background; "
         "an array that does not change needs to be converted only once.",
-        fix_safety="Converting a loop-invariant array once, before the loop, is safe: the array must be a plain name "
-        "that the loop neither assigns, changes nor hands to anything that could change it.",
+        fix_safety="Converting a loop-invariant array once, before the loop, is offered where the array is a plain name "
+        "that the loop neither assigns, changes nor hands to anything that could change it. It is safe where the file "
+        "also shows that nobody else holds the array: it is made once, by a call that gives a new array, and no view of "
+        "it, no other name and no other function ever gets hold of it. Otherwise it is unsafe.",
         known_problems="Data that only exists at run time, such as the observation of a simulator, has to be copied "
         "at each step; allow it there with a comment.",
     )
@@ -179,8 +176,8 @@ class NumpyFeedInLoop(Rule):
                 continue
             if isinstance(fact, Feed):
                 subject = describe(fact.argument) if fact.argument is not None else "an ndarray"
-                message = f"the ndarray {subject} {fact.how} at every step"
-                yield self.problem(fact.at, message, hoisted(fact, analysis))
+                message = f"{'the ndarray ' if fact.array else ''}{subject} {fact.how} at every step"
+                yield self.problem(fact.at, message, hoisted(fact))
             elif isinstance(fact, CompiledCall):
                 for node, value in fact.arguments:
                     if isinstance(value, Array):
@@ -189,81 +186,6 @@ class NumpyFeedInLoop(Rule):
                         )
                         yield self.problem(fact.at, message)
                         break
-
-
-def hoisted(fact: Feed, analysis: Analysis) -> Fix | None:
-    """Convert before the loop what the loop never changes."""
-    module, call, name = fact.at.module, fact.at.node, fact.argument
-    conversion = isinstance(call, ast.Call) and last_name(call.func) in ("convert_to_tensor", "constant")
-    if not (conversion and isinstance(call, ast.Call) and isinstance(name, ast.Name)):
-        return None
-    others: list[ast.expr] = [*call.args[1:], *(k.value for k in call.keywords)]
-    if not all(isinstance(node, (ast.Constant, ast.Attribute)) for node in others):
-        return None
-    loop = _outermost_invariant(module, call, name.id)
-    new = f"{name.id}_tensor"
-    if loop is None or _mentions(module.tree, new):
-        return None
-    # Two conversions of the same array would otherwise define the same name twice.
-    if sum(_converts(node, name.id) for node in ast.walk(loop)) > 1:
-        return None
-    line = loop.lineno
-    text = f"{indentation(module, line)}{new} = {module.segment(call)}"
-    if "\n" in text or not _starts_line(module, loop):
-        return None
-    edits = (insert_line(module, line, text), replace_node(module, call, new))
-    return Fix("safe", edits, f"Convert `{name.id}` once, before the loop")
-
-
-def _starts_line(module: Module, loop: ast.For | ast.While) -> bool:
-    return module.lines[loop.lineno - 1][: loop.col_offset].strip() == ""
-
-
-def _converts(node: ast.AST, name: str) -> bool:
-    named = (
-        isinstance(node, ast.Call) and last_name(node.func) in ("convert_to_tensor", "constant") and node.args
-    )
-    return bool(named) and isinstance(node, ast.Call) and dotted_name(node.args[0]) == name
-
-
-def _mentions(tree: ast.AST, name: str) -> bool:
-    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
-
-
-def _outermost_invariant(module: Module, call: ast.Call, name: str) -> ast.For | ast.While | None:
-    """The outermost loop, in the same function, that leaves the name as it is."""
-    found: ast.For | ast.While | None = None
-    node: ast.AST | None = module.parents.get(call)
-    while node is not None and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-        if isinstance(node, _LOOPS):
-            if not _only_read(module, node, name):
-                break
-            found = node
-        node = module.parents.get(node)
-    return found
-
-
-def _only_read(module: Module, loop: ast.AST, name: str) -> bool:
-    for node in ast.walk(loop):
-        if isinstance(node, ast.Name) and node.id == name:
-            if not isinstance(node.ctx, ast.Load) or not _harmless(module, node):
-                return False
-        elif isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
-            return False
-    return True
-
-
-def _harmless(module: Module, node: ast.Name) -> bool:
-    """Whether this use can only read: a conversion, an element, a shape, a length."""
-    parent = module.parents[node]
-    if isinstance(parent, ast.Subscript):
-        return isinstance(parent.ctx, ast.Load) and parent.value is node
-    if isinstance(parent, ast.Attribute):
-        return parent.attr in ("shape", "dtype", "size", "ndim")
-    if isinstance(parent, ast.Call):
-        function = dotted_name(parent.func)
-        return function == "len" or last_name(parent.func) in ("convert_to_tensor", "constant")
-    return False
 
 
 RULE = NumpyFeedInLoop()

@@ -1,4 +1,4 @@
-"""STK303: the input comes out of Python, one thread under the GIL."""
+"""STK303: the input comes from Python: one thread, under the GIL."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def varies(value: Value) -> bool:
 
 
 def _wrapped(module: Module, node: ast.expr, value: Value) -> Fix | None:
-    alias = tensorflow_name(module)
+    alias = tensorflow_name(module, node)
     if alias is None or not isinstance(value, Py) or value.type == "str":
         return None
     if not isinstance(node, (ast.Name, ast.Attribute)):

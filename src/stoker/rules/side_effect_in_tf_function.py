@@ -168,7 +168,7 @@ class SideEffectInTfFunction(Rule):
 
 def _printed(fact: SideEffect) -> Fix | None:
     module, node = fact.at.module, fact.at.node
-    alias = tensorflow_name(module)
+    alias = tensorflow_name(module, node)
     if alias is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return None
     plain = node.func.id == "print" and all(keyword.arg == "sep" for keyword in node.keywords)

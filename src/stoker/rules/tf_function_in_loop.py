@@ -1,4 +1,4 @@
-"""STK202: a tf.function is made anew in the loop and traced each time."""
+"""STK202: a tf.function is created inside the loop and traced every time."""
 
 from __future__ import annotations
 

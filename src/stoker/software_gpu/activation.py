@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,11 +12,9 @@ from stoker.errors import UsageError
 from stoker.software_gpu import native, reading
 from stoker.software_gpu.build import KERNEL_TABLE, BuildError, ensure_built
 from stoker.software_gpu.profiles import Profile, resolve
+from stoker.units import bytes_of
 
 ENVIRONMENT = "STOKER_SOFTWARE_GPU"
-_UNITS = {"": 1, "B": 1}
-_UNITS |= {f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)}
-_UNITS |= {f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)}
 _CLOCKS = ("real", "deterministic")
 
 
@@ -72,7 +69,7 @@ def enable(
         library = native.open_library(library_path)
     except OSError as error:
         raise BuildError(
-            f"the software GPU does not load ({error}): remove {library_path.parent} to build it anew"
+            f"the software GPU does not load ({error}): remove {library_path.parent} to build it again"
         ) from error
     config = native.config_of(settings.profile, settings.count, settings.memory, clock == "deterministic")
     library.stoker_gpu_configure(config)
@@ -106,12 +103,12 @@ def parse_memory(memory: str | int) -> int:
     """Bytes from "8GiB", "512 MiB", "16GB" or a number.
 
     Raises:
-        UsageError: it is no size, or less than 16 MiB, with which TensorFlow cannot work.
+        UsageError: it is not a size, or less than 16 MiB, with which TensorFlow cannot work.
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?i?B?)\s*", str(memory))
-    if match is None or match[2] not in _UNITS:
+    text = str(memory).strip()
+    size = bytes_of(f"{text} B" if text.isdecimal() else text)
+    if size is None:
         raise UsageError(f"device memory {memory!r}: write a size such as 8GiB or 512MiB")
-    size = int(float(match[1]) * _UNITS[match[2]])
     if size < 16 * 1024**2:
         raise UsageError(f"device memory {memory!r} is too small for TensorFlow: use 16MiB or more")
     return size

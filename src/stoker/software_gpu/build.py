@@ -26,6 +26,8 @@ from stoker.errors import StokerError
 SOURCES = Path(__file__).parent / "plugin"
 KERNEL_TABLE = SOURCES / "kernel_table.txt"
 _LIBRARY = "libstoker_gpu.so"
+# Before this one, TensorFlow's loops make a stream of a plug-in's device wait for itself, which fails.
+_OLDEST = (2, 19)
 # Compiled by itself, beside the rest: it takes as long as all others together.
 _SLOW_SOURCE = "recurrent.cc"
 _FLAGS = (
@@ -39,7 +41,7 @@ _FLAGS = (
 
 
 class BuildError(StokerError):
-    """The plug-in cannot be built here: no TensorFlow, no compiler, or the compiler failed."""
+    """The plug-in cannot be built here: no TensorFlow or one too old, no compiler, or the compiler failed."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,12 @@ def installed_tensorflow() -> TensorFlow:
     # Both `tensorflow` and `tensorflow_cpu` may claim the package; the one with the files has the version.
     name = sorted(names, key=lambda n: (not n.startswith("tensorflow"), len(n)))[0]
     return TensorFlow(name, importlib.metadata.version(name), directory)
+
+
+def too_old(tensorflow: TensorFlow) -> bool:
+    """Whether this TensorFlow cannot run what the plug-in offers."""
+    major, minor = tensorflow.version.split(".")[:2]
+    return (int(major), int(minor)) < _OLDEST
 
 
 def cache_directory() -> Path:
@@ -102,9 +110,14 @@ def ensure_built(progress: Callable[[str], None] | None = None) -> Path:
         progress: told in one line that a build starts; standard error if None.
 
     Raises:
-        BuildError: there is no TensorFlow or no compiler, or the compiler failed.
+        BuildError: there is no TensorFlow or one too old, no compiler, or the compiler failed.
     """
     tensorflow = installed_tensorflow()
+    if too_old(tensorflow):
+        oldest = f"{_OLDEST[0]}.{_OLDEST[1]}"
+        raise BuildError(
+            f"the software GPU needs TensorFlow {oldest} or later, and {tensorflow.version} is installed"
+        )
     library = library_path(tensorflow)
     if library.exists():
         return library

@@ -107,16 +107,31 @@ _H100 = Profile(
 PROFILES: dict[str, Profile] = {profile.name: profile for profile in (_T4, _V100, _A100, _H100)}
 
 
-def resolve(profile: str | Profile | Mapping[str, Any]) -> Profile:
+def device_name(profile: str) -> str:
+    """What a device of this profile is called in a record; `of_device` reads it back."""
+    return f"software GPU, {profile} profile"
+
+
+def of_device(name: str) -> Profile | None:
+    """The profile that a device of this name was modelled after; None for a real device, or a profile of the user's."""
+    return next((profile for profile in PROFILES.values() if name == device_name(profile.name)), None)
+
+
+def resolve(
+    profile: str | Profile | Mapping[str, Any], own: Mapping[str, Mapping[str, Any]] | None = None
+) -> Profile:
     """The profile of that name, or one made from a mapping with its fields.
 
-    A mapping may name a profile to start from: `{"name": "slow-bus", "base": "a100", "bus_bandwidth": 4e9}`.
+    A mapping may name a profile to start from: `{"name": "slow-bus", "base": "a100", "bus_bandwidth": 4e9}`. `own` are
+    the user's, by name (`[tool.stoker.device-profiles]`); they come before those of the same name here.
 
     Raises:
-        UsageError: no such profile, an unknown field, a value that is no number.
+        UsageError: no such profile, an unknown field, a value that is not a number.
     """
     if isinstance(profile, Profile):
         return profile
+    if isinstance(profile, str) and own and profile in own:
+        profile = {"name": profile, **own[profile]}
     if isinstance(profile, str):
         if profile not in PROFILES:
             raise UsageError(f"no device profile {profile!r}: choose one of {', '.join(sorted(PROFILES))}")

@@ -167,6 +167,21 @@ def raw_clock() -> Callable[[], int]:
     return clock
 
 
+def queue_clock() -> Callable[[], int]:
+    """What tells how much longer the devices have work queued, in nanoseconds of the virtual clock."""
+    state = _state()
+    readings = [DeviceReading() for _ in range(state.count)]
+    pointers = [ctypes.byref(reading) for reading in readings]
+    read = state.library.stoker_gpu_read_device
+
+    def queued_ns() -> int:
+        for ordinal, pointer in enumerate(pointers):
+            read(ordinal, pointer)
+        return max(reading.queued_ns for reading in readings)
+
+    return queued_ns
+
+
 def counters() -> Counters:
     """Read everything."""
     state = _state()
@@ -179,7 +194,7 @@ def counters() -> Counters:
 
 
 def reset() -> None:
-    """Start all counters and peaks anew; the modelled host first waits for the modelled device."""
+    """Start all counters and peaks over; the modelled host first waits for the modelled device."""
     state = _state()
     state.library.stoker_gpu_reset()
     if any(_raw(state, ordinal).started for ordinal in range(state.count)):

@@ -32,7 +32,7 @@ def load_plugin(path: Path, count: int) -> None:
     """Make TensorFlow load the plug-in and see its devices.
 
     Raises:
-        UsageError: TensorFlow would not have it.
+        UsageError: TensorFlow refused it.
     """
     try:
         load_library.load_pluggable_device_library(str(path))

@@ -4,5 +4,18 @@
     analysis = analyse(module, Project())
     for fact in analysis.facts: ...
 
+| module | subject |
+|---|---|
+| files, notebook, comments | which files to read; notebooks as Python; allow-comments |
+| module, project, names, imports | one parsed file; which file an import means; canonical library names |
+| analysis, machine | light abstract interpretation of one file: who is run, and with what state |
+| statements, binding, expressions, operators, attributes | the syntax, piece by piece |
+| calls, functions, classes, builtin_calls, containers | calls, into the program's own code and into Python's |
+| library, keras_calls, numpy_calls, tensors, things, pipelines | what is known of TensorFlow, Keras and NumPy |
+| values | what an expression may be |
+| loops, gates, reads, guesses | which loops step; which branches are rare; where a tensor is read; what names suggest |
+| options | what a command-line option is unless somebody says otherwise |
+| facts | what was observed, for the rules to judge |
+
 Nothing here runs the program or imports TensorFlow.
 """

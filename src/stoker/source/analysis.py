@@ -32,10 +32,12 @@ _COMPILED_METHODS = frozenset(
 _TELLING = re.compile(
     r"\b(?:for|while)\b|Dataset|dataset|_ds\b|\bds\b|function|float64|mixed_precision|scaled|py_func|callbacks"
     r"|\.(?:map|fit|compile|predict|evaluate|run|set_floatx|layers|Sequential|Dense)\b"
-    r"|\b(?:Dense|Sequential|Model|Input)\(|on_\w*batch"
+    r"|\b(?:Dense|Sequential|Model|Input)\(|on_\w*batch|\breturn self\.\w+$",
+    re.MULTILINE,
 )
 _RECURSION = 20_000
-_CALLED = re.compile(r"(?<!def )\b(\w+)\s*\(")
+# Names that are called, or handed to something as an argument.
+_CALLED = re.compile(r"(?<!def )\b(\w+)\s*[(,)]")
 _BATCH_METHODS = re.compile(r"^on_(train_|test_|predict_)?batch_(begin|end)$")
 
 
@@ -61,8 +63,10 @@ def analyse(module: Module, project: Project) -> Analysis:
     """
     project.start(module)
     m = Machine(project, module)
-    if module.uses_tensors:
+    if module.uses_tensors or project.lends_tensors(module):
         _interpret(m)
+    else:
+        module.validate()
     followed = frozenset(
         (function.module.path, function.node.lineno)
         for node, function in m.functions.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from stoker.source import classes, guesses, imports
+from stoker.source import classes, guesses, imports, options
 from stoker.source.module import Module
 from stoker.source.names import canonical
 from stoker.source.values import (
@@ -28,18 +28,6 @@ from stoker.source.values import (
 
 if TYPE_CHECKING:
     from stoker.source.machine import Machine
-
-_VARIABLES = frozenset(
-    {
-        "trainable_variables",
-        "trainable_weights",
-        "variables",
-        "weights",
-        "non_trainable_variables",
-        "non_trainable_weights",
-    }
-)
-
 
 _CONSTANTS = frozenset({"math.pi", "math.e", "math.inf", "np.pi", "np.e", "np.inf"})
 
@@ -64,8 +52,11 @@ def attribute(m: Machine, owner: Value, node: ast.Attribute) -> Value:
         return _of_tensor(owner, name)
     if isinstance(owner, Array):
         return Array(owner.dtype) if name == "T" else Py("object")
+    if isinstance(owner, Thing) and owner.type == "options":
+        return options.attribute(owner, name)
     if isinstance(owner, Thing):
-        return thing_attribute(owner, name)
+        guessed = guesses.attribute(m, node) if owner.type == "foreign" else UNKNOWN
+        return thing_attribute(owner, name) if guessed is UNKNOWN else guessed
     if isinstance(owner, Dataset):
         return Method(owner, name)
     if owner is UNKNOWN:
@@ -88,7 +79,7 @@ def thing_attribute(owner: Thing, name: str) -> Value:
     held = owner.about.get(name)
     if isinstance(held, Value):
         return held
-    if name in _VARIABLES:
+    if name in guesses.VARIABLES:
         return Seq("list", element=Tensor(variable=True))
     if owner.type == "optimizer" and name in ("iterations", "learning_rate", "lr"):
         return Tensor(variable=True)

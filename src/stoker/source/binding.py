@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from stoker.source import reads
+from stoker.source import pipelines, reads
 from stoker.source.facts import Call
 from stoker.source.values import (
     UNKNOWN,
     Array,
+    Dataset,
     Instance,
     Py,
     Seq,
@@ -55,7 +56,10 @@ def _attribute(m: Machine, target: ast.Attribute, value: Value) -> None:
     if isinstance(owner, Instance):
         held = owner.info.attributes
         old = held.get(target.attr)
-        held[target.attr] = value if old is None else join(old, value)
+        # A pipeline is built statement by statement: the last one holds, whatever an earlier method left.
+        held[target.attr] = value if old is None or isinstance(value, Dataset) else join(old, value)
+        if isinstance(value, Thing) and value.type == "iterator":
+            pipelines.consume(m, target, value.about["dataset"], "stored")
     elif isinstance(owner, Thing):
         if target.attr == "run_eagerly" and isinstance(value, Py) and value.const is True:
             m.emit(Call(m.at(target), "run_eagerly=True", ast.Call(target, [], []), owner))

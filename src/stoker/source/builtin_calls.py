@@ -127,6 +127,8 @@ def next_of(m: Machine, node: ast.Call, iterator: Value) -> Value:
         if m.frame.hot:
             pipelines.consume(m, node, dataset, "loop")
         return loops.walk(iterator).element
+    if isinstance(iterator, Seq) and m.frame.hot:
+        pipelines.consume(m, node, loops.walk(iterator).dataset, "loop")
     return element_of(iterator)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stoker.source import (
@@ -65,10 +65,26 @@ class Arguments:
         value = self.get(position, name)
         return value.const if isinstance(value, Py) else None
 
+    def as_tensors(self) -> Arguments:
+        """The arguments as Keras hands them on to a model's `call`: ndarrays have become tensors."""
+        return Arguments(
+            [(expression, _converted(value)) for expression, value in self.positional],
+            {name: (expression, _converted(value)) for name, (expression, value) in self.named.items()},
+            self.open,
+        )
+
     @property
     def values(self) -> list[Value]:
         """All values passed."""
         return [value for _, value in (*self.positional, *self.named.values())]
+
+
+def _converted(value: Value) -> Value:
+    if isinstance(value, Array):
+        return Tensor(dtype=value.dtype, pixels=value.pixels)
+    if isinstance(value, Seq) and value.items is not None:
+        return replace(value, items=tuple(_converted(item) for item in value.items))
+    return value
 
 
 def evaluate_arguments(m: Machine, node: ast.Call) -> Arguments:

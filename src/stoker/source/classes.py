@@ -23,6 +23,7 @@ from stoker.source.values import (
     Tensor,
     Thing,
     Value,
+    holds_arrays,
 )
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def instantiate(m: Machine, info: ClassInfo, node: ast.Call, arguments: Argument
     m.note("?")
     made = Instance(info)
     if is_model(info):
-        m.builds()
+        m.builds(model=True)
     initialise = member(info, "__init__")
     if isinstance(initialise, Func):
         info.initialised = True
@@ -206,7 +207,8 @@ def call_instance(m: Machine, owner: Instance, node: ast.Call, arguments: Argume
     feed(m, node, arguments, "is passed to a model")
     forward = member(owner.info, "call")
     if isinstance(forward, Func):
-        result = functions.call_function(m, replace(forward, bound=owner), node, arguments)
+        with m.forward():
+            result = functions.call_function(m, replace(forward, bound=owner), node, arguments.as_tensors())
         if result is not UNKNOWN and not isinstance(result, (Py, Array)):
             return result
     return Tensor()
@@ -217,7 +219,7 @@ def feed(m: Machine, node: ast.Call, arguments: Arguments, how: str) -> None:
     if m.frame.graph:
         return
     for expression, value in (*arguments.positional, *arguments.named.values()):
-        if isinstance(value, Array):
+        if holds_arrays(value):
             m.emit(Feed(m.at(node), how, expression))
             return
 

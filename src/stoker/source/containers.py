@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from stoker.source import reads
+from stoker.source import builtin_calls, reads
 from stoker.source.values import UNKNOWN, Instance, Py, Seq, Value, element_of, join
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ def method(
             return Seq("list", element=Py("object"))
     if name in ("pop", "popleft"):
         return element_of(owner)
+    if name in ("next", "__next__"):
+        return builtin_calls.next_of(m, node, owner)
     return owner if name == "copy" else UNKNOWN
 
 

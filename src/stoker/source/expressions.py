@@ -47,14 +47,21 @@ def _name(m: Machine, node: ast.Name) -> Value:
         found = imports.settle(m, found)
         m.frame.scope.settle(node.id, found)
     if found is not None:
-        return found
+        return _captured(m, found)
     if node.id in _BUILTINS:
         return Api(f"builtins.{node.id}")
-    return attributes.from_star(m.frame.module, node.id)
+    return _captured(m, attributes.from_star(m.frame.module, node.id))
+
+
+def _captured(m: Machine, value: Value) -> Value:
+    """What a pipeline's function may see change while the pipeline runs: a variable, or who knows what."""
+    if m.frame.mapped and (value is UNKNOWN or (isinstance(value, Tensor) and value.variable)):
+        m.note("+changeable")
+    return value
 
 
 def _attribute(m: Machine, node: ast.Attribute) -> Value:
-    return attributes.attribute(m, m.value(node.value), node)
+    return _captured(m, attributes.attribute(m, m.value(node.value), node))
 
 
 def _call(m: Machine, node: ast.Call) -> Value:
@@ -152,7 +159,7 @@ def _subscript(m: Machine, node: ast.Subscript) -> Value:
     if isinstance(owner, Seq):
         return _item(m, node, owner, index)
     if isinstance(owner, Tensor):
-        m.work(strong=False)
+        # Picking results apart is no step: a loop that does no more walks over what one step gave.
         return Tensor(
             host=owner.host,
             dtype=owner.dtype,

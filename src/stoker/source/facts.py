@@ -58,6 +58,8 @@ class Feed(Fact):
 
     how: str
     argument: ast.expr | None = None
+    # Whether the argument is known to be an ndarray; else it is host data of some kind.
+    array: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

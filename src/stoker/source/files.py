@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from stoker.errors import UsageError
-from stoker.source.module import Module, parse
+from stoker.source.module import Module, unparsed
 from stoker.source.notebook import read_cells
 from stoker.source.project import decode, read_text
 
@@ -44,18 +44,18 @@ def _under(top: str) -> Iterator[str]:
 
 
 def load(path: str, data: bytes | None = None) -> Module:
-    """Read and parse a file; `data` is its content where it has been read already.
+    """Read a file, to be parsed when its tree is asked for; `data` is its content where it has been read already.
 
     Raises:
-        SourceError: it cannot be read, decoded or parsed.
+        SourceError: it cannot be read or decoded, or is no notebook.
     """
     if data is None and path == STDIN:
         data = sys.stdin.buffer.read()
     text = read_text(path) if data is None else decode(path, data)
     if path.endswith(".ipynb"):
         joined, cells = read_cells(path, text)
-        return parse(path, joined, cells)
-    return parse(path, text)
+        return unparsed(path, joined, cells)
+    return unparsed(path, text)
 
 
 def display(path: str) -> str:

@@ -6,8 +6,8 @@ import ast
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from stoker.source import guesses
 from stoker.source.facts import CompiledCall, FunctionMade, TapeStep
-from stoker.source.guesses import parameter
 from stoker.source.values import (
     NONE,
     UNKNOWN,
@@ -23,7 +23,7 @@ from stoker.source.values import (
 
 if TYPE_CHECKING:
     from stoker.source.calls import Arguments
-    from stoker.source.machine import Frame, Machine
+    from stoker.source.machine import Frame, Loop, Machine
 
 _DEPTH = 12
 
@@ -75,7 +75,16 @@ def follow(
         function.bound,
         id(function.scope),
         tuple(names.items()),
-        (hot, repeated, graph, traced is not None, bool(m.muted), frame.presumed, frame.mapped),
+        (
+            hot,
+            repeated,
+            graph,
+            traced is not None,
+            bool(m.muted),
+            frame.presumed,
+            frame.mapped,
+            m.within_step,
+        ),
     )
     summary = m.memo.get(key)
     if summary is None:
@@ -147,10 +156,12 @@ def _replay(m: Machine, summary: Summary) -> None:
     here.strong |= strong
     here.often |= strong and not m.rare
     here.weak |= "+weak" in effects
-    here.inner_steps |= "+steps" in effects
+    # An evaluation every N steps makes no epochs of the loop around it.
+    here.inner_steps |= "+steps" in effects and not m.rare
     here.fits |= "+fits" in effects
-    if "+builds" in effects:
-        m.builds()
+    for built, model in (("+builds", False), ("+builds_model", True)):
+        if built in effects:
+            m.builds(model=model)
 
 
 def _bound(m: Machine, function: Func, arguments: Arguments) -> dict[str, Value]:
@@ -188,7 +199,7 @@ def _defaults(m: Machine, function: Func, names: dict[str, Value]) -> None:
             names[argument.arg] = m.value(default) if isinstance(default, ast.Constant) else UNKNOWN
     for argument in (*positional, *spec.kwonlyargs):
         if argument.arg not in names:
-            names[argument.arg] = parameter(m, argument)
+            names[argument.arg] = guesses.parameter(m, argument)
 
 
 def unknown_names(m: Machine, function: Func) -> dict[str, Value]:
@@ -200,7 +211,7 @@ def unknown_names(m: Machine, function: Func) -> dict[str, Value]:
         names[positional[0].arg] = function.bound
     for argument in (*positional, *spec.kwonlyargs):
         if argument.arg not in names:
-            names[argument.arg] = parameter(m, argument)
+            names[argument.arg] = guesses.parameter(m, argument)
     for extra, kind in ((spec.vararg, "tuple"), (spec.kwarg, "dict")):
         if extra is not None:
             names[extra.arg] = Seq(kind)
@@ -227,7 +238,12 @@ def compile_function(m: Machine, function: Value, node: ast.AST, arguments: Argu
 def is_rebuilt(m: Machine) -> bool:
     """Whether the loops around need a function of their own each time: they build models, or take no step."""
     steps = any(loop.strong or loop.weak or loop.inner_steps for loop in m.loops)
-    return any(loop.builds for loop in m.loops) or (bool(m.loops) and not steps)
+    return any(_builds_model(loop) for loop in m.loops) or (bool(m.loops) and not steps)
+
+
+def _builds_model(loop: Loop) -> bool:
+    """Whether each round has a model of its own. A new optimizer alone is none: it could be made once."""
+    return loop.builds_model or (loop.builds and guesses.binds_model(loop.node))
 
 
 def as_tensors(value: Value) -> Value:

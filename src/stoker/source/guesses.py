@@ -9,10 +9,10 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from stoker.source import reads
+from stoker.source import functions, reads
 from stoker.source.facts import Call
 from stoker.source.names import last_name
-from stoker.source.values import UNKNOWN, Array, Dataset, Py, Seq, Tensor, Thing, Value
+from stoker.source.values import UNKNOWN, Array, Dataset, Func, Py, Seq, Tensor, Thing, Value
 
 if TYPE_CHECKING:
     from stoker.source.calls import Arguments
@@ -37,9 +37,13 @@ _NOT_A_CALL = re.compile(
 _NUMBER = re.compile(
     r"(^|_)(total|num|n|max|min|steps?|epochs?|count|size|len|length|rate|decay|lr|alpha|beta|gamma|eps|epsilon)($|_)"
 )
+# What a simulator's `step` is called on: it moves a world, it trains nothing.
+_SIMULATED = re.compile(r"(^|_)(envs?|environment|e|gym|game|sim|simulator|world)(\d*)($|_)")
+_RUNS = frozenset({"run", "experimental_run_v2"})
 _LOSS_SCALING = ("get_scaled_loss", "get_unscaled_gradients")
 _PREDICTORS = ("sklearn", "xgboost", "lightgbm", "catboost", "torch", "statsmodels")
-_VARIABLES = frozenset(
+# The attributes of a model or layer that hold its variables.
+VARIABLES = frozenset(
     {
         "trainable_variables",
         "trainable_weights",
@@ -99,11 +103,17 @@ def counts(node: ast.expr) -> bool:
     return bool(_NUMBER.search(last_name(node).lower()))
 
 
+def binds_model(loop: ast.AST) -> bool:
+    """Whether a loop's body puts the result of some call into a name that says model or network."""
+    assigned = (n for n in ast.walk(loop) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call))
+    return any(_MODEL.search(last_name(target).lower()) for node in assigned for target in node.targets)
+
+
 def attribute(m: Machine, node: ast.Attribute) -> Value:
     """An attribute of something unknown."""
     if not m.frame.module.uses_tensors:
         return UNKNOWN
-    if node.attr in _VARIABLES:
+    if node.attr in VARIABLES:
         return Seq("list", element=Tensor(variable=True))
     if node.attr in ("iterations", "learning_rate", "lr") and _OPTIMIZER.search(
         last_name(node.value).lower()
@@ -114,9 +124,20 @@ def attribute(m: Machine, node: ast.Attribute) -> Value:
     return UNKNOWN
 
 
+def _handed_on(m: Machine, arguments: Arguments) -> None:
+    """A function handed to something unknown inside a graph is, if it is called at all, called in that graph."""
+    if not m.frame.graph:
+        return
+    for value in arguments.values:
+        if isinstance(value, Func):
+            names = functions.unknown_names(m, value)
+            functions.follow(m, value, names, graph=True, traced=m.frame.traced)
+
+
 def call(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
     """A call of something unknown."""
     m.note("?")
+    _handed_on(m, arguments)
     if not m.frame.module.uses_tensors:
         return UNKNOWN
     name = last_name(node.func).lower()
@@ -143,6 +164,11 @@ def method(m: Machine, name: str, receiver: ast.expr, node: ast.Call, arguments:
     if name in reads.SINKS and name != "write":
         reads.given(m, arguments, "is shown or stored by a progress bar or log")
     owner = last_name(receiver)
+    if name in _RUNS and "strategy" in owner.lower() and arguments.positional:
+        from stoker.source import things
+
+        return things.method(m, Thing("strategy", "?"), name, node, arguments)
+    _handed_on(m, arguments)
     if m.frame.hot:
         m.emit(Call(m.at(node), f"?.{name}", node))
     if name in reads.LOGGING and re.search(r"log", owner, re.IGNORECASE):
@@ -184,7 +210,7 @@ def _keras_like(
     if name == "call" or (_MODEL.search(name) and arguments.positional and not _NOT_A_CALL.search(name)):
         m.work(strong=True)
         return Tensor()
-    if _STEP.search(name.lower()):
+    if _STEP.search(name.lower()) and not (name == "step" and _SIMULATED.search(owner)):
         m.work(strong=True)
     if _LOSS.search(name.lower()) and len(arguments.positional) >= 2 and not _NOT_A_CALL.search(name):
         return Tensor()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from stoker.source.module import Module
+from stoker.source.module import Module, SourceError
 from stoker.source.names import canonical
 from stoker.source.values import UNKNOWN, Api, File, Lazy, Value
 
@@ -87,7 +87,12 @@ def interpret(m: Machine, module: Module) -> None:
     module.interpreted = True
     from stoker.source.machine import Frame
 
+    try:
+        body = module.tree.body
+    except SourceError:
+        # Reported when that file itself is checked; for its importer it is just not known.
+        return
     loops, m.loops = m.loops, []
     with m.quietly(), m.inside(Frame(module, module.scope)):
-        m.block(module.tree.body)
+        m.block(body)
     m.loops = loops

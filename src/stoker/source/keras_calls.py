@@ -31,12 +31,12 @@ _CLASSES = {
     "callbacks": "callback",
     "applications": "model",
 }
-# Bytes of the training images of the well-known sets, as loaded (uint8).
+# Bytes of the training and of the test images of the well-known sets, as loaded (uint8).
 _IMAGES = {
-    "mnist": 47_040_000,
-    "fashion_mnist": 47_040_000,
-    "cifar10": 153_600_000,
-    "cifar100": 153_600_000,
+    "mnist": (47_040_000, 7_840_000),
+    "fashion_mnist": (47_040_000, 7_840_000),
+    "cifar10": (153_600_000, 30_720_000),
+    "cifar100": (153_600_000, 30_720_000),
 }
 _SCALING = frozenset({"Rescaling", "Normalization", "BatchNormalization", "LayerNormalization"})
 _LOADERS = frozenset(
@@ -69,7 +69,7 @@ def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
 
 
 def _model(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    m.builds()
+    m.builds(model=True)
     about: dict[str, Any] = {}
     given = arguments.get(0, "layers")
     if name == "keras.Sequential":
@@ -89,7 +89,7 @@ def _made(m: Machine, area: str, name: str, node: ast.Call, arguments: Arguments
     about: dict[str, Any] = {key: value for key, (_, value) in arguments.named.items()}
     about["arguments"] = arguments
     if last == "LossScaleOptimizer" or (area == "optimizers" and "schedules" not in name):
-        m.builds()
+        m.builds(model=False)
         return Thing("optimizer", name, node, m.frame.module, about)
     if "schedules" in name:
         return Thing("schedule", name, node, m.frame.module, about)
@@ -97,7 +97,7 @@ def _made(m: Machine, area: str, name: str, node: ast.Call, arguments: Arguments
         about["random"] = last.startswith("Random") and area == "layers"
         about["scaling"] = last in _SCALING
         if area == "applications":
-            m.builds()
+            m.builds(model=True)
         return Thing(_CLASSES[area], name, node, m.frame.module, about)
     if last == "Progbar":
         return Thing("progbar", name, node)
@@ -107,10 +107,13 @@ def _made(m: Machine, area: str, name: str, node: ast.Call, arguments: Arguments
 
 
 def _load_data(which: str) -> Value:
-    size = _IMAGES.get(which, 0)
-    x = Array("uint8", pixels=which if size else "", size=size)
-    y = Array("uint8" if size else "int64", labels="integer" if size or which in ("imdb", "reuters") else "")
-    return Seq("tuple", items=(Seq("tuple", items=(x, y)), Seq("tuple", items=(x, y))))
+    sizes = _IMAGES.get(which, (0, 0))
+    images = which in _IMAGES
+    y = Array(
+        "uint8" if images else "int64", labels="integer" if images or which in ("imdb", "reuters") else ""
+    )
+    halves = (Array("uint8", pixels=which if images else "", size=size) for size in sizes)
+    return Seq("tuple", items=tuple(Seq("tuple", items=(x, y)) for x in halves))
 
 
 def _function(m: Machine, area: str, name: str, node: ast.Call, arguments: Arguments) -> Value:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stoker.source import builtin_calls, functions, keras_calls, numpy_calls, pipelines, reads
+from stoker.source import builtin_calls, functions, keras_calls, loops, numpy_calls, options, pipelines, reads
 from stoker.source.facts import Call, Feed
 from stoker.source.tensors import dtype_name
 from stoker.source.values import (
@@ -21,6 +21,7 @@ from stoker.source.values import (
     Tensor,
     Thing,
     Value,
+    holds_arrays,
 )
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _CONVERSIONS = frozenset(
     {"tf.convert_to_tensor", "tf.constant", "tf.cast", "keras.ops.convert_to_tensor", "tf.identity"}
 )
+_FROM_HOST = frozenset({"tf.convert_to_tensor", "keras.ops.convert_to_tensor"})
 # Functions of these modules work on the data's way in, on the host.
 _HOST_MODULES = ("tf.io.", "tf.strings.", "tf.image.", "tf.audio.")
 _HOST_FUNCTIONS = frozenset({"tf.shape", "tf.rank", "tf.size"})
@@ -95,6 +97,26 @@ _CONTROL = frozenset(
 _PY_FUNCTIONS = frozenset(
     {"tf.py_function", "tf.numpy_function", "tf1.py_func", "tf.py_func", "tf1.py_function"}
 )
+# They call the function they are given again and again, from Python.
+_MINIMIZERS = frozenset(
+    f"scipy.optimize.{name}"
+    for name in (
+        "minimize",
+        "minimize_scalar",
+        "fmin",
+        "fmin_bfgs",
+        "fmin_cg",
+        "fmin_l_bfgs_b",
+        "fmin_ncg",
+        "fmin_slsqp",
+        "fmin_tnc",
+        "basinhopping",
+        "differential_evolution",
+        "dual_annealing",
+        "least_squares",
+        "root",
+    )
+) | {"tfp.optimizer.lbfgs_minimize", "tfp.optimizer.bfgs_minimize", "tfp.optimizer.nelder_mead_minimize"}
 _TQDM = frozenset({"tqdm.tqdm", "tqdm.trange", "tqdm.tqdm_notebook", "tqdm.auto.tqdm", "tqdm.auto.trange"})
 
 
@@ -171,13 +193,22 @@ def _conversion(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> 
     dtype = dtype_name(arguments.get(1, "dtype"))
     if isinstance(value, Symbolic):
         return value
-    if isinstance(value, Array) and not m.frame.graph:
-        m.emit(Feed(m.at(node), f"is converted by `{name}`", arguments.expression(0, "value")))
+    array = holds_arrays(value)
+    if (array or (name in _FROM_HOST and _is_open(value))) and not m.frame.graph:
+        how = f"is converted by `{name}`"
+        m.emit(Feed(m.at(node), how, arguments.expression(0, "value"), array))
     if isinstance(value, Tensor):
         if not value.host:
             m.work(strong=False)
         return replace(value, variable=False, dtype=dtype or value.dtype)
     return Tensor(dtype=dtype)
+
+
+def _is_open(value: Value) -> bool:
+    """Nobody knows what it is, or what is in the list: nobody would convert what is a tensor already."""
+    if isinstance(value, Seq) and value.kind in ("list", "tuple"):
+        return bool(value.items) and all(map(_is_open, value.items or ()))
+    return value is UNKNOWN
 
 
 def _variable(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
@@ -225,6 +256,25 @@ def _py_function(m: Machine, name: str, node: ast.Call, arguments: Arguments) ->
             functions.follow(m, function, names, graph=False, traced=None)
         m.frame.traced = traced
     return Tensor(host=True)
+
+
+def _minimized(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    """An objective handed to an optimizer of SciPy: each evaluation is a step, and its tape a train step's."""
+    given = [v for v in (arguments.get(0, "fun"), arguments.get(99, "jac")) if isinstance(v, Func)]
+    from stoker.source.calls import Arguments
+
+    host = name.startswith("scipy.")
+    passed = Arguments(positional=[(node, Array() if host else Tensor())])
+
+    def body() -> None:
+        for function in given:
+            functions.call_function(m, function, node, passed)
+        m.work(strong=True)
+        m.applied()
+
+    if given:
+        loops.run(m, node, loops.Walk(UNKNOWN, counts=True), body)
+    return Thing("object", name)
 
 
 def _to_numpy(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
@@ -328,6 +378,8 @@ _EXACT: dict[str, Handler] = {
     "tf.Graph": _graph,
     "tf1.Graph": _graph,
     "functools.partial": _partial,
+    "argparse.ArgumentParser": options.parser,
+    **dict.fromkeys(_MINIMIZERS, _minimized),
 }
 _BY_ROOT: dict[str, Handler] = {
     "builtins": builtin_calls.call,

@@ -90,7 +90,7 @@ def run(m: Machine, node: ast.AST, over: Walk, body: Callable[[], None], *, once
     """Run a loop's body: quietly first, then knowing what kind of loop it is."""
     from stoker.source.machine import Loop
 
-    loop = Loop(node, taped=m.tapes > 0)
+    loop = Loop(node, within_step=m.within_step)
     if over.dataset is not None:
         m.note("+iterates")
     m.loops.append(loop)
@@ -107,7 +107,7 @@ def run(m: Machine, node: ast.AST, over: Walk, body: Callable[[], None], *, once
             with m.running(hot=hot, repeated=repeated):
                 body()
             _merge(m, before)
-            if over.dataset is not None and (loop.strong or loop.inner_steps):
+            if over.dataset is not None and (loop.strong or loop.inner_steps) and not once:
                 m.emit(Consumed(m.at(node), over.dataset, "loop"))
     finally:
         m.rare = rare
@@ -165,20 +165,22 @@ def _hand_up(m: Machine, loop: Loop, over: Walk, once: bool) -> None:
     """Tell the loop around what this one did."""
     steps = (is_steps(loop, over) and (loop.strong or over.dataset is not None)) or loop.inner_steps
     few = over.length is not None and over.dataset is None and over.length <= _FEW_INSIDE
-    part_of_a_step = loop.taped or over.parts or once or is_short(loop, over) or few
-    if steps and not part_of_a_step:
+    part_of_a_step = loop.within_step or over.parts or once or is_short(loop, over) or few
+    if steps and not part_of_a_step and not m.rare:
         m.note("+steps")
     if not m.loops:
         return
     outer = m.loops[-1]
     outer.fits |= loop.fits
     if steps and not part_of_a_step:
-        outer.inner_steps = True
-    else:
-        outer.strong |= loop.strong
-        outer.often |= loop.strong and not m.rare
-        outer.weak |= loop.weak
-        outer.inner_steps |= loop.inner_steps
+        # A loop that runs now and then, such as an evaluation every N steps, makes no epochs of the loop around it.
+        outer.inner_steps |= not m.rare
+        return
+    outer.strong |= loop.strong
+    outer.often |= loop.strong and not m.rare
+    # Light work on the elements of something unknown may be one step each: it says nothing of the loop around.
+    outer.weak |= loop.weak and (part_of_a_step or over.counts)
+    outer.inner_steps |= loop.inner_steps and not m.rare
 
 
 def _merge(m: Machine, before: dict[str, Value]) -> None:

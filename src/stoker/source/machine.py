@@ -27,8 +27,8 @@ class Loop:
     """What one loop was seen to do in its quiet pass."""
 
     node: ast.AST
-    # Runs inside a gradient tape: a part of the step, not a loop of steps.
-    taped: bool = False
+    # Runs inside a gradient tape, a model's forward pass or a graph: a part of the step, not a loop of steps.
+    within_step: bool = False
     # Calls a model, a compiled step, an optimizer.
     strong: bool = False
     # Does so in the open, not only in a branch that looks rare.
@@ -39,6 +39,7 @@ class Loop:
     inner_steps: bool = False
     # Builds a model or an optimizer.
     builds: bool = False
+    builds_model: bool = False
     fits: bool = False
 
 
@@ -74,6 +75,8 @@ class Machine:
         self.facts: list[Fact] = []
         self.muted = 0
         self.tapes = 0
+        # How many forward passes of models we are in.
+        self.forwards = 0
         # How many rare branches of the innermost loop we are in.
         self.rare = 0
         # In a branch that sets something up the first time.
@@ -148,23 +151,38 @@ class Machine:
             loop.often |= strong and not self.rare
             loop.weak |= not strong
 
-    def builds(self) -> None:
+    def builds(self, *, model: bool) -> None:
         """The program makes a model or an optimizer here."""
-        self.effects.add("+builds")
+        self.effects.add("+builds_model" if model else "+builds")
         for loop in self.loops:
             loop.builds = True
+            loop.builds_model |= model
 
     def tape(self, node: ast.AST) -> None:
         """A gradient tape was recorded here."""
         self.pending.append((self.loops[-1] if self.loops else None, TapeStep(self.at(node))))
 
     def applied(self) -> None:
-        """Gradients are applied: the tapes of this iteration belong to a train step."""
-        here = self.loops[-1] if self.loops else None
+        """Gradients are applied: the tapes of this iteration, or of one around it, belong to a train step."""
+        open_loops: list[Loop | None] = [*self.loops] if self.loops else [None]
         for loop, step in self.pending:
-            if loop is here:
+            if loop in open_loops:
                 self.emit(step)
-        self.pending = [item for item in self.pending if item[0] is not here]
+        self.pending = [item for item in self.pending if item[0] not in open_loops]
+
+    @property
+    def within_step(self) -> bool:
+        """Whether what runs now is a part of one step: of a tape, a forward pass, a graph."""
+        return self.tapes > 0 or self.forwards > 0 or self.frame.graph
+
+    @contextmanager
+    def forward(self) -> Iterator[None]:
+        """Run a model's forward pass."""
+        self.forwards += 1
+        try:
+            yield
+        finally:
+            self.forwards -= 1
 
     @contextmanager
     def quietly(self) -> Iterator[None]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import symtable
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from stoker.errors import StokerError
 from stoker.source.names import TENSOR_ROOTS
@@ -17,11 +18,21 @@ from stoker.source.values import Scope, Value
 if TYPE_CHECKING:
     from stoker.source.notebook import Cell
 
+_INTERNALS = tuple(
+    f"tensorflow.{part}." for part in ("python", "core", "compiler", "tools", "tsl", "dtensor", "security")
+)
 _IMPORTS = re.compile(r"^[ \t]*(?:from[ \t]+(\w[\w.]*)[ \t]+import|import[ \t]+([\w., \t]+))", re.MULTILINE)
+# Comments and strings.
+_NOT_CODE = re.compile(
+    r"#[^\n]*|\"\"\"[^\"\\]*(?:(?:\\.|\"{1,2}(?!\"))[^\"\\]*)*\"\"\"|\'\'\'[^\'\\]*(?:(?:\\.|\'{1,2}(?!\'))[^\'\\]*)*\'\'\'"
+    r"|\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\"|\'[^\'\\\n]*(?:\\.[^\'\\\n]*)*\'",
+    re.DOTALL,
+)
 _GRAPH_MODE = re.compile(
     r"compat\.v1|\btf\.(Session|placeholder|InteractiveSession)\(|disable_(v2_behavior|eager_execution)|tf\.contrib"
 )
 _EAGER_MODE = re.compile(r"GradientTape|\.numpy\(\)|enable_(eager_execution|v2_behavior)|@tf\.function")
+T = TypeVar("T")
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -45,11 +56,10 @@ class ClassInfo:
 
 @dataclass(eq=False)
 class Module:
-    """A parsed file. `scope` is filled when its top level has been interpreted."""
+    """One file, parsed when its tree is first asked for. `scope` is filled when its top level has been interpreted."""
 
     path: str
     text: str
-    tree: ast.Module
     imports: frozenset[str]
     scope: Scope = field(default_factory=Scope)
     interpreted: bool = False
@@ -58,12 +68,36 @@ class Module:
     cells: tuple[Cell, ...] | None = None
     # How many imports away from the file being checked.
     distance: int = 0
+    # A star import of another file of the project brings TensorFlow along.
+    lent_tensors: bool = False
+    # Holds the tree once it is parsed; shared by all modules of the same text.
+    _parsed: list[ast.Module] = field(default_factory=list)
     _lines: list[str] | None = None
     _parents: dict[ast.AST, ast.AST] | None = None
 
     def fresh(self) -> Module:
         """The same file with nothing interpreted yet."""
-        return Module(self.path, self.text, self.tree, self.imports, cells=self.cells)
+        return Module(self.path, self.text, self.imports, cells=self.cells, _parsed=self._parsed)
+
+    def validate(self) -> None:
+        """Make sure that it is valid Python, at less than the price of a tree.
+
+        Raises:
+            SourceError: it is not.
+        """
+        if not self._parsed:
+            _guarded(self.path, lambda: symtable.symtable(self.text, self.path, "exec"))
+
+    @property
+    def tree(self) -> ast.Module:
+        """The syntax tree.
+
+        Raises:
+            SourceError: the text is not valid Python.
+        """
+        if not self._parsed:
+            self._parsed.append(_guarded(self.path, lambda: ast.parse(self.text)))
+        return self._parsed[0]
 
     @property
     def lines(self) -> list[str]:
@@ -83,8 +117,8 @@ class Module:
 
     @property
     def uses_tensors(self) -> bool:
-        """Whether the file imports TensorFlow or Keras."""
-        return not TENSOR_ROOTS.isdisjoint(self.imports)
+        """Whether the file imports TensorFlow or Keras; `from helper import *` may bring them too."""
+        return self.lent_tensors or not TENSOR_ROOTS.isdisjoint(self.imports)
 
     @functools.cached_property
     def builds_graphs(self) -> bool:
@@ -118,23 +152,40 @@ def parse(path: str, text: str, cells: tuple[Cell, ...] | None = None) -> Module
     Raises:
         SourceError: it is not valid Python.
     """
+    module = unparsed(path, text, cells)
+    assert module.tree
+    return module
+
+
+def unparsed(path: str, text: str, cells: tuple[Cell, ...] | None = None) -> Module:
+    """One file, to be parsed when somebody asks for its tree: most files of a project have no TensorFlow in them."""
+    return Module(path, text, _imported_roots(text), cells=cells)
+
+
+def _guarded(path: str, read: Callable[[], T]) -> T:
     try:
         with warnings.catch_warnings():
             # Invalid escapes in the checked program are not our news to bring.
             warnings.simplefilter("ignore")
-            tree = ast.parse(text)
+            return read()
     except SyntaxError as error:
         raise SourceError(
             f"{path}:{error.lineno or 1}:{error.offset or 1}: does not parse: {error.msg}"
         ) from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise SourceError(f"{path}:1:1: does not parse: {error or type(error).__name__}") from error
-    return Module(path, text, tree, frozenset(_imported_roots(text)), cells=cells)
 
 
-def _imported_roots(text: str) -> Iterator[str]:
-    """Top-level packages the file imports, wherever it does. By text: walking the tree for it takes far longer,
-    and an import in a docstring does no harm here."""
+def _imported_roots(text: str) -> frozenset[str]:
+    """Top-level packages the file imports, wherever it does. By text: even parsing takes far longer."""
+    found = frozenset(_roots(text))
+    if TENSOR_ROOTS.isdisjoint(found):
+        return found
+    # The examples in a library's docstrings import TensorFlow too.
+    return frozenset(_roots(_NOT_CODE.sub("", text)))
+
+
+def _roots(text: str) -> Iterator[str]:
     for source, names in _IMPORTS.findall(text):
         for name in (source,) if source else names.split(","):
             words = name.split()
@@ -144,7 +195,7 @@ def _imported_roots(text: str) -> Iterator[str]:
 
 def _root(dotted: str) -> str:
     # TensorFlow's own internals say nothing in the public vocabulary; nor do Keras's.
-    if dotted.startswith("tensorflow.python.") and not dotted.startswith("tensorflow.python.keras"):
+    if f"{dotted}.".startswith(_INTERNALS) and not dotted.startswith("tensorflow.python.keras"):
         return "tensorflow.python"
     if dotted.startswith("keras.src"):
         return "keras.src"
@@ -158,4 +209,5 @@ __all__ = [
     "SourceError",
     "parse",
     "split_lines",
+    "unparsed",
 ]

@@ -24,7 +24,12 @@ _PREFIXES = {
     "jax.numpy": "jnp",
     "tensorflow_datasets": "tfds",
     "tensorflow_addons": "tfa",
+    "tensorflow_probability": "tfp",
     "tf.keras": "keras",
+    # Short names TensorFlow gives to parts of Keras.
+    "tf.optimizers": "keras.optimizers",
+    "tf.losses": "keras.losses",
+    "tf.metrics": "keras.metrics",
     "tf.compat.v2": "tf",
     "tf.compat.v1": "tf1",
     "tf1.keras": "keras",

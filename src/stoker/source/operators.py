@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from stoker.source import reads
+from stoker.source import gates, reads
 from stoker.source.values import UNKNOWN, Array, Py, Seq, Symbolic, Tensor, Value
 
 if TYPE_CHECKING:
@@ -96,15 +96,13 @@ def compared(m: Machine, node: ast.Compare) -> Value:
     if any(isinstance(v, Array) for v in values):
         return Array(dtype="bool")
     varies = any(isinstance(v, Py) and v.varies for v in values)
-    return Py("bool", varies=varies, rare=_is_rare(node, values))
+    return Py("bool", varies=varies, rare=_is_rare(m, node, values))
 
 
-def _is_rare(node: ast.Compare, values: list[Value]) -> bool:
+def _is_rare(m: Machine, node: ast.Compare, values: list[Value]) -> bool:
     if not isinstance(node.ops[0], ast.Eq):
         return False
-    modulo = any(
-        isinstance(side, ast.BinOp) and isinstance(side.op, ast.Mod)
-        for side in (node.left, *node.comparators)
-    )
-    counts = any(isinstance(v, Py) and v.varies and v.type == "int" for v in values)
-    return modulo or counts
+    remainders = [gates.modulo(m, side) for side in (node.left, *node.comparators)]
+    if any(found is not None for found in remainders):
+        return any(remainders)
+    return any(isinstance(v, Py) and v.varies and v.type == "int" for v in values)

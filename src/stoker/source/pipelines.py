@@ -79,6 +79,8 @@ _WITH_FUNCTION = frozenset(
 )
 # Position of num_parallel_calls among the positional arguments.
 _PARALLEL = {"map": 1, "interleave": 3, "batch": 2}
+# Sources that put pipelines together.
+_JOINING = frozenset({"zip", "choose_from_datasets", "sample_from_datasets"})
 HOST = Tensor(host=True)
 
 
@@ -95,19 +97,20 @@ def is_source(name: str) -> bool:
 def source(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
     """A pipeline's source."""
     last = name.rsplit(".", 1)[-1]
-    made = Dataset(source=name, element=_source_element(last, arguments), prefetched=name in _PREFETCHED)
+    parts = _parts(arguments) if last in _JOINING else ()
+    stages = (Stage(last, node, m.frame.module),) if parts else ()
+    made = Dataset(name, stages, _source_element(last, arguments), name in _PREFETCHED, parts=parts)
     m.emit(Call(m.at(node), name, node, made, tuple(v for _, v in arguments.positional), _named(arguments)))
-    if last in ("zip", "choose_from_datasets", "sample_from_datasets"):
-        _zip(m, node, made, arguments)
+    for part in parts:
+        m.emit(Extended(m.at(node), made, part))
     both = name in _PREFETCHED and arguments.const(99, "subset") == "both"
     return Seq("tuple", items=(made, made)) if both else made
 
 
-def _zip(m: Machine, node: ast.Call, made: Dataset, arguments: Arguments) -> None:
+def _parts(arguments: Arguments) -> tuple[Dataset, ...]:
     given = arguments.get(0, "datasets")
-    for part in given.items or () if isinstance(given, Seq) else arguments.values:
-        if isinstance(part, Dataset):
-            m.emit(Extended(m.at(node), made, part))
+    values = given.items or () if isinstance(given, Seq) else arguments.values
+    return tuple(value for value in values if isinstance(value, Dataset))
 
 
 def _named(arguments: Arguments) -> dict[str, Value]:
@@ -216,7 +219,8 @@ def _is_parallel(name: str, arguments: Arguments) -> bool:
     given = arguments.get(position, "num_parallel_calls")
     if arguments.open:
         return True
-    return given is not None and not (isinstance(given, Py) and (given.type == "none" or given.const == 1))
+    # An explicit 1 is a decision, not an oversight.
+    return given is not None and not (isinstance(given, Py) and given.type == "none")
 
 
 def _pads_to_fixed(arguments: Arguments) -> bool:
@@ -249,9 +253,7 @@ def _mapped(
         value = summary.value
         if isinstance(value, Dataset) and inner:
             value = replace(value, inner=True)
-        elif isinstance(value, (Py, Array)):
-            value = HOST
-        return summary.effects, value
+        return summary.effects, _on_host(value)
     if isinstance(function, Api):
         return frozenset({function.name}), HOST
     if isinstance(function, (Thing, Method)):
@@ -261,6 +263,17 @@ def _mapped(
         table = isinstance(thing, Thing) and thing.name.startswith("tf.lookup.")
         return frozenset({"tf.lookup"} if table else {"?"}), HOST
     return frozenset({"?"}), HOST
+
+
+def _on_host(value: Value) -> Value:
+    """What a mapped function gives: pipelines run on the CPU, so nothing in it has to be waited for."""
+    if isinstance(value, Seq) and value.items is not None:
+        return replace(value, items=tuple(_on_host(item) for item in value.items))
+    if isinstance(value, Seq):
+        return replace(value, element=_on_host(value.element))
+    if isinstance(value, Tensor):
+        return replace(value, host=True, variable=False)
+    return HOST if isinstance(value, (Py, Array)) else value
 
 
 def _spread(function: Func, names: dict[str, Value], element: Value) -> None:

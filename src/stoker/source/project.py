@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from stoker.source.module import Module, SourceError, parse
+from stoker.source.module import Module, SourceError, unparsed
 from stoker.source.names import LIBRARY_ROOTS
 
 # A directory with one of these is the top of a project: imports are not looked for above it.
@@ -16,6 +17,9 @@ _LEVELS = 6
 _FAR = 3
 # Where other people's packages live: nothing there is the project's own.
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
+_FROM = re.compile(r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+\(?([\w, \t*]*)", re.MULTILINE)
+_IMPORT = re.compile(r"^[ \t]*import[ \t]+([\w.]+)", re.MULTILINE)
+_LOOP = re.compile(r"\b(?:for|while)\b|import \*")
 _SKIPPED = LIBRARY_ROOTS | frozenset(sys.stdlib_module_names)
 
 
@@ -56,6 +60,30 @@ class Project:
                 if candidate is not None and self._is_file(str(candidate)):
                     return self._load(str(candidate), importer.distance + 1)
         return None
+
+    def lends_tensors(self, module: Module, depth: int = 2) -> bool:
+        """Whether a file imports one of the project's that has TensorFlow: its loops may drive that one's steps.
+
+        A `tf` that comes from there, by name or by a star, counts as the file's own.
+        """
+        if not _LOOP.search(module.text):
+            return False
+        lent = False
+        for dots, dotted, names in _FROM.findall(module.text):
+            wanted = [words[0] for name in names.split(",") if (words := name.split())]
+            inside = [f"{dotted}.{name}" if dotted else name for name in wanted if name != "*"]
+            if any(self._uses(module, one, len(dots), depth) for one in (dotted, *inside) if one or dots):
+                lent = True
+                module.lent_tensors |= not {"*", "tf", "keras"}.isdisjoint(wanted)
+        return lent or any(self._uses(module, dotted, 0, depth) for dotted in _IMPORT.findall(module.text))
+
+    def _uses(self, importer: Module, dotted: str, level: int, depth: int) -> bool:
+        if not level and dotted.split(".", 1)[0] in _SKIPPED:
+            return False
+        found = self.find(importer, dotted, level)
+        if found is None:
+            return False
+        return found.uses_tensors or (depth > 1 and self.lends_tensors(found, depth - 1))
 
     def _search(self, path: str, level: int) -> list[Path]:
         if path == "-":
@@ -107,12 +135,12 @@ class Project:
 
 
 def read_module(path: str) -> Module:
-    """Read and parse a Python file.
+    """Read a Python file, to be parsed when its tree is asked for.
 
     Raises:
-        SourceError: it cannot be read, decoded or parsed.
+        SourceError: it cannot be read or decoded.
     """
-    return parse(path, read_text(path))
+    return unparsed(path, read_text(path))
 
 
 def read_text(path: str) -> str:

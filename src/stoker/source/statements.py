@@ -179,6 +179,9 @@ def _with(m: Machine, node: ast.With | ast.AsyncWith) -> None:
         if item.optional_vars is not None:
             bind(m, item.optional_vars, value)
     m.tapes += len(tapes)
+    if tapes:
+        # Before the block: some programs apply the gradients while the tape is still open.
+        m.tape(tapes[0])
     try:
         with m.running(hot=m.frame.hot, repeated=m.frame.repeated, graph=graph):
             m.block(node.body)
@@ -186,7 +189,6 @@ def _with(m: Machine, node: ast.With | ast.AsyncWith) -> None:
         m.tapes -= len(tapes)
     if tapes:
         m.work(strong=True)
-        m.tape(tapes[0])
 
 
 def _try(m: Machine, node: ast.Try) -> None:

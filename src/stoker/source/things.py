@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stoker.source import builtin_calls, classes, functions, numpy_calls, pipelines, reads
+from stoker.source import builtin_calls, classes, functions, guesses, numpy_calls, options, pipelines, reads
 from stoker.source.facts import Call, CompiledCall, TensorRead
 from stoker.source.values import (
     UNKNOWN,
@@ -38,8 +38,11 @@ def call_thing(m: Machine, thing: Thing, node: ast.Call, arguments: Arguments) -
     if thing.type in ("model", "layer"):
         return _call_model(m, thing, node, arguments)
     if thing.type in ("loss", "metric", "schedule"):
-        m.work(strong=False)
+        if thing.type != "schedule":
+            m.work(strong=False)
         return Tensor()
+    if thing.type == "foreign":
+        return guesses.call(m, node, arguments)
     m.note("?")
     return UNKNOWN
 
@@ -180,7 +183,19 @@ def _tape(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Argume
         # Only a tensor has a gradient.
         m.frame.scope.names[target.id] = Tensor()
     sources = arguments.get(1, "sources")
+    if not m.tapes and _are_variables(sources):
+        # Nobody takes gradients by all of a model's weights but to change them, if by other means than an optimizer.
+        m.applied()
     return Tensor() if isinstance(sources, Tensor) else Seq("list", element=Tensor())
+
+
+def _are_variables(sources: Value | None) -> bool:
+    return (
+        isinstance(sources, Seq)
+        and sources.items is None
+        and isinstance(sources.element, Tensor)
+        and sources.element.variable
+    )
 
 
 def _strategy(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
@@ -300,7 +315,9 @@ def _super(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Argum
 def _foreign(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
     if name in reads.SINKS or (name in reads.LOGGING and "log" in thing.name.lower()):
         reads.given(m, arguments, "is logged")
-    return UNKNOWN
+        return UNKNOWN
+    receiver = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    return guesses.method(m, name, receiver, node, arguments)
 
 
 def _object(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
@@ -327,4 +344,5 @@ _METHODS: dict[str, Callable[[Machine, Thing, str, ast.Call, Arguments], Value]]
     "super": _super,
     "foreign": _foreign,
     "object": _object,
+    "parser": options.method,
 }

@@ -68,6 +68,13 @@ class Py(Value):
     rare: bool = False
     # Derived from the number of replicas of a strategy.
     replicas: bool = False
+    # What an option is unless the command line says otherwise.
+    default: Any = None
+
+    @property
+    def usual(self) -> Any:
+        """The value it is written with, or has by default; None where neither is known."""
+        return self.const if self.const is not None else self.default
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +128,8 @@ class Dataset(Value):
     distributed: bool = False
     # Made inside `interleave` or `flat_map`: the outer pipeline drives it.
     inner: bool = False
+    # The pipelines that `zip` and the like put together.
+    parts: tuple[Dataset, ...] = ()
 
     def with_stage(self, stage: Stage, element: Value | None = None) -> Dataset:
         """The pipeline with one more transformation."""
@@ -241,6 +250,13 @@ NONE = Py("none")
 def is_tensor(value: Value) -> bool:
     """Whether reading this value waits for the device."""
     return isinstance(value, Tensor) and not value.host
+
+
+def holds_arrays(value: Value) -> bool:
+    """Whether this is an ndarray or a list of them: both are copied when they become a tensor."""
+    if isinstance(value, Seq) and value.kind in ("list", "tuple"):
+        return any(holds_arrays(item) for item in value.items or (value.element,))
+    return isinstance(value, Array)
 
 
 def element_of(value: Value) -> Value:

@@ -1,1 +1,1 @@
-"""Where runs are kept."""
+"""Where runs are kept: `.stoker/runs/<id>.json`, one record per run, replaced whole; profiler events beside it."""

@@ -8,29 +8,13 @@ import os
 import secrets
 import time
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from stoker.errors import RecordError, UsageError
-from stoker.records import SCHEMA, Record
+from stoker.files import RUNS, write_atomically
+from stoker.records import SCHEMA, Damaged, ProfilerWindow, Record, plain
 
-DIRECTORY = Path(".stoker") / "runs"
-
-
-@contextmanager
-def told_if_damaged(what: str) -> Iterator[None]:
-    """Parts of a record that do not fit together show when they are used: in one line.
-
-    Raises:
-        RecordError: the values are not what they should be.
-    """
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        problem = f"{type(error).__name__}: {error}"
-        raise RecordError(f"{what} is damaged ({problem}): delete it and run the program again") from None
+DIRECTORY = RUNS
 
 
 def new_id() -> str:
@@ -58,9 +42,7 @@ def prepare(directory: Path = DIRECTORY) -> None:
 
 def write(record: Record, path: Path) -> None:
     """Write a record, all or nothing."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(record.to_json()), encoding="utf-8")
-    os.replace(temporary, path)
+    write_atomically(path, json.dumps(record.to_json()))
 
 
 def read(path: Path) -> Record:
@@ -82,7 +64,7 @@ def read(path: Path) -> Record:
         )
     try:
         return Record.from_json(data)
-    except (KeyError, TypeError, ValueError) as error:
+    except Damaged as error:
         raise RecordError(f"the record {path} is damaged ({error}): delete it") from None
 
 
@@ -91,19 +73,19 @@ def events_path_of(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(".json") + ".events.gz")
 
 
-def append_events(windows: list[dict[str, Any]], path: Path) -> None:
+def append_events(windows: list[ProfilerWindow], path: Path) -> None:
     """Add windows of the profiler's events to those of a record: a line each, none written twice."""
-    text = "".join(json.dumps(window, separators=(",", ":")) + "\n" for window in windows)
+    text = "".join(json.dumps(plain(window), separators=(",", ":")) + "\n" for window in windows)
     with events_path_of(path).open("ab") as file:
         file.write(gzip.compress(text.encode("utf-8"), compresslevel=3))
 
 
-def read_events(path: Path) -> list[dict[str, Any]]:
+def read_events(path: Path) -> list[ProfilerWindow]:
     """The windows beside a record; none if there are none, or from where they are damaged."""
-    windows: list[dict[str, Any]] = []
+    windows: list[ProfilerWindow] = []
     try:
         with gzip.open(events_path_of(path), "rt", encoding="utf-8") as lines:
-            windows.extend(json.loads(line) for line in lines)
+            windows.extend(ProfilerWindow.from_json(json.loads(line)) for line in lines)
     except (OSError, EOFError, ValueError, zlib.error):
         # A program that is killed leaves half a line: what comes before it is good.
         return windows

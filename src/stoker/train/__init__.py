@@ -9,12 +9,14 @@
 
 | room | subject |
 |---|---|
-| fit, trainer, checks, tracebacks | the public verbs; arguments that make no sense; errors without the frames between |
-| loop/ | one training run: the program, its epochs, what it shows |
-| feeding/ | what the caller gave, as feeds |
-| planning/ | how to run, decided by measuring, remembered |
+| fit, trainer | the public verbs |
+| request, checks, tracebacks | their arguments, read once and checked; errors without the frames between |
+| custom/ | `stoker.Trainer`: a step of one's own in the loop |
+| loop/ | one training run: its epochs, and what it shows |
 | checkpoint/ | saving, and going on where it was |
-| custom/, update/ | `stoker.Trainer`: a step of one's own, and the pieces of an update |
+| planning/ | how to run, decided by measuring, remembered |
+| program, variables | what is trained; everything it changes, by name |
+| update/ | the pieces of an update |
 
-Nothing is imported here: TensorFlow comes with the module that is used.
+Each room imports only those below it. Nothing is imported here: TensorFlow comes with the module that is used.
 """

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import keras
+from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 
 from stoker.errors import ArgumentError
 
@@ -50,3 +52,33 @@ def callbacks(given: Any) -> None:
             raise ArgumentError(f"callbacks: {one.__name__} is a class: give {one.__name__}(...)")
         if not isinstance(one, keras.callbacks.Callback):
             raise ArgumentError(f"callbacks: give objects of keras.callbacks.Callback, not {one!r}")
+
+
+def keras_trainer(model: Any) -> None:
+    """A model, or a layer that Keras' `Trainer` was mixed into."""
+    if not isinstance(model, TensorFlowTrainer):
+        raise ArgumentError(f"fit trains a keras.Model, not {type(model).__name__}")
+
+
+def nothing_bypassed(model: Any) -> None:
+    """A method of the model's own that `model.fit` would call and a compiled loop would not."""
+    for name, instead in (
+        ("make_train_function", "override train_step"),
+        ("fit", "put what it adds into train_step or a callback"),
+    ):
+        method = getattr(type(model), name)
+        own = method is not getattr(TensorFlowTrainer, name) or name in vars(model)
+        # A model whose own `fit` calls `stoker.fit` means it.
+        if own and not _called_from(method):
+            raise ArgumentError(
+                f"{type(model).__name__} has a {name} of its own, which stoker.fit would not call: "
+                f"use model.fit, or {instead}"
+            )
+
+
+def _called_from(function: Any) -> bool:
+    frame = sys._getframe(1)
+    code = getattr(function, "__code__", None)
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None

@@ -14,7 +14,6 @@ full control, subclass and override `train_step`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import keras
@@ -22,17 +21,14 @@ import tensorflow as tf
 
 from stoker.attach import announced
 from stoker.errors import ArgumentError
-from stoker.execution.call_length import Tempo
+from stoker.execution.feeding import sources
+from stoker.execution.kept import kept
+from stoker.inference.evaluation import Evaluation
 from stoker.train.custom.parts import Options, named
 from stoker.train.custom.program import Models, TrainerProgram
-from stoker.train.custom.step import Logs, Stepping, takes_training, with_sum
-from stoker.train.feeding import sources
-from stoker.train.fit import train_program
-from stoker.train.loop.epoch_steps import Pace
-from stoker.train.loop.epochs import Stretch
-from stoker.train.loop.run import loop_of, release_data
-from stoker.train.planning.decide import feed_kind
-from stoker.train.planning.plan import Plan
+from stoker.train.custom.state import UpdateState
+from stoker.train.custom.step import Logs, TracedSteps, takes_training, with_sum
+from stoker.train.request import Request
 from stoker.train.tracebacks import filtered
 from stoker.train.update.averaging import EMA
 from stoker.train.update.balancing import Balance, Weight
@@ -43,7 +39,7 @@ from stoker.train.update.scaling import LossScale
 from stoker.train.update.watching import Spike
 
 
-class Trainer(Stepping):
+class Trainer(TracedSteps):
     """Trains one or several models with a step of your own."""
 
     def __init__(
@@ -109,12 +105,17 @@ class Trainer(Stepping):
         self._check()
         self.callback_model = self._model_for_callbacks()
 
+    @property
+    def workings(self) -> UpdateState:
+        """What `update_state` was called in 0.1.0."""
+        return self.update_state
+
     # One step, on one replica, with its share of the batch: override these for full control.
 
     def train_step(self, batch: Any) -> Logs:
         """One step: forward, gradients, `minimize` for each optimizer; returns what the logs show."""
         assert self._step is not None
-        by_gradients = self._updating and self.workings.balancing.by_gradients
+        by_gradients = self._updating and self.update_state.balancing.by_gradients
         with tf.GradientTape(persistent=by_gradients) as tape:
             losses, metrics = self._forward(self._step, batch, training=True)
             total = self._total(losses)
@@ -124,7 +125,7 @@ class Trainer(Stepping):
             total, weights = self._minimize_balanced(tape, losses, part)
         else:
             self.minimize(tape, total, part)
-        shown = self.workings.balancing.shown(weights) if self._updating else {}
+        shown = self.update_state.balancing.shown(weights) if self._updating else {}
         return {**with_sum(losses, total), **metrics, **shown}
 
     def test_step(self, batch: Any) -> Logs:
@@ -133,7 +134,7 @@ class Trainer(Stepping):
         if step is None or (step is self._step and not takes_training(step)):
             raise ArgumentError(
                 "to evaluate, give the step a parameter `training`, or the trainer evaluate=function(model, batch); "
-                "with an own train_step, override test_step."
+                "with a train_step of your own, override test_step too."
             )
         losses, metrics = self._forward(step, batch, training=False)
         return {**with_sum(losses, self._total(losses)), **metrics}
@@ -151,21 +152,6 @@ class Trainer(Stepping):
     def apply(self, gradients: Sequence[Any], loss: Any, part: str = "model") -> None:
         """Update a part's weights by gradients that `gradients` gave, changed as you like."""
         super().apply(gradients, loss, part)
-
-    @contextmanager
-    def averaged_weights(self) -> Iterator[None]:
-        """Inside, the models have their averaged weights: to evaluate, predict, save or export them."""
-        parts = list(self.workings.parts.values())
-        averages = [part.update.averages for part in parts if part.update.averages is not None]
-        if not averages:
-            raise ArgumentError("there is no average of the weights: give the trainer ema=0.999.")
-        for one in averages:
-            one.swap()
-        try:
-            yield
-        finally:
-            for one in averages:
-                one.swap()
 
     @filtered
     def fit(
@@ -205,29 +191,28 @@ class Trainer(Stepping):
         held_out = validation_data is not None or validation_split > 0
         self._check_run(evaluate_every, held_out, checkpoint, ordered_by_us=bool(shuffle) and _is_rows(x))
         program = TrainerProgram(self, evaluate_every=evaluate_every, verbose=verbose)
-        if self._workings is not None:
-            self.workings.halt.clear()
-        history = train_program(
-            program,
-            x,
-            y,
-            batch_size,
-            epochs,
-            verbose,
-            callbacks,
-            validation_split,
-            validation_data,
-            shuffle,
-            None,
-            sample_weight,
-            initial_epoch,
-            steps_per_epoch,
-            validation_steps,
-            validation_batch_size,
-            validation_freq,
+        if self._update_state is not None:
+            self.update_state.halt.clear()
+        request = Request(
+            x=x,
+            y=y,
+            batch_size=batch_size,
+            epochs=epochs,
+            verbose=verbose,
+            callbacks=callbacks,
+            validation_split=validation_split,
+            validation_data=validation_data,
+            shuffle=shuffle,
+            sample_weight=sample_weight,
+            initial_epoch=initial_epoch,
+            steps_per_epoch=steps_per_epoch,
+            validation_steps=validation_steps,
+            validation_batch_size=validation_batch_size,
+            validation_freq=validation_freq,
             plan=plan,
             checkpoint=checkpoint,
         )
+        history = request.run(program).train()
         history.events, history.evaluations = program.events, program.evaluations
         return history
 
@@ -237,20 +222,16 @@ class Trainer(Stepping):
         """The results of `test_step` over data, with the averaged weights if there are any."""
         program = TrainerProgram(self)
         source = sources.source(x, y, batch_size=batch_size, steps_per_epoch=steps)
-        feed = source.feed(feed_kind(source, Plan()).feed or "streamed", 0)
-        pace = Pace(feed, source.steps_per_epoch, source.adapter)
-        stretch = Stretch(loop_of(program, feed, "test_step", "none"), pace, Tempo())
-        logs: dict[str, float] = {}
+        feed = source.feed_to_test()
         try:
-            with announced.region(announced.LOOP, batch_size=0), program.validating():
-                pace.reset()
-                pace.begin_epoch()
-                while pace.room() != 0:
-                    ran, values = stretch.call()
-                    logs = values if ran else logs
+            with announced.region(announced.LOOP, batch_size=0):
+                loop = program.loop("test_step", feed, "none")
+                return Evaluation(
+                    program, loop, feed, steps=source.steps_per_epoch, adapter=source.adapter
+                ).run()
         finally:
-            release_data(program)
-        return logs
+            kept(program.model).release()
+            feed.close()
 
     def _model_for_callbacks(self) -> Any:
         if len(self.models) > 1:
@@ -288,7 +269,7 @@ class Trainer(Stepping):
             raise ArgumentError("a step function serves one model: for several, override train_step instead.")
         if overridden and self.options.losses is not None:
             raise ArgumentError(
-                "losses= weighs what a step function returns: with an own train_step, weigh them there."
+                "losses= weighs what a step function returns: with a train_step of your own, weigh them there."
             )
 
 

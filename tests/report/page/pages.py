@@ -78,7 +78,7 @@ def full_record(**changes: Any) -> Record:
 
 def hostile_record() -> Record:
     """The same record with markup, script and broken characters in every text that comes from the user."""
-    plain = full_record().to_json()
+    plain = json.loads(json.dumps(full_record().to_json()))
     kept = {"schema", "kind", "path", "account", "state", "evidence", "versions"}
 
     def poisoned(value: Any, key: str = "") -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import copy
 import hashlib
 import json
 import random
@@ -92,7 +91,7 @@ def test_the_page_carries_every_section() -> None:
     first = data["findings"][0]
     assert (first["price"], first["range"], first["first"]) == ("3.1x", "2.6x to 3.5x", True)
     assert max(data["excerpts"][0]["heat"]) == 1
-    assert data["remedies"]["sync-in-loop"]["before"] != data["remedies"]["sync-in-loop"]["after"]
+    assert data["examples"]["sync-in-loop"]["before"] != data["examples"]["sync-in-loop"]["after"]
 
 
 def test_the_slow_stage_is_marked_in_both_trees() -> None:
@@ -106,13 +105,13 @@ def test_the_slow_stage_is_marked_in_both_trees() -> None:
 
 def test_every_kind_a_run_can_find_has_a_before_and_after() -> None:
     from stoker.kinds import KINDS
-    from stoker.report.page.before_after import remedies
+    from stoker.report.page.before_after import examples
 
-    found = remedies(set(KINDS))
+    found = examples(set(KINDS))
     assert set(KINDS) == set(found)
-    for remedy in found.values():
-        assert remedy["why"]
-        assert any(differs for _, differs in remedy["after"])
+    for example in found.values():
+        assert example["why"]
+        assert any(differs for _, differs in example["after"])
 
 
 def test_nothing_of_the_users_is_markup() -> None:
@@ -161,7 +160,7 @@ def test_numbers_that_json_does_not_know() -> None:
 def test_a_damaged_record_is_drawn_or_one_clear_line(seed: int) -> None:
     """Any value anywhere may be something else: there is a page, or a RecordError, never another exception."""
     chance = random.Random(seed)
-    data = copy.deepcopy(full_record().to_json())
+    data = json.loads(json.dumps(full_record().to_json()))
     for _ in range(3):
         spot: Any = data
         while True:

@@ -192,7 +192,7 @@ def test_what_is_forgotten_is_said() -> None:
     with pytest.warns(stoker.CheckpointWarning) as caught:
         Run(Forgetful(), Stateless(), keras.callbacks.TerminateOnNaN(), resumed_from=state)
     assert [str(warning.message) for warning in caught] == [
-        "the callback Forgetful has no get_state() and set_state(): what it remembers starts anew in this run"
+        "the callback Forgetful has no get_state() and set_state(): what it remembers starts over in this run"
     ]
 
 

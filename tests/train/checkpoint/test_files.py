@@ -18,6 +18,7 @@ import pytest
 from stoker.train.checkpoint import files
 from stoker.train.checkpoint.directory import CheckpointDirectory
 from stoker.train.checkpoint.options import CheckpointError
+from tests.support import HANGS_S, stop_when, wait_until
 
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "uint64", "bool")
 SHAPES = ((), (0, 3), (5,), (2, 3, 4))
@@ -37,16 +38,14 @@ def written(path: Path, details: dict[str, object] | None = None) -> Path:
     return path
 
 
-def checked(path: Path) -> files.Index:
-    index = files.read_index(path)
-    files.verify(index)
-    return index
+def checked(path: Path) -> files.Contents:
+    return files.read(path)
 
 
 def test_all_types_and_shapes_come_back_bit_for_bit(tmp_path: Path) -> None:
-    index = checked(written(tmp_path / "a", {"step": 7, "loss": float("inf")}))
-    assert index.details == {"step": 7, "loss": float("inf")}
-    back = dict(files.read_arrays(index, index.entries))
+    contents = checked(written(tmp_path / "a", {"step": 7, "loss": float("inf")}))
+    assert contents.index.details == {"step": 7, "loss": float("inf")}
+    back = contents.arrays
     for name, array in arrays().items():
         assert back[name].dtype == array.dtype
         assert back[name].shape == array.shape
@@ -112,9 +111,7 @@ before = peak()
 files.write(path, [("large", array)], {})
 written = peak()
 del array
-files.verify(files.read_index(path))
-for _, back in files.read_arrays(files.read_index(path), ["large"]):
-    assert back[-1] == 15_999_999
+assert files.read(path).arrays["large"][-1] == 15_999_999
 print(written - before, peak() - before)
 """
     done = run_python(program, str(tmp_path / "a"))
@@ -125,7 +122,7 @@ print(written - before, peak() - before)
 
 def run_python(program: str, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", program, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_S, check=False)
     assert done.returncode == code, done.stderr
     return done
 
@@ -149,21 +146,24 @@ while True:
 def test_killed_at_any_moment_every_file_with_a_name_is_whole(tmp_path: Path) -> None:
     moments = random.Random(1)
     cut_short = 0
-    for _ in range(6):
+    for number in range(6):
         with subprocess.Popen(
             [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE
         ) as writer:
             assert writer.stdout is not None
             writer.stdout.readline()
-            time.sleep(moments.uniform(0.05, 0.2))
+            wait_until(lambda: any(tmp_path.glob("*.stoker")))
+            time.sleep(moments.uniform(0.0, 0.1))
+            if number % 2:
+                stop_when(writer.pid, lambda: any(tmp_path.glob(f"*{files.TEMPORARY}")))
             writer.send_signal(signal.SIGKILL)
         cut_short += len(list(tmp_path.glob(f"*{files.TEMPORARY}")))
         directory = CheckpointDirectory(tmp_path)
         assert not list(tmp_path.glob(f"*{files.TEMPORARY}"))
         for path in directory.files():
-            index = checked(path)
-            for _, array in files.read_arrays(index, index.entries):
-                assert (array == index.details["step"]).all()
+            contents = checked(path)
+            for array in contents.arrays.values():
+                assert (array == contents.index.details["step"]).all()
         assert directory.files()
         directory.release()
     assert cut_short, "no kill hit a write: the test proves nothing"

@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 import stoker
+from stoker.train.checkpoint import files
 
 X = np.random.default_rng(0).normal(size=(160, 4)).astype(np.float32)
 Y = X.sum(1, keepdims=True)
@@ -192,4 +193,24 @@ def test_a_full_disk_ends_training_with_one_line_and_keeps_what_was_saved(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         built, history = fit(small_disk, callbacks=[BreakOff(99)])
+    assert (bits(built), history.history) == whole
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_a_resume_reads_its_checkpoint_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Any, epoch: int
+) -> None:
+    """One read gives the plan, the fingerprint, the variables, the callbacks' state and the position."""
+    break_off(tmp_path, epoch)
+    newest = newest_first(tmp_path)[0]
+    opened: list[Path] = []
+
+    def noted(path: Path, mode: str) -> Any:
+        if mode == "rb":
+            opened.append(path)
+        return open(path, mode)
+
+    monkeypatch.setattr(files, "open", noted, raising=False)
+    built, history = fit(tmp_path, callbacks=[BreakOff(99)])
+    assert opened == [newest]
     assert (bits(built), history.history) == whole

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.support import ROOT
+from tests.support import HANGS_S, ROOT
 
+pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 KILLS = 2
 RUNS = ["resident", "streamed", "python_data"]
 
@@ -20,7 +21,7 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """All trainings in one go: importing TensorFlow once is enough."""
     words = ["1", str(KILLS), str(tmp_path_factory.mktemp("resume")), *RUNS]
     command = [sys.executable, "-m", "tests.train.programs.kill_and_resume", *words]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=HANGS_S, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return {name: end for line in lines for name, end in line.items()}

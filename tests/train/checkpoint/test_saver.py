@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from stoker import clock
 from stoker.train.checkpoint import files
 from stoker.train.checkpoint.options import CheckpointOptionError
 from stoker.train.checkpoint.packing import pack
-from stoker.train.checkpoint.saver import Saver, saved_progress
+from stoker.train.checkpoint.resume import Resume
+from stoker.train.checkpoint.saver import Saver
+from tests.support import HANGS_S
 
 DTYPES = (tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int8, tf.int32, tf.int64, tf.uint32, tf.bool)
 
@@ -193,7 +196,7 @@ def test_damaged_ones_do_not_count_for_keep(tmp_path: Path) -> None:
 
 def test_another_model_is_one_line_that_says_what_differs(tmp_path: Path) -> None:
     saved(tmp_path, 1)
-    way_out = "; give another directory, or delete this one to begin anew$"
+    way_out = "; give another directory, or delete this one to start over$"
 
     def complaint(state: dict[str, tf.Variable], fingerprint: str = "same") -> str:
         with (
@@ -218,13 +221,15 @@ def test_another_model_is_one_line_that_says_what_differs(tmp_path: Path) -> Non
 
 def test_progress_is_known_before_there_is_a_model(tmp_path: Path) -> None:
     checkpoint = stoker.Checkpoint(tmp_path / "a")
-    assert saved_progress(checkpoint) is None
-    assert not (tmp_path / "a").exists()
+    with closing(Resume(checkpoint)) as resume:
+        assert resume.progress is None
     saved(tmp_path / "a", 1, 2)
     damage_cut(newest_first(tmp_path / "a")[0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert saved_progress(checkpoint) == {"at": 1}
+    with pytest.warns(stoker.CheckpointWarning, match="skipped the checkpoint") as told:
+        resume = Resume(checkpoint)
+    assert resume.progress == {"at": 1}
+    assert len(told) == 1
+    resume.close()
 
 
 def test_going_back_behind_a_step(tmp_path: Path) -> None:
@@ -245,7 +250,7 @@ def test_what_is_written_is_the_moment_of_the_call(tmp_path: Path, monkeypatch: 
     write = files.write
 
     def held_up(*arguments: Any) -> None:
-        go_on.wait(30)
+        go_on.wait(HANGS_S)
         write(*arguments)
 
     monkeypatch.setattr(files, "write", held_up)

@@ -89,7 +89,7 @@ def overflow() -> dict[str, Any]:
         value = loss(other, (tf.constant(x[16:]), tf.constant(y[16:])))
     slopes = tape.gradient(value, [one.value for one in other.trainable_variables])
     keras.optimizers.SGD(0.01).apply(slopes, other.trainable_variables)
-    scaler = trainer.workings.parts["model"].update.scaler
+    scaler = trainer.update_state.parts["model"].update.scaler
     assert scaler is not None
     return {
         "apart": apart(net, other),

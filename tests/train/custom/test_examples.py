@@ -25,6 +25,7 @@ SHOWN = {
 }
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("name", SHOWN)
 def test_example(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")

@@ -167,7 +167,7 @@ def test_bfloat16_needs_no_scale(policy: str) -> None:
     # Two digits: all that bfloat16 has.
     expected = plain.train(plain.model(), keras.optimizers.SGD(0.05), loss=mixed_loss)
     plain.assert_same(plain.weights(net), expected, 1e-2)
-    assert trainer.workings.parts["model"].update.scaler is None
+    assert trainer.update_state.parts["model"].update.scaler is None
 
 
 def mixed_loss(net: Any, batch: Any, training: bool = True) -> Any:
@@ -195,7 +195,7 @@ def test_loss_scaling_moves_as_kerass_does(policy: str) -> None:
     trainer = stoker.Trainer(own, keras.optimizers.Adam(0.02), mixed_loss, loss_scale=scale)
     fit(trainer, epochs=3)
     plain.assert_same(plain.weights(own), plain.weights(net), 1e-3)
-    scaler = trainer.workings.parts["model"].update.scaler
+    scaler = trainer.update_state.parts["model"].update.scaler
     assert scaler is not None
     assert float(scaler.scale) == scales[-1]
 

@@ -10,13 +10,16 @@ from typing import Any
 
 import pytest
 
+from tests.support import HANGS_S
+
+pytestmark = pytest.mark.tensorflow
 PROGRAM = Path(__file__).with_name("replicas_program.py")
 
 
 @pytest.fixture(scope="module")
 def found() -> Any:
     done = subprocess.run(
-        [sys.executable, str(PROGRAM)], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, str(PROGRAM)], capture_output=True, text=True, timeout=HANGS_S, check=False
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

@@ -45,7 +45,7 @@ def test_a_finite_loss_with_an_infinite_gradient_stops_too(capfd: Any) -> None:
     assert [(event["step"], event["reason"]) for event in history.events] == [(0, "gradient not finite")]
     # No step counted: the loss of the epoch is not a perfect one.
     assert np.isnan(history.history["loss"]).all()
-    line = "stoker: the loss at step 0 was 0, gradient not finite: training stops with the weights before it"
+    line = "stoker: the loss at step 0 was 0, gradient not finite: training stops with the weights from before it"
     assert line in capfd.readouterr().out.splitlines()
     plain.assert_same(plain.weights(net), plain.weights(plain.model()), 0)
 

@@ -14,19 +14,25 @@ from stoker.train.planning.disturbance import Disturbance
 BLOCK = b"x" * (1 << 22)
 
 
-def _work() -> None:
-    for _ in range(20):
-        hashlib.sha256(BLOCK).digest()
-
-
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this system does not count waiting")
 def test_more_threads_than_cores_wait() -> None:
-    threads = [threading.Thread(target=_work) for _ in range(4 * (os.cpu_count() or 1))]
+    # What a thread ran and waited is known while it lives: all work until they were asked.
+    seen, rounds = threading.Event(), 10
+    worked = threading.Barrier(4 * (os.cpu_count() or 1) + 1)
+
+    def work() -> None:
+        for _ in range(rounds):
+            hashlib.sha256(BLOCK).digest()
+        worked.wait()
+        seen.wait()
+
+    threads = [threading.Thread(target=work) for _ in range(worked.parties - 1)]
     waited = Disturbance()
     for thread in threads:
         thread.start()
-    _work()
+    worked.wait()
     share = waited.ran_share()
+    seen.set()
     for thread in threads:
         thread.join()
     assert 0 < share < 0.9

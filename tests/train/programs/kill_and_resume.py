@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from stoker.train.checkpoint.files import TEMPORARY
+from tests.support import stop_when
 from tests.train.programs.resume_runs import RUNS
-
-DEADLINE = 90.0
 
 
 def started(name: str, directory: Path) -> int:
@@ -42,11 +41,10 @@ def started(name: str, directory: Path) -> int:
         os._exit(code)
 
 
-def ended(process: int) -> bool:
-    done, status = os.waitpid(process, os.WNOHANG)
-    if done and os.waitstatus_to_exitcode(status):
+def wait_for(process: int) -> None:
+    _, status = os.waitpid(process, 0)
+    if os.waitstatus_to_exitcode(status):
         sys.exit("the training failed")
-    return bool(done)
 
 
 def newest(directory: Path) -> str:
@@ -59,18 +57,21 @@ def being_written(directory: Path) -> bool:
 
 def killed(process: int, directory: Path, while_writing: bool, delay: float) -> dict[str, Any] | None:
     """Kill it once it has saved something new; None if it ended before."""
-    before, deadline, since = newest(directory), time.monotonic() + DEADLINE, 0.0
-    while time.monotonic() < deadline:
-        if ended(process):
-            return None
-        if not since and newest(directory) != before:
-            since = time.monotonic()
-        if since and time.monotonic() - since > delay and (not while_writing or being_written(directory)):
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
-            return {"newest": newest(directory), "while_writing": being_written(directory)}
-        time.sleep(0.0002)
-    sys.exit("the training hangs")
+    before, saved_at = newest(directory), 0.0
+
+    def the_moment() -> bool:
+        nonlocal saved_at
+        if not saved_at and newest(directory) != before:
+            saved_at = time.monotonic()
+        late_enough = saved_at > 0 and time.monotonic() - saved_at > delay
+        return late_enough and (not while_writing or being_written(directory))
+
+    if not stop_when(process, the_moment):
+        wait_for(process)
+        return None
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    return {"newest": newest(directory), "while_writing": being_written(directory)}
 
 
 def cut_and_whole(name: str, kills: int, moments: random.Random, directory: Path) -> dict[str, Any]:
@@ -81,13 +82,13 @@ def cut_and_whole(name: str, kills: int, moments: random.Random, directory: Path
     left_alone = started(name, whole)
     history = []
     for number in range(kills):
-        kill = killed(started(name, cut), cut, number % 2 == 1, moments.uniform(0, 0.1))
+        kill = killed(started(name, cut), cut, number % 2 == 1, moments.uniform(0, 0.05))
         if kill is None:
             break
         history.append(kill)
     else:
-        os.waitpid(started(name, cut), 0)
-    os.waitpid(left_alone, 0)
+        wait_for(started(name, cut))
+    wait_for(left_alone)
     ends = [json.loads((place / "end.json").read_text()) for place in (whole, cut)]
     return {"whole": ends[0], "cut": ends[1], "kills": history}
 

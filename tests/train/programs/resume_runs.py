@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 import stoker
-from stoker.train.checkpoint.variables import named_variables
+from stoker.train.variables import named_variables
 
 ROWS, WIDTH = 1536, 16
 X = np.random.default_rng(0).normal(size=(ROWS, WIDTH)).astype(np.float32)

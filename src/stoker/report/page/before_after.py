@@ -52,6 +52,18 @@ _MEASURED_ONLY = {
         train_steps(iter(dataset), tf.constant(100))
         """,
     ),
+    "iterator-teardown": (
+        "Each `for` over a dataset makes an iterator, and deleting it waits until tf.data's autotuner has stopped.",
+        """
+        for epoch in range(100):
+            for batch in dataset:
+                train_step(batch)
+        """,
+        """
+        for batch in dataset.repeat(100):
+            train_step(batch)
+        """,
+    ),
     "checkpoint-in-loop": (
         "Nothing else runs while the weights are written, and most of those files are never read.",
         """
@@ -79,19 +91,19 @@ _MEASURED_ONLY = {
 }
 
 
-def remedies(kinds: set[str]) -> dict[str, dict[str, Any]]:
+def examples(kinds: set[str]) -> dict[str, dict[str, Any]]:
     """For each kind that has one: `why`, and the lines `before` and `after`, each with whether it differs."""
     found = {}
     for rule in all_rules():
         if rule.kind in kinds:
-            found[rule.kind] = _remedy(rule.page.why, rule.bad[0].code, rule.good[0].code)
+            found[rule.kind] = _example(rule.page.why, rule.bad[0].code, rule.good[0].code)
     for kind in kinds & _MEASURED_ONLY.keys():
         why, before, after = _MEASURED_ONLY[kind]
-        found[kind] = _remedy(why, textwrap.dedent(before), textwrap.dedent(after))
+        found[kind] = _example(why, textwrap.dedent(before), textwrap.dedent(after))
     return found
 
 
-def _remedy(why: str, before: str, after: str) -> dict[str, Any]:
+def _example(why: str, before: str, after: str) -> dict[str, Any]:
     old, new = before.strip("\n").split("\n"), after.strip("\n").split("\n")
     gone, come = set(range(len(old))), set(range(len(new)))
     for block in difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_matching_blocks():

@@ -1,4 +1,4 @@
-"""What the page shows, as plain JSON values: a record's figures in words, sorted, cut to a bearable size.
+"""What the page shows, as plain JSON values: a record's figures in words, sorted, cut to a manageable size.
 
 Everything is made a string, a number or a list here, so that the page's script only places it.
 """
@@ -11,13 +11,14 @@ import shlex
 from typing import Any
 
 from stoker.probes.environment import OTHER_WORK
-from stoker.records import ACCOUNTS, Record
+from stoker.records import ACCOUNTS, Record, SpanRow
 from stoker.report.headline import sentence
 from stoker.report.page import tables
-from stoker.report.page.before_after import remedies
+from stoker.report.page.before_after import examples
 from stoker.report.page.findings import excerpts, findings, order
 from stoker.report.page.pipelines import pipelines
-from stoker.report.words import MEANINGS, rate, seconds, size
+from stoker.report.words import MEANINGS, rate
+from stoker.units import duration, size
 
 _MAX_SPANS = 8000
 _MAX_POINTS = 1024
@@ -37,15 +38,15 @@ def run_data(record: Record) -> dict[str, Any]:
         "steps": _step_times(record),
         "findings": findings(record),
         "excerpts": excerpts(record),
-        "remedies": remedies({finding.kind for finding in record.findings}),
+        "examples": examples({finding.kind for finding in record.findings}),
         "order": order(record),
         "traces": tables.traces(record),
         "pipelines": pipelines(record),
-        "copies": tables.sites(record, "copies"),
-        "reads": tables.sites(record, "syncs"),
+        "copies": tables.sites(record.tables.copies),
+        "reads": tables.sites(record.tables.syncs),
         "callbacks": tables.callbacks(record),
         "functions": tables.functions(record),
-        "checkpoints": tables.sites(record, "checkpoints"),
+        "checkpoints": tables.sites(record.tables.checkpoints),
         "memory": _memory(record),
         "environment": _environment(record),
         "notes": _notes(record),
@@ -54,12 +55,12 @@ def run_data(record: Record) -> dict[str, Any]:
 
 def program(record: Record) -> str:
     """The command line of the run."""
-    return shlex.join([str(word) for word in (record.program, *record.argv)])
+    return shlex.join([record.program, *record.argv])
 
 
 def facts(record: Record) -> list[list[str]]:
     """Figures under the sentence: name and value."""
-    found = [["wall time", seconds(record.wall_s)]]
+    found = [["wall time", duration(record.wall_s)]]
     if record.steps:
         found.append(["steps", f"{record.steps:,}"])
     if record.steps_per_s is not None:
@@ -86,7 +87,7 @@ def accounts(record: Record) -> list[dict[str, Any]]:
             "name": name,
             "meaning": MEANINGS.get(name, ""),
             "share": spent / wall,
-            "time": seconds(spent),
+            "time": duration(spent),
             "percent": f"{spent / wall:.1%}",
         }
         for name, spent in rows
@@ -96,63 +97,61 @@ def accounts(record: Record) -> list[dict[str, Any]]:
 
 def _timeline(record: Record) -> dict[str, Any] | None:
     timeline = record.timeline
-    if not timeline or not timeline.get("windows"):
+    if timeline is None or not timeline.windows:
         return None
-    sites = [f"{site['file']}:{site['line']}" for site in timeline.get("sites", [])]
+    sites = [f"{site.file}:{site.line}" for site in timeline.sites]
     windows, room = [], _MAX_SPANS
-    for window in timeline["windows"]:
+    for window in timeline.windows:
         lanes = []
-        for lane in window["lanes"]:
-            spans = [_span(span, len(sites)) for span in lane["spans"][:room]]
+        for lane in window.lanes:
+            spans = [_span(span) for span in lane.spans[:room]]
             room -= len(spans)
             if spans:
-                lanes.append({"name": str(lane["name"]), "spans": spans})
+                lanes.append({"name": lane.name, "spans": spans})
         windows.append(
             {
-                "start": float(window["start_s"]),
-                "end": float(window["end_s"]),
-                "steps": [[float(start), float(end)] for start, end in window["steps"][:2000]],
+                "start": window.start_s,
+                "end": window.end_s,
+                "steps": window.steps[:2000],
                 "lanes": lanes,
             }
         )
     return {"sites": sites, "windows": windows}
 
 
-def _span(span: list[Any], sites: int) -> list[Any]:
-    start, end, account, site, name = span[:5]
-    account = _RAW.get(account, account)
-    known = account if account in ACCOUNTS else "python"
-    return [float(start), float(end), known, int(site) if 0 <= int(site) < sites else -1, str(name)]
+def _span(span: SpanRow) -> list[Any]:
+    account = _RAW.get(span.account, span.account)
+    return [span.start, span.end, account if account in ACCOUNTS else "python", max(-1, span.site), span.name]
 
 
 def _step_times(record: Record) -> dict[str, Any] | None:
-    values = [float(value) for value in record.step_times[:_MAX_POINTS]]
+    values = record.step_times[:_MAX_POINTS]
     if len(values) < 2:
         return None
     ordered = sorted(value for value in values if math.isfinite(value)) or [0.0]
     return {
         "ms": [round(value * 1e3, 4) for value in values],
         "steps": max(record.steps, len(values)),
-        "median": seconds(ordered[len(ordered) // 2]),
-        "slow": seconds(ordered[int(len(ordered) * 0.95)]),
-        "slowest": seconds(ordered[-1]),
+        "median": duration(ordered[len(ordered) // 2]),
+        "slow": duration(ordered[int(len(ordered) * 0.95)]),
+        "slowest": duration(ordered[-1]),
         # One step of a second must not make a flat line of a thousand of a millisecond.
         "top": round(min(ordered[-1], 4 * ordered[int(len(ordered) * 0.95)]) * 1e3, 4),
     }
 
 
 def _memory(record: Record) -> dict[str, Any] | None:
-    points = [point for point in record.memory[:_MAX_POINTS] if point[0] is not None]
+    points = [point for point in record.memory[:_MAX_POINTS] if point.at_s is not None]
     if len(points) < 2:
         return None
-    host = [point[1] for point in points]
-    device = [point[2] for point in points]
+    host = [point.process for point in points]
+    device = [point.device for point in points]
     return {
-        "at": [point[0] for point in points],
+        "at": [point.at_s for point in points],
         "host": host,
         "device": device if any(value is not None for value in device) else None,
-        "host_peak": size(int(max((value or 0 for value in host), default=0))),
-        "device_peak": size(int(max((value or 0 for value in device), default=0))),
+        "host_peak": size(max(value or 0 for value in host)),
+        "device_peak": size(max(value or 0 for value in device)),
     }
 
 
@@ -164,23 +163,25 @@ def _environment(record: Record) -> list[list[str]]:
         found.append(["device load by its driver", f"{device.utilisation:.0%}"])
     if device.memory_peak:
         found.append(["device memory, peak", size(device.memory_peak)])
-    found += [[name, str(value)] for name, value in record.versions.items() if name != "python"]
+    found += [[name, value] for name, value in record.versions.items() if name != "python"]
     for name, value in record.environment.items():
-        found.append([str(name), _fact(str(name), value)])
+        found.append([name, _fact(name, value)])
     if "python" not in record.environment and "python" in record.versions:
         found.append(["python", record.versions["python"]])
     return [*found, ["run", record.id]]
 
 
 def _fact(name: str, value: Any) -> str:
+    if not isinstance(value, (int, float)):
+        return str(value)
     if name == "memory":
-        return size(int(value))
-    return f"{float(value):.0%} of the processors" if name == OTHER_WORK else str(value)
+        return size(value)
+    return f"{value:.0%} of the processors" if name == OTHER_WORK else str(value)
 
 
 def _notes(record: Record) -> list[str]:
-    of_findings = dict.fromkeys(str(f.detail["note"]) for f in record.findings if "note" in f.detail)
-    return [*map(str, record.notes), *of_findings]
+    of_findings = dict.fromkeys(f.detail["note"] for f in record.findings if "note" in f.detail)
+    return [*record.notes, *of_findings]
 
 
 def portable(value: Any) -> Any:

@@ -11,7 +11,6 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from typing import Any
 from stoker.errors import UsageError
 from stoker.records import Record
 from stoker.report.page.data import portable, run_data
-from stoker.store.record_files import told_if_damaged
 
 _STYLES = ("uPlot.min.css", "page.css")
 # In this order, each a block of its own: the library, then ours.
@@ -29,19 +27,14 @@ _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028",
 
 
 def page(record: Record) -> str:
-    """The page of one run.
-
-    Raises:
-        RecordError: values in the record are not what they should be.
-    """
-    return draw(lambda: run_data(record), f"the record of run {record.id}")
+    """The page of one run."""
+    return draw(run_data(record))
 
 
-def draw(data: Callable[[], dict[str, Any]], what: str) -> str:
-    """A page from its data; what is wrong with a record shows here, and is said in one line."""
-    with told_if_damaged(what):
-        values = portable(data())
-        text = json.dumps(values, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+def draw(data: dict[str, Any]) -> str:
+    """A page from its data."""
+    values = portable(data)
+    text = json.dumps(values, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return _assemble(values, text)
 
 
@@ -54,14 +47,6 @@ def check(path: str) -> None:
         )
     if not target.absolute().parent.is_dir():
         raise UsageError(f"cannot write {path}: there is no directory {target.parent}; make it first")
-
-
-def write(text: str, path: str) -> None:
-    """Write a page, or say why not."""
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _assemble(values: dict[str, Any], text: str) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 from stoker.kinds import KINDS
 from stoker.probes.profiler_trace import BUFFERS, stage_name
-from stoker.records import Finding, Record
-from stoker.report.words import seconds
+from stoker.records import Finding, PipelineRow, PipelineStage, Record
+from stoker.units import duration
 
 _MAX_PIPELINES = 20
 
@@ -17,40 +17,39 @@ def pipelines(record: Record) -> dict[str, Any]:
     blamed = {
         (f.file, f.line): f for f in record.findings if f.kind in KINDS and KINDS[f.kind].account == "input"
     }
-    rows = record.tables.get("pipelines", [])
-    shown = sorted(rows, key=lambda row: -float(row["wait_s"]))[:_MAX_PIPELINES]
+    shown = sorted(record.tables.pipelines, key=lambda row: -row.wait_s)[:_MAX_PIPELINES]
     return {"written": [_written(row, blamed) for row in shown], "ran": _ran(record)}
 
 
-def _written(row: dict[str, Any], blamed: dict[tuple[str, int], Finding]) -> dict[str, Any]:
-    slow = _slow(row["stages"], blamed)
+def _written(row: PipelineRow, blamed: dict[tuple[str, int], Finding]) -> dict[str, Any]:
+    slow = _slow(row.stages, blamed)
     stages = [
         {
-            "name": str(stage["name"]),
-            "where": f"{stage['file']}:{stage['line']}" if stage.get("file") else "",
-            "python": bool(stage.get("python")),
+            "name": stage.name,
+            "where": stage.where,
+            "python": stage.python,
             "slow": stage is slow,
         }
-        for stage in reversed(row["stages"])
+        for stage in reversed(row.stages)
     ]
-    waited = f"{seconds(float(row['wait_s']))} waited for"
-    facts = [f"{int(row['elements']):,} elements", waited] if row["elements"] else ["read inside a graph"]
-    if row.get("first_wait_s"):
-        facts.append(f"{seconds(float(row['first_wait_s']))} of it for the first element")
+    waited = f"{duration(row.wait_s)} waited for"
+    facts = [f"{row.elements:,} elements", waited] if row.elements else ["read inside a graph"]
+    if row.first_wait_s:
+        facts.append(f"{duration(row.first_wait_s)} of it for the first element")
     return {"stages": stages, "facts": " · ".join(facts)}
 
 
-def _slow(stages: list[dict[str, Any]], blamed: dict[tuple[str, int], Finding]) -> dict[str, Any] | None:
+def _slow(stages: list[PipelineStage], blamed: dict[tuple[str, int], Finding]) -> PipelineStage | None:
     """The stage a finding speaks of: at its line, and where several are there, the one it names."""
     for stage in stages:
-        finding = blamed.get((str(stage.get("file")), int(stage.get("line") or 0)))
+        finding = blamed.get((stage.file or "", stage.line or 0))
         if finding is None:
             continue
-        there = [s for s in stages if (s.get("file"), s.get("line")) == (finding.file, finding.line)]
-        python = [s for s in there if s.get("python")]
+        there = [s for s in stages if (s.file, s.line) == (finding.file, finding.line)]
+        python = [s for s in there if s.python]
         if finding.kind == "python-input-pipeline" and python:
             return python[0]
-        named = [s for s in there if s["name"] == finding.detail.get("slow_stage")]
+        named = [s for s in there if s.name == finding.detail.get("slow_stage")]
         return (named or there)[0]
     return None
 
@@ -58,10 +57,10 @@ def _slow(stages: list[dict[str, Any]], blamed: dict[tuple[str, int], Finding]) 
 def _ran(record: Record) -> list[dict[str, Any]]:
     """Paths such as `Iterator::Root::Prefetch::BatchV2` made into trees."""
     times: dict[tuple[str, ...], tuple[float, int]] = {}
-    for row in record.tables.get("stages", []):
-        parts = tuple(str(row["path"]).split("::")[1:])
+    for row in record.tables.stages:
+        parts = tuple(row.path.split("::")[1:])
         if parts:
-            times[parts] = (max(0.0, float(row["self_s"])), int(row["calls"]))
+            times[parts] = (max(0.0, row.self_s), row.calls)
     total = sum(own for own, _ in times.values()) or 1.0
     slow = max(
         (parts for parts in times if stage_name(parts[-1]) not in BUFFERS),
@@ -76,7 +75,7 @@ def _ran(record: Record) -> list[dict[str, Any]]:
         node = nodes[parts] = {
             "name": stage_name(parts[-1]),
             "share": own / total,
-            "time": seconds(own),
+            "time": duration(own),
             "calls": calls,
             "buffer": stage_name(parts[-1]) in BUFFERS,
             "slow": parts == slow,

@@ -1,1 +1,16 @@
-"""Saving a training run, and going on where it was, bit for bit."""
+"""Saving a training run, and going on where it was, bit for bit.
+
+| module | subject |
+|---|---|
+| options | `stoker.Checkpoint`: where, how often, how many; its error and its warning |
+| resume | what a run finds when it begins, puts back, and saves |
+| saved | the newest good checkpoint, read and checked once |
+| saver, writer | copying the variables into memory that is allocated once; writing them in a thread |
+| directory | names in order of saving, one process at a time (a POSIX lock, which dies with its process), pruning |
+| files, packing | the format: arrays, index, tail, checksums; plain values and arrays in one tree |
+| callback_state | what callbacks remember |
+
+A file has its name only once it is complete and on the disk: temporary name, fsync, rename, fsync of the directory.
+Checkpoints are ordered by when they were saved, not by step: a run that goes back behind a spike saves lower steps
+later.
+"""

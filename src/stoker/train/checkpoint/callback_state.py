@@ -21,21 +21,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import keras
 
+from stoker.execution.epoch_steps import Stateful
 from stoker.train.checkpoint.options import CheckpointWarning
-
-
-@runtime_checkable
-class Stateful(Protocol):
-    """A callback that says what it remembers."""
-
-    def get_state(self) -> Any: ...
-
-    def set_state(self, state: Any) -> None: ...
-
 
 _ATTRIBUTES: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (
@@ -63,7 +54,7 @@ def restore_callbacks(callbacks: Iterable[Any], state: Mapping[str, Any]) -> Non
     for name, callback in _named(callbacks):
         saved = state.get(name)
         if saved is None:
-            _warn(f"the callback {name} was not there when the checkpoint was saved: it starts anew")
+            _warn(f"the callback {name} was not there when the checkpoint was saved: it starts over")
             continue
         for attribute, value in saved["attributes"].items():
             setattr(callback, attribute, value)
@@ -73,7 +64,7 @@ def restore_callbacks(callbacks: Iterable[Any], state: Mapping[str, Any]) -> Non
             callback.set_state(saved["own"])
         elif _remembers_unsaved(callback):
             _warn(
-                f"the callback {name} has no get_state() and set_state(): what it remembers starts anew in this run"
+                f"the callback {name} has no get_state() and set_state(): what it remembers starts over in this run"
             )
 
 

@@ -8,7 +8,8 @@ import os
 import re
 from pathlib import Path
 
-from stoker.train.checkpoint.files import TEMPORARY, sync_directory
+from stoker.files import sync_directory
+from stoker.train.checkpoint.files import TEMPORARY
 from stoker.train.checkpoint.options import CheckpointError
 
 _NAME = re.compile(r"checkpoint-(\d+)-step-(\d+)\.stoker")

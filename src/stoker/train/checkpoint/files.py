@@ -17,13 +17,14 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from stoker.files import replacing
 from stoker.train.checkpoint.options import CheckpointError
 
 VERSION = 1
@@ -67,22 +68,24 @@ class Index:
     details: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Contents:
+    """A file that was read and found good."""
+
+    index: Index
+    arrays: dict[str, Any]
+
+
 def write(path: Path, arrays: Iterable[tuple[str, Any]], details: Mapping[str, Any]) -> None:
     """Write a file that appears whole or not at all.
 
     Raises:
         CheckpointError: the disk refuses; nothing is left behind.
     """
-    partial = path.with_name(path.name + TEMPORARY)
     try:
-        with open(partial, "wb") as file:
+        with replacing(path, durable=True, temporary=path.with_name(path.name + TEMPORARY)) as file:
             _write_all(file, arrays, details)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-        sync_directory(path.parent)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         reason = _FULL.get(error.errno or 0, error.strerror or str(error))
         raise CheckpointError(
             f"could not write the checkpoint {path}: {reason}; the ones before it are untouched"
@@ -111,20 +114,26 @@ def as_bytes(array: Any) -> memoryview:
     return memoryview(array.reshape(-1).view(np.uint8))
 
 
-def sync_directory(directory: Path) -> None:
-    """Make a rename or a removal in it survive a power cut."""
-    descriptor = os.open(directory, os.O_RDONLY)
+def read(path: Path) -> Contents:
+    """Everything in the file, each byte read once and checked against its checksum.
+
+    Raises:
+        DamagedFile: it is not a complete, unchanged checkpoint of this version.
+    """
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        with open(path, "rb") as file:
+            index = _read_index(path, file)
+            arrays = {name: _read_array(file, entry) for name, entry in index.entries.items()}
+    except OSError as error:
+        raise DamagedFile(f"it cannot be read ({error.strerror})") from error
+    return Contents(index, arrays)
 
 
 def read_index(path: Path) -> Index:
-    """What is in the file.
+    """What is in the file, without the arrays.
 
     Raises:
-        DamagedFile: it is no complete checkpoint of this version.
+        DamagedFile: it is not a complete checkpoint of this version.
     """
     try:
         with open(path, "rb") as file:
@@ -156,42 +165,16 @@ def _read_index(path: Path, file: BinaryIO) -> Index:
     return Index(path, {entry.name: entry for entry in entries}, parsed["details"])
 
 
-def verify(index: Index) -> None:
-    """Read every array once and keep none.
-
-    Raises:
-        DamagedFile: one does not match its checksum.
-    """
-    try:
-        with open(index.path, "rb") as file:
-            for entry in index.entries.values():
-                file.seek(entry.offset)
-                crc, left = 0, entry.size
-                while left and (chunk := file.read(min(_CHUNK, left))):
-                    crc, left = zlib.crc32(chunk, crc), left - len(chunk)
-                if left or crc != entry.crc:
-                    raise DamagedFile(f"{entry.name} does not match its checksum")
-    except OSError as error:
-        raise DamagedFile(f"it cannot be read ({error.strerror})") from error
-
-
-def read_arrays(index: Index, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """The named arrays, one at a time; `verify` comes first.
-
-    Raises:
-        DamagedFile: since then it was changed, or removed.
-    """
-    try:
-        with open(index.path, "rb") as file:
-            for name in names:
-                yield name, _read_array(file, index.entries[name])
-    except OSError as error:
-        raise DamagedFile(f"it cannot be read ({error.strerror})") from error
-
-
 def _read_array(file: BinaryIO, entry: Entry) -> Any:
     array: Any = np.empty(entry.shape, np.dtype(entry.dtype))
+    raw = as_bytes(array)
     file.seek(entry.offset)
-    if entry.size and file.readinto(as_bytes(array)) != entry.size:  # type: ignore[attr-defined]
-        raise DamagedFile(f"{entry.name} ended early")
+    crc = 0
+    for start in range(0, entry.size, _CHUNK):
+        chunk = raw[start : min(start + _CHUNK, entry.size)]
+        if file.readinto(chunk) != len(chunk):  # type: ignore[attr-defined]
+            raise DamagedFile(f"{entry.name} ended early")
+        crc = zlib.crc32(chunk, crc)
+    if crc != entry.crc or len(raw) != entry.size:
+        raise DamagedFile(f"{entry.name} does not match its checksum")
     return array

@@ -11,7 +11,9 @@ import os
 import re
 from dataclasses import dataclass
 
-from stoker.errors import StokerError, UsageError
+from stoker.errors import CheckpointError, UsageError
+
+__all__ = ["Checkpoint", "CheckpointError", "CheckpointOptionError", "CheckpointWarning"]
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)\s*")
@@ -19,10 +21,6 @@ _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)\s*")
 
 class CheckpointOptionError(UsageError, ValueError):
     """An option of `stoker.Checkpoint` makes no sense."""
-
-
-class CheckpointError(StokerError, RuntimeError):
-    """A checkpoint could not be written, or belongs to another model or run."""
 
 
 class CheckpointWarning(UserWarning):

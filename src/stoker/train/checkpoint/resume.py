@@ -1,83 +1,127 @@
-"""The keeper: what a training run saves, and how the same call goes on from it, bit for bit."""
+"""Going on from a checkpoint, bit for bit: what a training run finds when it begins, puts back, and saves.
+
+resume = Resume(checkpoint)             # takes the directory, reads the newest good checkpoint: once
+resume.plan                             # how the run before went about it
+resume.begin(program, graphs)           # once everything is built: the variables get their values
+resume.put_back(epoch_steps, callbacks) # after the hooks that reset and begin: everything else too
+resume.save_if_due(step, ...)
+resume.close()
+"""
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import keras
 
 from stoker.attach import announced
-from stoker.train.checkpoint import iterator_state, variables
+from stoker.errors import CheckpointError
+from stoker.execution.epoch_steps import EpochSteps
+from stoker.execution.feeding import iterator_state
+from stoker.execution.feeding.host_random import host_random_state, restore_host_random_state
+from stoker.execution.feeding.streamed import Streamed, StreamedRows
+from stoker.train import variables
+from stoker.train.checkpoint import saved
 from stoker.train.checkpoint.callback_state import callbacks_state, restore_callbacks
+from stoker.train.checkpoint.directory import CheckpointDirectory
 from stoker.train.checkpoint.options import Checkpoint, CheckpointWarning
 from stoker.train.checkpoint.saver import Saver
-from stoker.train.feeding.feeds import Streamed, StreamedRows
-from stoker.train.loop.epoch_steps import Pace
-from stoker.train.loop.program import Program
 from stoker.train.planning.plan import Plan
+from stoker.train.program import Program
 
 
-class Keeper:
-    """Saves a run while it trains; knows the progress it began with."""
+class Resume:
+    """A run's checkpoints: the one it goes on from, and those it writes."""
 
-    def __init__(self, checkpoint: Checkpoint, program: Program, graphs: Iterable[Any]) -> None:
-        """Takes the checkpoint's directory and restores the newest good state.
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        """Takes the directory and reads the newest good checkpoint.
+
+        Raises:
+            CheckpointError: the directory is in use or cannot be written.
+        """
+        self.checkpoint = checkpoint
+        self._directory = CheckpointDirectory(checkpoint.directory)
+        self._saver: Saver | None = None
+        self._damaged: set[Any] = set()
+        self._saved = saved.newest(self._directory, self._damaged)
+
+    @property
+    def progress(self) -> dict[str, Any] | None:
+        """Where the run was; None when there is nothing to go on from."""
+        return None if self._saved is None else self._saved.progress
+
+    def pinned(self, plan: Plan) -> Plan:
+        """The plan with what an earlier process of this run decided, where this call leaves it open."""
+        if self.progress is None:
+            return plan
+        decided = self.progress["plan"]
+        return replace(
+            Plan(feed=decided["feed"], jit=decided["jit"], figures=decided["figures"]),
+            reasons=("as the checkpoint has it",),
+            feed=plan.feed or decided["feed"],
+            jit=plan.jit or decided["jit"],
+            steps_per_call=plan.steps_per_call,
+        )
+
+    def begin(self, program: Program, graphs: Iterable[Any]) -> None:
+        """Give the variables the saved values.
 
         Args:
-            checkpoint: where and how often.
             program: built: every variable exists.
             graphs: the traced steps, for variables only they know of.
+
+        Raises:
+            CheckpointError: the checkpoint is of another model, or of a run with other arguments.
         """
         traced = list(graphs)
         for graph in traced:
-            for op in variables.random_ops_out_of_reach(graph):
-                warnings.warn(
-                    f"the step uses {op}, whose random state TensorFlow cannot save: after a resume the numbers "
-                    "differ; use keras.random with a SeedGenerator, or tf.random.stateless_*",
-                    CheckpointWarning,
-                    stacklevel=2,
-                )
+            _warn_of_random_ops(graph)
         loose = {variable.ref(): variable for graph in traced for variable in _as_traced(graph)}
         extra = {f"step/{number}": variable for number, variable in enumerate(loose.values())}
-        self.every_steps = checkpoint.every_steps
-        self.directory = checkpoint.directory
-        self._before: int | None = None
-        self.saver = Saver(checkpoint, program.variables(extra), program.fingerprint)
-        with contextlib.ExitStack() as undo:
-            # A checkpoint of another run is refused; the directory must be free again then.
-            undo.callback(self.saver.close)
-            self.progress = self.saver.restore()
-            undo.pop_all()
+        self._saver = Saver(
+            self.checkpoint,
+            program.variables(extra),
+            program.fingerprint,
+            directory=self._directory,
+            damaged=self._damaged,
+        )
+        if self._saved is not None:
+            self._saver.put_back(self._saved)
 
-    def put_back(self, pace: Pace | None, callbacks: keras.callbacks.CallbackList) -> dict[str, Any]:
+    def put_back(
+        self, epoch_steps: EpochSteps | None, callbacks: keras.callbacks.CallbackList
+    ) -> dict[str, Any]:
         """Bring everything to where the checkpoint was taken: after the hooks that reset and begin.
 
         Args:
-            pace: moved to its place; None when no more data is wanted.
+            epoch_steps: moved to its place; None when no more data is wanted.
             callbacks: get back what they remember.
         """
-        progress = self.progress
-        assert progress is not None
-        self.saver.restore(before=self._before)
-        self._before = None
-        restore_callbacks(_kept(callbacks), progress["callbacks"])
-        if pace is not None:
+        found = self._saved
+        assert found is not None
+        progress = found.progress
+        self.saver.put_back(found)
+        restore_callbacks(_saved_ones(callbacks), progress["callbacks"])
+        if epoch_steps is not None:
             # The order matters: the epochs are repeated from the random state the program began with.
-            pace.repeat_epochs(progress["pace"])
-        variables.restore_host_random_state(progress["random"])
-        if pace is not None:
-            pace.seek(progress["pace"], self.saver.blobs.get("iterator"), begun=progress["begun"])
+            epoch_steps.repeat_epochs(progress["pace"])
+        restore_host_random_state(progress["random"])
+        if epoch_steps is not None:
+            epoch_steps.seek(progress["pace"], found.blobs.get("iterator"), begun=progress["begun"])
+        self.saver.use_memory_of(found)
+        self._saved = None
         return progress
 
     def rewind(self, before: int) -> bool:
         """Go back to the newest checkpoint before this step; False if there is none."""
-        progress = self.saver.restore(before=before)
-        if progress is not None:
-            self.progress, self._before = progress, before
-        return progress is not None
+        found = self.saver.newest(before)
+        if found is not None:
+            self.saver.put_back(found)
+            self._saved = found
+        return found is not None
 
     def save_if_due(self, step: int, **progress: Any) -> None:
         """Save when it is time."""
@@ -89,27 +133,58 @@ class Keeper:
         self,
         step: int,
         *,
-        pace: Pace,
+        epoch_steps: EpochSteps,
         callbacks: keras.callbacks.CallbackList,
         plan: Plan,
         wait: bool = False,
         **progress: Any,
     ) -> None:
-        """Save now: `progress` is what the engine knows beside its position."""
+        """Save now: `progress` is what the epochs know beside their position."""
         blobs = {}
-        if isinstance(pace.feed, Streamed) and not isinstance(pace.feed, StreamedRows):
-            blob = iterator_state.capture(pace.feed.iterator)
+        if isinstance(epoch_steps.feed, Streamed) and not isinstance(epoch_steps.feed, StreamedRows):
+            blob = iterator_state.capture(epoch_steps.feed.iterator)
             if blob is not None:
                 blobs["iterator"] = blob
         content = {
             **progress,
             "step": step,
-            "pace": pace.position(),
-            "callbacks": callbacks_state(_kept(callbacks)),
-            "random": variables.host_random_state(),
+            # The name is that of the first version: files that were written then are read, too.
+            "pace": epoch_steps.position(),
+            "callbacks": callbacks_state(_saved_ones(callbacks)),
+            "random": host_random_state(),
             "plan": plan.to_json(),
         }
         self.saver.save(step, content, blobs, wait=wait)
+
+    @property
+    def saver(self) -> Saver:
+        assert self._saver is not None, "begin() comes first"
+        return self._saver
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Wait for what is being written and release the directory.
+
+        Raises:
+            CheckpointError: the last write failed, and there is no `error` that matters more.
+        """
+        if self._saver is None:
+            self._directory.release()
+            return
+        try:
+            self._saver.close()
+        except CheckpointError:
+            if error is None:
+                raise
+
+
+def _warn_of_random_ops(graph: Any) -> None:
+    for op in variables.random_ops_out_of_reach(graph):
+        warnings.warn(
+            f"the step uses {op}, whose random state TensorFlow cannot save: after a resume the numbers "
+            "differ; use keras.random with a SeedGenerator, or tf.random.stateless_*",
+            CheckpointWarning,
+            stacklevel=3,
+        )
 
 
 def _as_traced(graph: Any) -> list[Any]:
@@ -118,5 +193,5 @@ def _as_traced(graph: Any) -> list[Any]:
     return [by_handle[id(outer)] for outer, _ in graph.captures if id(outer) in by_handle]
 
 
-def _kept(callbacks: keras.callbacks.CallbackList) -> list[Any]:
+def _saved_ones(callbacks: keras.callbacks.CallbackList) -> list[Any]:
     return [one for one in callbacks.callbacks if not isinstance(one, keras.callbacks.ProgbarLogger)]

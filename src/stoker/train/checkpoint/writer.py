@@ -11,7 +11,7 @@ from stoker.train.checkpoint.options import CheckpointError
 class BackgroundWriter:
     """Runs one job at a time in a thread.
 
-    Every job has its own thread and it is no daemon: a program that ends without closing still gets its file
+    Every job has its own thread and is not a daemon: a program that ends without closing still gets its file
     finished, and one that closes waits for nothing else.
     """
 

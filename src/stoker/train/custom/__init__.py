@@ -1,1 +1,11 @@
-"""`stoker.Trainer` inside: a step of the user's own, its parts, its state, and what the epochs see of it."""
+"""`stoker.Trainer` inside: a step of the user's own in the compiled loop.
+
+| module | subject |
+|---|---|
+| step | one step: traced on a replica, run on all of them inside the step, so that the loop knows no replicas |
+| parts | the models, each with its optimizer and its `update.pipeline.Update` |
+| state | everything kept beside models and optimizers, in variables |
+| program | the trainer as `loop.epochs` sees it |
+
+A step that is not sane sets `Halt`: from there nothing is written until the host, after the call, stops or rewinds.
+"""

@@ -1,4 +1,4 @@
-"""What a trainer trains: models, each with an optimizer and the whole way of its updates."""
+"""What a trainer trains: models, each with an optimizer and everything that makes its updates."""
 
 from __future__ import annotations
 

@@ -1,23 +1,20 @@
-"""A trainer as the engine sees it: a program with steps, metrics, stops, evaluations and state."""
+"""A trainer as `Epochs` sees it: a program with steps, metrics, stops, evaluations and state."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 
 from stoker.execution.loop import Logs, Step
-from stoker.train.checkpoint.variables import named_variables
-from stoker.train.loop.program import Program
+from stoker.train.custom.step import TracedSteps
 from stoker.train.loop.progress import show
+from stoker.train.program import Program
 from stoker.train.update.watching import Trouble
-
-if TYPE_CHECKING:
-    from stoker.train.trainer import Trainer
-
+from stoker.train.variables import named_variables
 
 _REASONS = {
     Trouble.NOT_FINITE: "not finite",
@@ -29,7 +26,7 @@ _REASONS = {
 class TrainerProgram(Program):
     """Runs a trainer's steps, and deals on the host with what they noted."""
 
-    def __init__(self, trainer: Trainer, *, evaluate_every: int | None = None, verbose: Any = 2) -> None:
+    def __init__(self, trainer: TracedSteps, *, evaluate_every: int | None = None, verbose: Any = 2) -> None:
         self.trainer = trainer
         self.model = trainer.callback_model
         self.stop_points = evaluate_every
@@ -51,7 +48,7 @@ class TrainerProgram(Program):
 
         return run
 
-    def stamp(self) -> object:
+    def owner(self) -> object:
         return self.trainer.identity
 
     def jit_refusal(self) -> str | None:
@@ -75,7 +72,7 @@ class TrainerProgram(Program):
 
     @contextmanager
     def validating(self) -> Iterator[None]:
-        """With the averaged weights, if there are any; the training's own metrics are none the wiser."""
+        """With the averaged weights, if there are any; the training's own metrics are not touched."""
         trainer = self.trainer
         kept = [(one, one.numpy()) for metric in trainer.metrics for one in metric.variables]
         trainer.reset_test_means()
@@ -85,7 +82,7 @@ class TrainerProgram(Program):
             variable.assign(value)
 
     def after_call(self, step: int, logs: Mapping[str, float]) -> str | None:
-        trouble, at, loss = self.trainer.workings.halt.read()
+        trouble, at, loss = self.trainer.update_state.halt.read()
         if trouble is not Trouble.NONE:
             return self._deal_with(trouble, at, loss)
         due = self.stop_points is not None and step % self.stop_points == 0
@@ -104,9 +101,9 @@ class TrainerProgram(Program):
         if spike is not None and recoveries < spike.retries:
             self._note("recovery", trouble, step, loss)
             # The checkpoint may be older than the last time the rate was lowered.
-            self._slowdown = float(self.trainer.workings.slowdown)
+            self._slowdown = float(self.trainer.update_state.slowdown)
             return "rewind"
-        done = "training stops with the weights before it"
+        done = "training stops with the weights from before it"
         if spike is not None:
             done = f"this was recovery number {recoveries} already: {done}"
         self._note("stop", trouble, step, loss, done=done)
@@ -122,10 +119,10 @@ class TrainerProgram(Program):
         """Back at a checkpoint: go on with a lower rate or another order, and write it down."""
         spike = self.trainer.options.on_spike
         assert spike is not None
-        workings = self.trainer.workings
-        workings.halt.clear()
-        workings.slowdown.assign(self._slowdown * spike.rate)
-        rate = round(float(workings.slowdown), 6)
+        update_state = self.trainer.update_state
+        update_state.halt.clear()
+        update_state.slowdown.assign(self._slowdown * spike.rate)
+        rate = round(float(update_state.slowdown), 6)
         changes = [f"the rate is {rate:.4g} of what it was"] * (spike.rate != 1)
         changes += ["the data comes in another order"] * spike.reorder
         done = f"back to step {step}; from here {' and '.join(changes)}"

@@ -15,7 +15,7 @@ from stoker.train.update.replicas import Replicas
 from stoker.train.update.watching import Halt, Trouble
 
 
-class Workings:
+class UpdateState:
     """The parts with their updates, the balancing of losses, the means of the epoch, and what went wrong."""
 
     def __init__(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.train.custom.parts import Options, Part, common_strategy
-from stoker.train.custom.state import Workings, results_of
+from stoker.train.custom.state import UpdateState, results_of
 from stoker.train.update.clipping import dense
 from stoker.train.update.means import Means, scalar, take_apart
 from stoker.train.update.replicas import Replicas
@@ -36,8 +37,11 @@ class _Moment:
     made: list[dict[str, tuple[Any, Any]]] = field(default_factory=list)
 
 
-class Stepping:
+class TracedSteps:
     """The inside of a trainer: what makes its `train_step` and `test_step` steps of a loop."""
+
+    callback_model: Any
+    """What callbacks see: the model, or several as one."""
 
     def __init__(
         self,
@@ -56,7 +60,7 @@ class Stepping:
         # Compiled loops know by this whose step they hold, without keeping the trainer alive.
         self.identity = object()
         self._loss_names: list[str] = []
-        self._workings: Workings | None = None
+        self._update_state: UpdateState | None = None
         self._test_means: Means | None = None
         # Replicas are traced in threads of their own, one step at a time each.
         self._local = threading.local()
@@ -67,11 +71,11 @@ class Stepping:
         return next(iter(self.models.values())) if len(self.models) == 1 else self.models
 
     @property
-    def workings(self) -> Workings:
+    def update_state(self) -> UpdateState:
         """Everything that is kept beside models and optimizers."""
-        if self._workings is None:
+        if self._update_state is None:
             raise ArgumentError("the trainer has not seen a batch yet: call fit, or build(batch).")
-        return self._workings
+        return self._update_state
 
     def train_step(self, batch: Any) -> Logs:
         raise NotImplementedError
@@ -81,12 +85,12 @@ class Stepping:
 
     def build(self, batch: Any) -> None:
         """Find out what the step returns for such a batch (tensors or their specs), and make all variables."""
-        if self._workings is not None:
+        if self._update_state is not None:
             return
         # Not inside the scope below: it stops gradient tapes from recording.
         names = self._names_of(self.train_step, batch)
         with tf.init_scope():
-            self._workings = Workings(
+            self._update_state = UpdateState(
                 self.models,
                 self.optimizers,
                 self.options,
@@ -99,7 +103,7 @@ class Stepping:
         """In graph: one step on all replicas; the epoch's means so far."""
         self.build(batch)
         logs, made, rows = self.replicas.run(lambda part: self._on_replica(self.train_step, part), batch)
-        return {**self.workings.account(logs, made, rows), **results_of(self.metrics)}
+        return {**self.update_state.account(logs, made, rows), **results_of(self.metrics)}
 
     def run_test_step(self, batch: Any) -> dict[str, Any]:
         """In graph: one step of a validation on all replicas; its means so far."""
@@ -122,7 +126,7 @@ class Stepping:
             # An overflow: the scale goes down. Only when it is at its lowest is the loss itself to blame.
             overflow = (trouble == Trouble.NOT_FINITE) & scaler.may_shrink
             trouble = tf.where(overflow, tf.constant(Trouble.NONE, tf.float32), trouble)
-        allowed = tf.logical_not(self.workings.halt.on) & (trouble == Trouble.NONE)
+        allowed = tf.logical_not(self.update_state.halt.on) & (trouble == Trouble.NONE)
         finite = found.update.apply(gradients, rows=moment.rows, share=moment.share, allowed=allowed)
         if watched and scaler is None:
             broken = tf.logical_not(finite) & (trouble == Trouble.NONE)
@@ -145,10 +149,25 @@ class Stepping:
         slopes = iter(tape.gradient(loss, wanted, output_gradients=slope))
         return [None if out else next(slopes) for out in frozen]
 
+    @contextmanager
+    def averaged_weights(self) -> Iterator[None]:
+        """Inside, the models have their averaged weights: to evaluate, predict, save or export them."""
+        parts = list(self.update_state.parts.values())
+        averages = [part.update.averages for part in parts if part.update.averages is not None]
+        if not averages:
+            raise ArgumentError("there is no average of the weights: give the trainer ema=0.999.")
+        for one in averages:
+            one.swap()
+        try:
+            yield
+        finally:
+            for one in averages:
+                one.swap()
+
     def reset_training_means(self) -> None:
         """On the host: a new epoch."""
-        if self._workings is not None:
-            self._workings.means.reset()
+        if self._update_state is not None:
+            self._update_state.means.reset()
         self._reset_metrics()
 
     def reset_test_means(self) -> None:
@@ -163,12 +182,12 @@ class Stepping:
 
     def flush(self) -> None:
         """On the host: write what accumulation still holds."""
-        self.workings.flush()
+        self.update_state.flush()
 
     @property
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps beside models and optimizers."""
-        found = {**self.workings.variables, "random": self.random.state}
+        found = {**self.update_state.variables, "random": self.random.state}
         for number, metric in enumerate(self.metrics):
             found.update({f"metric/{number}/{i}": one for i, one in enumerate(metric.variables)})
         return found
@@ -199,13 +218,13 @@ class Stepping:
         return losses, metrics
 
     def _total(self, losses: Logs) -> Any:
-        if self._workings is None:
+        if self._update_state is None:
             return tf.add_n(list(losses.values()))
-        return self._workings.balancing.total(losses)
+        return self._update_state.balancing.total(losses)
 
     def _minimize_balanced(self, tape: Any, losses: Logs, part: str) -> tuple[Any, Logs]:
         """Weigh the losses by the norms of their gradients, over all replicas, and update."""
-        balancing, share, first = self.workings.balancing, self._moment.share, self.replicas.first
+        balancing, share, first = self.update_state.balancing, self._moment.share, self.replicas.first
         scaler = self._part(part).update.scaler
         slopes = {name: self.gradients(tape, loss, part) for name, loss in losses.items()}
         norms = {}
@@ -231,14 +250,14 @@ class Stepping:
     @property
     def _updating(self) -> bool:
         """Whether updates are being traced; else the step only shows what it returns."""
-        return self._workings is not None and getattr(self._local, "moment", None) is not None
+        return self._update_state is not None and getattr(self._local, "moment", None) is not None
 
     @property
     def _moment(self) -> _Moment:
         return self._local.moment  # type: ignore[no-any-return]
 
     def _part(self, name: str) -> Part:
-        parts = self.workings.parts
+        parts = self.update_state.parts
         if name not in parts:
             raise ArgumentError(f"there is no part {name!r}: the trainer has {', '.join(map(repr, parts))}.")
         return parts[name]

@@ -1,1 +1,11 @@
-"""One training run: the program that is trained, its epochs, and what it shows."""
+"""One training run: its epochs, and what it shows.
+
+| module | subject |
+|---|---|
+| run | from data and a program to epochs that train: the plan decided, the loop found or compiled |
+| epochs | epochs of compiled calls, with callbacks, validation, history and checkpoints around them |
+| progress | the bar, and the lines about plan and checkpoint |
+
+The data and the number of steps are arguments of the compiled call, and no step is peeled off the loop: cutting a pass
+into calls never changes a bit, which is what lets a call's length follow the clock and a resume begin anywhere.
+"""

@@ -1,4 +1,4 @@
-"""The engine: epochs of compiled calls, with Keras' callbacks, history and validation around them."""
+"""Epochs of compiled calls, with Keras' callbacks, history, validation and checkpoints around them."""
 
 from __future__ import annotations
 
@@ -7,60 +7,29 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
-import tensorflow as tf
-from keras.src.utils.python_utils import pythonify_logs
 
-from stoker import clock
-from stoker.execution.call_length import Tempo
-from stoker.execution.loop import Logs, Loop
-from stoker.train.checkpoint.resume import Keeper
-from stoker.train.loop.epoch_steps import Pace
-from stoker.train.loop.program import Program
+from stoker.execution.loop import Logs
+from stoker.execution.stretch import Stretch
+from stoker.inference.evaluation import Evaluation
+from stoker.periodic import steps_until
+from stoker.train.checkpoint.resume import Resume
 from stoker.train.planning.plan import Plan
-
-
-class Stretch:
-    """Steps of one kind over one feed: training, or a validation."""
-
-    def __init__(self, loop: Loop, pace: Pace, tempo: Tempo) -> None:
-        self.loop = loop
-        self.pace = pace
-        self.tempo = tempo
-
-    def call(self, limit: int | None = None) -> tuple[int, Logs]:
-        """One compiled call: how many steps it ran, and the last one's logs as numbers."""
-        room = self.pace.room()
-        asked = self.tempo.ask(room if limit is None else min(room or limit, limit))
-        # Not once for all: the same loop may have run over other data since, for a callback that evaluates.
-        self.loop.feed = self.pace.feed
-        begin = clock.now_ns()
-        try:
-            logs = self.loop.run(self.pace.taken, asked)
-            ran = self.loop.ran
-        except tf.errors.OutOfRangeError:
-            # A dataset that promised more batches than it has.
-            ran, logs = 0, {}
-            self.pace.ran_out()
-        else:
-            self.pace.advance(asked, ran)
-        values = pythonify_logs(logs) if ran else {}
-        self.tempo.took(ran, (clock.now_ns() - begin) / 1e9)
-        return ran, values
+from stoker.train.program import Program
 
 
 @dataclass
 class Validation:
     """When to evaluate, and on what."""
 
-    stretch: Stretch
+    evaluation: Evaluation
     frequency: int | Sequence[int]
 
     def due(self, model: Any, epoch: int) -> bool:
         return bool(model._should_eval(epoch, self.frequency))
 
 
-class Engine:
-    """Trains a program: epochs, callbacks, validation, checkpoints."""
+class Epochs:
+    """All epochs of one training run."""
 
     def __init__(
         self,
@@ -72,7 +41,7 @@ class Engine:
         initial_epoch: int = 0,
         validation: Validation | None = None,
         plan: Plan,
-        keeper: Keeper | None = None,
+        resume: Resume | None = None,
     ) -> None:
         self.program = program
         self.training = training
@@ -81,11 +50,12 @@ class Engine:
         self.initial_epoch = initial_epoch
         self.validation = validation
         self.plan = plan
-        self.keeper = keeper
+        self.resume = resume
         self.epoch = 0
         self.step = 0
         self.logs: Logs = {}
         self._done = False
+        self._stop_at_once = False
 
     def train(self) -> Any:
         """All epochs; the Keras history, with the plan."""
@@ -101,7 +71,7 @@ class Engine:
             if resuming:
                 self._go_on()
             else:
-                self.training.pace.begin_epoch()
+                self.training.epoch_steps.begin_epoch()
                 self._keep_the_start()
             try:
                 logs = self._epoch()
@@ -119,80 +89,63 @@ class Engine:
         return self._history()
 
     def _epoch(self) -> Logs:
-        """An epoch from where its pace stands to its end."""
+        """An epoch, from where it stands to its end."""
         model = self.program.model
-        while not model.stop_training and self.training.pace.room() != 0:
+        while self.training.epoch_steps.room() != 0 and not self._stop_at_once:
             self._call()
-        self.training.pace.end_epoch()
+            # As Keras does: a wish to stop is heard after a batch, also one from before the epoch.
+            if model.stop_training:
+                break
+        self.training.epoch_steps.end_epoch()
         self.program.end_epoch()
         logs = dict(self.program.results(self.logs))
         if self.validation is not None and self.validation.due(model, self.epoch):
-            logs.update({f"val_{name}": value for name, value in self._validate().items()})
+            logs.update({f"val_{name}": value for name, value in self.validation.evaluation.run().items()})
         self.callbacks.on_epoch_end(self.epoch, logs)
         return logs
 
     def _call(self) -> None:
-        pace = self.training.pace
-        self.callbacks.on_train_batch_begin(pace.step)
+        self.callbacks.on_train_batch_begin(self.training.epoch_steps.step)
         ran, values = self.training.call(self._limit())
         if not ran:
             return
         self.step += ran
         self.logs = values
-        self.callbacks.on_train_batch_end(pace.step - 1, values)
+        self.callbacks.on_train_batch_end(self.training.last_index, values)
         self._act_on(self.program.after_call(self.step, values))
-        if self.keeper is not None:
-            self.keeper.save_if_due(self.step, **self._progress())
+        if self.resume is not None:
+            self.resume.save_if_due(self.step, **self._progress())
 
     def _limit(self) -> int | None:
         """How many steps until something is due at a step of its own: an evaluation, a checkpoint."""
-        marks = [self.program.stop_points, self.keeper.every_steps if self.keeper is not None else None]
-        return min((mark - self.step % mark for mark in marks if mark), default=None)
+        if self.program.model.stop_training:
+            return int(getattr(self.program.model, "steps_per_execution", 1))
+        saving = None if self.resume is None else self.resume.checkpoint.every_steps
+        return steps_until(self.step, self.program.stop_points, saving)
 
     def _act_on(self, wish: str | None) -> None:
         if wish == "stop":
             self.program.model.stop_training = True
         elif wish == "evaluate" and self.validation is not None:
-            self.program.evaluated(self.step, self._validate())
+            self.program.evaluated(self.step, self.validation.evaluation.run())
         elif wish == "rewind":
             goal = self.program.goes_back_before(self.step)
-            if self.keeper is None or not (self.keeper.rewind(goal) or self.keeper.rewind(self.step)):
+            if self.resume is None or not (self.resume.rewind(goal) or self.resume.rewind(self.step)):
                 self.program.model.stop_training = True
                 return
-            assert self.keeper.progress is not None
-            self.epoch = int(self.keeper.progress["epoch"])
+            assert self.resume.progress is not None
+            self.epoch = int(self.resume.progress["epoch"])
             raise _Rewound
-
-    def _validate(self) -> Logs:
-        assert self.validation is not None
-        stretch = self.validation.stretch
-        model = self.program.model
-        model.stop_evaluating = False
-        stretch.pace.reset()
-        self.callbacks.on_test_begin()
-        with self.program.validating():
-            stretch.pace.begin_epoch()
-            logs: Logs = {}
-            while not model.stop_evaluating and stretch.pace.room() != 0:
-                self.callbacks.on_test_batch_begin(stretch.pace.step)
-                ran, values = stretch.call()
-                if ran:
-                    logs = values
-                    self.callbacks.on_test_batch_end(stretch.pace.step - 1, values)
-            stretch.pace.end_epoch()
-            logs = self.program.results(logs)
-        self.callbacks.on_test_end(logs)
-        return logs
 
     def _history(self) -> Any:
         history = self.program.model.history
-        longest = self.training.pace.target or self.training.tempo.steps
-        history.plan = replace(self.plan, steps_per_call=min(self.training.tempo.steps, longest))
+        longest = self.training.epoch_steps.target or self.training.length.steps
+        history.plan = replace(self.plan, steps_per_call=min(self.training.length.steps, longest))
         return history
 
     def _progress(self) -> dict[str, Any]:
         return {
-            "pace": self.training.pace,
+            "epoch_steps": self.training.epoch_steps,
             "callbacks": self.callbacks,
             "plan": self.plan,
             "epoch": self.epoch,
@@ -204,30 +157,30 @@ class Engine:
 
     def _go_on(self) -> None:
         """In an epoch that has begun: everything as it was when the checkpoint was taken."""
-        assert self.keeper is not None
+        assert self.resume is not None
         rewound = self.step
-        progress = self.keeper.put_back(self.training.pace, self.callbacks)
+        progress = self.resume.put_back(self.training.epoch_steps, self.callbacks)
         self.step = int(progress["step"])
         self.logs = dict(progress["logs"])
-        self.program.model.stop_training = bool(progress["stop_training"])
+        self.program.model.stop_training = self._stop_at_once = bool(progress["stop_training"])
         if rewound > self.step:
             salt = self.program.rewound(self.step)
             if salt:
-                self.training.pace.feed.reseed(salt)
+                self.training.epoch_steps.feed.reseed(salt)
             # The newest checkpoint must be the one that was gone back to.
-            self.keeper.save(self.step, wait=True, **self._progress())
+            self.resume.save(self.step, wait=True, **self._progress())
 
     def _resuming(self) -> bool:
         """Begin where the checkpoint was taken; True if that was inside an epoch."""
-        progress = self.keeper.progress if self.keeper is not None else None
-        if self.keeper is None or progress is None:
+        progress = self.resume.progress if self.resume is not None else None
+        if self.resume is None or progress is None:
             return False
         self.program.go_on(progress["program"])
         self.epoch = int(progress["epoch"])
         if progress["begun"]:
             return True
         self._done = self.epoch >= self.epochs or bool(progress["stop_training"])
-        self.keeper.put_back(None if self._done else self.training.pace, self.callbacks)
+        self.resume.put_back(None if self._done else self.training.epoch_steps, self.callbacks)
         self.step = int(progress["step"])
         if self._done:
             self.callbacks.on_train_end(dict(progress["logs"]))
@@ -235,15 +188,15 @@ class Engine:
 
     def _keep_the_start(self) -> None:
         """What there is to go back to before the first checkpoint is due."""
-        if self.keeper is not None and self.program.saves_start and self.step == 0:
-            self.keeper.save(self.step, wait=True, **self._progress())
+        if self.resume is not None and self.program.saves_start and self.step == 0:
+            self.resume.save(self.step, wait=True, **self._progress())
 
     def _keep_the_end(self) -> None:
         """The same call again must find that it is done."""
-        if self.keeper is None:
+        if self.resume is None:
             return
         progress = {**self._progress(), "begun": False}
-        self.keeper.save(self.step, wait=True, **progress)
+        self.resume.save(self.step, wait=True, **progress)
 
 
 class _Rewound(Exception):

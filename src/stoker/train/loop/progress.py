@@ -12,7 +12,7 @@ from stoker.train.planning.plan import Plan
 
 
 class Bar(keras.utils.Progbar):  # type: ignore[misc]
-    """Keras' bar, with the pace as steps per second."""
+    """Keras' bar, with the epoch_steps as steps per second."""
 
     def _format_time(self, time_per_unit: float, unit_name: str) -> str:
         if time_per_unit <= 0:

@@ -18,9 +18,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from stoker.version import __version__
+from stoker.files import PLANS
 
-DIRECTORY = Path(".stoker") / "plans"
+DIRECTORY = PLANS
+
+# The form of the names. It is the version that first had it, and changes only if old choices must be forgotten.
+_FORM = "0.1.0"
 
 
 def key_of(concrete: tf.types.experimental.ConcreteFunction, *facts: Any) -> str:
@@ -33,7 +36,7 @@ def key_of(concrete: tf.types.experimental.ConcreteFunction, *facts: Any) -> str
         os.path.abspath(sys.argv[0]),
         ops,
         machine(),
-        (__version__, tf.__version__, keras.__version__, platform.python_version()),
+        (_FORM, tf.__version__, keras.__version__, platform.python_version()),
         facts,
     )
     return hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()

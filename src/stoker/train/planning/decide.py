@@ -16,16 +16,16 @@ import tensorflow as tf
 from stoker import clock
 from stoker.errors import ArgumentError
 from stoker.execution.feed import Feed
+from stoker.execution.feeding.sources import Source
 from stoker.execution.loop import Loop
-from stoker.train.checkpoint.variables import STATEFUL_RANDOM
-from stoker.train.feeding.sources import Source
-from stoker.train.loop.program import Program
-from stoker.train.planning import choices, memory
+from stoker.train.planning import choices
 from stoker.train.planning.disturbance import Disturbance
 from stoker.train.planning.plan import Plan
 from stoker.train.planning.snapshot import Snapshot, difference
+from stoker.train.program import Program
+from stoker.train.variables import STATEFUL_RANDOM
 
-# Compiling takes XLA a second and more: below so many steps it never pays, so it is not tried.
+# Compiling takes XLA a second or more: below this many steps it never pays, so it is not tried.
 FEWEST_STEPS_FOR_XLA = 1000
 # A job that takes less than this without XLA would not earn back what compiling and trying cost.
 _SHORTEST_JOB_S = 8.0
@@ -40,7 +40,7 @@ _FEWEST_TRIALS = 3
 _MOST_TRIALS = 15
 _TRIALS_S = 1.0
 _TRIALS_SHARE = 0.05
-# The choice is kept for good, so a gain that a busy machine could pretend does not count.
+# The choice is kept for good, so a gain that a busy machine could fake does not count.
 _LEAST_GAIN = 1.2
 
 Maker = Callable[[str], Loop]
@@ -54,11 +54,9 @@ def feed_kind(source: Source, wanted: Plan) -> Plan:
         return wanted.because(source.why_streamed, feed="streamed")
     if wanted.feed is not None:
         return wanted
-    size, room = source.bytes, memory.room_for_data()
-    if size > room:
-        return wanted.because(
-            f"{memory.spoken(size)} of data, room for {memory.spoken(room)}", feed="streamed"
-        )
+    too_large = source.too_large()
+    if too_large is not None:
+        return wanted.because(too_large, feed="streamed")
     return wanted.because(feed="resident")
 
 
@@ -72,7 +70,7 @@ def jit(program: Program, feed: Feed, loops: Maker, plan: Plan, total_steps: int
         return plan
     refusal = program.jit_refusal()
     if refusal is None and program.jit_demanded():
-        chosen = "loop" if feed.kind == "resident" else "step"
+        chosen = "loop" if feed.kind == "resident" and not loops("none").logs_are_open else "step"
         return plan.because("the model was compiled with jit_compile=True", jit=chosen)
     refusal = refusal or _refused_by_rule(feed, total_steps)
     if refusal is not None:
@@ -84,11 +82,11 @@ def jit(program: Program, feed: Feed, loops: Maker, plan: Plan, total_steps: int
 def _refused_by_rule(feed: Feed, total_steps: int | None) -> str | None:
     """Reasons against trying XLA that need no clock."""
     if feed.kind != "resident":
-        return "streamed data feeds no loop inside XLA"
+        return "streamed data cannot feed a loop inside XLA"
     if total_steps is None or total_steps < FEWEST_STEPS_FOR_XLA:
-        return f"{total_steps} steps do not pay for XLA's compiling"
+        return f"{total_steps} steps would not repay compiling with XLA"
     if any(spec is not None and spec.dtype == tf.string for spec in keras.tree.flatten(feed.spec())):
-        return "XLA knows no text"
+        return "XLA does not support text"
     if feed.full_steps == 0:
         return "there is no full batch"
     return None
@@ -98,10 +96,12 @@ def _measured(feed: Feed, loops: Maker, plan: Plan, total_steps: int) -> Plan:
     begin = clock.now_ns()
     plain = loops("none")
     concrete = plain.build()
+    if plain.logs_are_open:
+        return plan.because("a step returns values whose shape XLA does not know beforehand", jit="none")
     hidden = _hidden_random_state(concrete.graph)
     if hidden:
         return plan.because(f"{hidden} keeps its random state where a trial cannot put it back", jit="none")
-    # A much longer job decides anew.
+    # A much longer job decides again.
     key = choices.key_of(concrete, feed.signature(), total_steps.bit_length() // 2)
     choice = choices.recall(key)
     if choice is None:

@@ -7,11 +7,11 @@ from typing import Any
 import tensorflow as tf
 
 from stoker.errors import StokerError
+from stoker.execution.feeding.resident import Resident
+from stoker.execution.feeding.sources import Source, on_device
 from stoker.execution.loop import Loop
-from stoker.train.feeding.feeds import Resident
-from stoker.train.feeding.sources import Source, on_device
-from stoker.train.loop.program import Program
 from stoker.train.planning.snapshot import Snapshot
+from stoker.train.program import Program
 
 
 class BatchTooLargeError(StokerError, MemoryError):

@@ -48,7 +48,7 @@ class Accumulation:
         return self._rows > 0
 
     def take(self) -> list[Any]:
-        """The mean gradient of all rows taken in; the sums begin anew."""
+        """The mean gradient of all rows taken in; the sums start over."""
         # Identities, because the variables are cleared before the means are used.
         rows = tf.identity(self._rows)
         means = [tf.identity(total) / tf.cast(rows, total.dtype) for total in self._sums]

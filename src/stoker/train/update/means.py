@@ -70,6 +70,6 @@ def scalar(name: str, value: Any) -> Any:
     try:
         tensor = tf.convert_to_tensor(value)
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"the step returned {name!r} = {value!r}, which is no tensor.") from error
+        raise ArgumentError(f"the step returned {name!r} = {value!r}, which is not a tensor.") from error
     tensor = tf.cast(tensor, tf.float32)
     return tensor if tensor.shape.rank == 0 else tf.reduce_mean(tensor)

@@ -1,4 +1,4 @@
-"""The whole way of an update, for one optimizer and its variables: gradients in, new weights out.
+"""An update from start to finish, for one optimizer and its variables: gradients in, new weights out.
 
 Called on a replica with that replica's gradients. Everything up to the sum over the replicas happens there; whether
 to write, and the writing, happens once for all.
@@ -69,7 +69,7 @@ class Update:
         return finite
 
     def flush(self) -> None:
-        """Write what accumulation still holds, on the host's word at the end of an epoch."""
+        """Write what accumulation still holds, when the host says so, at the end of an epoch."""
         if self.accumulation is not None:
             waiting = self.accumulation
             tf.cond(waiting.pending, lambda: self._write_now(self._taken(waiting)), lambda: False)
@@ -150,7 +150,7 @@ def _spread(values: Sequence[Any], indices: Sequence[int], count: int) -> list[A
 
 
 def limits(given: Clip | None, of_optimizer: Clip | None) -> Clip | None:
-    """The trainer's limits, or else those the optimizer was made with; both is one too many."""
+    """The trainer's limits, or else those the optimizer was made with; giving both is an error."""
     if given is not None and of_optimizer is not None:
         raise ArgumentError(
             f"the optimizer was made with {of_optimizer} and the trainer with {given}: leave one out."

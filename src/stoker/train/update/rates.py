@@ -49,4 +49,4 @@ def _check(pattern: str, rate: Rate) -> None:
             f"rates[{pattern!r}] = {rate!r}: give a number, a schedule or stoker.Times(factor)."
         )
     if isinstance(rate, (int, float)) and rate < 0:
-        raise ArgumentError(f"rates[{pattern!r}] = {rate!r}: a rate is not below 0.")
+        raise ArgumentError(f"rates[{pattern!r}] = {rate!r}: a rate cannot be below 0.")

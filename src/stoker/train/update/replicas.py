@@ -51,7 +51,7 @@ class Replicas:
         return list(context.all_reduce(tf.distribute.ReduceOp.SUM, list(values)))
 
     def once(self, write: Callable[..., None], *arguments: Any) -> None:
-        """Leave the replicas and write: what is an own tensor of each replica arrives as one value of all."""
+        """Leave the replicas and write: each replica's own tensor arrives as one value of all."""
         if not self.distributed:
             write(*arguments)
             return

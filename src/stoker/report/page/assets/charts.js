@@ -17,9 +17,9 @@ function milliseconds(value) {
 }
 
 function bytes(value) {
-  const units = ["B", "kB", "MB", "GB", "TB"];
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let unit = 0;
-  while (Math.abs(value) >= 1000 && unit < units.length - 1) { value /= 1000; unit += 1; }
+  while (Math.abs(value) >= 1024 && unit < units.length - 1) { value /= 1024; unit += 1; }
   return `${value.toFixed(value < 10 && unit ? 1 : 0)} ${units[unit]}`;
 }
 

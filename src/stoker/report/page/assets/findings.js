@@ -63,11 +63,11 @@ function changesOf(changes) {
 }
 
 function remedyOf(finding) {
-  const remedy = data.remedies[finding.kind];
+  const example = data.examples[finding.kind];
   return [
     el("p", "remedy", el("b", "", "Remedy "), prose(finding.remedy)),
-    remedy ? el("details", "example", el("summary", "", "Why, and an example of before and after"), el("p", "", prose(remedy.why)),
-      el("div", "pair", snippet("Before", remedy.before, "removed"), snippet("After", remedy.after, "added"))) : null,
+    example ? el("details", "example", el("summary", "", "Why, and an example of before and after"), el("p", "", prose(example.why)),
+      el("div", "pair", snippet("Before", example.before, "removed"), snippet("After", example.after, "added"))) : null,
   ];
 }
 

@@ -1,0 +1,121 @@
+"""Steps that are no graph: eager ops, by the function of the user's that holds the tape they belong to.
+
+A sample of eager work is a stack of the user's frames. It belongs to the innermost function on it that opens a tape,
+and there to the loop the tape is in: what a validation loop of the same function computes is not the step's.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from stoker.attach.sites import SiteKey, shown_path
+from stoker.diagnosis.draft import MIN_REPEATS, Draft, worth
+from stoker.diagnosis.ledger import eager_kernel_share
+from stoker.probes.loop_turns import Loop, UserFrame
+from stoker.probes.session import Measurements
+
+# Fewer eager ops a step than this are the odd read or counter around a compiled step.
+_MIN_OPS_PER_STEP = 10
+_MAX_PARTS = 5
+_REMEDY = "Put the loop's ops into a tf.function: one call, not many."
+
+# A stack of the user's frames, and the ops and nanoseconds sampled there.
+_Sample = tuple[tuple[UserFrame, ...], int, int]
+
+
+@dataclass(frozen=True)
+class _StepFunction:
+    """A function that opens a tape, or the loop in it that does."""
+
+    file: str
+    function: str
+    loop: Loop | None
+
+    def holds(self, frame: UserFrame) -> bool:
+        same = (frame.site[0], frame.site[2]) == (self.file, self.function)
+        return same and (self.loop is None or self.loop in frame.loops)
+
+
+def find(m: Measurements) -> Iterator[Draft]:
+    """`eager-train-step` for each function with a tape; `launch-bound` for the other loops of eager ops."""
+    tapes = _tapes(m)
+    owned: defaultdict[_StepFunction, list[_Sample]] = defaultdict(list)
+    others: defaultdict[SiteKey, list[_Sample]] = defaultdict(list)
+    for stack, (count, ns) in m.eager_stacks.items():
+        sample = (stack, count, ns)
+        owner = next((step for frame in stack for step in tapes if step.holds(frame)), None)
+        if owner is not None:
+            owned[owner].append(sample)
+        else:
+            others[_stepping_line(m, stack)].append(sample)
+    for step, samples in owned.items():
+        yield from _draft(m, "eager-train-step", tapes[step], samples)
+    for site, samples in others.items():
+        yield from _draft(m, "launch-bound", site, samples)
+
+
+def _tapes(m: Measurements) -> dict[_StepFunction, SiteKey]:
+    """The functions that open tapes, each with the line of the first tape; several tapes of one step are one."""
+    found: dict[_StepFunction, SiteKey] = {}
+    for site, tally in sorted(m.tallies.get("tape", {}).items(), key=lambda item: item[0][1]):
+        if tally.count >= MIN_REPEATS:
+            found.setdefault(_StepFunction(site[0], site[2], tally.detail.get("loop")), site)
+    # Of loops inside one another the inner one comes first.
+    return dict(
+        sorted(
+            found.items(), key=lambda item: item[0].loop.end - item[0].loop.start if item[0].loop else 1 << 40
+        )
+    )
+
+
+def _stepping_line(m: Measurements, stack: tuple[UserFrame, ...]) -> SiteKey:
+    """The line of the loop that steps from which this work is asked for; else the innermost loop's, else the last."""
+    for frame in stack:
+        if any(loop in m.step_sources for loop in frame.loops):
+            return frame.site
+    return next((frame.site for frame in stack if frame.loops), stack[0].site)
+
+
+def _draft(m: Measurements, kind: str, site: SiteKey, samples: list[_Sample]) -> Iterator[Draft]:
+    count, ns = sum(s[1] for s in samples), sum(s[2] for s in samples)
+    steps = max(1, m.steps)
+    # What the kernels take is needed either way.
+    lost = int(ns * (1 - eager_kernel_share(m) * m.eager_op_ns / max(1, m.eager_ns)))
+    dear = worth(m, lost)
+    # Without a step to measure by, only a loop of some length is one.
+    if count < MIN_REPEATS * _MIN_OPS_PER_STEP or (count / steps < _MIN_OPS_PER_STEP and not dear):
+        return
+    if kind == "launch-bound" and not dear:
+        return
+    detail: dict[str, Any] = {"ops": count}
+    if m.steps:
+        detail["ops_per_step"] = round(count / steps, 1)
+    detail["parts"] = _parts(samples)
+    yield Draft(
+        kind, site, count, ns, lost, remedy=_REMEDY if kind == "launch-bound" else None, detail=detail
+    )
+
+
+def _parts(samples: list[_Sample]) -> list[dict[str, Any]]:
+    """The lines that dispatch the ops, costliest first."""
+    lines: defaultdict[SiteKey, list[int]] = defaultdict(lambda: [0, 0])
+    for stack, count, ns in samples:
+        sums = lines[stack[0].site]
+        sums[0] += count
+        sums[1] += ns
+    dearest = sorted(lines.items(), key=lambda item: -item[1][1])[:_MAX_PARTS]
+    return [
+        {
+            "file": shown_path(site[0]),
+            "line": site[1],
+            "function": site[2],
+            "source": linecache.getline(site[0], site[1]).strip(),
+            "ops": count,
+            "seconds": round(ns / 1e9, 6),
+        }
+        for site, (count, ns) in dearest
+    ]

@@ -1,0 +1,10 @@
+"""Data on its way into the step: what the caller gave, as feeds that give batch `i` inside the graph.
+
+| module | subject |
+|---|---|
+| sources | what `fit` and `evaluate` were given, read by Keras' own adapters |
+| memory | how much of it may lie on the device |
+| resident, streamed | rows on the device; pipelines and rows in host memory |
+| iterator_state, host_random | where a stream is, so that a resumed run goes on there |
+| release | letting go of iterators without waiting for them |
+"""

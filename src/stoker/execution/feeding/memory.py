@@ -1,0 +1,57 @@
+"""How many bytes of data may lie on the device, beside the model and what it computes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+
+import tensorflow as tf
+
+# The data may take so much of the memory that is free: the model, its gradients and the rest need theirs.
+_SHARE = 0.4
+# Where nothing tells how large the device is.
+_MODEST = 1 << 30
+
+
+def room_for_data() -> int:
+    """How many bytes of data may lie on the default device."""
+    gpus = tf.config.list_logical_devices("GPU")
+    free = _free_on_gpu() if gpus else _free_on_host()
+    return _MODEST if free is None else int(free * _SHARE)
+
+
+def _free_on_host() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return _host_size()
+    for line in lines:
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return _host_size()
+
+
+def _host_size() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return None
+
+
+def _free_on_gpu() -> int | None:
+    physical = tf.config.list_physical_devices("GPU")
+    limits = tf.config.get_logical_device_configuration(physical[0]) if physical else None
+    if limits and limits[0].memory_limit:
+        return int(limits[0].memory_limit) * (1 << 20)
+    try:
+        nvml = importlib.import_module("pynvml")
+    except ImportError:
+        return None
+    try:
+        nvml.nvmlInit()
+        total = int(nvml.nvmlDeviceGetMemoryInfo(nvml.nvmlDeviceGetHandleByIndex(0)).total)
+        # TensorFlow takes the card for itself: what counts is what it has handed out.
+        return total - int(tf.config.experimental.get_memory_info("GPU:0")["current"])
+    except (nvml.NVMLError, ValueError):
+        return None

@@ -1,0 +1,62 @@
+"""A Keras model's own steps as steps of a loop, and what their logs come to."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+from keras.src.trainers.trainer import Trainer
+
+from stoker.execution.feed import Feed
+from stoker.execution.kept import kept
+from stoker.execution.loop import Logs, Loop, numbers
+
+# What a step calls, whose results are then those of the model's metrics and nothing else.
+_THEIRS = {
+    "train_step": TensorFlowTrainer,
+    "test_step": TensorFlowTrainer,
+    "compute_metrics": Trainer,
+    "get_metrics_result": Trainer,
+}
+
+
+def keras_loop(model: Any, kind: str, feed: Feed, jit: str, *, eager: bool = False) -> Loop:
+    """The kept loop of the model's "train_step" or "test_step" over a feed: one for `fit` and `evaluate`."""
+    testing = kind == "test_step"
+
+    def make() -> Loop:
+        # A test's steps need not compute results that nobody reads.
+        results = weakly(model, "get_metrics_result") if testing and returns_metrics(model) else None
+        return Loop(weakly(model, kind), feed, jit=jit, eager=eager, results=results)
+
+    owner = None if testing else model.optimizer
+    return kept(model).loop(kind, feed, make, jit="eager" if eager else jit, owner=owner)
+
+
+def weakly(model: Any, name: str) -> Callable[..., Logs]:
+    """A method of the model that does not keep it alive: loops are kept for the model's next run."""
+    weak = weakref.ref(model)
+
+    def method(*args: Any) -> Logs:
+        logs: Logs = getattr(weak(), name)(*args)
+        return logs
+
+    return method
+
+
+def returns_metrics(model: Any) -> bool:
+    """Whether the model's steps are Keras' own, which return what its metrics hold."""
+    return all(
+        getattr(type(model), name) is getattr(home, name) and name not in vars(model)
+        for name, home in _THEIRS.items()
+    )
+
+
+def results(model: Any, logs: Logs) -> Logs:
+    """The logs of an epoch or an evaluation, given the last step's."""
+    # Keras' own step returns what its metrics hold: no need to ask them again.
+    if logs and returns_metrics(model):
+        return logs
+    return numbers(dict(model._get_metrics_result_or_logs(logs)))

@@ -1,0 +1,70 @@
+"""Where Stoker keeps its files, and how it writes one: whole, or not at all.
+
+Everything a project's runs leave is below `.stoker` in the directory they were started from (for `stoker check`, in the
+project's).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+HOME = Path(".stoker")
+# Records of runs, and the profiler's events beside them.
+RUNS = HOME / "runs"
+# What the trainer decided by measuring.
+PLANS = HOME / "plans"
+# Results of `stoker check` for files that did not change.
+CACHE = HOME / "cache"
+
+
+def write_atomically(path: Path, data: bytes | str, *, durable: bool = False) -> None:
+    """Write a file so that a reader sees the old content or the new, never a part of it; text is UTF-8.
+
+    `durable` waits until it would survive a power cut.
+
+    Raises:
+        OSError: it cannot be written; the old content is untouched, and nothing is left beside it.
+    """
+    with replacing(path, durable=durable) as file:
+        file.write(data.encode("utf-8") if isinstance(data, str) else data)
+
+
+@contextmanager
+def replacing(path: Path, *, durable: bool = False, temporary: Path | None = None) -> Iterator[BinaryIO]:
+    """A file that takes the place of `path` when the block ends well, with the permissions of the one it replaces.
+
+    A link stays a link: what it leads to is replaced. `temporary` is where the new content is until then, a hidden
+    neighbour with the number of this process unless said otherwise.
+
+    Raises:
+        OSError: as `write_atomically`.
+    """
+    target = Path(os.path.realpath(path))
+    beside = temporary or target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with open(beside, "wb") as file:
+            yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        if target.exists():
+            os.chmod(beside, target.stat().st_mode & 0o7777)
+        os.replace(beside, target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_directory(target.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make a rename or a removal in it survive a power cut."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,169 @@
+"""The user's loops, and when a new turn of one has begun: told from where on the stack events happen.
+
+An event (a compiled call, an optimizer's update, a read) comes from an instruction of the user's in each frame above
+it. If it comes from the same instruction as the last event, or from an earlier one, a loop has gone round. Loops are
+found in the bytecode, so that a turn is told without tracing lines and without the source.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+from stoker.attach.sites import KERAS_LOOP, OWN_ROOT, USER, SiteKey, Sites
+
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+# Functions and frames remembered; a program that makes new ones without end must not make us grow.
+_MAX_KEPT = 2000
+_MAX_FRAMES = 12
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop in one function: its file, line and function, and its instructions."""
+
+    file: str
+    line: int
+    function: str
+    start: int
+    end: int
+
+    def __contains__(self, instruction: int) -> bool:
+        return self.start <= instruction <= self.end
+
+
+class UserFrame(NamedTuple):
+    """A frame of the user's on the stack: where it is, and the loops of its function around that place."""
+
+    site: SiteKey
+    loops: tuple[Loop, ...]
+
+
+def loops_of(code: CodeType) -> tuple[Loop, ...]:
+    """The loops of a function, inner ones before those around them."""
+    ranges: dict[int, int] = {}
+    for instruction in dis.get_instructions(code):
+        if instruction.opcode not in _JUMPS or instruction.opname == "JUMP_BACKWARD_NO_INTERRUPT":
+            continue
+        target = instruction.argval
+        if isinstance(target, int) and target <= instruction.offset:
+            ranges[target] = max(ranges.get(target, 0), instruction.offset)
+    lines = {start: line for start, _, line in code.co_lines() if line is not None}
+    places = sorted(lines)
+    found = []
+    for start, end in _joined(sorted(ranges.items())):
+        line = next((lines[place] for place in reversed(places) if place <= start), code.co_firstlineno)
+        found.append(Loop(code.co_filename, line, code.co_name, start, end))
+    return tuple(sorted(found, key=lambda loop: loop.end - loop.start))
+
+
+def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges that overlap without one holding the other are two ways back to the top of one loop."""
+    joined: list[tuple[int, int]] = []
+    for start, end in ranges:
+        last = next((i for i, (a, b) in enumerate(joined) if a <= start <= b < end), None)
+        if last is None:
+            joined.append((start, end))
+        else:
+            joined[last] = (joined[last][0], end)
+    return joined
+
+
+class LoopTurns:
+    """Follows the loops of the user's functions from event to event."""
+
+    def __init__(self, sites: Sites) -> None:
+        self._sites = sites
+        self._loops: dict[CodeType, tuple[Loop, ...]] = {}
+        # By frame: its code and the instruction of the last event. By id: a frame must not be kept alive.
+        self._last: dict[int, tuple[CodeType, int]] = {}
+        # The innermost frame and instruction of the last event, if in a loop; and what another one there means.
+        self._same: tuple[int, CodeType, int] | None = None
+        self._next_turn: list[tuple[Loop, bool]] = []
+
+    def around(self, again: bool = True) -> list[tuple[Loop, bool]]:
+        """The loops around the running line, innermost first, each with whether a new turn of it began.
+
+        `again` is whether an event from the same instruction as the last one is of a new turn: one instruction may
+        have several events, such as a print of three tensors.
+        """
+        frame: FrameType | None = sys._getframe(1)
+        kinds, left = self._sites._kinds, _MAX_FRAMES
+        while frame is not None and kinds.get(frame.f_code.co_filename, USER) != USER:
+            frame = frame.f_back
+        if frame is not None and again and (id(frame), frame.f_code, frame.f_lasti) == self._same:
+            # The usual case: one event a turn. Nothing has moved but the innermost loop.
+            return self._next_turn
+        innermost = frame
+        found: list[tuple[Loop, bool]] = []
+        # Whether the user's frame inside the one looked at was entered again; the innermost has none inside.
+        fresh = again
+        while frame is not None and left:
+            code = frame.f_code
+            kind = kinds.get(code.co_filename)
+            if kind is None:
+                kind = self._sites.kind_of(code.co_filename)
+            if kind == USER:
+                fresh = self._look(frame, code, fresh, found)
+                left -= 1
+            frame = frame.f_back
+        self._same = None
+        if innermost is not None and found and found[0][0] in self.loops(innermost.f_code):
+            self._same = (id(innermost), innermost.f_code, innermost.f_lasti)
+            self._next_turn = [(loop, number == 0) for number, (loop, _) in enumerate(found)]
+        return found
+
+    def stack(self, limit: int = _MAX_FRAMES) -> tuple[UserFrame, ...]:
+        """The user's frames, innermost first; none for what a loop of Stoker's own does for itself."""
+        found: list[UserFrame] = []
+        frame: FrameType | None = sys._getframe(1)
+        in_loop = False
+        while frame is not None and len(found) < limit:
+            code = frame.f_code
+            kind = self._sites.kind_of(code.co_filename)
+            if kind == KERAS_LOOP and not found and not in_loop:
+                if code.co_filename.startswith(OWN_ROOT):
+                    return ()
+                # Keras' own: the user's line may have asked for eager steps.
+                in_loop = True
+            if kind == USER:
+                loops = tuple(loop for loop in self.loops(code) if frame.f_lasti in loop)
+                found.append(UserFrame((code.co_filename, frame.f_lineno, code.co_name), loops))
+            frame = frame.f_back
+        return tuple(found)
+
+    def loops(self, code: CodeType) -> tuple[Loop, ...]:
+        """The loops of a function, looked up once."""
+        known = self._loops.get(code)
+        if known is None:
+            if len(self._loops) >= _MAX_KEPT:
+                self._loops.clear()
+            known = self._loops[code] = loops_of(code)
+        return known
+
+    def _look(self, frame: FrameType, code: CodeType, again: bool, found: list[tuple[Loop, bool]]) -> bool:
+        """Look at one frame; returns whether the function was entered since the last event."""
+        loops = self.loops(code)
+        here, number = frame.f_lasti, id(frame)
+        known = self._last.get(number)
+        if known is None and len(self._last) >= _MAX_KEPT:
+            self._last.clear()
+        self._last[number] = (code, here)
+        if known is None or known[0] is not code:
+            found += [(loop, True) for loop in loops if here in loop]
+            return True
+        before = known[1]
+        back = here < before or (here == before and again)
+        for loop in loops:
+            if here not in loop:
+                continue
+            if before not in loop:
+                found.append((loop, True))
+                continue
+            found.append((loop, back))
+            # The inner loop has gone round: that explains it, the outer ones and the function go on.
+            back = False
+        return back

@@ -1,0 +1,128 @@
+"""The record of a run: what ran, on what, its ledger, its findings, and the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from stoker.records.finding import Finding, Repairs
+from stoker.records.reading import Damaged, read
+from stoker.records.section import Section
+from stoker.records.tables import Tables
+from stoker.records.timeline import Timeline
+from stoker.records.writing import plain
+
+SCHEMA = 1
+
+# Where the host's time goes. Every second of a run is on exactly one of these.
+ACCOUNTS = (
+    "startup",
+    "trace",
+    "input",
+    "transfer",
+    "sync",
+    "compute",
+    "dispatch",
+    "checkpoint",
+    "teardown",
+    "python",
+)
+
+
+@dataclass(frozen=True)
+class Device(Section):
+    """The accelerator the program ran on; `busy` is the share of the stepping time it had work, if known."""
+
+    name: str = "CPU"
+    kind: str = "CPU"
+    count: int = 1
+    busy: float | None = None
+    # As the driver tells them, for devices that have one: share of time with any work, peak memory in bytes.
+    utilisation: float | None = None
+    memory_peak: int | None = None
+
+
+class MemoryRow(NamedTuple):
+    """Memory at a moment: seconds since the start, bytes of the process, bytes on the device; None where unknown."""
+
+    at_s: float | None
+    process: float | None
+    device: float | None
+
+
+@dataclass(frozen=True)
+class Excerpt(Section):
+    """Lines of the user's source around a finding, from the line number `first`."""
+
+    file: str
+    first: int
+    lines: list[str]
+
+
+@dataclass(frozen=True)
+class Record(Section):
+    """One run."""
+
+    id: str
+    program: str
+    argv: list[str]
+    exit_code: int | None
+    versions: dict[str, str]
+    device: Device
+    wall_s: float
+    steps: int
+    steps_per_s: float | None
+    examples_per_s: float | None
+    accounts: dict[str, float]
+    findings: list[Finding]
+    schema: int = SCHEMA
+    started: str = ""
+    # `running` until the program ended; a record found in that state is of a program that was killed.
+    state: str = "finished"
+    # What the reader must know to trust the figures: a probe that was disabled, TensorFlow never imported.
+    notes: list[str] = field(default_factory=list)
+    tables: Tables = field(default_factory=Tables)
+    # Seconds of single steps in order of time, evenly thinned over the run to at most 512: the run's own noise.
+    step_times: list[float] = field(default_factory=list)
+    # None for a run that kept no windows.
+    timeline: Timeline | None = None
+    what_if: Repairs | None = None
+    # Memory over time, at most 256 points.
+    memory: list[MemoryRow] = field(default_factory=list)
+    sources: list[Excerpt] = field(default_factory=list)
+    # What the run depended on beside its code: machine, build of TensorFlow, the variables that change either.
+    environment: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as values that `json.dumps` takes."""
+        made: dict[str, Any] = plain(self)
+        return made
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Record:
+        """Read a record back.
+
+        Raises:
+            Damaged: the data is not a record.
+        """
+        record = read(cls, data)
+        if record.timeline is not None:
+            try:
+                record.timeline.check()
+            except Damaged as error:
+                raise error.inside("timeline") from None
+        return record
+
+
+def speedup_without(finding: Finding, record: Record) -> float | None:
+    """How much faster the run would have been without a finding: the one answer to it, everywhere.
+
+    That is the finding's price, as replayed. A record without any prices (a killed run's, an older Stoker's) has only
+    the seconds lost, of the whole run's time. None where nothing is known.
+    """
+    if finding.what_if is not None:
+        return finding.what_if.speedup
+    if record.what_if is not None or finding.lost_s is None or not 0 < finding.lost_s < record.wall_s:
+        return None
+    return record.wall_s / (record.wall_s - finding.lost_s)

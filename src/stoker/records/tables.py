@@ -1,0 +1,191 @@
+"""The evidence beside the findings, as tables: what was traced, called, read, copied, saved and waited for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from stoker.records.section import Section, absent
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtSite(Section):
+    """A row for a line of the program; without these columns where no line is known."""
+
+    file: str | None = absent()
+    line: int | None = absent()
+    function: str | None = absent()
+
+    @property
+    def where(self) -> str:
+        """`train.py:42`, or nothing."""
+        return f"{self.file}:{self.line}" if self.file else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeRow(Section):
+    """One argument that made TensorFlow trace again; `python` where it is a Python value, not a shape or dtype."""
+
+    argument: str
+    old: str
+    new: str
+    python: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceRow(AtSite):
+    """A function that was traced; `objects` is how many function objects were made of its one definition."""
+
+    traces: int
+    retraces: int = 0
+    objects: int = 1
+    seconds: float
+    changes: list[ChangeRow] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionRow(AtSite):
+    """A compiled function that was called; `first_calls_s` is what its first calls took beyond a usual one."""
+
+    calls: int
+    seconds: float
+    graph_s: float = 0.0
+    first_calls_s: float = 0.0
+    jit_compile: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallbackRow(AtSite):
+    """A hook of a callback."""
+
+    callback: str
+    hook: str
+    calls: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineStage(AtSite):
+    """A stage of a pipeline as it was written; `python` where it runs Python code."""
+
+    name: str
+    python: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RanStage(Section):
+    """A stage as tf.data ran it, by its own books: the elements it made, and the seconds that took it."""
+
+    name: str
+    elements: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineRow(Section):
+    """A pipeline that was read, its last stage first."""
+
+    stages: list[PipelineStage]
+    elements: int
+    wait_s: float
+    first_wait_s: float = 0.0
+    # From the root down, rewritten and with what was injected; empty where tf.data does not tell.
+    ran: list[RanStage] = field(default_factory=list)
+    # Whether elements are made before they are asked for; None in records from before this was known.
+    ahead: bool | None = None
+    iterators: int = 0
+    teardown_s: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageRow(Section):
+    """A stage as TensorFlow ran it, by its path from the root."""
+
+    path: str
+    calls: int
+    self_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TallyRow(AtSite):
+    """Reads, copies or checkpoints at a line."""
+
+    count: int
+    seconds: float
+    wait_s: float = 0.0
+    bytes: int = 0
+
+
+@dataclass
+class WindowSums:
+    """Sums over the profiler's windows, in nanoseconds."""
+
+    windows: int = 0
+    window_ns: int = 0
+    # Inside compiled functions, and the part of it in which the graph only waited for the next element.
+    graph_ns: int = 0
+    graph_input_ns: int = 0
+    # The part of it in which kernels ran; how many calls; and what it were, had all been as quick as the quickest.
+    graph_busy_ns: int = 0
+    graph_calls: int = 0
+    graph_quick_ns: int = 0
+    # Inside eager ops, and the part of it in which a kernel ran; how many; and what running as many empty ones takes.
+    eager_ns: int = 0
+    eager_kernel_ns: int = 0
+    eager_kernels: int = 0
+    eager_floor_ns: int = 0
+    # What those kernels take undisturbed: on a busy machine one that lost its processor takes a hundred times as long.
+    eager_calm_ns: int = absent(0)
+    # The device had work.
+    busy_ns: int = 0
+    # In a record always empty: the stages have a table of their own.
+    stages: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SteppingRow(Section):
+    """The time between the end of the first step and the end of the last, by the recorder's raw accounts."""
+
+    seconds: float
+    steps: int
+    accounts: dict[str, float]
+    # Of the seconds: after the last step, until the device had done what was queued. They are on `sync`.
+    drain_s: float = 0.0
+    cores: int = 1
+    kernel_threads: int = 1
+    gradient_bytes: int = 0
+    asynchronous: bool = False
+    # Ops run one by one: how many, the time in and between them, and the time in them.
+    eager_ops: int = 0
+    eager_s: float = 0.0
+    eager_op_s: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables(Section):
+    """All tables; those a run has nothing for are empty."""
+
+    traces: list[TraceRow] = field(default_factory=list)
+    functions: list[FunctionRow] = field(default_factory=list)
+    callbacks: list[CallbackRow] = field(default_factory=list)
+    pipelines: list[PipelineRow] = field(default_factory=list)
+    stages: list[StageRow] = field(default_factory=list)
+    syncs: list[TallyRow] = field(default_factory=list)
+    copies: list[TallyRow] = field(default_factory=list)
+    checkpoints: list[TallyRow] = field(default_factory=list)
+    # The software GPU's counters, a row a device.
+    devices: list[dict[str, Any]] = field(default_factory=list)
+    # One row, or none: `sums` and `stepping_phase` give it.
+    windows: list[WindowSums] = field(default_factory=list)
+    stepping: list[SteppingRow] = field(default_factory=list)
+
+    @property
+    def sums(self) -> WindowSums:
+        """What the profiler's windows saw; nothing, if there were none."""
+        return self.windows[0] if self.windows else WindowSums()
+
+    @property
+    def stepping_phase(self) -> SteppingRow | None:
+        """The phase that a replay replays; None for a run without steps."""
+        return self.stepping[0] if self.stepping else None

@@ -1,0 +1,122 @@
+"""Windows of consecutive steps, span by span, and what TensorFlow's profiler saw beside them.
+
+Seconds are since the start of the run. `docs/whatif.md` has the form as JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from stoker.records.reading import Damaged, read
+from stoker.records.section import Section, absent
+
+
+class SpanRow(NamedTuple):
+    """One interval: of `site`, the number in the timeline's list, -1 for none; `wait` is the part spent waiting."""
+
+    start: float
+    end: float
+    account: str
+    site: int
+    name: str
+    wait: float = 0.0
+
+
+class StepRow(NamedTuple):
+    """The beginning and the end of a step."""
+
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class TimelineSite(Section):
+    """A line that spans belong to."""
+
+    file: str
+    line: int
+    function: str = ""
+
+
+@dataclass(frozen=True)
+class Lane(Section):
+    """The spans of one resource, in order of time: `host`, `input`, `copy`, `device`."""
+
+    name: str
+    spans: list[SpanRow]
+
+
+@dataclass(frozen=True)
+class TimelineWindow(Section):
+    """Some consecutive steps; `cpu_s` is what all threads took, in `cpu_wall_s` of time.
+
+    Of that time, `delayed_s` is how long the main thread was ready to run while other processes had all processors.
+    """
+
+    start_s: float
+    end_s: float
+    steps: list[StepRow]
+    lanes: list[Lane]
+    cpu_s: float = 0.0
+    cpu_wall_s: float = 0.0
+    delayed_s: float = absent(0.0)
+
+    @property
+    def host(self) -> list[SpanRow]:
+        """What the main thread did."""
+        return next((lane.spans for lane in self.lanes if lane.name == "host"), [])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline(Section):
+    """The kept windows of a run."""
+
+    sites: list[TimelineSite] = field(default_factory=list)
+    windows: list[TimelineWindow] = field(default_factory=list)
+
+    def site_of(self, span: SpanRow) -> TimelineSite | None:
+        """The line a span belongs to."""
+        return self.sites[span.site] if span.site >= 0 else None
+
+    def check(self) -> None:
+        """See that every span's site is there.
+
+        Raises:
+            Damaged: one is not.
+        """
+        for window in self.windows:
+            for lane in window.lanes:
+                for span in lane.spans:
+                    if span.site >= len(self.sites):
+                        raise Damaged(f"has a span at site {span.site}, and {len(self.sites)} sites")
+
+
+class ProfilerEvent(NamedTuple):
+    """An interval of TensorFlow's profiler, in microseconds from the start of its window."""
+
+    start_us: float
+    length_us: float
+    name: str
+
+
+@dataclass(frozen=True)
+class ProfilerWindow(Section):
+    """A window of TensorFlow's profiler: its events by thread, and our own spans of the same time."""
+
+    start_s: float
+    length_s: float
+    threads: dict[str, list[ProfilerEvent]]
+    timeline: Timeline | None = None
+
+    @classmethod
+    def from_json(cls, data: Any) -> ProfilerWindow:
+        """Read a window back.
+
+        Raises:
+            Damaged: the data is none.
+        """
+        window = read(cls, data)
+        if window.timeline is not None:
+            window.timeline.check()
+        return window

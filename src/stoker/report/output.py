@@ -1,0 +1,47 @@
+"""Writing what the user asked for to where they asked for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from stoker.errors import UsageError
+from stoker.files import write_atomically
+from stoker.records import Record
+
+
+def write_record(path: str, record: Record) -> None:
+    """Write a record as JSON, for other programs.
+
+    Raises:
+        UsageError: as `write`.
+    """
+    write(path, json.dumps(record.to_json(), indent=2) + "\n")
+
+
+def write(path: str, text: str) -> None:
+    """Write to a file, or to stdout for `-`.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    target = Path(path)
+    try:
+        if _may_be_replaced(target):
+            write_atomically(target, text)
+        else:
+            target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _may_be_replaced(target: Path) -> bool:
+    """Not so a pipe, a terminal, or another name for a file that is open, such as /dev/stdout."""
+    if os.path.abspath(target).startswith(("/dev/", "/proc/")):
+        return False
+    return target.is_file() or not target.exists()

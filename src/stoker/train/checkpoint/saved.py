@@ -1,0 +1,99 @@
+"""The newest good checkpoint of a directory, read and checked once: all a run needs to go on from it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from stoker.attach import announced
+from stoker.errors import CheckpointError
+from stoker.train.checkpoint import files
+from stoker.train.checkpoint.directory import CheckpointDirectory, step_of
+from stoker.train.checkpoint.options import CheckpointWarning
+from stoker.train.checkpoint.packing import unpack
+
+VARIABLE, BLOB, PROGRESS = "variable/", "blob/", "progress"
+_WAY_OUT = "give another directory, or delete this one to start over"
+
+
+class Saved:
+    """What one checkpoint holds, in memory."""
+
+    def __init__(self, contents: files.Contents) -> None:
+        self.path = contents.index.path
+        details = contents.index.details
+        self.step: int = details["step"]
+        self.fingerprint: str = details["fingerprint"]
+        self.variables = _named(contents, VARIABLE)
+        self.blobs = {name: array.tobytes() for name, array in _named(contents, BLOB).items()}
+        self.progress: dict[str, Any] = unpack(details["progress"], contents.arrays)
+
+    def demand_same_run(self, variables: Mapping[str, Any], fingerprint: str) -> None:
+        """Raise a `CheckpointError` if this is of another model, or of a run with other arguments."""
+        here = {name: (one.dtype.name, tuple(one.shape)) for name, one in variables.items()}
+        there = {name: (array.dtype.name, tuple(array.shape)) for name, array in self.variables.items()}
+        differences = _differences(here, there)
+        if differences:
+            more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
+            raise CheckpointError(f"{self.path} is of another model: {differences[0]}{more}; {_WAY_OUT}")
+        if self.fingerprint != fingerprint:
+            raise CheckpointError(
+                f"{self.path} is of a run with other arguments: {self.fingerprint} there, {fingerprint} here; "
+                f"{_WAY_OUT}"
+            )
+
+    def put_into(self, variables: Mapping[str, Any]) -> None:
+        """Give the variables the saved values."""
+        for name, variable in variables.items():
+            variable.assign(self.variables[name])
+
+
+@announced.region(announced.RESTORE)
+def newest(directory: CheckpointDirectory, damaged: set[Path], before: int | None = None) -> Saved | None:
+    """The newest checkpoint that can be read, None if there is none.
+
+    Args:
+        directory: where they are.
+        damaged: those found damaged are added; each is spoken of once.
+        before: only checkpoints of steps below this one, for a run that goes back behind a spike.
+    """
+    candidates = [path for path in reversed(directory.files()) if before is None or step_of(path) < before]
+    for path in candidates:
+        if path in damaged:
+            continue
+        try:
+            return Saved(files.read(path))
+        except files.DamagedFile as reason:
+            warnings.warn(f"skipped the checkpoint {path}: {reason}", CheckpointWarning, stacklevel=3)
+            damaged.add(path)
+    if candidates:
+        message = f"no good checkpoint is left in {directory.path}: training starts from the beginning"
+        warnings.warn(message, CheckpointWarning, stacklevel=3)
+    return None
+
+
+def _named(contents: files.Contents, prefix: str) -> dict[str, Any]:
+    return {
+        name.removeprefix(prefix): array for name, array in contents.arrays.items() if name.startswith(prefix)
+    }
+
+
+_Kinds = Mapping[str, tuple[str, tuple[int, ...]]]
+
+
+def _differences(here: _Kinds, saved: _Kinds) -> list[str]:
+    """What differs, a line each: type or shape first, since a changed layer shifts many names."""
+    shared = [name for name in here if name in saved and here[name] != saved[name]]
+    lines = [f"{name} is {_shown(saved[name])} there, {_shown(here[name])} here" for name in shared]
+    lines += [f"{name} ({_shown(here[name])}) is not in the checkpoint" for name in here if name not in saved]
+    lines += [
+        f"{name} ({_shown(saved[name])}) is only in the checkpoint" for name in saved if name not in here
+    ]
+    return lines
+
+
+def _shown(kind: tuple[str, tuple[int, ...]]) -> str:
+    dtype, shape = kind
+    return f"{dtype}[{', '.join(map(str, shape))}]"

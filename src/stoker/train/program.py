@@ -1,0 +1,150 @@
+"""What is trained: a step, and what an epoch needs around it. `fit` trains a compiled Keras model."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import tensorflow as tf
+from keras.src.trainers.trainer import model_supports_jit
+
+from stoker.execution import keras_step
+from stoker.execution.feed import Feed
+from stoker.execution.kept import kept
+from stoker.execution.loop import Logs, Loop, Step
+from stoker.train.variables import named_variables
+
+
+class Program:
+    """`Epochs` trains one of these. Override what differs."""
+
+    model: Any
+    """The Keras model callbacks see."""
+    eager: bool = False
+    """Run the steps eagerly, compile nothing."""
+    stop_points: int | None = None
+    """No compiled call crosses a multiple of so many steps of the run."""
+    saves_start: bool = False
+    """Whether a checkpoint of the very start is wanted."""
+    fingerprint: str = ""
+    """Readable: what a checkpoint must agree with to be resumed."""
+
+    def step(self, kind: str) -> Step:
+        """The callable that is traced: `kind` is "train_step" or "test_step"."""
+        return self.train_step if kind == "train_step" else self.test_step
+
+    def loop(self, kind: str, feed: Feed, jit: str) -> Loop:
+        """The loop for this step over this feed: the kept one, if the model is what it was."""
+
+        def make() -> Loop:
+            return Loop(self.step(kind), feed, jit=jit, eager=self.eager)
+
+        return kept(self.model).loop(kind, feed, make, jit="eager" if self.eager else jit, owner=self.owner())
+
+    def train_step(self, batch: Any) -> Logs:
+        """Traced: one update; the epoch's running results."""
+        raise NotImplementedError
+
+    def test_step(self, batch: Any) -> Logs:
+        """Traced: the running results of a validation."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """On the host, before an epoch and before a validation: metrics to zero."""
+
+    def end_epoch(self) -> None:
+        """On the host, after an epoch's last step, before its logs and its validation."""
+
+    def results(self, logs: Logs) -> Logs:
+        """The logs of an epoch or a validation, given the last step's."""
+        return logs
+
+    def after_call(self, step: int, logs: Mapping[str, float]) -> str | None:
+        """On the host, when a call's logs were read, before a checkpoint.
+
+        Returns:
+            None; "stop"; "evaluate": validate here and now; "rewind": go back to the checkpoint before this call.
+        """
+        return None
+
+    @contextlib.contextmanager
+    def validating(self) -> Iterator[None]:
+        """Around a validation."""
+        self.reset()
+        yield
+
+    def evaluated(self, step: int, logs: Mapping[str, float]) -> None:
+        """What a validation that `after_call` asked for came to."""
+
+    def goes_back_before(self, step: int) -> int:
+        """After "rewind" at this step: the checkpoint gone back to is of a step before this one, if there is any."""
+        return step
+
+    def rewound(self, step: int) -> int:
+        """The run went back to this step. A number other than 0 gives the data another order from here."""
+        return 0
+
+    def progress(self) -> dict[str, Any]:
+        """What a checkpoint keeps beside variables: plain values, for `go_on`."""
+        return {}
+
+    def go_on(self, progress: Mapping[str, Any]) -> None:
+        """In a new process: what `progress` gave."""
+
+    def finish(self) -> None:
+        """After the last epoch."""
+
+    def variables(self, extra: Mapping[str, tf.Variable]) -> Mapping[str, tf.Variable]:
+        """The state a checkpoint keeps, once everything is built; `extra` is what the traced steps touch."""
+        return named_variables(self.model, extra=extra)
+
+    def owner(self) -> object:
+        """Whose steps they are: loops are kept for the same owner, by identity."""
+        return type(self)
+
+    def jit_refusal(self) -> str | None:
+        """Why XLA is out of question, or None."""
+        return None
+
+    def jit_demanded(self) -> bool:
+        """Whether the user asked for XLA."""
+        return False
+
+
+class KerasProgram(Program):
+    """A compiled Keras model: its own `train_step`, `test_step`, metrics and optimizer."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.eager = bool(model.run_eagerly) or tf.config.functions_run_eagerly()
+
+    def loop(self, kind: str, feed: Feed, jit: str) -> Loop:
+        return keras_step.keras_loop(self.model, kind, feed, jit, eager=self.eager)
+
+    def step(self, kind: str) -> Step:
+        return keras_step.weakly(self.model, kind)
+
+    def reset(self) -> None:
+        self.model.reset_metrics()
+
+    def results(self, logs: Logs) -> Logs:
+        return keras_step.results(self.model, logs)
+
+    def finish(self) -> None:
+        if self.model.optimizer is not None:
+            self.model.optimizer.finalize_variable_values(self.model.trainable_weights)
+
+    def jit_refusal(self) -> str | None:
+        if self.eager:
+            return "steps run eagerly"
+        if not model_supports_jit(self.model):
+            return "a layer of the model does not support XLA"
+        # compile() turns "auto" into False on a machine with CPUs only, so False says nothing there.
+        accelerated = any(device.device_type != "CPU" for device in tf.config.list_physical_devices())
+        if accelerated and not self.model.jit_compile:
+            return "the model was compiled with jit_compile=False"
+        return None
+
+    def jit_demanded(self) -> bool:
+        return bool(self.model.jit_compile) and self.jit_refusal() is None

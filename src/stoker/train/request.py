@@ -1,0 +1,97 @@
+"""What a call of `fit` asks for: its arguments, checked and read once, whoever's step it trains."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keras.src.backend import config as keras_config
+
+from stoker.execution.feeding import sources
+from stoker.train import checks
+from stoker.train.checkpoint.options import Checkpoint
+from stoker.train.loop.run import Run
+from stoker.train.planning.plan import Plan, parse
+from stoker.train.program import Program
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The arguments of `stoker.fit` and `Trainer.fit`, as they were given."""
+
+    x: Any
+    y: Any
+    batch_size: int | None
+    epochs: int
+    verbose: Any
+    callbacks: Any
+    validation_split: float
+    validation_data: Any
+    shuffle: bool | str
+    sample_weight: Any
+    initial_epoch: int
+    steps_per_epoch: int | None
+    validation_steps: int | None
+    validation_batch_size: int | None
+    validation_freq: int | Sequence[int]
+    plan: Plan | str | Mapping[str, Any] | None
+    checkpoint: Any
+    class_weight: Any = None
+
+    def run(self, program: Program) -> Run:
+        """The training run of a program.
+
+        Raises:
+            ArgumentError: a value that makes no sense.
+        """
+        wanted = parse(self.plan)
+        epochs = checks.whole_number("epochs", self.epochs)
+        batch_size = checks.optional_number("batch_size", self.batch_size)
+        steps_per_epoch = checks.optional_number("steps_per_epoch", self.steps_per_epoch)
+        checks.share("validation_split", self.validation_split)
+        checks.class_weights(self.class_weight)
+        checks.callbacks(self.callbacks)
+        data, validation_data = (self.x, self.y, self.sample_weight), self.validation_data
+        if self.validation_split and validation_data is None:
+            data, validation_data = sources.split(*data, self.validation_split)
+        return Run(
+            program,
+            sources.source(
+                *data,
+                batch_size=batch_size,
+                steps_per_epoch=steps_per_epoch,
+                shuffle=self.shuffle,
+                class_weight=self.class_weight,
+            ),
+            self._held_out(validation_data, batch_size),
+            callbacks=self.callbacks,
+            verbose=self.verbose,
+            epochs=_capped(epochs),
+            initial_epoch=self.initial_epoch,
+            validation_freq=self.validation_freq,
+            plan=wanted,
+            checkpoint=None if self.checkpoint is None else Checkpoint.of(self.checkpoint),
+        )
+
+    def _held_out(self, validation_data: Any, batch_size: int | None) -> sources.Source | None:
+        if validation_data is None:
+            return None
+        x, y, weights = sources.validation_parts(validation_data)
+        return sources.source(
+            x,
+            y,
+            weights,
+            batch_size=self.validation_batch_size or batch_size,
+            steps_per_epoch=self.validation_steps,
+            name="validation_data",
+        )
+
+
+def _capped(epochs: int) -> int:
+    cap = keras_config.max_epochs()
+    if cap and cap < epochs:
+        warnings.warn(f"Limiting epochs to {cap}", stacklevel=4)
+        return int(cap)
+    return epochs

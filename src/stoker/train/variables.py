@@ -1,0 +1,165 @@
+"""Everything a training step changes, by names that are the same in every process that builds the same model.
+
+Keras numbers its names by what was built before (`dense_3` here, `dense_7` there), so names come from positions:
+`model/2-Dense/0.kernel` is the first variable of the third layer, whatever it is called.
+
+Included: weights, state such as BatchNorm's, seed generators, metrics, optimizers with their slots, learning rate,
+loss scale and averages, plain `tf.Variable` and `tf.random.Generator` attributes of layers, and the generator behind
+`keras.random` calls without a seed. Not included, because TensorFlow keeps it out of reach: lookup tables (the program
+fills them again) and the counters of stateful `tf.random.*` ops in a step (use `keras.random` with a seed generator).
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras.src.random.seed_generator import global_seed_generator
+
+from stoker.errors import CheckpointError
+
+
+def named_variables(model: Any, *, extra: Mapping[str, Any] | None = None) -> dict[str, tf.Variable]:
+    """The state of a built model, its optimizers and its metrics.
+
+    An optimizer that is not built yet is built on the model's trainable variables, as Keras does at the first step.
+
+    Raises:
+        CheckpointError: the model has no weights yet.
+    """
+    if not model.built:
+        raise CheckpointError(
+            f"the model {model.name!r} has no weights yet: build it or call it on a batch before it is saved"
+        )
+    found = _Found()
+    _add_layer(found, "model", model)
+    # A model that was never compiled has no such attribute.
+    optimizer = vars(model).get("optimizer")
+    if isinstance(optimizer, keras.optimizers.Optimizer):
+        if not optimizer.built:
+            with model.distribute_strategy.scope():
+                optimizer.build(model.trainable_variables)
+        _add_optimizer(found, "optimizer", optimizer)
+    found.add_all("metrics", model.metrics_variables)
+    for layer, name in found.layers:
+        _add_attributes(found, name, layer)
+    found.add_all("model/rest", model.variables)
+    found.add("keras.random", _global_seed_generator().state)
+    for name, variable in (extra or {}).items():
+        found.add(f"extra/{name}", variable)
+    return found.variables
+
+
+class _Found:
+    """Variables under unique names, each once."""
+
+    def __init__(self) -> None:
+        self.variables: dict[str, tf.Variable] = {}
+        self.layers: list[tuple[Any, str]] = []
+        self._seen: set[int] = set()
+
+    def first_visit(self, thing: Any) -> bool:
+        if id(thing) in self._seen:
+            return False
+        self._seen.add(id(thing))
+        return True
+
+    def add(self, name: str, variable: Any) -> None:
+        # A Keras variable wraps the TensorFlow one; under a strategy that is a copy per device.
+        inner = variable.value if isinstance(variable, keras.Variable) else variable
+        if not self.first_visit(inner):
+            return
+        while name in self.variables:
+            name += "'"
+        copies = inner.values if isinstance(inner, tf.distribute.DistributedValues) else (inner,)
+        for number, copy in enumerate(copies):
+            self.variables[name if len(copies) == 1 else f"{name}@{number}"] = copy
+
+    def add_all(self, prefix: str, variables: Iterable[Any]) -> None:
+        for number, variable in enumerate(variables):
+            self.add(f"{prefix}/{number}.{_plain_name(variable)}", variable)
+
+
+def _plain_name(variable: Any) -> str:
+    return re.sub(r"_\d+$", "", variable.name.split(":")[0])
+
+
+def _add_layer(found: _Found, name: str, layer: Any) -> None:
+    if not found.first_visit(layer):
+        return
+    found.layers.append((layer, name))
+    # The same private lists that `Layer.variables` walks: its own result is flat and says nothing of where.
+    found.add_all(name, layer._trainable_variables + layer._non_trainable_variables)
+    for number, generator in enumerate(layer._seed_generators):
+        found.add(f"{name}/seed{number}", generator.state)
+    for number, inner in enumerate(layer._layers):
+        _add_layer(found, f"{name}/{number}-{type(inner).__name__}", inner)
+
+
+def _add_optimizer(found: _Found, name: str, optimizer: Any) -> None:
+    # The names of slots hold the names of layers, which are numbered: only the position is stable.
+    for number, variable in enumerate(optimizer.variables):
+        found.add(f"{name}-{type(optimizer).__name__}/{number}", variable)
+
+
+def _add_attributes(found: _Found, name: str, layer: Any) -> None:
+    """What people hang on their models: second optimizers, counters, generators, metrics."""
+    for attribute, value in list(vars(layer).items()):
+        if isinstance(value, list | tuple):
+            inner = [(f"{name}/{attribute}.{number}", item) for number, item in enumerate(value)]
+        elif isinstance(value, dict):
+            inner = [(f"{name}/{attribute}.{key}", item) for key, item in value.items()]
+        else:
+            inner = [(f"{name}/{attribute}", value)]
+        for path, item in inner:
+            _add_object(found, path, item)
+
+
+def _add_object(found: _Found, path: str, item: Any) -> None:
+    if isinstance(item, tf.Variable | keras.Variable):
+        found.add(path, item)
+    elif isinstance(item, tf.random.Generator | keras.random.SeedGenerator):
+        found.add(path, item.state)
+    elif isinstance(item, keras.optimizers.Optimizer):
+        _add_optimizer(found, path, item)
+    elif isinstance(item, keras.Metric):
+        found.add_all(path, item.variables)
+
+
+def _global_seed_generator() -> Any:
+    # Making it draws from Python's generator; a run with checkpoints must see the numbers of one without.
+    before = random.getstate()
+    generator = global_seed_generator()
+    random.setstate(before)
+    return generator
+
+
+def random_ops_out_of_reach(graph: Any) -> list[str]:
+    """Stateful random ops in a traced function's graph: their counters cannot be saved, so a resume differs."""
+    graphs = [graph, *(function.graph for function in graph._functions.values())]
+    found = {
+        operation.type
+        for one in graphs
+        for operation in one.get_operations()
+        if operation.type in STATEFUL_RANDOM and operation.op_def.is_stateful
+    }
+    return sorted(found)
+
+
+STATEFUL_RANDOM = frozenset(
+    {
+        "Multinomial",
+        "ParameterizedTruncatedNormal",
+        "RandomGamma",
+        "RandomPoissonV2",
+        "RandomShuffle",
+        "RandomStandardNormal",
+        "RandomUniform",
+        "RandomUniformInt",
+        "TruncatedNormal",
+    }
+)

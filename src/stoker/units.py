@@ -1,0 +1,38 @@
+"""Sizes and times as people read and write them: one form everywhere, sizes in powers of 1024."""
+
+from __future__ import annotations
+
+import re
+
+_LETTERS = "KMGT"
+# What may be written: "4 KiB" and, for those who count so, "4 kB".
+_SIZES = {"B": 1, "kB": 1000}
+_SIZES |= {f"{letter}iB": 1024**power for power, letter in enumerate(_LETTERS, 1)}
+_SIZES |= {f"{letter}B": 1000**power for power, letter in enumerate(_LETTERS, 1)}
+
+
+def size(count: float) -> str:
+    """Bytes: `512 B`, `1.2 KiB`, `3.4 MiB`."""
+    if count < 1024:
+        return f"{count:.0f} B"
+    for letter in _LETTERS:
+        count /= 1024
+        # What would be rounded up to 1024.0 is said in the next unit.
+        if count < 1023.95 or letter == _LETTERS[-1]:
+            break
+    return f"{count:,.1f} {letter}iB"
+
+
+def bytes_of(text: str) -> int | None:
+    """The bytes in `512 MiB`, `8GiB` or `16 kB`; None if the text is not a size with its unit."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", text)
+    if match is None or match[2] not in _SIZES:
+        return None
+    return int(float(match[1]) * _SIZES[match[2]])
+
+
+def duration(seconds: float | None) -> str:
+    """`5.00 s`, `12.3 ms`, or `?` where nothing was measured."""
+    if seconds is None:
+        return "?"
+    return f"{seconds:.2f} s" if seconds >= 0.1 else f"{seconds * 1e3:.1f} ms"

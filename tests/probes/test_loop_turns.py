@@ -1,0 +1,212 @@
+"""Steps as turns of the user's loops, on the real thing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import stoker
+from stoker.probes.loop_turns import loops_of
+from stoker.probes.session import Session
+
+tf: Any = pytest.importorskip("tensorflow")
+keras: Any = pytest.importorskip("keras")
+np = pytest.importorskip("numpy")
+
+
+def nested(items: Any) -> int:
+    total = 0
+    for item in items:
+        while total < item:
+            if item % 2:
+                total += 1
+                continue
+            total += 2
+    return total
+
+
+def test_loops_of_a_function() -> None:
+    inner, outer = loops_of(nested.__code__)
+    first = nested.__code__.co_firstlineno
+    assert (outer.line - first, inner.line - first) == (2, 3)
+    assert outer.start < inner.start <= inner.end <= outer.end
+    assert loops_of((lambda: 1).__code__) == ()
+
+
+def network(units: int = 1) -> Any:
+    return keras.Sequential([keras.Input([4]), keras.layers.Dense(units)])
+
+
+class Eager:
+    """A model with its own optimizer, trained op by op."""
+
+    def __init__(self) -> None:
+        self.model, self.optimizer = network(), keras.optimizers.SGD(0.1)
+
+    def train(self, x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(self.model(x))
+        variables = self.model.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss
+
+
+def compiled_step() -> Any:
+    weight = tf.Variable(1.0)
+
+    @tf.function
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(x) * weight
+        weight.assign_sub(0.1 * tape.gradient(loss, weight))
+        return loss
+
+    return step
+
+
+def alternating_eager(x: Any) -> None:
+    generator, discriminator = Eager(), Eager()
+    for _ in range(12):
+        generator.train(x)
+        discriminator.train(x)
+
+
+def alternating_compiled(x: Any) -> None:
+    one, two = compiled_step(), compiled_step()
+    for _ in range(12):
+        one(x)
+        two(x)
+
+
+def several_critic_updates(x: Any) -> None:
+    critic, generator = compiled_step(), compiled_step()
+    for _ in range(12):
+        for _ in range(5):
+            critic(x)
+        generator(x)
+
+
+def agent_that_trains_every_other_move(x: Any) -> None:
+    agent = Eager()
+    for _ in range(3):
+        moves = 0
+        while moves < 4:
+            action = np.argmax(agent.model(x))
+            moves += 1
+            if moves % 2:
+                agent.train(x)
+    assert action == 0
+
+
+def agent_by_predict_and_fit(x: Any) -> None:
+    model = network()
+    model.compile("sgd", "mse")
+    for move in range(12):
+        value = model.predict(np.ones((1, 4)), verbose=0)
+        if move >= 6:
+            model.fit(np.ones((1, 4)), value, verbose=0)
+
+
+def epochs_of_a_function(x: Any) -> None:
+    step, target = compiled_step(), compiled_step()
+    for _ in range(3):
+        for _ in range(12):
+            step(x)
+        target(x)
+
+
+def training_nothing(x: Any) -> None:
+    data = np.ones((64, 4), np.float32)
+    for _ in range(12):
+        tensor = tf.convert_to_tensor(data)
+        tf.reduce_mean(tensor).numpy()
+
+
+def eager_inference(x: Any) -> None:
+    model = network()
+    for _ in range(12):
+        np.array_equal(model(x), x)
+
+
+def several_reads_of_one_print(x: Any) -> None:
+    for number in range(12):
+        y = x + number
+        np.stack([y, y, y])
+
+
+def step_and_reads_of_it(x: Any) -> None:
+    step = compiled_step()
+    losses = []
+    for _ in range(12):
+        losses.append(float(step(x)))
+        [loss * 2 for loss in losses]
+
+
+def one_off_reads_first(x: Any) -> None:
+    rows = [row.numpy() for row in tf.data.Dataset.from_tensor_slices(tf.ones([50, 4]))]
+    step = compiled_step()
+    for _ in range(12):
+        step(tf.constant(rows[0]))
+
+
+def test_step_that_also_tests(x: Any) -> None:
+    step, seen = compiled_step(), keras.metrics.Mean()
+
+    @tf.function
+    def validate(batch: Any) -> None:
+        seen(tf.reduce_mean(batch))
+
+    for _ in range(2):
+        for _ in range(6):
+            step(x)
+        for _ in range(20):
+            validate(x)
+
+
+def test_eager_spans_are_named_by_the_tape_they_follow(session: Session) -> None:
+    alternating_eager(tf.ones([2, 4]))
+    (window,) = session.steps.windows.all()
+    named = {span.site[1] for span in window.spans if span.name == "tape"}
+    first = Eager.train.__code__.co_firstlineno
+    assert named == {first + 1}
+
+
+def prediction_alone(x: Any) -> None:
+    model = network()
+    model.predict(np.ones((12 * 32, 4)), verbose=0)
+
+
+def predictions_in_large_calls(x: Any) -> None:
+    model = network()
+    for _ in range(2):
+        stoker.predict(model, np.ones((6 * 32, 4), np.float32), verbose=0)
+
+
+PROGRAMS = (
+    (alternating_eager, 12),
+    (alternating_compiled, 12),
+    (several_critic_updates, 12),
+    (agent_that_trains_every_other_move, 12),
+    (agent_by_predict_and_fit, 12),
+    (epochs_of_a_function, 36),
+    (training_nothing, 12),
+    (eager_inference, 12),
+    (several_reads_of_one_print, 12),
+    (step_and_reads_of_it, 12),
+    (one_off_reads_first, 12),
+    (test_step_that_also_tests, 12),
+    (prediction_alone, 12),
+    (predictions_in_large_calls, 12),
+)
+# Programs, not tests, whatever their names.
+test_step_that_also_tests.__test__ = False  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("program", "steps"), PROGRAMS, ids=[p.__name__ for p, _ in PROGRAMS])
+def test_a_step_is_a_turn(session: Session, program: Any, steps: int) -> None:
+    program(tf.ones([2, 4]))
+    measured = session.measurements()
+    assert measured.steps == steps
+    assert measured.steps_per_s is not None
+    assert sum(measured.totals.values()) == measured.wall_ns

@@ -1,0 +1,55 @@
+"""Sizes and times for people."""
+
+from __future__ import annotations
+
+import pytest
+
+from stoker.units import bytes_of, duration, size
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1200, "1.2 KiB"),
+        (1024**2 - 1, "1.0 MiB"),
+        (5 * 1024**3, "5.0 GiB"),
+        (3 * 1024**5, "3,072.0 TiB"),
+    ],
+)
+def test_sizes_are_in_powers_of_1024(count: int, text: str) -> None:
+    assert size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("512 B", 512),
+        ("1 KiB", 1024),
+        ("1.5MiB", 1572864),
+        ("16GB", 16 * 10**9),
+        (" 2 kB ", 2000),
+        ("2 TiB", 2 * 1024**4),
+        ("512", None),
+        ("4 K", None),
+        ("MiB", None),
+        ("-1 MiB", None),
+        ("1 mib", None),
+    ],
+)
+def test_sizes_are_read_with_their_unit(text: str, count: int | None) -> None:
+    assert bytes_of(text) == count
+
+
+def test_what_is_written_is_read_back() -> None:
+    for count in (1024, 1536, 10 * 1024**2, 7 * 1024**3):
+        assert bytes_of(size(count)) == count
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(5.0, "5.00 s"), (0.1, "0.10 s"), (0.0123, "12.3 ms"), (0.0, "0.0 ms"), (None, "?")]
+)
+def test_times(seconds: float | None, text: str) -> None:
+    assert duration(seconds) == text
