@@ -241,6 +241,13 @@ def test_a_pipeline_that_keeps_up_is_no_finding() -> None:
     assert kinds(pipelines=[Pipeline([stage("Batch", 5)], elements=100, wait_ns=SECOND // 100)]) == []
 
 
+def test_iterators_that_predict_makes_for_itself_are_part_of_its_price() -> None:
+    pipeline = Pipeline([Stage("Batch", STEP)], elements=50, sites={LOOP: 3})
+    pipeline.teardowns, pipeline.teardown_ns = 50, SECOND
+    predict = PredictCalls(calls=50, rows=50, ns=2 * SECOND, graph_ns=SECOND // 2)
+    assert kinds(pipelines=[pipeline], predicts={LOOP: predict}) == ["predict-in-loop"]
+
+
 def test_callbacks_and_predict() -> None:
     callback = CallbackTime(
         "Logger", "on_train_batch_end", ("train.py", 20, "on_train_batch_end"), True, 100, SECOND

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import threading
 from pathlib import Path
@@ -369,3 +370,20 @@ def test_a_window_sees_the_graph_and_writes_nothing_to_stderr(
     assert summary.windows == 1
     assert 0 < summary.graph_busy_ns <= summary.graph_ns <= summary.window_ns * 1.5
     assert capfd.readouterr().err == ""
+
+
+def test_what_predict_does_is_its_own_not_the_tapes(session: Session) -> None:
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    x = np.ones((1, 2), np.float32)
+    for _ in range(30):
+        line = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
+        model.predict(x, verbose=0)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(model(x))
+        tape.gradient(loss, model.trainable_variables)
+    lines = {stack[0].site[1] for stack in session.eager.stacks if stack[0].site[0] == __file__}
+    assert lines
+    assert line not in lines
+    spans = [span for window in session.steps.windows.all() for span in window.spans]
+    mine = [span for span in spans if isinstance(span.site, tuple) and span.site[:2] == (__file__, line)]
+    assert {"predict"} <= {span.name for span in mine}

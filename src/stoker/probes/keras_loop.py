@@ -153,7 +153,7 @@ class KerasLoop(Probe):
                 self._steps.keras_depth -= 1
                 self._batch_size = batch_size_outside
                 try:
-                    self._count(name, args, kwds, before, elapsed)
+                    self._count(name, args, kwds, before, started, elapsed)
                     self._ended(name, self._batches - batches_before)
                 except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
                     self.fail(error)
@@ -165,7 +165,7 @@ class KerasLoop(Probe):
             rank = TRAINING if name == "fit" else INFERENCE
             self._steps.keras_call(name, rank, batches, self.recorder.since)
 
-    def _count(self, name: str, args: Any, kwds: Any, before: list[int], elapsed: int) -> None:
+    def _count(self, name: str, args: Any, kwds: Any, before: list[int], started: int, elapsed: int) -> None:
         recorder = self.recorder
         # Not `nearer_than`: the loop's own frame is Keras' and stands between.
         site, _ = recorder.sites.caller()
@@ -178,6 +178,8 @@ class KerasLoop(Probe):
             calls.rows += leading_dimension(args[0] if args else kwds.get("x"))
             calls.ns += elapsed
             calls.graph_ns += spent[GRAPH]
+            if recorder.window is not None:
+                recorder.window.claim(started, site, name)
         else:
             entry = self.fits.setdefault(site, {"calls": 0, "ns": 0, "dispatch": 0, "graph": 0})
             entry["calls"] += 1

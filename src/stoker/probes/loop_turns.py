@@ -18,6 +18,8 @@ from stoker.attach.sites import KERAS_LOOP, OWN_ROOT, USER, SiteKey, Sites
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 # Functions and frames remembered; a program that makes new ones without end must not make us grow.
 _MAX_KEPT = 2000
+# Keras' loops that train nothing: an eager op below them is part of their own price.
+_INFERENCE = frozenset({"predict", "evaluate"})
 _MAX_FRAMES = 12
 
 
@@ -117,15 +119,15 @@ class LoopTurns:
         return found
 
     def stack(self, limit: int = _MAX_FRAMES) -> tuple[UserFrame, ...]:
-        """The user's frames, innermost first; none for what a loop of Stoker's own does for itself."""
+        """The user's frames, innermost first; none for what a loop does for itself: Stoker's, or `predict`."""
         found: list[UserFrame] = []
         frame: FrameType | None = sys._getframe(1)
         in_loop = False
         while frame is not None and len(found) < limit:
             code = frame.f_code
             kind = self._sites.kind_of(code.co_filename)
-            if kind == KERAS_LOOP and not found and not in_loop:
-                if code.co_filename.startswith(OWN_ROOT):
+            if kind == KERAS_LOOP and not found:
+                if code.co_name in _INFERENCE or (not in_loop and code.co_filename.startswith(OWN_ROOT)):
                     return ()
                 # Keras' own: the user's line may have asked for eager steps.
                 in_loop = True

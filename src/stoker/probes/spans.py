@@ -85,6 +85,14 @@ class Window:
             if span.account == account and span.site is None:
                 span.site, span.name, span.wait, wait = site, name, min(wait, span.end - span.start), 0
 
+    def claim(self, started: int, site: Any, name: str) -> None:
+        """Whatever nobody has named from `started` on belongs to a call that has just ended."""
+        for span in reversed(self.spans):
+            if span.start < started:
+                return
+            if span.site is None:
+                span.site, span.name = site, span.name or name
+
 
 class SpanWindows:
     """Opens and closes windows as steps end."""
