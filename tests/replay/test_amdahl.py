@@ -115,7 +115,7 @@ def allowed(price: WhatIf, share: float) -> float:
     return 1 / left if left > 0 else float("inf")
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(records())
 def test_no_price_is_above_what_the_ledger_can_carry(record: Record) -> None:
     total = record.tables.stepping[0].seconds
@@ -138,7 +138,7 @@ def test_no_price_is_above_what_the_ledger_can_carry(record: Record) -> None:
         assert 1 <= together.speedup <= allowed(together, everything) * 1.002 + 0.001
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(records())
 def test_an_unchanged_run_replays_to_what_it_took(record: Record) -> None:
     phase = record.tables.stepping[0]

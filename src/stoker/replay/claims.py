@@ -138,7 +138,9 @@ def _split(piece: Piece, account: str, part: float, finding: Finding) -> list[Pi
     mine = replace(piece, site=site_of(finding), name=name)
     if part >= 1.0:
         return [mine]
-    return [_scaled(piece, 1 - part), _scaled(mine, part)]
+    # The device goes on after the whole of it; after the first part alone it would for that part's share of the time.
+    first = replace(_scaled(piece, 1 - part), tail=piece.tail * (1 - part))
+    return [first, _scaled(mine, part)]
 
 
 def _scaled(piece: Piece, factor: float) -> Piece:

@@ -32,6 +32,7 @@ _OPS_PER_CALL = 6
 _QUICKEST = 0.5
 # The replay of an unchanged run is as long as the run, to this.
 _EXACT = 0.001
+_MOST_PADDINGS = 50
 # Time of a step that no piece of the replay accounts for.
 UNEXPLAINED = "unexplained"
 
@@ -137,10 +138,23 @@ def calibrated(program: Program) -> Program:
         steps = [[_shorter(piece, factor) for piece in step] for step in program.steps]
         program = replace(program, steps=steps)
     elif now < measured_s:
-        program = replace(
-            program, steps=[[*step, *_rest(program, measured_s - now)] for step in program.steps]
-        )
+        program = _padded(program, measured_s, now)
     return replace(program, unexplained=off)
+
+
+def _padded(program: Program, measured_s: float, now: float) -> Program:
+    """The program with so much left unexplained that a step takes what it took.
+
+    More than once: what is added may first pass while the host would have waited for the device anyway.
+    """
+    added, padded = 0.0, program
+    for _ in range(_MOST_PADDINGS):
+        if now >= measured_s * (1 - _EXACT):
+            break
+        added += measured_s - now
+        padded = replace(program, steps=[[*step, *_rest(program, added)] for step in program.steps])
+        now = seconds_per_step(padded, Draw())
+    return padded
 
 
 def _rest(program: Program, seconds: float) -> list[Piece]:
