@@ -15,15 +15,15 @@ from typing import Any
 
 import keras
 
-from stoker import clock
 from stoker.attach.sites import KERAS_LOOP, Sites
 from stoker.errors import UsageError
 from stoker.measure.run import MeasuredRun
+from stoker.periodic import Every
 from stoker.records import Record
 from stoker.report import console
 
 # How often the findings are looked through while batches run.
-_LOOK_EVERY_NS = 2_000_000_000
+_LOOK_EVERY_S = 2.0
 
 
 class Watch(keras.callbacks.Callback):  # type: ignore[misc]
@@ -56,7 +56,7 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         self._sites = Sites()
         self._told: set[tuple[str, str, int]] = set()
         self._run: MeasuredRun | None = None
-        self._next_look = 0
+        self._looks = Every(seconds=_LOOK_EVERY_S)
 
     def on_train_begin(self, logs: Any = None) -> None:
         """`fit` begins."""
@@ -113,7 +113,7 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         self._run = MeasuredRun.here(f"{Path(sys.argv[0]).name or 'python'} {loop}")
         self._run.begin(self._poll)
         self._run.session.keras.join()
-        self._next_look = clock.now_ns() + _LOOK_EVERY_NS
+        self._looks.mark()
 
     def _end(self) -> None:
         self._depth -= 1
@@ -170,9 +170,9 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         return False
 
     def _look(self) -> None:
-        if self._run is not None and clock.now_ns() >= self._next_look:
+        if self._run is not None and self._looks.due():
             self._tell(self._run.look())
-            self._next_look = clock.now_ns() + _LOOK_EVERY_NS
+            self._looks.mark()
 
     def _tell(self, current: Record) -> None:
         new = [f for f in current.findings if (f.kind, f.file, f.line) not in self._told]

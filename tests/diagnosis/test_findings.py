@@ -131,6 +131,12 @@ def test_a_pipeline_that_keeps_up_is_not_blamed_for_a_busy_machine(
     assert kinds(pipelines=[pipeline], stepping_ns=9 * SECOND) == found
 
 
+def test_a_function_called_for_every_row_does_not_keep_up_though_tf_data_says_so() -> None:
+    pipeline = Pipeline([Stage("Batch", STEP)], elements=100, wait_ns=SECOND, sites={LOOP: 3})
+    pipeline.ran = [("Root", 50, 0), ("Prefetch", 50, 0), ("BatchV2", 50, 0), ("Map", 50 * 4096, 5_000)]
+    assert kinds(pipelines=[pipeline], stepping_ns=9 * SECOND) == ["input-starved"]
+
+
 @pytest.mark.parametrize(
     ("teardowns", "ns", "found"),
     [(5, SECOND, True), (1, SECOND, False), (5, SECOND // 100, False)],
