@@ -97,11 +97,11 @@ def losses(name: str) -> list[float]:
     y = np.linspace(0, 1, len(x) * width, dtype="float32").reshape(len(x), width)
     with tf.device(f"/{DEVICE.upper()}:0"):
         model = build()
-        rate = 1e-4 if large else 1e-2
+        rate = 1e-6 if large else 1e-2
         model.compile(keras.optimizers.SGD(rate), "mse", **{"jit_compile": False, **options})
         # Deep and untrained, the large ones multiply rounding by thousands at every step: on the CPU alone,
-        # with and without oneDNN, their third losses differ by several per cent. Two steps show forward,
-        # gradient and update.
+        # with and without oneDNN, their third losses differ by several per cent. Two steps of a tiny rate show
+        # forward, gradient and update.
         return [float(model.train_on_batch(x, y)) for _ in range(2 if large else 3)]
 
 
