@@ -84,6 +84,9 @@ def what_if(
 
     names = sorted({*uncertain, *(name for f in findings for name in REPAIRS[f.kind].uncertain)})
     middle = gain(Draw())
+    if then is _unchanged and limit.most < 1 + _NEGLIGIBLE:
+        # Too little to be worth replaying again and again: the law's own bounds are close enough.
+        return WhatIf(round(middle, 3), 1.0, round(limit.most, 3), limit.share, limit.frees or None)
     spread = sorted(gain(draw) for draw in draws(program, names, _DRAWS))
     cut = int(len(spread) * _TAIL)
     low, high = min(spread[cut], middle), max(spread[-1 - cut], middle)
