@@ -203,3 +203,13 @@ def test_help_lists_every_verb_and_imports_none() -> None:
         assert f"    {path.stem.replace('_', '-')}" in help_text
     for name in ("tensorflow", "rich", "stoker.source", "stoker.records", "stoker.commands.run"):
         assert f"'{name}'" not in modules
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    command = [sys.executable, "-m", "stoker", "explain", "--list"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        program.stdout.close()
+        assert program.stderr.read() == ""
+    assert program.returncode == 141

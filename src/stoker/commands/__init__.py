@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib
+import os
 import pkgutil
 import sys
 from collections.abc import Sequence
@@ -17,16 +18,25 @@ from importlib import resources
 from stoker.errors import StokerError
 from stoker.version import __version__
 
+# As a shell reports a program that SIGPIPE has ended.
+_PIPE_CLOSED = 141
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `stoker` with these arguments and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         args = _parser(arguments).parse_args(arguments)
-        return int(args.run(args))
+        code = int(args.run(args))
+        sys.stdout.flush()
+        return code
     except StokerError as error:
         print(f"stoker: {error}", file=sys.stderr)
         return error.exit_code
+    except BrokenPipeError:
+        # Whoever reads (`head`, a pager) has seen enough. Python must not complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _PIPE_CLOSED
 
 
 def _parser(arguments: list[str]) -> argparse.ArgumentParser:
