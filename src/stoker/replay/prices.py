@@ -127,7 +127,8 @@ class Limit:
         if step_s <= 0:
             return cls(0.0, {}, 1.0)
         shares = {name: round(seconds / step_s, 4) for name, seconds in frees.items()}
-        most = ceiling(step_s, held, sum(frees.values()))
+        # What is too little to be named does not count either.
+        most = ceiling(step_s, held, sum(shares.values()) * step_s)
         return cls(round(min(1.0, held / step_s), 4), {n: s for n, s in shares.items() if s > 0}, most)
 
     def kept(self, speedup: float) -> float:
