@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+from typing import Any
+
 
 class StokerError(Exception):
     """Base of all errors meant for the user: the command line prints the message, exits with `exit_code`."""
@@ -23,3 +26,14 @@ class ArgumentError(StokerError, ValueError):
 
 class CheckpointError(StokerError, RuntimeError):
     """A checkpoint could not be written, or belongs to another model, run or data pipeline."""
+
+
+def whole_number(name: str, value: Any, least: int | None = None) -> int:
+    """A number of something; NumPy's are as good as Python's."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{name}={value!r} must be a whole number") from None
+    if least is not None and number < least:
+        raise ArgumentError(f"{name}={value!r} must be at least {least}")
+    return number

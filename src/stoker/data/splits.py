@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from stoker.data.order import Order
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, whole_number
 
 
 def orders(rows: int, options: Any) -> list[Order]:
@@ -60,17 +60,7 @@ def check_sizes(batch_size: Any, seed: Any, shard: Any) -> tuple[int, int, tuple
     Raises:
         ArgumentError: one is not.
     """
-    return _whole("batch_size", batch_size, 1), _whole("seed", seed), _shard(shard)
-
-
-def _whole(name: str, value: Any, least: int | None = None) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ArgumentError(f"{name}={value!r} must be a whole number") from None
-    if least is not None and number < least:
-        raise ArgumentError(f"{name}={value!r} must be at least {least}")
-    return number
+    return whole_number("batch_size", batch_size, 1), whole_number("seed", seed), _shard(shard)
 
 
 def _shard(value: Any) -> tuple[int, int]:

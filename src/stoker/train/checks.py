@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,18 +9,7 @@ from typing import Any
 import keras
 from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 
-from stoker.errors import ArgumentError
-
-
-def whole_number(name: str, value: Any, least: int | None = None) -> int:
-    """A number of something; NumPy's are as good as Python's."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ArgumentError(f"{name}={value!r} must be a whole number") from None
-    if least is not None and number < least:
-        raise ArgumentError(f"{name}={value!r} must be at least {least}")
-    return number
+from stoker.errors import ArgumentError, whole_number
 
 
 def optional_number(name: str, value: Any) -> int | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from keras.src.backend import config as keras_config
 
+from stoker.errors import whole_number
 from stoker.execution.feeding import sources
 from stoker.train import checks
 from stoker.train.checkpoint.options import Checkpoint
@@ -47,7 +48,7 @@ class Request:
             ArgumentError: a value that makes no sense.
         """
         wanted = parse(self.plan)
-        epochs = checks.whole_number("epochs", self.epochs)
+        epochs = whole_number("epochs", self.epochs)
         batch_size = checks.optional_number("batch_size", self.batch_size)
         steps_per_epoch = checks.optional_number("steps_per_epoch", self.steps_per_epoch)
         checks.share("validation_split", self.validation_split)
