@@ -85,7 +85,7 @@ def _tree(stage: Any, node: Any, books: dict[str, Any], wall: float) -> StageFig
 
 def _matching(stage: Any, node: Any, books: dict[str, Any]) -> Any:
     """The node of a stage: some, such as a cache, are run as two."""
-    while node is not None and not node.name.startswith(stages.kind(stage)):
+    while node is not None and stages.kind(stage) not in node.name:
         node = books["nodes"][node.inputs[0]] if len(node.inputs) == 1 else None
     return node
 
