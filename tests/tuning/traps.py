@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tests.tuning.judging import CACHE, GENERATOR, MAP
+from tests.tuning.judging import CACHE, GENERATOR, MAP, OUT
 
 TRAPS: dict[str, tuple[Callable[[Path], Any], set[str]]] = {}
 ROWS = 101
@@ -347,6 +347,40 @@ def interleaved(tmp: Path) -> Any:
     return (
         numbers().interleave(lambda n: tf.data.Dataset.range(n % 6), cycle_length=3, block_length=2).batch(8)
     )
+
+
+@trap(OUT, CACHE)
+def a_map_inside_an_interleave(tmp: Path) -> Any:
+    def read(n: Any) -> Any:
+        return (
+            tf.data.Dataset.range(n % 6).map(lambda i: i * 2).map(lambda i: (i, tf.cast(i, tf.float32) / 3))
+        )
+
+    return numbers().interleave(read, cycle_length=3, block_length=2, num_parallel_calls=2).batch(8)
+
+
+@trap(CACHE)
+def a_map_inside_that_knows_where_it_is(tmp: Path) -> Any:
+    return (
+        numbers()
+        .interleave(lambda n: tf.data.Dataset.range(n % 6).map(lambda i: i * n), cycle_length=3)
+        .batch(8)
+    )
+
+
+@trap(OUT)
+def lines_of_many_files(tmp: Path) -> Any:
+    for number in range(4):
+        (tmp / f"{number}.csv").write_text("".join(f"{i},{i / 3}\n" for i in range(20 + number)))
+
+    def read(path: Any) -> Any:
+        lines = tf.data.TextLineDataset(path)
+        if tf.strings.regex_full_match(path, ".*2.csv"):
+            lines = lines.skip(3)
+        return lines.map(lambda line: tf.io.decode_csv(line, [0, 0.0]), num_parallel_calls=2)
+
+    files = tf.data.Dataset.list_files(str(tmp / "*.csv"), shuffle=True, seed=3)
+    return files.interleave(read, cycle_length=2).shuffle(10, seed=1).batch(8)
 
 
 @trap()

@@ -21,6 +21,7 @@ from stoker.tuning.changes import (
     Request,
     caching,
     generator_chunks,
+    interleave_maps,
     map_behind_batch,
     parallel_calls,
     prefetching,
@@ -28,7 +29,14 @@ from stoker.tuning.changes import (
 from stoker.tuning.figures import Kept, LeftAlone, Report
 from stoker.tuning.rebuilding import CannotRebuild, comparable, fresh
 
-CHANGES: tuple[Module, ...] = (generator_chunks, map_behind_batch, caching, parallel_calls, prefetching)
+CHANGES: tuple[Module, ...] = (
+    generator_chunks,
+    interleave_maps,
+    map_behind_batch,
+    caching,
+    parallel_calls,
+    prefetching,
+)
 # A pipeline that gives so many times what its step takes needs no tuning.
 _ENOUGH = 1.5
 # How many rows are compared in each epoch, and at least how many elements.
