@@ -48,9 +48,16 @@ class Timing:
                 break
         return count / elapsed if count else None
 
-    def in_turn(self, first: Any, second: Any) -> tuple[float | None, float | None]:
-        """The best rate of each."""
-        rounds = [(self.rate(first), self.rate(second)) for _ in range(self.rounds)]
+    def in_turn(
+        self, first: Any, second: Any, decided: float | None = None
+    ) -> tuple[float | None, float | None]:
+        """The best rate of each; with `decided`, no more rounds once one is so many times as fast as the other."""
+        rounds: list[tuple[float | None, float | None]] = []
+        for _ in range(self.rounds):
+            one, other = self.rate(first), self.rate(second)
+            rounds.append((one, other))
+            if not one or not other or (decided and max(one, other) > decided * min(one, other)):
+                break
         return _best([one for one, _ in rounds]), _best([other for _, other in rounds])
 
 

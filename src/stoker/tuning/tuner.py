@@ -39,6 +39,8 @@ CHANGES: tuple[Module, ...] = (
 )
 # A pipeline that gives so many times what its step takes needs no tuning.
 _ENOUGH = 1.5
+# One round decides where one pipeline is so many times as fast as the other.
+_BEYOND_DOUBT = 2.0
 # How many rows are compared in each epoch, and at least how many elements.
 _ROWS_COMPARED, _LEAST_COMPARED = 400, 5
 # Of the memory that is free, the part that a cache may take.
@@ -87,7 +89,7 @@ class Timed:
 
     def better(self, change: Change, pipeline: Any) -> Kept | None:
         """The change with its figures, if it is faster."""
-        before, after = self._in_turn(pipeline, change.pipeline)
+        before, after = self._in_turn(pipeline, change.pipeline, _BEYOND_DOUBT)
         if before is None or after is None or after < before * self.timing.gain:
             return None
         return Kept(change.name, change.stage, before, after)
@@ -99,9 +101,11 @@ class Timed:
         report.stages = stage_costs.measured(pipeline, seconds)
         report.tuned = None if tuned is pipeline else stage_costs.measured(tuned, seconds)
 
-    def _in_turn(self, first: Any, second: Any) -> tuple[float | None, float | None]:
-        shortened = (caching.in_later_epochs(one, self.timing.seconds / 2) for one in (first, second))
-        return self.timing.in_turn(*(fresh(one) for one in shortened))
+    def _in_turn(
+        self, first: Any, second: Any, decided: float | None = None
+    ) -> tuple[float | None, float | None]:
+        one, other = (fresh(caching.in_later_epochs(p, self.timing.seconds / 2)) for p in (first, second))
+        return self.timing.in_turn(one, other, decided)
 
     def enough(self, report: Report, pipeline: Any) -> bool:
         """Whether the pipeline gives far more than the step takes."""
