@@ -9,7 +9,7 @@ from stoker.tuning.figures import Kept, Report
 from stoker.tuning.tuner import tuned_pipeline
 
 GENERATOR, MAP, CACHE = "generator drained in chunks", "map moved behind batch", "cache"
-OUT = "map moved out of interleave and behind batch"
+NUMBERS, OUT = "batches gathered by row number", "map moved out of interleave and behind batch"
 
 
 class Always:
@@ -31,5 +31,5 @@ def changed(ds: Any, allow: str = "exact", memory: int = 1 << 30) -> tuple[Any, 
 
 
 def made(report: Report) -> set[str]:
-    """The changes that may alter values; calls in parallel and prefetching are made nearly everywhere."""
+    """The changes that concern functions or epochs; the others are made nearly everywhere."""
     return {change.name for change in report.changes} & {GENERATOR, MAP, CACHE, OUT}

@@ -25,6 +25,7 @@ from stoker.tuning.changes import (
     map_behind_batch,
     parallel_calls,
     prefetching,
+    row_numbers,
 )
 from stoker.tuning.figures import Kept, LeftAlone, Report
 from stoker.tuning.rebuilding import CannotRebuild, comparable, fresh
@@ -33,6 +34,7 @@ CHANGES: tuple[Module, ...] = (
     generator_chunks,
     interleave_maps,
     map_behind_batch,
+    row_numbers,
     caching,
     parallel_calls,
     prefetching,

@@ -16,10 +16,10 @@ from stoker.tuning.emitting import NotProven
 from stoker.tuning.rebuilding import fresh, rebuilt, replaced
 
 NAME = "map moved behind batch"
-_BATCHES = ("Batch", "ParallelBatch")
+BATCHES = ("Batch", "ParallelBatch")
 _MAPS = ("Map", "ParallelMap")
 # Stages that choose or order elements without looking at them: a map may as well come after.
-_BLIND = ("Shuffle", "Repeat", "Take", "Skip", "Shard", "Prefetch")
+BLIND = ("Shuffle", "Repeat", "Take", "Skip", "Shard", "Prefetch", "Options")
 # For the comparison: full batches and a remainder.
 _ROWS, _BATCH = 165, 64
 
@@ -39,7 +39,7 @@ class _Chain:
 def proposals(pipeline: Any, request: Request) -> Iterator[Change | Left]:
     """For every batch, all maps below it up to the first that cannot be moved."""
     for batch in stages.below(pipeline):
-        if stages.kind(batch) not in _BATCHES:
+        if stages.kind(batch) not in BATCHES:
             continue
         chain, left = _movable(batch, request)
         yield from left
@@ -52,8 +52,8 @@ def _movable(batch: Any, request: Request) -> tuple[_Chain, list[Left]]:
     chain, left = _Chain(stages.inputs(batch)[0]), []
     at = chain.source
     blind: list[Any] = []
-    while stages.kind(at) in (*_BLIND, *_MAPS):
-        if stages.kind(at) in _BLIND:
+    while stages.kind(at) in (*BLIND, *_MAPS):
+        if stages.kind(at) in BLIND:
             blind.insert(0, at)
         else:
             try:
