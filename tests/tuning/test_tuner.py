@@ -181,6 +181,24 @@ def test_one_stage_exchanged() -> None:
     assert len(list(ds)) == 38
 
 
+@pytest.mark.parametrize(
+    ("ratios", "work", "won"),
+    [
+        ([9.0], 1.0, True),
+        ([1.2, 1.3, 1.1, 1.2], 1.0, True),
+        ([1.2, 1.3, 0.9, 1.2], 1.0, False),
+        ([1.01, 1.02, 1.03, 1.04], 1.0, False),
+        ([1.2, 1.2, 1.2, 1.2], 0.6, False),
+        ([1.9, 1.8, 1.7, 1.9], 0.8, True),
+        ([0.3], 1.0, False),
+        ([], 1.0, False),
+    ],
+)
+def test_what_counts_as_faster(ratios: list[float], work: float, won: bool) -> None:
+    rounds = tuple((rates.Rate(10, 10), rates.Rate(10 * ratio, 10 * work)) for ratio in ratios)
+    assert rates.Race(rounds).won(1.05) is won
+
+
 def test_a_rate_without_a_second_element() -> None:
     timing = rates.Timing(seconds=0.01, rounds=1)
     assert timing.rate(tf.data.Dataset.range(0)) is None

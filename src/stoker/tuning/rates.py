@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,47 @@ import tensorflow as tf
 from stoker.errors import ArgumentError
 
 Step = Callable[[Any], object]
+# One round decides where one pipeline is so many times as fast as the other.
+BEYOND_DOUBT = 2.0
+# So much faster is worth the work of more cores; less is not, if an element then takes more processor time.
+_CLEAR, _NOT_DEARER = 1.3, 0.95
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Elements a second, by the clock and by the processor time of the process."""
+
+    per_s: float
+    per_cpu_s: float
+
+
+@dataclass(frozen=True)
+class Race:
+    """Two pipelines timed in turn, round by round."""
+
+    rounds: tuple[tuple[Rate, Rate], ...]
+
+    @property
+    def first(self) -> float | None:
+        """The best rate of the first."""
+        return max((one.per_s for one, _ in self.rounds), default=None)
+
+    @property
+    def second(self) -> float | None:
+        """The best rate of the second."""
+        return max((other.per_s for _, other in self.rounds), default=None)
+
+    def won(self, gain: float) -> bool:
+        """Whether the second is this much faster, beyond what noise could make of it.
+
+        Either beyond doubt; or in every round, by that much in the middle one, and not by keeping more cores busy.
+        """
+        ratios = [other.per_s / one.per_s for one, other in self.rounds]
+        if not ratios or min(ratios) > BEYOND_DOUBT:
+            return bool(ratios)
+        work = statistics.median(other.per_cpu_s / one.per_cpu_s for one, other in self.rounds)
+        middle = statistics.median(ratios)
+        return middle >= gain and min(ratios) > 1 and (middle > _CLEAR or work > _NOT_DEARER)
 
 
 @dataclass(frozen=True)
@@ -25,20 +67,20 @@ class Timing:
         step: what the consumer does with an element; None takes the next one at once.
     """
 
-    seconds: float = 0.25
-    rounds: int = 3
+    seconds: float = 0.2
+    rounds: int = 4
     gain: float = 1.05
     step: Step | None = None
 
-    def rate(self, dataset: Any) -> float | None:
-        """Elements a second, without the first one; None if there is not more than one."""
+    def rate(self, dataset: Any) -> Rate | None:
+        """Of a pipeline, without its first element; None if there is not more than one."""
         iterator = iter(endless(dataset))
         for element in iterator:
             if self.step is not None:
                 self.step(element)
             break
         count, elapsed = 0, 0.0
-        begin = time.perf_counter()
+        begin, cpu = time.perf_counter(), time.process_time()
         for element in iterator:
             if self.step is not None:
                 self.step(element)
@@ -46,23 +88,22 @@ class Timing:
             elapsed = time.perf_counter() - begin
             if elapsed >= self.seconds:
                 break
-        return count / elapsed if count else None
+        if not count:
+            return None
+        return Rate(count / elapsed, count / max(time.process_time() - cpu, 1e-9))
 
-    def in_turn(
-        self, first: Any, second: Any, decided: float | None = None
-    ) -> tuple[float | None, float | None]:
-        """The best rate of each; with `decided`, no more rounds once one is so many times as fast as the other."""
-        rounds: list[tuple[float | None, float | None]] = []
+    def in_turn(self, first: Any, second: Any, to_the_end: bool = False) -> Race:
+        """Time two pipelines; without `to_the_end`, no more rounds once one is beyond doubt."""
+        rounds: list[tuple[Rate, Rate]] = []
         for _ in range(self.rounds):
             one, other = self.rate(first), self.rate(second)
-            rounds.append((one, other))
-            if not one or not other or (decided and max(one, other) > decided * min(one, other)):
+            if one is None or other is None:
                 break
-        return _best([one for one, _ in rounds]), _best([other for _, other in rounds])
-
-
-def _best(rates: list[float | None]) -> float | None:
-    return max((rate for rate in rates if rate is not None), default=None)
+            rounds.append((one, other))
+            faster, slower = max(one.per_s, other.per_s), min(one.per_s, other.per_s)
+            if faster > BEYOND_DOUBT * slower and not to_the_end:
+                break
+        return Race(tuple(rounds))
 
 
 def endless(dataset: Any) -> Any:

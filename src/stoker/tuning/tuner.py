@@ -41,8 +41,6 @@ CHANGES: tuple[Module, ...] = (
 )
 # A pipeline that gives so many times what its step takes needs no tuning.
 _ENOUGH = 1.5
-# One round decides where one pipeline is so many times as fast as the other.
-_BEYOND_DOUBT = 2.0
 # How many rows are compared in each epoch, and at least how many elements.
 _ROWS_COMPARED, _LEAST_COMPARED = 400, 5
 # Of the memory that is free, the part that a cache may take.
@@ -91,23 +89,22 @@ class Timed:
 
     def better(self, change: Change, pipeline: Any) -> Kept | None:
         """The change with its figures, if it is faster."""
-        before, after = self._in_turn(pipeline, change.pipeline, _BEYOND_DOUBT)
-        if before is None or after is None or after < before * self.timing.gain:
+        race = self._in_turn(pipeline, change.pipeline)
+        if not race.won(self.timing.gain):
             return None
-        return Kept(change.name, change.stage, before, after)
+        return Kept(change.name, change.stage, race.first, race.second)
 
-    def measure(self, report: Report, pipeline: Any, tuned: Any) -> None:
-        """Fill in the rates of both and the trees of their stages."""
-        seconds = self.timing.seconds
-        report.before, report.after = self._in_turn(pipeline, tuned)
-        report.stages = stage_costs.measured(pipeline, seconds)
-        report.tuned = None if tuned is pipeline else stage_costs.measured(tuned, seconds)
+    def measure(self, report: Report, pipeline: Any, tuned: Any) -> bool:
+        """Fill in the rates of both and the trees of their stages; whether all changes together are faster."""
+        race = self._in_turn(pipeline, tuned, to_the_end=True)
+        report.before, report.after = race.first, race.second
+        report.stages = stage_costs.measured(pipeline, self.timing.seconds)
+        report.tuned = None if tuned is pipeline else stage_costs.measured(tuned, self.timing.seconds)
+        return race.won(1.0)
 
-    def _in_turn(
-        self, first: Any, second: Any, decided: float | None = None
-    ) -> tuple[float | None, float | None]:
+    def _in_turn(self, first: Any, second: Any, to_the_end: bool = False) -> rates.Race:
         one, other = (fresh(caching.in_later_epochs(p, self.timing.seconds / 2)) for p in (first, second))
-        return self.timing.in_turn(one, other, decided)
+        return self.timing.in_turn(one, other, to_the_end)
 
     def enough(self, report: Report, pipeline: Any) -> bool:
         """Whether the pipeline gives far more than the step takes."""
@@ -116,7 +113,7 @@ class Timed:
         seconds = self.timing.seconds
         report.step_per_s = rates.step_rate(self.timing.step, fresh(pipeline), seconds)
         alone = rates.Timing(seconds).rate(fresh(pipeline))
-        return bool(report.step_per_s and alone and alone > _ENOUGH * report.step_per_s)
+        return bool(report.step_per_s and alone and alone.per_s > _ENOUGH * report.step_per_s)
 
 
 def tuned_pipeline(ds: Any, request: Request, judge: Any) -> tuple[Any, Report]:
@@ -136,11 +133,11 @@ def tuned_pipeline(ds: Any, request: Request, judge: Any) -> tuple[Any, Report]:
                 )
             else:
                 tuned = _changed(original, request, judge, report)
-            judge.measure(report, original, tuned)
+            faster = judge.measure(report, original, tuned)
         except tf.errors.OpError as error:
             why = f"it fails: {_first_line(error)}"
             return ds, Report(left=[LeftAlone("everything", stages.described(ds), why)])
-    if tuned is original or (report.before and report.after and report.after < report.before):
+    if tuned is original or not faster:
         if tuned is not original:
             report.left.append(
                 LeftAlone("everything", stages.described(ds), "together the changes gained nothing")

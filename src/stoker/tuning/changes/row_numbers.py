@@ -1,7 +1,7 @@
 """Rows of arrays in memory chosen by number: whole batches are gathered, where rows were sliced and batched one by one.
 
-`from_tensor_slices(x)` is the numbers of its rows, with row `n` of `x` in place of each number `n`. Stages that choose or
-order rows without looking at them do the same to the numbers.
+`from_tensor_slices(x)` is the numbers of its rows, with row `n` of `x` in place of each number `n`. Stages that choose
+or order rows without looking at them do the same to the numbers.
 """
 
 from __future__ import annotations
