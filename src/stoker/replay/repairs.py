@@ -199,6 +199,7 @@ REPAIRS: dict[str, Repair] = {
         call_repairs.as_a_graph,
         "as a graph the same kernels run, between one after the other and as many at a time as there are processors",
         ("kernels side by side",),
+        call_repairs.tracing,
     ),
     "launch-bound": Repair(
         call_repairs.in_one_call,
