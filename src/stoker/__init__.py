@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from stoker.train.update.rates import Times
     from stoker.train.update.scaling import LossScale
     from stoker.train.update.watching import Spike
+    from stoker.tuning.tuner import tune
     from stoker.watch import Watch
 
 _HOMES = {
@@ -71,6 +72,7 @@ _HOMES = {
     "guard": "stoker.guards",
     "load_ipython_extension": "stoker.notebook",
     "predict": "stoker.inference.predict",
+    "tune": "stoker.tuning.tuner",
 }
 
 __all__ = [
@@ -103,6 +105,7 @@ __all__ = [
     "load_ipython_extension",
     "predict",
     "software_gpu",
+    "tune",
 ]
 
 
