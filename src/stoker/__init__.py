@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from stoker.inference.evaluate import evaluate
     from stoker.inference.predict import predict
     from stoker.notebook import load_ipython_extension
+    from stoker.serve.bundle import Bundle, BundleError
+    from stoker.serve.export.writing import BundleWarning, export
     from stoker.train.checkpoint.options import Checkpoint, CheckpointError, CheckpointWarning
     from stoker.train.fit import fit
     from stoker.train.planning.plan import Plan
@@ -46,6 +48,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Balance": "stoker.train.update.balancing",
+    "Bundle": "stoker.serve.bundle",
+    "BundleError": "stoker.serve.bundle",
+    "BundleWarning": "stoker.serve.export.writing",
     "Checkpoint": "stoker.train.checkpoint.options",
     "CheckpointError": "stoker.train.checkpoint.options",
     "CheckpointWarning": "stoker.train.checkpoint.options",
@@ -66,6 +71,7 @@ _HOMES = {
     "allow": "stoker.guards",
     "bind": "stoker.guards",
     "evaluate": "stoker.inference.evaluate",
+    "export": "stoker.serve.export.writing",
     "fit": "stoker.train.fit",
     "gradient_penalty": "stoker.train.update.penalties",
     "guard": "stoker.guards",
@@ -76,6 +82,9 @@ _HOMES = {
 __all__ = [
     "EMA",
     "Balance",
+    "Bundle",
+    "BundleError",
+    "BundleWarning",
     "Checkpoint",
     "CheckpointError",
     "CheckpointWarning",
@@ -97,6 +106,7 @@ __all__ = [
     "bind",
     "data",
     "evaluate",
+    "export",
     "fit",
     "gradient_penalty",
     "guard",
