@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from stoker.inference.evaluate import evaluate
     from stoker.inference.predict import predict
     from stoker.notebook import load_ipython_extension
+    from stoker.serve.batching import BusyError, DeadlineError
     from stoker.serve.bundle import Bundle, BundleError
     from stoker.serve.export.writing import BundleWarning, export
+    from stoker.serve.predictor import Predictor
     from stoker.train.checkpoint.options import Checkpoint, CheckpointError, CheckpointWarning
     from stoker.train.fit import fit
     from stoker.train.planning.plan import Plan
@@ -51,17 +53,20 @@ _HOMES = {
     "Bundle": "stoker.serve.bundle",
     "BundleError": "stoker.serve.bundle",
     "BundleWarning": "stoker.serve.export.writing",
+    "BusyError": "stoker.serve.batching",
     "Checkpoint": "stoker.train.checkpoint.options",
     "CheckpointError": "stoker.train.checkpoint.options",
     "CheckpointWarning": "stoker.train.checkpoint.options",
     "Clip": "stoker.train.update.clipping",
     "CopyError": "stoker.guards",
+    "DeadlineError": "stoker.serve.batching",
     "EMA": "stoker.train.update.averaging",
     "EagerOpError": "stoker.guards",
     "GuardError": "stoker.guards",
     "GuardWarning": "stoker.guards",
     "LossScale": "stoker.train.update.scaling",
     "Plan": "stoker.train.planning.plan",
+    "Predictor": "stoker.serve.predictor",
     "RetraceError": "stoker.guards",
     "Spike": "stoker.train.update.watching",
     "SyncError": "stoker.guards",
@@ -85,16 +90,19 @@ __all__ = [
     "Bundle",
     "BundleError",
     "BundleWarning",
+    "BusyError",
     "Checkpoint",
     "CheckpointError",
     "CheckpointWarning",
     "Clip",
     "CopyError",
+    "DeadlineError",
     "EagerOpError",
     "GuardError",
     "GuardWarning",
     "LossScale",
     "Plan",
+    "Predictor",
     "RetraceError",
     "Spike",
     "SyncError",

@@ -12,4 +12,7 @@
 | rows | what people call rows (dicts, lists, arrays, frames) as one array for each input |
 | proof | a bundle gives its recorded answers |
 | export | a model becomes a bundle |
+| engine | what computes the answers, chosen by measuring |
+| batching | callers of several threads, answered together |
+| predictor | `Predictor`: a bundle that answers |
 """
