@@ -1,8 +1,8 @@
 """What computes a bundle's answers: the function of its SavedModel, or the same graph with the weights as constants.
 
 The frozen graph runs in a session, in the caller's thread, and costs less than half of a call of the function. Which
-one is used is measured on the bundle's own examples; one that does not give their answers is never chosen. Both take any
-number of rows without tracing again, and any number of threads at once.
+one is used is measured on the bundle's own examples; one that does not give their answers is never chosen. Both take
+any number of rows without tracing again, and any number of threads at once.
 """
 
 from __future__ import annotations
