@@ -14,13 +14,13 @@ import tensorflow as tf
 import stoker
 from stoker.errors import ArgumentError
 from stoker.serve.engine import chosen
-from tests.serve.bundles import LABELS, made, rows
+from tests.serve.bundles import LABELS, rows
 from tests.support import HANGS_S
 
 
 @pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> tuple[keras.Model, Path]:
-    return made(tmp_path_factory.mktemp("predictor"))
+def bundle(pets: tuple[keras.Model, Path]) -> tuple[keras.Model, Path]:
+    return pets
 
 
 @pytest.fixture(scope="module")

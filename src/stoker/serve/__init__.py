@@ -15,4 +15,5 @@
 | engine | what computes the answers, chosen by measuring |
 | batching | callers of several threads, answered together |
 | predictor | `Predictor`: a bundle that answers |
+| http | `stoker serve`: bundles over HTTP |
 """

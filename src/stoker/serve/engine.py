@@ -16,10 +16,9 @@ import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from stoker import clock
-from stoker.serve import bundle, examples
 from stoker.serve.batching import Run
 from stoker.serve.bundle import Bundle, BundleError
-from stoker.serve.proof import apart, loaded
+from stoker.serve.proof import apart, loaded, recorded
 
 # A graph with its constants must stay well below the 2 GiB a message may have.
 _MOST_FROZEN_BYTES = 1 << 30
@@ -47,7 +46,7 @@ def chosen(known: Bundle, name: str | None = None) -> Engine:
         BundleError: none does.
     """
     function = loaded(known)
-    recorded = examples.read(known.path / bundle.EXAMPLES)
+    known_answers = recorded(known)
     ways: dict[str, Callable[[], Run | None]] = {
         "function": functools.partial(_function, known, function),
         "frozen": functools.partial(_frozen, known, function),
@@ -57,8 +56,8 @@ def chosen(known: Bundle, name: str | None = None) -> Engine:
     found = []
     for way, make in ways.items():
         run = make() if name in (None, way) else None
-        if run is not None and _right(known, run, recorded):
-            found.append(Engine(way, run, _row_seconds(known, run, recorded)))
+        if run is not None and _right(known, run, known_answers):
+            found.append(Engine(way, run, _row_seconds(known, run, known_answers)))
     if not found:
         raise BundleError(f"{known.path} does not give its recorded answers here: see stoker bundle --verify")
     return min(found, key=lambda engine: engine.row_seconds)
@@ -105,8 +104,8 @@ def _frozen(known: Bundle, function: Any) -> Run | None:
     return lambda arrays: call(*arrays)
 
 
-def _right(known: Bundle, run: Run, recorded: _Recorded) -> bool:
-    inputs, answers = recorded
+def _right(known: Bundle, run: Run, examples: _Recorded) -> bool:
+    inputs, answers = examples
     try:
         found = run([inputs[field.name] for field in known.signature.inputs])
     except tf.errors.OpError:
@@ -117,8 +116,8 @@ def _right(known: Bundle, run: Run, recorded: _Recorded) -> bool:
     )
 
 
-def _row_seconds(known: Bundle, run: Run, recorded: _Recorded) -> float:
-    inputs, _ = recorded
+def _row_seconds(known: Bundle, run: Run, examples: _Recorded) -> float:
+    inputs, _ = examples
     row = [inputs[field.name][:1] for field in known.signature.inputs]
     times = []
     for _ in range(_TRIES):

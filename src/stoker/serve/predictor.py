@@ -11,9 +11,10 @@ import numpy as np
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
-from stoker.serve import bundle, examples
+from stoker.serve import bundle
 from stoker.serve.batching import Batcher
 from stoker.serve.engine import chosen
+from stoker.serve.proof import recorded
 from stoker.serve.rows import Rows, as_rows
 
 _CHUNK_BYTES = 4 << 20
@@ -83,7 +84,7 @@ class Predictor:
 
     def warm(self) -> None:
         """Run the recorded examples, alone and together, so that the first caller does not pay for what comes once."""
-        inputs, _ = examples.read(self.bundle.path / bundle.EXAMPLES)
+        inputs, _ = recorded(self.bundle)
         arrays = [inputs[field.name] for field in self._inputs]
         self.run([one[:1] for one in arrays])
         self.run(arrays)

@@ -30,10 +30,7 @@ def prove(path: Path) -> dict[str, Any]:
     """
     known = bundle.read(path)
     bundle.check_files(known)
-    try:
-        inputs, answers = examples.read(path / bundle.EXAMPLES)
-    except (OSError, ValueError) as error:
-        raise BundleError(f"{path / bundle.EXAMPLES} cannot be read: {error}") from None
+    inputs, answers = recorded(known)
     function = loaded(known)
     rows = len(next(iter(inputs.values())))
     for what, first, last in _batches(rows):
@@ -51,6 +48,26 @@ def prove(path: Path) -> dict[str, Any]:
                     f"{path.name}: output {field.name!r} is another one the second time, for {what}"
                 )
     return {"rows": rows, "keras": _keras_fault(known, inputs, answers)}
+
+
+def recorded(known: Bundle) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Inputs and answers of the recorded examples, by name.
+
+    Raises:
+        BundleError: they cannot be read, or are of another model.
+    """
+    file = known.path / bundle.EXAMPLES
+    try:
+        inputs, answers = examples.read(file)
+    except (OSError, ValueError) as error:
+        raise BundleError(f"{file} cannot be read: {error}") from None
+    names = (
+        {field.name for field in known.signature.inputs},
+        {field.name for field in known.signature.outputs},
+    )
+    if (set(inputs), set(answers)) != names:
+        raise BundleError(f"{file} has not the inputs and outputs of {bundle.DESCRIPTION}")
+    return inputs, answers
 
 
 def loaded(known: Bundle) -> Any:

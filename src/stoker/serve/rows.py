@@ -142,7 +142,11 @@ def _plain(field: Field, value: Any) -> Any:
     try:
         if field.dtype == "string" and not callable(numpy):
             return np.array(value, dtype=object)  # bytes keep their zeros
-        return np.asarray(numpy() if callable(numpy) else value)
+        found = np.asarray(numpy() if callable(numpy) else value)
+        # Numbers among texts have become texts, and which was which is to be said.
+        return (
+            np.array(value, dtype=object) if found.dtype.kind in "US" and isinstance(value, list) else found
+        )
     except (ValueError, TypeError):
         raise RowError(f"{field.name!r}: the rows differ in shape; one has {_sizes(field.shape)}") from None
 
