@@ -251,6 +251,16 @@ def test_taking_an_iterator_down_is_no_wait_for_an_element(session: Session) -> 
     assert pipeline.teardown_ns == session.recorder.balances()[0][TEARDOWN]
 
 
+def test_iterators_of_a_loop_of_keras_are_not_the_programs_to_keep(session: Session) -> None:
+    model = keras.Sequential([keras.Input([4]), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    rows = tf.data.Dataset.from_tensor_slices((np.ones([8, 4]), np.ones([8, 1]))).batch(4)
+    model.fit(rows, epochs=3, verbose=0)
+    model.predict(rows, verbose=0)
+    assert sum(pipeline.iterators for pipeline in session.input.pipelines.values()) >= 2
+    assert [pipeline.teardowns for pipeline in session.input.pipelines.values() if pipeline.teardowns] == []
+
+
 def test_an_optimizer_of_plain_variables(session: Session) -> None:
     weights = [tf.Variable(tf.zeros([64, 10])), tf.Variable(tf.zeros([10]))]
     optimizer = keras.optimizers.SGD(0.1)

@@ -61,8 +61,16 @@ def text(
     columns = [Column(**one) for one in store.meta["columns"]]
     named = CLASS if len(columns) > 1 and label_mode is not None else None
     options = Options(
-        named, batch_size, shuffle, seed, validation_split, shard, None, None, False, label_mode, drop_remainder, cache
-    )  # fmt: skip
+        label=named,
+        batch_size=batch_size,
+        shuffle=shuffle,
+        seed=seed,
+        validation_split=validation_split,
+        shard=shard,
+        label_mode=label_mode,
+        drop_remainder=drop_remainder,
+        cache=cache,
+    )
     label = label_of(store, columns[1], label_mode, source.name) if named else None
     parts = orders(store.rows, options)
     table = Table(store, columns, options, label, parts[0])
