@@ -11,6 +11,7 @@
 | metrics | counts for Prometheus, shared by all workers |
 | page | where a person can try a model |
 | app | the ASGI application: from a request to an answer |
+| transport | an answer in one packet |
 | running | one process that serves, from loading to its graceful end |
 | supervising | the socket, and the parent of several workers |
 """

@@ -16,7 +16,7 @@ from typing import Any
 from stoker.serve.batching import BusyError, DeadlineError, Job, Run, now, run_together, take
 
 # A call that takes longer than this does not run on the loop.
-_QUICK_S = 0.003
+_QUICK_S = 0.01
 
 
 class AsyncJob(Job):

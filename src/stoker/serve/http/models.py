@@ -88,14 +88,15 @@ class Models:
         Raises:
             HttpError: there is none.
         """
+        if number is None and label is None and name in self._versions:
+            numbered = self._versions[name]
+            return numbered[max(numbered)]
         found = self.versions(name)
         if label is not None:
             places = {"latest": 0, "stable": 0, "previous": 1}
             if places.get(label, len(found)) >= len(found):
                 raise HttpError(404, f"model {name!r} has no version with the label {label!r}")
             return found[places[label]]
-        if number is None:
-            return found[0]
         for one in found:
             if str(one.number) == number:
                 return one

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import importlib.util
 import os
 import signal
 import socket
@@ -17,6 +19,7 @@ from stoker.serve.http.metrics import Metrics
 from stoker.serve.http.models import Models
 from stoker.serve.http.settings import Settings
 from stoker.serve.http.supervising import Tls
+from stoker.serve.http.transport import Protocol
 
 _DRAIN_S = 30
 
@@ -41,6 +44,7 @@ def serve(
     app = App(settings, models, metrics, say)
     config = uvicorn.Config(
         app,
+        http=Protocol,
         log_level="critical",
         access_log=False,
         lifespan="off",
@@ -51,15 +55,30 @@ def serve(
         timeout_keep_alive=75,
     )
     server = uvicorn.Server(config)
+    # What is loaded by now is never garbage, and looking through it again and again would hold requests up.
+    gc.collect()
+    gc.freeze()
     models.watch()
     app.ready = True
     say("ready")
     for number in (signal.SIGTERM, signal.SIGINT):
         # Once it has drained, uvicorn raises the signal again for whoever was there before it.
         signal.signal(number, lambda *_: None)
-    asyncio.run(server.serve([sock]))
+    loop = _event_loop()
+    asyncio.set_event_loop(loop)
+    loop.run_until_complete(server.serve([sock]))
     models.close()
     return 0
+
+
+def _event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop's where there is one, which is not everywhere."""
+    if importlib.util.find_spec("uvloop") is None:
+        return asyncio.new_event_loop()
+    import uvloop
+
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
 
 
 def _worker() -> int:

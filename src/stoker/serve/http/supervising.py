@@ -40,8 +40,9 @@ def listening(host: str, port: int) -> socket.socket:
         UsageError: it cannot be had.
     """
     try:
+        # With its protocol named: event loops send small answers at once (TCP_NODELAY) only on sockets that say TCP.
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        found = socket.socket(family, socket.SOCK_STREAM)
+        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((host, port))
     except (OSError, OverflowError) as error:
