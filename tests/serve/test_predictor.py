@@ -64,13 +64,15 @@ def test_no_rows(predictor: stoker.Predictor) -> None:
     assert found["label"].shape == (0,)
 
 
-def test_both_engines_give_the_same_and_never_trace_again(bundle: tuple[keras.Model, Path]) -> None:
-    predictors = [stoker.Predictor(bundle[1], engine=name) for name in ("function", "frozen")]
-    assert [one.engine.name for one in predictors] == ["function", "frozen"]
+def test_all_engines_give_the_same(bundle: tuple[keras.Model, Path]) -> None:
+    names = ("session", "threads", "function")
+    predictors = [stoker.Predictor(bundle[1], engine=name) for name in names]
+    assert tuple(one.engine.name for one in predictors) == names
     for count in (1, 3, 64):
-        one, other = (each.predict(rows(count))["scores"] for each in predictors)
-        np.testing.assert_allclose(one, other, atol=1e-6)
-    with pytest.raises(stoker.BundleError, match="engine 'quantum' is none of function, frozen"):
+        one, *others = (each.predict(rows(count))["scores"] for each in predictors)
+        for other in others:
+            np.testing.assert_allclose(one, other, atol=1e-6)
+    with pytest.raises(stoker.BundleError, match="engine 'quantum' is none of session, threads, function"):
         chosen(predictors[0].bundle, "quantum")
 
 

@@ -1,8 +1,9 @@
-"""What computes a bundle's answers: the function of its SavedModel, or the same graph with the weights as constants.
+"""What computes a bundle's answers: a TensorFlow session over its SavedModel, or the SavedModel's function.
 
-The frozen graph runs in a session, in the caller's thread, and costs less than half of a call of the function. Which
-one is used is measured on the bundle's own examples; one that does not give their answers is never chosen. Both take
-any number of rows without tracing again, and any number of threads at once.
+A session is called without a look at its arguments, and runs a small graph in the caller's thread: a row costs a tenth
+of a call of the function. Graphs with loops need the session's threads. Which way is used is measured on the bundle's
+own examples; one that does not give their answers is never chosen. All take any number of rows without tracing again,
+and any number of threads at once.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
-from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+from tensorflow.python.saved_model.loader_impl import SavedModelLoader
 
 from stoker import clock
+from stoker.serve import bundle
 from stoker.serve.batching import Run
 from stoker.serve.bundle import Bundle, BundleError
 from stoker.serve.proof import apart, loaded, recorded
 
-# A graph with its constants must stay well below the 2 GiB a message may have.
-_MOST_FROZEN_BYTES = 1 << 30
+# Weights of more than this are not loaded several times to compare: the first way that is right is taken.
+_MOST_COMPARED_BYTES = 256 << 20
 _TRIES = 20
 _Recorded = tuple[dict[str, Any], dict[str, Any]]
 
@@ -41,30 +43,33 @@ def chosen(known: Bundle, name: str | None = None) -> Engine:
 
     Args:
         known: the bundle.
-        name: "function" or "frozen" instead of measuring.
+        name: "session", "threads" or "function" instead of measuring.
 
     Raises:
         BundleError: none does.
     """
-    function = loaded(known)
-    known_answers = recorded(known)
-    ways: dict[str, Callable[[], Run | None]] = {
-        "function": functools.partial(_function, known, function),
-        "frozen": functools.partial(_frozen, known, function),
+    ways: dict[str, Callable[[], Run]] = {
+        "session": functools.partial(_session, known, "SINGLE_THREADED_EXECUTOR"),
+        "threads": functools.partial(_session, known, ""),
+        "function": functools.partial(_function, known),
     }
     if name is not None and name not in ways:
         raise BundleError(f"engine {name!r} is none of {', '.join(ways)}")
-    found = []
-    for way, make in ways.items():
-        run = make() if name in (None, way) else None
-        if run is not None and _right(known, run, known_answers):
-            found.append(Engine(way, run, _row_seconds(known, run, known_answers)))
+    examples = recorded(known)
+    found: list[Engine] = []
+    for way in ways if name is None else [name]:
+        if found and known.description["weights"]["bytes"] > _MOST_COMPARED_BYTES:
+            break
+        run = ways[way]()
+        if _right(known, run, examples):
+            found.append(Engine(way, run, _row_seconds(known, run, examples)))
     if not found:
         raise BundleError(f"{known.path} does not give its recorded answers here: see stoker bundle --verify")
     return min(found, key=lambda engine: engine.row_seconds)
 
 
-def _function(known: Bundle, function: Any) -> Run:
+def _function(known: Bundle) -> Run:
+    function = loaded(known)
     inputs = [field.tensor for field in known.signature.inputs]
     outputs = [field.tensor for field in known.signature.outputs]
 
@@ -76,34 +81,22 @@ def _function(known: Bundle, function: Any) -> Run:
     return run
 
 
-def _frozen(known: Bundle, function: Any) -> Run | None:
-    """None where something cannot be a constant, such as a vocabulary's table."""
-    if known.description["weights"]["bytes"] > _MOST_FROZEN_BYTES:
-        return None
-    try:
-        frozen = convert_variables_to_constants_v2(function)
-    except (ValueError, KeyError, NotImplementedError, tf.errors.OpError):
-        return None
-    if frozen.captured_inputs or len(frozen.inputs) != len(known.signature.inputs):
-        return None
-    graph = tf.Graph()
-    with graph.as_default():
-        tf.graph_util.import_graph_def(frozen.graph.as_graph_def(), name="")
+def _session(known: Bundle, executor: str) -> Run:
     options = tf.compat.v1.ConfigProto()
     options.gpu_options.allow_growth = True
-    # A small graph is run sooner by one thread than it is spread over several; large kernels still use all cores.
-    options.experimental.executor_type = "SINGLE_THREADED_EXECUTOR"
+    options.experimental.executor_type = executor
+    graph = tf.Graph()
     session = tf.compat.v1.Session(graph=graph, config=options)
-    takes = {tensor.op.name: tensor.name for tensor in frozen.inputs}
-    feeds = [takes.get(field.tensor) for field in known.signature.inputs]
-    # Freezing flattens the outputs, by name.
-    order = sorted(field.tensor for field in known.signature.outputs)
-    gives = dict(zip(order, [tensor.name for tensor in frozen.outputs], strict=True))
-    if None in feeds:
-        return None
-    wanted = config_pb2.CallableOptions()
-    wanted.feed.extend(feeds)
-    wanted.fetch.extend(gives[field.tensor] for field in known.signature.outputs)
+    place = known.path / bundle.SAVED_MODEL
+    try:
+        with graph.as_default():
+            meta = SavedModelLoader(str(place)).load(session, [tf.saved_model.SERVING])
+        signature = meta.signature_def[bundle.SIGNATURE]
+        wanted = config_pb2.CallableOptions()
+        wanted.feed.extend(signature.inputs[field.tensor].name for field in known.signature.inputs)
+        wanted.fetch.extend(signature.outputs[field.tensor].name for field in known.signature.outputs)
+    except (OSError, ValueError, RuntimeError, KeyError, tf.errors.OpError) as error:
+        raise BundleError(f"{place} cannot be loaded: {(str(error).splitlines() or [''])[0]}") from None
     # The public make_callable looks at feeds and fetches anew in every call, which takes longer than a small model.
     call = session._make_callable_from_options(wanted)
     return lambda arrays: list(call(*arrays))

@@ -42,7 +42,7 @@ class Predictor:
 
         Args:
             path: its directory.
-            engine: "function" or "frozen"; measured otherwise.
+            engine: "session", "threads" or "function"; measured otherwise.
             queue: how many rows may wait while others are answered.
 
         Raises:

@@ -55,6 +55,12 @@ def test_a_table_takes_its_raw_rows(tmp_path: Path, capsys: pytest.CaptureFixtur
     np.testing.assert_allclose(found["output"], predicted, atol=1e-4)
     np.testing.assert_allclose(found["scores"].sum(-1), 1, atol=1e-5)
     assert found["label"].tolist() == [made.labels[one].encode() for one in predicted.argmax(-1)]
+    # Raw rows from the frame itself, and vocabularies in a session.
+    predictor = stoker.Predictor(path)
+    assert predictor.predict(frame)["label"].tolist() == [one.decode() for one in found["label"]]
+    for engine in ("session", "function"):
+        scores = stoker.Predictor(path, engine=engine).predict(frame)["scores"]
+        np.testing.assert_allclose(scores, found["scores"], atol=1e-5)
     # The command shows it, and verifies it; a changed file is found.
     assert main(["bundle", str(path), "--verify"]) == 0
     shown = capsys.readouterr().out
