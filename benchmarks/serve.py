@@ -171,7 +171,7 @@ def client(port: int, path: str, clients: int, seconds: float) -> dict[str, Any]
         state[connection] = [time.perf_counter(), b""]
         connection.send(request)
     times: list[float] = []
-    refused = 0
+    refused: list[float] = []
     ends = time.perf_counter() + seconds
     while time.perf_counter() < ends:
         for key, _ in chosen.select(0.1):
@@ -188,10 +188,19 @@ def client(port: int, path: str, clients: int, seconds: float) -> dict[str, Any]
             if head.startswith(b"HTTP/1.1 200"):
                 times.append(now - one[0])
             else:
-                refused += 1
+                refused.append(now - one[0])
             state[connection] = [now, b""]
             connection.send(request)
-    return {"requests": len(times), "refused": refused, "times": sorted(times), "seconds": seconds}
+    return {"requests": len(times), "refused": sorted(refused), "times": sorted(times), "seconds": seconds}
+
+
+def in_a_process(port: int, path: str, clients: int, seconds: float) -> dict[str, Any]:
+    """The client, where it takes no time of anything else."""
+    command = [sys.executable, __file__, "--client", str(port), path, str(clients), str(seconds)]
+    found: dict[str, Any] = json.loads(
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    )
+    return found
 
 
 def started(command: list[str]) -> subprocess.Popen[bytes]:
@@ -258,8 +267,7 @@ def _measured(
     process: int, port: int, path: str, clients: int, seconds: float
 ) -> tuple[float, float, float, float]:
     before = cpu_of(process)
-    command = [sys.executable, __file__, "--client", str(port), path, str(clients), str(seconds)]
-    done = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    done = in_a_process(port, path, clients, seconds)
     used = cpu_of(process) - before
     times = done["times"]
     return (
@@ -279,6 +287,33 @@ def _show(clients: int, found: dict[str, list[tuple[float, float, float, float]]
             f"| {clients} | {name} | {rate:,.0f} | {1e6 * cpu:,.0f} us | {1e3 * middle:.1f} ms | {1e3 * late:.1f} ms | "
             f"{statistics.median(ratios):.2f}x ({ratios[0]:.2f} to {ratios[-1]:.2f}) |"
         )
+
+
+def overload(bundles: dict[str, tuple[Any, Path]], rounds: int, seconds: float) -> None:
+    """A short line, and three times as many clients as fit into it."""
+    path = next(iter(bundles.values()))[1]
+    command = [sys.executable, "-m", "stoker", "serve", str(path), "--port", "9105", "--queue", "32"]
+    server, place = started(command), "/v1/models/model:predict"
+    try:
+        if not wait_for(9105, place, server):
+            print("\nstoker serve did not start")
+            return
+        print(
+            "\n| clients, --queue 32 | answered/s | p50 | refused/s | p50 of a refusal |\n|---|---|---|---|---|"
+        )
+        for clients in (32, 192):
+            done = [in_a_process(9105, place, clients, seconds) for _ in range(rounds)]
+            columns = []
+            for what in ("times", "refused"):
+                rate = statistics.median(len(one[what]) / seconds for one in done)
+                middle = statistics.median(
+                    [one[what][len(one[what]) // 2] for one in done if one[what]] or [0.0]
+                )
+                columns += [f"{rate:,.0f}", f"{1e3 * middle:.1f} ms" if rate else ""]
+            print(f"| {clients} | {' | '.join(columns)} |")
+    finally:
+        os.killpg(server.pid, 9)
+        server.wait()
 
 
 def main() -> None:
@@ -302,6 +337,7 @@ def main() -> None:
             offline(bundles, min(args.rounds, 3), args.rows)
         if args.only in (None, "http"):
             over_http(bundles, args.rounds, args.peers, args.seconds)
+            overload(bundles, args.rounds, args.seconds)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,12 @@ class App:
     ) -> None:
         self.settings, self.models, self.metrics, self._say = settings, models, metrics, say
         self.ready = False
+        # Ids that no other worker gives, without asking the system for each.
+        self._prefix, self._asked = secrets.token_hex(6), 0
+
+    def _next_id(self) -> str:
+        self._asked += 1
+        return f"{self._prefix}-{self._asked:x}"
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """One connection's request."""
@@ -48,7 +54,7 @@ class App:
                 await send({"type": "websocket.close", "code": 1003})
             return
         request = Request(scope["method"], scope["path"], dict(scope["headers"]), b"")
-        request.id = request.headers.get(b"x-request-id", b"").decode("latin-1")[:128] or secrets.token_hex(8)
+        request.id = request.headers.get(b"x-request-id", b"").decode("latin-1")[:128] or self._next_id()
         started = now()
         try:
             request.body = await self._body(request, receive)

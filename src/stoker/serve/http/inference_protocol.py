@@ -50,6 +50,7 @@ async def handle(request: Request, models: Models, ask: Ask) -> Response:
     if rest == ["infer"]:
         if request.method != "POST":
             raise HttpError(405, "infer must be asked with POST")
+        version.line.check()
         return await infer(request, version, ask)
     if rest == ["ready"]:
         return answer({"name": request.model, "ready": True})

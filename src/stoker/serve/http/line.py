@@ -68,6 +68,15 @@ class Line:
         """Its calls run in a thread: waiting may be long."""
         return self._seconds > _QUICK_S
 
+    def check(self, rows: int = 1) -> None:
+        """There is room for so many more; asked before a request is parsed, a refusal costs next to nothing.
+
+        Raises:
+            BusyError: there is not.
+        """
+        if self.rows and self.rows + rows > self._most_waiting:
+            raise BusyError(f"{self.rows} rows wait already, and {self._most_waiting} may")
+
     async def ask(self, arrays: list[Any], rows: int, timeout: float) -> list[Any]:
         """The answers for these rows; a caller who is cancelled leaves the line.
 
@@ -75,8 +84,7 @@ class Line:
             BusyError: the line is full.
             DeadlineError: the time was over first.
         """
-        if self.rows + rows > self._most_waiting and self.rows:
-            raise BusyError(f"{self.rows} rows wait already, and {self._most_waiting} may")
+        self.check(rows)
         loop = asyncio.get_running_loop()
         job = AsyncJob(arrays, rows, now() + timeout, loop.create_future())
         self._waiting.append(job)

@@ -48,6 +48,7 @@ async def handle(request: Request, models: Models, ask: Ask) -> Response:
         if request.method != "POST":
             raise HttpError(405, f"{verb} must be asked with POST")
         version = models.version(request.model, number, label)
+        version.line.check()
         return await {"predict": predict, "classify": classify, "regress": regress}[verb](
             request, version, ask
         )
