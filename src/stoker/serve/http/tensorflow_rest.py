@@ -186,10 +186,18 @@ def decoded(value: Any, depth: int = 0) -> Any:
             except (binascii.Error, ValueError):
                 raise HttpError(400, '"b64" is no base64') from None
         return {name: decoded(one, depth + 1) for name, one in value.items()}
-    # Lists of numbers are left alone: only what can hold an object is looked into.
-    if isinstance(value, list) and value and isinstance(value[0], dict | list):
+    if isinstance(value, list) and _holds_objects(value, depth):
         return [decoded(one, depth + 1) for one in value]
     return value
+
+
+def _holds_objects(value: Any, depth: int) -> bool:
+    """Looked at along the first elements only: the numbers of an image are not gone through one by one."""
+    while isinstance(value, list) and value:
+        value, depth = value[0], depth + 1
+        if depth > _DEEPEST:
+            raise HttpError(400, f"the values are nested more than {_DEEPEST} deep")
+    return isinstance(value, dict)
 
 
 def _plain(array: Any) -> Any:
