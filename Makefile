@@ -9,7 +9,7 @@ DOCS_VENV := .venv-docs
 .PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
 	soak-run soak-resume screenshots browser \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
-	bench-short-jobs peers bench-data soak-data bench-serve
+	bench-short-jobs peers bench-data bench-tune soak-data bench-serve
 
 demo: demo-ledger demo-fit demo-software-gpu
 
@@ -56,7 +56,8 @@ lint: $(READY)
 docs: $(DOCS_VENV)/.ready
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
 
-bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint bench-data
+bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint bench-data \
+	bench-tune
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
@@ -105,6 +106,10 @@ soak-resume: $(READY)
 # The readers of stoker.data against the usual ways.
 bench-data: $(READY)
 	$(BIN)/python benchmarks/data.py
+
+# Pipelines before and after stoker.tune, and its predictions.
+bench-tune: $(READY)
+	$(BIN)/python benchmarks/tune.py
 
 # A bundle's answers: one row, a million rows, requests over HTTP. The peers have an environment of their own.
 PEERS_VENV := .venv-peers

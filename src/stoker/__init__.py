@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from stoker.train.update.rates import Times
     from stoker.train.update.scaling import LossScale
     from stoker.train.update.watching import Spike
+    from stoker.tuning.tuner import tune
     from stoker.watch import Watch
 
 _HOMES = {
@@ -82,6 +83,7 @@ _HOMES = {
     "guard": "stoker.guards",
     "load_ipython_extension": "stoker.notebook",
     "predict": "stoker.inference.predict",
+    "tune": "stoker.tuning.tuner",
 }
 
 __all__ = [
@@ -121,6 +123,7 @@ __all__ = [
     "load_ipython_extension",
     "predict",
     "software_gpu",
+    "tune",
 ]
 
 

@@ -70,8 +70,8 @@ class Store:
     def tensor(self, name: str) -> Any:
         """In a graph: the array as a tensor that is the mapped file.
 
-        It comes out of an Optional made outside the graph. As an op of the graph TensorFlow would take it for a constant
-        to fold, and copy all of it at the beginning of every epoch; as a captured tensor, once.
+        It comes out of an Optional made outside the graph. As an op of the graph TensorFlow would take it for a
+        constant to fold, and copy all of it at the beginning of every epoch; as a captured tensor, once.
         """
         import tensorflow as tf
 

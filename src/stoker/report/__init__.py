@@ -7,6 +7,7 @@
 | output | writing any of these, or the record for other programs, where the user asked |
 | page/ | one self-contained HTML page |
 | comparison, whatif | two sides of runs; the answer of `stoker whatif` |
+| tuning | what `stoker tune` found |
 | problems, rule_page | what `stoker check` found, in each format; a rule's page |
 | words, headline | figures and accounts in words; the sentence at the top |
 """
