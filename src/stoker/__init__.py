@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from stoker.inference.evaluate import evaluate
     from stoker.inference.predict import predict
     from stoker.notebook import load_ipython_extension
+    from stoker.store.tracking import track
     from stoker.train.checkpoint.options import Checkpoint, CheckpointError, CheckpointWarning
     from stoker.train.fit import fit
     from stoker.train.planning.plan import Plan
@@ -63,6 +64,7 @@ _HOMES = {
     "Times": "stoker.train.update.rates",
     "Trainer": "stoker.train.trainer",
     "Watch": "stoker.watch",
+    "track": "stoker.store.tracking",
     "allow": "stoker.guards",
     "bind": "stoker.guards",
     "evaluate": "stoker.inference.evaluate",
@@ -103,6 +105,7 @@ __all__ = [
     "load_ipython_extension",
     "predict",
     "software_gpu",
+    "track",
 ]
 
 

@@ -1,0 +1,254 @@
+"""`stoker.track`: a run in the store, from its beginning to its end.
+
+    with stoker.track("baseline", params={"rate": 1e-3}) as run:
+        for step in range(steps):
+            run.log(step, loss=loss)
+        run.artifact("model.keras", kind="model")
+
+What is logged goes to the writer's queue: a call takes about a microsecond, and nothing here waits for the store.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from contextvars import ContextVar, Token
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from stoker.errors import ArgumentError, whole_number
+from stoker.store import address as addresses
+from stoker.store import audit, entries, fingerprints, surroundings, writer
+from stoker.store.record_files import new_id
+
+USES, MAKES = "uses", "makes"
+# Steps are whole numbers of 64 bits in both databases.
+_LARGEST = 2**63 - 1
+
+_current: ContextVar[Run | None] = ContextVar("stoker_run", default=None)
+
+
+def track(
+    name: str, params: Mapping[str, Any] | None = None, *, store: str | None = None, kind: str = "track"
+) -> Run:
+    """Begin a run in the store; use it in a `with` statement, or call its `finish`.
+
+    Args:
+        name: what it is called; names need not differ.
+        params: what it was run with: anything JSON can hold, and what it cannot as text.
+        store: its URL, if not the one of `STOKER_STORE` or `[tool.stoker]`; "off" keeps nothing.
+        kind: what kind of run it is.
+    """
+    return Run(name, params or {}, store=addresses.find(store), kind=kind)
+
+
+def current() -> Run | None:
+    """The run whose `with` block this is in."""
+    return _current.get()
+
+
+class Run:
+    """A run that is being kept. `id` is its name in the store, "" if nothing is kept."""
+
+    def __init__(
+        self,
+        name: str,
+        params: Mapping[str, Any],
+        *,
+        store: addresses.Address | None,
+        kind: str,
+        run_id: str | None = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.id = "" if store is None else run_id or new_id()
+        self.name = name
+        self._writer = None if store is None else writer.of(store)
+        self._params = entries.finite(dict(params))
+        self._ended = False
+        self._token: Token[Run | None] | None = None
+        if self._writer is not None:
+            self._begin(self._writer, kind, more or {})
+
+    def _begin(self, to: writer.Writer, kind: str, more: Mapping[str, Any]) -> None:
+        program, arguments = surroundings.program()
+        now = time.time()
+        columns = {
+            "name": entries.text(str(self.name)),
+            "kind": kind,
+            "program": program,
+            "arguments": arguments,
+            "parameters": self._params,
+            "versions": surroundings.versions(),
+            "machine": surroundings.machine(),
+            "state": "running",
+            "parent": _parent(),
+            "worker": _worker(),
+            "started": now,
+            "seen": now,
+            **more,
+        }
+        begun = [
+            ["run", self.id, columns],
+            audit.entry("run started", self.id, {"name": self.name, "kind": kind, "program": program}),
+        ]
+        to.open_runs[self.id] = begun
+        to.put(*begun)
+        # Asking git takes a while: not in the caller's time.
+        to.put_later(lambda: [["change", self.id, surroundings.code()]])
+
+    def log(self, step: int, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Keep values at a step: `run.log(step, loss=0.1)`, or `run.log(step, {"train/loss": 0.1})`.
+
+        Raises:
+            ArgumentError: a value that is no number, a step that is no whole number.
+        """
+        if values:
+            named = {**values, **named}
+        for name, value in named.items():
+            if type(value) is not float:
+                named[name] = _number(name, value)
+        if type(step) is not int or not -_LARGEST <= step <= _LARGEST:
+            step = _step(step)
+        to = self._writer
+        if to is None or self._ended:
+            return
+        to.queue.append(["values", self.id, step, time.time(), named])
+        if not to.started:
+            to.start()
+
+    def params(self, **more: Any) -> None:
+        """Add parameters that are known only now."""
+        self._params.update(entries.finite(more))
+        self.change(parameters=dict(self._params))
+
+    def change(self, **columns: Any) -> None:
+        """Change columns of the run's row."""
+        self.put(["change", self.id, columns])
+
+    def put(self, *given: entries.Entry) -> None:
+        """Queue entries for this run's store."""
+        if self._writer is not None:
+            self._writer.put(*given)
+
+    def artifact(
+        self, path: str | os.PathLike[str], *, kind: str = "artifact", name: str | None = None
+    ) -> str:
+        """Note a file or a directory this run made, by its content; its hash."""
+        return self._path(path, MAKES, kind, name)
+
+    def uses(self, path: str | os.PathLike[str], *, kind: str = "data", name: str | None = None) -> str:
+        """Note a file or a directory this run reads, by its content; its hash."""
+        return self._path(path, USES, kind, name)
+
+    def uses_data(self, data: Any, *, name: str = "data") -> None:
+        """Note data in memory, by its content, which is read on the writer's thread."""
+        if self._writer is None:
+            return
+
+        def known() -> list[entries.Entry]:
+            found = fingerprints.of_data(data)
+            return self._linked(USES, found, "data", name, "")
+
+        self._writer.put_later(known)
+
+    def _path(self, path: str | os.PathLike[str], relation: str, kind: str, name: str | None) -> str:
+        if self._writer is None:
+            return ""
+        place = Path(path).absolute()
+        found = fingerprints.of_path(place)
+        self.put(*self._linked(relation, found, kind, name or place.name, str(place)))
+        return found.hash
+
+    def _linked(
+        self, relation: str, found: fingerprints.Fingerprint, kind: str, name: str, path: str
+    ) -> list[entries.Entry]:
+        columns = {"hash": found.hash, "kind": kind, "name": name, "size": found.size, "path": path}
+        told = {"relation": relation, **columns}
+        return [
+            ["artifact", self.id, relation, {**columns, "time": time.time()}],
+            audit.entry("artifact", self.id, told),
+        ]
+
+    def finish(self, state: str = "finished", *, error: str | None = None, **columns: Any) -> None:
+        """The run has ended; what is logged after that is not kept."""
+        if self._ended:
+            return
+        self._ended = True
+        if self._writer is None:
+            return
+        self._writer.open_runs.pop(self.id, None)
+        now = time.time()
+        self.put(
+            ["change", self.id, {"state": state, "error": error, "ended": now, "seen": now, **columns}],
+            audit.entry("run ended", self.id, {"state": state, "error": error}),
+        )
+
+    def flush(self) -> None:
+        """Wait until everything logged so far is committed, or in the spool if the store cannot be written."""
+        if self._writer is not None:
+            self._writer.flush()
+
+    def __enter__(self) -> Run:
+        self._token = _current.set(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._token is not None:
+            _current.reset(self._token)
+        self.ended_with(error)
+
+    def ended_with(self, error: BaseException | None) -> None:
+        """The run has ended, well or with an exception."""
+        state, message = _state(error)
+        self.finish(state, error=message)
+
+
+def _state(error: BaseException | None) -> tuple[str, str | None]:
+    if error is None or (isinstance(error, SystemExit) and not error.code):
+        return "finished", None
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", None
+    return "failed", f"{type(error).__name__}: {error}".splitlines()[0][:1000]
+
+
+def _parent() -> str | None:
+    """The run around this one: the `with stoker.track(...)` it is in, or the `stoker run` that runs the program."""
+    around = current()
+    if around is not None:
+        return around.id or None
+    settings = os.environ.get("STOKER_RUN")
+    if not settings:
+        return None
+    try:
+        return str(json.loads(settings)["facts"]["id"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _worker() -> int | None:
+    """Which process of a distributed run this is."""
+    try:
+        return int(json.loads(os.environ["TF_CONFIG"])["task"]["index"])
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{name}={value!r} must be a number: log numbers, and keep the rest as params"
+        ) from None
+
+
+def _step(step: Any) -> int:
+    number = whole_number("step", step)
+    if not -_LARGEST <= number <= _LARGEST:
+        raise ArgumentError(f"step={number} does not fit into 64 bits")
+    return number
