@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     )
     from stoker.inference.evaluate import evaluate
     from stoker.inference.predict import predict
+    from stoker.log import Log
     from stoker.notebook import load_ipython_extension
+    from stoker.store.table import runs
     from stoker.store.tracking import track
     from stoker.train.checkpoint.options import Checkpoint, CheckpointError, CheckpointWarning
     from stoker.train.fit import fit
@@ -56,6 +58,7 @@ _HOMES = {
     "EagerOpError": "stoker.guards",
     "GuardError": "stoker.guards",
     "GuardWarning": "stoker.guards",
+    "Log": "stoker.log",
     "LossScale": "stoker.train.update.scaling",
     "Plan": "stoker.train.planning.plan",
     "RetraceError": "stoker.guards",
@@ -64,7 +67,6 @@ _HOMES = {
     "Times": "stoker.train.update.rates",
     "Trainer": "stoker.train.trainer",
     "Watch": "stoker.watch",
-    "track": "stoker.store.tracking",
     "allow": "stoker.guards",
     "bind": "stoker.guards",
     "evaluate": "stoker.inference.evaluate",
@@ -73,6 +75,8 @@ _HOMES = {
     "guard": "stoker.guards",
     "load_ipython_extension": "stoker.notebook",
     "predict": "stoker.inference.predict",
+    "runs": "stoker.store.table",
+    "track": "stoker.store.tracking",
 }
 
 __all__ = [
@@ -86,6 +90,7 @@ __all__ = [
     "EagerOpError",
     "GuardError",
     "GuardWarning",
+    "Log",
     "LossScale",
     "Plan",
     "RetraceError",
@@ -104,6 +109,7 @@ __all__ = [
     "guard",
     "load_ipython_extension",
     "predict",
+    "runs",
     "software_gpu",
     "track",
 ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stoker.store import address
+from stoker.store import address, writer
 from stoker.store.address import Address
 from tests.store import databases
 
@@ -16,6 +16,22 @@ from tests.store import databases
 def postgresql() -> Iterator[databases.Server]:
     with databases.server() as server:
         yield server
+
+
+@pytest.fixture
+def own_writers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[Address, writer.Writer]]:
+    """Writers of a test end with it."""
+    made: dict[Address, writer.Writer] = {}
+    monkeypatch.setattr(writer, "_writers", made)
+    yield made
+    for one in made.values():
+        one.close()
+
+
+def flush() -> None:
+    """Wait until everything this process has logged is in its store."""
+    for one in writer._writers.values():
+        one.flush()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -27,15 +27,10 @@ from tests.support import ROOT, wait_until
 
 
 @pytest.fixture(autouse=True)
-def _own_writers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Writers of a test end with it; a failed attempt is repeated at once."""
-    made: dict[Address, Writer] = {}
-    monkeypatch.setattr(writer, "_writers", made)
+def _repeated_at_once(own_writers: dict[Address, Writer], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failed attempt is repeated at once."""
     monkeypatch.setattr(delivery, "_LONGEST_PAUSE_S", 0.05)
     monkeypatch.setattr(delivery, "_FIRST_PAUSE_S", 0.05)
-    yield
-    for one in made.values():
-        one.close()
 
 
 def begun(store: Address) -> Run:

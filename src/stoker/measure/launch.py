@@ -28,7 +28,7 @@ from stoker.errors import UsageError
 from stoker.measure.child import Settings
 from stoker.measure.run import finished
 from stoker.records import Device, Record
-from stoker.store import record_files
+from stoker.store import address, measured, record_files
 from stoker.version import __version__
 
 _DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-rocm", "tf-nightly")
@@ -81,7 +81,10 @@ class Launched:
         record_files.prepare()
         facts = RunFacts(record_files.new_id(), target.name, target.arguments, clock.utc_timestamp())
         self.path = record_files.path_of(facts.id)
-        record_files.write(_empty_record(facts), self.path)
+        empty = _empty_record(facts)
+        # Before anything is written: a store that makes no sense is a wrong request.
+        self._run = measured.begin(empty, "run")
+        record_files.write(empty, self.path)
         words = [target.name, *target.arguments]
         self.command = _interpreter() + (["-m"] if target.is_module else []) + words
         self.environment = _environment(self.path, facts, target.user_root, device)
@@ -94,6 +97,7 @@ class Launched:
         """
         made = finished(record_files.read(self.path), exit_code)
         record_files.write(made, self.path)
+        measured.end(self._run, made)
         return made
 
 
@@ -145,6 +149,9 @@ def _environment(
         environment["TF_CPP_MIN_LOG_LEVEL"] = "1"
     settings = Settings(str(path.resolve()), clock.now_ns(), facts, user_root, ours, device)
     environment["STOKER_RUN"] = settings.to_json()
+    store = address.find()
+    # Whatever directory the program goes to, its runs are where this one is.
+    environment[address.VARIABLE] = address.OFF if store is None else store.url or str(store)
     door = os.path.join(OWN_ROOT, "bootstrap")
     own = environment.get("PYTHONPATH")
     if own is not None:

@@ -20,7 +20,7 @@ from stoker.measure.heartbeat import Heartbeat
 from stoker.probes.session import Measurements, Session
 from stoker.probes.tensorflow_events import WindowEvents
 from stoker.records import ProfilerEvent, ProfilerWindow, Record
-from stoker.store import record_files
+from stoker.store import measured, record_files
 
 
 class MeasuredRun:
@@ -73,6 +73,7 @@ class MeasuredRun:
         """
         record_files.prepare(self.path.parent)
         self._write(made)
+        measured.keep(made, "watch")
 
     def hand_over(self) -> None:
         """Close the books and save them for the process that knows how this one ends."""

@@ -8,11 +8,15 @@
 | opening | opening a store, making or migrating it under a lock |
 | connections | the two drivers behind one small interface, for appending |
 | entries, applying | what is logged, and its SQL |
-| audit | the append-only chain of what happened, and its verification |
-| writer, delivery, spool | the thread that commits in batches; each once; what waits while the store cannot be written |
+| audit, verifying | the append-only chain of what happened; whether all is as it was written |
+| writer, delivery, spool | the thread that commits in batches; each once; what waits while the store cannot |
 | tracking | `stoker.track`: a run, from its beginning to its end |
 | fingerprints, surroundings | the content hash of data and files; code, versions and machine of a run |
-| queries | runs read back |
+| measured | a record's ledger and findings, in step with its file |
+| queries, table, differing | runs read back; `stoker.runs`; two of them side by side |
+| deleting | taking a run out, never its audit |
+| importing, exporting | from and to other trackers and files |
+| event_files, mlflow_rest | their formats: TensorBoard's files, MLflow's REST API |
 
 Nothing here is imported before it is used: SQLAlchemy and Alembic only where runs are read or an older store is
 migrated, never where values are logged.

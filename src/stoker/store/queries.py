@@ -166,6 +166,12 @@ class Reader:
         statement = sa.select(table.c.finding).where(table.c.run == run).order_by(table.c.n)
         return [json.loads(text) for text in self._connection.scalars(statement)]
 
+    def first_findings(self) -> dict[str, str]:
+        """By run, its costliest finding in a few words."""
+        table = schema.FINDINGS
+        statement = sa.select(table.c.run, table.c.kind, table.c.file, table.c.line).where(table.c.n == 0)
+        return {row.run: f"{row.kind} {row.file}:{row.line}" for row in self._connection.execute(statement)}
+
     def artifacts(self, run: str | None = None) -> list[dict[str, Any]]:
         """What runs use and make: the artifact's columns, with `run` and `relation`."""
         table, links = schema.ARTIFACTS, schema.LINKS

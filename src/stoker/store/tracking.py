@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +22,7 @@ from typing import Any
 
 from stoker.errors import ArgumentError, whole_number
 from stoker.store import address as addresses
-from stoker.store import audit, entries, fingerprints, surroundings, writer
+from stoker.store import audit, delivery, entries, fingerprints, surroundings, writer
 from stoker.store.record_files import new_id
 
 USES, MAKES = "uses", "makes"
@@ -65,19 +66,21 @@ class Run:
     ) -> None:
         self.id = "" if store is None else run_id or new_id()
         self.name = name
+        self.kind = kind
         self._writer = None if store is None else writer.of(store)
         self._params = entries.finite(dict(params))
         self._ended = False
+        self._reading: list[_Once] = []
         self._token: Token[Run | None] | None = None
         if self._writer is not None:
-            self._begin(self._writer, kind, more or {})
+            self._begin(self._writer, more or {})
 
-    def _begin(self, to: writer.Writer, kind: str, more: Mapping[str, Any]) -> None:
+    def _begin(self, to: writer.Writer, more: Mapping[str, Any]) -> None:
         program, arguments = surroundings.program()
         now = time.time()
         columns = {
             "name": entries.text(str(self.name)),
-            "kind": kind,
+            "kind": self.kind,
             "program": program,
             "arguments": arguments,
             "parameters": self._params,
@@ -92,7 +95,7 @@ class Run:
         }
         begun = [
             ["run", self.id, columns],
-            audit.entry("run started", self.id, {"name": self.name, "kind": kind, "program": program}),
+            audit.entry("run started", self.id, {"name": self.name, "kind": self.kind, "program": program}),
         ]
         to.open_runs[self.id] = begun
         to.put(*begun)
@@ -144,15 +147,16 @@ class Run:
         return self._path(path, USES, kind, name)
 
     def uses_data(self, data: Any, *, name: str = "data") -> None:
-        """Note data in memory, by its content, which is read on the writer's thread."""
+        """Note data in memory, by its content. It is read on the writer's thread, at the latest when the run ends."""
         if self._writer is None:
             return
 
         def known() -> list[entries.Entry]:
-            found = fingerprints.of_data(data)
-            return self._linked(USES, found, "data", name, "")
+            return self._linked(USES, fingerprints.of_data(data), "data", name, "")
 
-        self._writer.put_later(known)
+        once = _Once(known)
+        self._reading.append(once)
+        self._writer.put_later(once)
 
     def _path(self, path: str | os.PathLike[str], relation: str, kind: str, name: str | None) -> str:
         if self._writer is None:
@@ -179,6 +183,9 @@ class Run:
         self._ended = True
         if self._writer is None:
             return
+        # From here on, the program may change the data.
+        for once in self._reading:
+            once()
         self._writer.open_runs.pop(self.id, None)
         now = time.time()
         self.put(
@@ -186,10 +193,10 @@ class Run:
             audit.entry("run ended", self.id, {"state": state, "error": error}),
         )
 
-    def flush(self) -> None:
+    def flush(self, timeout_s: float | None = None) -> None:
         """Wait until everything logged so far is committed, or in the spool if the store cannot be written."""
         if self._writer is not None:
-            self._writer.flush()
+            self._writer.flush(timeout_s)
 
     def __enter__(self) -> Run:
         self._token = _current.set(self)
@@ -202,10 +209,41 @@ class Run:
             _current.reset(self._token)
         self.ended_with(error)
 
-    def ended_with(self, error: BaseException | None) -> None:
+    def ended_with(self, error: BaseException | None, **columns: Any) -> None:
         """The run has ended, well or with an exception."""
         state, message = _state(error)
-        self.finish(state, error=message)
+        self.finish(state, error=message, **columns)
+
+
+class _Once:
+    """Entries that are made once, by whichever thread asks first."""
+
+    def __init__(self, make: Callable[[], list[entries.Entry]]) -> None:
+        self._make: Callable[[], list[entries.Entry]] | None = make
+        self._made: list[entries.Entry] = []
+        self._lock = threading.Lock()
+
+    def __call__(self) -> list[entries.Entry]:
+        with self._lock:
+            if self._make is not None:
+                # Forgotten first: the data it holds must not live as long as the run, whatever happens.
+                make, self._make = self._make, None
+                try:
+                    self._made = make()
+                except Exception as error:  # noqa: BLE001 - of the user's data: nothing there must end a training
+                    delivery.say(f"the data of a run is not kept ({type(error).__name__}: {error})")
+        return self._made
+
+
+def scalars(logs: Mapping[str, Any]) -> dict[str, float]:
+    """What can be logged of Keras' logs: single numbers, those in a dict by `outer/inner`."""
+    found: dict[str, float] = {}
+    for name, value in logs.items():
+        if isinstance(value, Mapping):
+            found |= {f"{name}/{inner}": number for inner, number in scalars(value).items()}
+        elif isinstance(value, int | float) or getattr(value, "shape", None) == ():
+            found[name] = float(value)
+    return found
 
 
 def _state(error: BaseException | None) -> tuple[str, str | None]:

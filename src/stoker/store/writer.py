@@ -82,6 +82,7 @@ class Writer:
         self._later.append(made)
         if not self.started:
             self.start()
+        self._wake.set()
 
     def start(self) -> None:
         """Start the thread, if it does not run."""
