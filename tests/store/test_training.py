@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import runpy
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +19,9 @@ import tensorflow as tf
 import stoker
 from stoker.store import address, queries
 from stoker.store.queries import Reader
+from stoker.store.verifying import verify
 from tests.store.conftest import flush
+from tests.support import ROOT
 
 open_stores = ExitStack()
 
@@ -62,6 +65,7 @@ def test_fit_keeps_what_it_did(model: Any, data: tuple[Any, Any]) -> None:
     assert wanted.items() <= row.columns["parameters"].items()
     assert math.isclose(row.columns["parameters"]["learning_rate"], 0.01, rel_tol=1e-6)
     assert row.columns["steps"] == 9
+    assert row.columns["steps_per_s"] > 0
     assert [value for _, _, value in reader.points(row.id, "val_loss")] == history.history["val_loss"]
     losses = reader.points(row.id, "loss")
     assert [value for step, _, value in losses if step % 3 == 0] == history.history["loss"]
@@ -195,6 +199,12 @@ def test_runs_are_a_table(model: Any, data: tuple[Any, Any]) -> None:
     assert list(table["metrics.loss"]) == [0.9, 0.99]
     assert list(table["params.rate"]) == [0.1, 0.01]
     assert [run["params.rate"] for run in stoker.runs("rate < 0.05")] == [0.01]
+
+
+def test_the_example_keeps_a_study(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "examples" / "store" / "study.py"), run_name="__main__")
+    assert capsys.readouterr().out.splitlines()[-1] == "best rate: 0.1"
+    assert verify(address.needed()).problems == []
 
 
 def test_with_the_store_off_nothing_is_kept(

@@ -180,5 +180,5 @@ def _moment(at: float) -> str:
 def _value(value: Any) -> str:
     if value is None:
         return "-"
-    text = f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
+    text = f"{value:.5g}" if isinstance(value, float) else " ".join(str(value).split())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

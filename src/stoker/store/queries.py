@@ -7,7 +7,8 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,7 +25,7 @@ _JSON = ("arguments", "parameters", "versions", "machine")
 _HEAVY = ("git_diff",)
 
 
-@dataclass
+@dataclass(slots=True)
 class Series:
     """What a list knows of a series of values."""
 
@@ -72,17 +73,24 @@ class Reader:
         table = schema.RUNS
         columns = [column for column in table.c if column.name not in _HEAVY]
         statement = sa.select(*columns).order_by(table.c.started.desc(), table.c.id.desc())
-        of_series = sa.select(schema.SERIES)
+        of_series = sa.select(
+            *(schema.SERIES.c[name] for name in ("run", *(one.name for one in fields(Series))))
+        )
         if ids:
             statement = statement.where(table.c.id.in_(ids))
             of_series = of_series.where(schema.SERIES.c.run.in_(ids))
-        found = {row.id: RunRow(_read(row._asdict())) for row in self._connection.execute(statement)}
-        names = schema.SERIES.c
-        for row in self._connection.execute(of_series.order_by(names.run, names.name)):
-            if row.run in found:
-                found[row.run].series[row.name] = Series(
-                    row.name, row.count, _float(row.last), row.last_step, row.min, row.max
-                )
+        # Ten thousand runs are a table people look at: the rows are taken as plain tuples, all at once.
+        names = [column.name for column in columns]
+        loads = cache(json.loads)
+        found: dict[str, RunRow] = {}
+        for row in self._connection.execute(statement).fetchall():
+            named = dict(zip(names, row, strict=True))
+            for name in _JSON:
+                named[name] = loads(named[name])
+            found[named["id"]] = RunRow(named)
+        for run, name, count, last, *rest in self._connection.execute(of_series).fetchall():
+            if run in found:
+                found[run].series[name] = Series(name, count, _float(last), *rest)
         return list(found.values())
 
     def resolve(self, run: str | None) -> str:
@@ -208,12 +216,6 @@ def reading(address: Address) -> Iterator[Reader]:
             yield Reader(read)
     except sa.exc.DBAPIError as error:
         raise Trouble(f"the store {address} cannot be read ({str(error.orig).splitlines()[0]})") from error
-
-
-def _read(columns: dict[str, Any]) -> dict[str, Any]:
-    for name in _JSON:
-        columns[name] = json.loads(columns[name])
-    return columns
 
 
 def _float(value: float | None) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from stoker import clock
 from stoker.store import address
 from stoker.store.tracking import Run, scalars
 from stoker.train.program import Program
@@ -20,8 +21,11 @@ class Tracked:
     def __init__(self, program: Program, params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self._program = program
         self._logged: set[str] = set()
-        self._first: int | None = None
-        self._last = 0
+        # After the first call, which has compiled everything, and after the last: step and time.
+        self._first: tuple[int, int] | None = None
+        self._last = (0, 0)
+        self._steps = 0
+        self._batch_size = params.get("batch_size")
         store = address.find()
         name = str(program.model.name)
         known = {} if store is None else {"model": name, **_optimizer(program.model), **params}
@@ -36,15 +40,23 @@ class Tracked:
     def __exit__(self, *error: Any) -> None:
         for event in getattr(self._program, "events", ()):
             self.run.log(int(event["step"]), {f"event/{event['event']}": float(event["loss"])})
-        if self._first is not None:
-            self.run.change(steps=self._last - self._first)
+        self.run.change(steps=self._steps, **self._rates())
         self.run.__exit__(*error)
+
+    def _rates(self) -> dict[str, float]:
+        """Steps and rows a second since the first call ended, where there was a second one."""
+        if self._first is None or self._last[0] <= self._first[0]:
+            return {}
+        seconds = (self._last[1] - self._first[1]) / 1e9
+        rate = (self._last[0] - self._first[0]) / max(seconds, 1e-9)
+        rows = {} if not self._batch_size else {"examples_per_s": rate * float(self._batch_size)}
+        return {"steps_per_s": rate, **rows}
 
     def called(self, step: int, ran: int, values: Mapping[str, Any]) -> None:
         """A compiled call has run, up to this step of the run."""
-        if self._first is None:
-            self._first = step - ran
-        self._last = step
+        self._steps += ran
+        self._last = (step, clock.real_ns())
+        self._first = self._first or self._last
         numbers = scalars(values)
         self._logged = set(numbers)
         self.run.log(step, numbers)
