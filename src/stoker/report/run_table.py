@@ -137,10 +137,10 @@ def _change(one: Difference) -> str:
 
 
 def _common_series(rows: list[dict[str, Any]]) -> list[str]:
+    series = (name.removeprefix("metrics.") for row in rows for name in row if name.startswith("metrics."))
     counted = Counter(
-        name.removeprefix("metrics.") for row in rows for name in row if name.startswith("metrics.")
+        name for name in series if not name.startswith(("ledger/", "event/")) and name != "epoch"
     )
-    counted.pop("epoch", None)
     return [name for name, _ in counted.most_common(_FEW_SERIES)]
 
 

@@ -3,7 +3,7 @@
 | module | subject |
 |---|---|
 | record_files | `.stoker/runs/<id>.json`: the record of a measured run, replaced whole |
-| address | which store is meant: SQLite by default, PostgreSQL by URL, or none |
+| address, around | which store is meant: SQLite by default, PostgreSQL by URL, or none |
 | schema, migrations, fresh | the tables; how an older store comes to have them; how a fresh one is made quickly |
 | opening | opening a store, making or migrating it under a lock |
 | connections | the two drivers behind one small interface, for appending |

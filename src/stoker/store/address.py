@@ -11,6 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 from stoker import config
 from stoker.errors import UsageError
 from stoker.files import HOME
+from stoker.store import around
 
 DEFAULT = f"sqlite:///{HOME / 'stoker.db'}"
 VARIABLE = "STOKER_STORE"
@@ -44,13 +45,13 @@ class Address:
         return hashlib.sha256(str(self).encode()).hexdigest()[:12]
 
 
-def find(given: str | None = None, root: Path | None = None) -> Address | None:
+def find(given: str | None = None) -> Address | None:
     """The store that is meant; None if it is switched off.
 
     Raises:
         UsageError: there is no such kind of store.
     """
-    text = given or os.environ.get(VARIABLE) or config.load(root or Path()).store or DEFAULT
+    text = given or os.environ.get(VARIABLE) or around.store or config.load(Path()).store or DEFAULT
     return None if text.strip().lower() == OFF else parse(text)
 
 

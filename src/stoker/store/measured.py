@@ -12,33 +12,33 @@ from stoker.store.entries import Entry, finite
 from stoker.store.tracking import Run
 from stoker.store.writer import CLOSING_S
 
+# Before the account, in the name of a series.
+SERIES = "ledger/"
 
-def begin(record: Record, kind: str) -> Run:
-    """A run with the record's id, in the store that is meant.
+
+def begin(run_id: str, program: str, arguments: list[str], kind: str) -> Run:
+    """A run with the id of a record that is to come, in the store that is meant.
 
     Raises:
         UsageError: the store's URL makes no sense.
     """
-    more = {"program": record.program, "arguments": record.argv}
-    return Run(record.program, {}, store=address.find(), kind=kind, run_id=record.id, more=more)
+    more = {"program": program, "arguments": arguments}
+    return Run(program, {}, store=address.find(), kind=kind, run_id=run_id, more=more)
 
 
 def end(run: Run, record: Record) -> None:
     """The record is finished: everything it has for the store."""
-    run.put(*measurements(record))
+    progress(run, record)
     failed = bool(record.exit_code)
     run.finish("failed" if failed else "finished", **columns(record))
     # `stoker run` may end by the signal that ended its program, which leaves no time for anything.
     run.flush(CLOSING_S)
 
 
-def keep(record: Record, kind: str) -> None:
-    """A run that has ended, from its record alone."""
-    run = begin(record, kind)
-    started = started_at(record)
-    run.change(started=started)
-    end(run, record)
-    run.change(ended=started + record.wall_s)
+def progress(run: Run, record: Record) -> None:
+    """The run goes on: its ledger so far, and how it got there as series, by account."""
+    run.put(*measurements(record))
+    run.log(record.steps, {f"{SERIES}{account}": seconds for account, seconds in record.accounts.items()})
 
 
 def columns(record: Record) -> dict[str, Any]:

@@ -180,6 +180,47 @@ class Reader:
         statement = sa.select(table.c.run, table.c.kind, table.c.file, table.c.line).where(table.c.n == 0)
         return {row.run: f"{row.kind} {row.file}:{row.line}" for row in self._connection.execute(statement)}
 
+    def prices(self) -> list[dict[str, Any]]:
+        """What each line of each file has cost in all runs: seconds lost, in how many runs, as which kinds."""
+        table = schema.FINDINGS
+        lost = sa.func.sum(sa.func.coalesce(table.c.lost_s, table.c.seconds, 0.0))
+        statement = (
+            sa.select(
+                table.c.file,
+                table.c.line,
+                table.c.kind,
+                lost.label("seconds"),
+                sa.func.count(sa.distinct(table.c.run)).label("runs"),
+                sa.func.max(table.c.run).label("last"),
+                sa.func.max(table.c.speedup).label("speedup"),
+            )
+            .group_by(table.c.file, table.c.line, table.c.kind)
+            .order_by(lost.desc())
+            .limit(500)
+        )
+        return [row._asdict() for row in self._connection.execute(statement)]
+
+    def children(self, run: str) -> list[str]:
+        """The runs inside a run, oldest first."""
+        table = schema.RUNS
+        statement = sa.select(table.c.id).where(table.c.parent == run).order_by(table.c.started)
+        return [str(one) for one in self._connection.scalars(statement)]
+
+    def pulse(self, run: str | None = None) -> dict[str, Any]:
+        """A few numbers that change whenever something is written: of a run, or of all."""
+        runs, series = schema.RUNS, schema.SERIES
+        of_runs = sa.select(sa.func.count(), sa.func.max(runs.c.seen), sa.func.max(runs.c.ended))
+        of_series = sa.select(sa.func.count(), sa.func.sum(series.c.count))
+        if run is not None:
+            of_runs = sa.select(runs.c.state, runs.c.seen, runs.c.ended).where(runs.c.id == run)
+            of_series = of_series.where(series.c.run == run)
+        else:
+            of_runs = of_runs.select_from(runs)
+            of_series = of_series.select_from(series)
+        about = self._connection.execute(of_runs).one_or_none()
+        counted = self._connection.execute(of_series).one()
+        return {"run": None if about is None else list(about), "points": [int(one or 0) for one in counted]}
+
     def artifacts(self, run: str | None = None) -> list[dict[str, Any]]:
         """What runs use and make: the artifact's columns, with `run` and `relation`."""
         table, links = schema.ARTIFACTS, schema.LINKS

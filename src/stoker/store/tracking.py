@@ -22,7 +22,7 @@ from typing import Any
 
 from stoker.errors import ArgumentError, whole_number
 from stoker.store import address as addresses
-from stoker.store import audit, delivery, entries, fingerprints, surroundings, writer
+from stoker.store import around, audit, delivery, entries, fingerprints, surroundings, writer
 from stoker.store.record_files import new_id
 
 USES, MAKES = "uses", "makes"
@@ -256,16 +256,8 @@ def _state(error: BaseException | None) -> tuple[str, str | None]:
 
 def _parent() -> str | None:
     """The run around this one: the `with stoker.track(...)` it is in, or the `stoker run` that runs the program."""
-    around = current()
-    if around is not None:
-        return around.id or None
-    settings = os.environ.get("STOKER_RUN")
-    if not settings:
-        return None
-    try:
-        return str(json.loads(settings)["facts"]["id"])
-    except (ValueError, KeyError, TypeError):
-        return None
+    tracked = current()
+    return around.run if tracked is None else tracked.id or None
 
 
 def _worker() -> int | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import os
 import secrets
+import signal
 import threading
 import time
 from collections import deque
@@ -90,7 +91,12 @@ class Writer:
             if self.started or self._closing:
                 return
             self.started = True
-            threading.Thread(target=self._work, name="stoker-store", daemon=True).start()
+            # A thread inherits the mask: signals are for the program's own threads, whatever they wait for.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            try:
+                threading.Thread(target=self._work, name="stoker-store", daemon=True).start()
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def flush(self, timeout_s: float | None = None) -> bool:
         """Wait until what was put before is committed or in the spool; False if that took longer."""
