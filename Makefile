@@ -53,7 +53,7 @@ postgresql:
 
 # The pictures in docs/images, from a real run of the demo.
 screenshots: $(READY) browser
-	PYTHONPATH=. $(BIN)/python tools/make_screenshots.py
+	PYTHONPATH=. $(BIN)/python tools/make_screenshots.py $(ONLY)
 
 lint: $(READY)
 	$(BIN)/ruff check .

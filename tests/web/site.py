@@ -42,16 +42,16 @@ def served(store: Address, *, write: bool = False) -> Iterator[Site]:
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    app = make(store, TOKEN, frozenset({f"127.0.0.1:{port}"}), write=write)
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
-    )
+    ending = threading.Event()
+    app = make(store, TOKEN, frozenset({f"127.0.0.1:{port}"}), ending, write=write)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
     wait_until(lambda: server.started)
     try:
         yield Site(port, store)
     finally:
+        ending.set()
         server.should_exit = True
         thread.join()
 

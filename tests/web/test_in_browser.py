@@ -29,8 +29,7 @@ class Opened:
         """Open a view by its link, as if it were pasted, and wait until it is drawn."""
         self.browser.driver.get("about:blank")
         self.browser.open(f"{self.site.url}/#/{view}", width=width, scheme=scheme)
-        drawn = "!document.querySelector('main').textContent.includes('Loading')"
-        self.browser.until(f"document.querySelector('.view') && {drawn}")
+        self.browser.until("document.querySelector('.view') && !document.querySelector('.loading')")
         return self.browser
 
 

@@ -44,6 +44,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="a100",
         help="t4, v100, a100, h100, or one of [tool.stoker.device-profiles]",
     )
+    parser.add_argument(
+        "--store",
+        metavar="URL",
+        help="the store (STOKER_STORE, [tool.stoker], .stoker/stoker.db); off keeps nothing",
+    )
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, as python -m does")
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="program args...")
 
@@ -57,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     target.check()
     if args.html:
         document.check(args.html)
-    launched = Launched(target, _device(args))
+    launched = Launched(target, _device(args), args.store)
     shown = not args.quiet and sys.stderr.isatty()
     with _live_line(wanted=shown) as draw:
 

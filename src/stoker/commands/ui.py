@@ -10,9 +10,12 @@ with --write, runs can be deleted there. Needs `pip install 'stoker[ui]'`.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ipaddress
 import secrets
 import socket
+import threading
+from types import FrameType
 
 from stoker.commands.runs import add_store
 from stoker.errors import UsageError
@@ -43,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
     open_to_others = not _is_loopback(args.host)
     if open_to_others and not args.token:
         raise UsageError(f"--host {args.host} is open to other machines: give a --token of your own")
+    if not 0 <= args.port <= 65535:
+        raise UsageError(f"--port {args.port} must be between 0 and 65535")
     if args.token is not None and len(args.token) < 16:
         raise UsageError("--token must have at least 16 characters")
     with reading(store):
@@ -57,9 +62,21 @@ def run(args: argparse.Namespace) -> int:
     print(f"{store}\nhttp://{shown}:{port}/?token={token}", flush=True)
     if open_to_others:
         print("other machines can reach this; whoever has the token can read every run", flush=True)
-    app = make(store, token, hosts, write=args.write)
-    settings = uvicorn.Config(app, log_level="warning", lifespan="off", server_header=False)
-    uvicorn.Server(settings).run([listening])
+    ending = threading.Event()
+
+    class Server(uvicorn.Server):  # type: ignore[misc]
+        """A page that is open listens to events as long as it lives: they have to end first."""
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            ending.set()
+            super().handle_exit(sig, frame)
+
+    app = make(store, token, hosts, ending, write=args.write)
+    settings = uvicorn.Config(
+        app, log_level="error", lifespan="off", server_header=False, timeout_graceful_shutdown=5
+    )
+    with contextlib.suppress(KeyboardInterrupt):
+        Server(settings).run([listening])
     return 0
 
 
@@ -76,8 +93,8 @@ def _listening(host: str, port: int) -> socket.socket:
         made = socket.socket(family, kind, number)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(place)
-    except (OSError, OverflowError) as error:
-        raise UsageError(
-            f"cannot listen on {host}:{port} ({getattr(error, 'strerror', None) or error})"
-        ) from None
+        # Whoever is quick with the URL waits in line.
+        made.listen(128)
+    except OSError as error:
+        raise UsageError(f"cannot listen on {host}:{port} ({error.strerror})") from None
     return made

@@ -74,23 +74,26 @@ class Target:
 class Launched:
     """One run of a target: how to start it, and its record from before the start to after the end.
 
-    `device` are the arguments of `software_gpu.enable`, if the program is to have one.
+    `device` are the arguments of `software_gpu.enable`, if the program is to have one; `store` is the URL of the store,
+    if not the usual one.
 
     Raises:
         UsageError: records cannot be written here.
     """
 
-    def __init__(self, target: Target, device: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, target: Target, device: dict[str, Any] | None = None, store: str | None = None
+    ) -> None:
         record_files.prepare()
         facts = RunFacts(record_files.new_id(), target.name, target.arguments, clock.utc_timestamp())
         self.path = record_files.path_of(facts.id)
         # Before anything is written: a store that makes no sense is a wrong request.
-        self._run = measured.begin(facts.id, facts.program, facts.argv, "run")
+        self._run = measured.begin(facts.id, facts.program, facts.argv, "run", store)
         record_files.write(_empty_record(facts), self.path)
         self._looks = Every(seconds=_LOOK_EVERY_S)
         words = [target.name, *target.arguments]
         self.command = _interpreter() + (["-m"] if target.is_module else []) + words
-        self.environment = _environment(self.path, facts, target.user_root, device)
+        self.environment = _environment(self.path, facts, target.user_root, device, store)
 
     def look(self, drawn: bool) -> Record | None:
         """The record as the program saved it last, now and then also into the store; None if there is none to read.
@@ -160,13 +163,13 @@ def _interpreter() -> list[str]:
 
 
 def _environment(
-    path: Path, facts: RunFacts, user_root: str | None, device: dict[str, Any] | None
+    path: Path, facts: RunFacts, user_root: str | None, device: dict[str, Any] | None, given: str | None
 ) -> dict[str, str]:
     environment = dict(os.environ)
     ours = _log_level_needed(_tensorflow_version()) and "TF_CPP_MIN_LOG_LEVEL" not in environment
     if ours:
         environment["TF_CPP_MIN_LOG_LEVEL"] = "1"
-    store = address.find()
+    store = address.find(given)
     # Whatever directory the program goes to, its runs are where this one is.
     url = address.OFF if store is None else store.url or str(store)
     settings = Settings(str(path.resolve()), clock.now_ns(), facts, user_root, ours, device, url)

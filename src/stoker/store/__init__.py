@@ -14,6 +14,7 @@
 | fingerprints, surroundings | the content hash of data and files; code, versions and machine of a run |
 | measured | a record's ledger and findings, in step with its file |
 | queries, table, differing | runs read back; `stoker.runs`; two of them side by side |
+| provenance | what an exported model carries with it |
 | deleting | taking a run out, never its audit |
 | importing, exporting | from and to other trackers and files |
 | event_files, mlflow_rest | their formats: TensorBoard's files, MLflow's REST API |

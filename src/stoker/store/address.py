@@ -51,7 +51,7 @@ def find(given: str | None = None) -> Address | None:
     Raises:
         UsageError: there is no such kind of store.
     """
-    text = given or os.environ.get(VARIABLE) or around.store or config.load(Path()).store or DEFAULT
+    text = given or around.store or os.environ.get(VARIABLE) or config.load(Path()).store or DEFAULT
     return None if text.strip().lower() == OFF else parse(text)
 
 

@@ -16,14 +16,14 @@ from stoker.store.writer import CLOSING_S
 SERIES = "ledger/"
 
 
-def begin(run_id: str, program: str, arguments: list[str], kind: str) -> Run:
+def begin(run_id: str, program: str, arguments: list[str], kind: str, store: str | None = None) -> Run:
     """A run with the id of a record that is to come, in the store that is meant.
 
     Raises:
         UsageError: the store's URL makes no sense.
     """
     more = {"program": program, "arguments": arguments}
-    return Run(program, {}, store=address.find(), kind=kind, run_id=run_id, more=more)
+    return Run(program, {}, store=address.find(store), kind=kind, run_id=run_id, more=more)
 
 
 def end(run: Run, record: Record) -> None:

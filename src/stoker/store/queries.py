@@ -233,6 +233,14 @@ class Reader:
             row._asdict() for row in self._connection.execute(statement.order_by(table.c.id, links.c.run))
         ]
 
+    def audit_head(self) -> tuple[int, str] | None:
+        """The number and the hash of the audit's last row; None if it is empty."""
+        table = schema.AUDIT
+        row = self._connection.execute(
+            sa.select(table.c.seq, table.c.hash).order_by(table.c.seq.desc()).limit(1)
+        ).one_or_none()
+        return None if row is None else (int(row.seq), str(row.hash))
+
     def audit(self) -> Iterator[sa.Row[Any]]:
         """The audit, oldest first."""
         yield from self._connection.execute(sa.select(schema.AUDIT).order_by(schema.AUDIT.c.seq))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
@@ -19,7 +20,9 @@ _MOST_RUNS = 10_000
 def runs(reader: Reader, where: list[str], sort: str, limit: int) -> dict[str, Any]:
     """The list: rows, and which columns there are to choose from."""
     found = selected((flat(row) for row in reader.runs()), where, sort, None)
-    columns = sorted({name for row in found for name in row if name.startswith(("params.", "metrics."))})
+    counted = Counter(name for row in found for name in row if name.startswith(("params.", "metrics.")))
+    # Those that most runs have come first.
+    columns = sorted(counted, key=lambda name: (-counted[name], name))
     return {"count": len(found), "rows": found[: min(limit, _MOST_RUNS)], "columns": columns}
 
 
@@ -100,11 +103,15 @@ def prices(reader: Reader) -> list[dict[str, Any]]:
 
 
 def _family(reader: Reader, row: RunRow) -> list[RunRow]:
-    """The run around a run, and those inside it."""
-    ids = reader.children(row.id)
-    if row.columns["parent"]:
-        ids.append(row.columns["parent"])
-    return reader.runs(*ids) if ids else []
+    """The runs around a run, and those inside it."""
+    found = reader.runs(*children) if (children := reader.children(row.id)) else []
+    while (parent := row.columns["parent"]) and all(one.id != parent for one in found):
+        above = reader.runs(parent)
+        if not above:
+            break
+        (row,) = above
+        found.append(row)
+    return found
 
 
 def _values(points: list[tuple[int, float, float]]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,8 +31,9 @@ _MOST_COMPARED = 20
 class Site:
     """A store, as a site."""
 
-    def __init__(self, store: Address, *, write: bool) -> None:
+    def __init__(self, store: Address, ending: threading.Event, *, write: bool) -> None:
         self._store = store
+        self._ending = ending
         self._engine = engine(store)
         self._write = write
 
@@ -87,7 +89,10 @@ class Site:
             with self._reading() as reader:
                 return reader.pulse(only)
 
-        stream = live.changes(look, request.is_disconnected)
+        async def over() -> bool:
+            return self._ending.is_set() or await request.is_disconnected()
+
+        stream = live.changes(look, over)
         return StreamingResponse(stream, media_type="text/event-stream")
 
     async def delete(self, request: Request) -> Response:
@@ -130,9 +135,11 @@ class Site:
             yield Reader(connection)
 
 
-def make(store: Address, token: str, hosts: frozenset[str], *, write: bool = False) -> Guarded:
-    """The app of a store, behind its checks."""
-    return Guarded(Starlette(routes=Site(store, write=write).routes()), token, hosts)
+def make(
+    store: Address, token: str, hosts: frozenset[str], ending: threading.Event, *, write: bool = False
+) -> Guarded:
+    """The app of a store, behind its checks; its events end when the server is `ending`."""
+    return Guarded(Starlette(routes=Site(store, ending, write=write).routes()), token, hosts)
 
 
 def _number(text: str, name: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -14,11 +14,11 @@ EVERY_S = 0.5
 _HEARTBEATS = 20
 
 
-async def changes(look: Callable[[], Any], gone: Callable[[], Any]) -> AsyncIterator[bytes]:
-    """Events for as long as somebody listens: what `look` gives, each time it is something else."""
+async def changes(look: Callable[[], Any], over: Callable[[], Awaitable[bool]]) -> AsyncIterator[bytes]:
+    """Events until it is `over`: what `look` gives, each time it is something else."""
     last: str | None = None
     quiet = 0
-    while not await gone():
+    while not await over():
         now = json.dumps(await run_in_threadpool(look))
         if now != last:
             last, quiet = now, 0

@@ -19,9 +19,11 @@ function finiteOf(values) {
   return values.map((value) => { const one = number(value); return Number.isFinite(one) ? one : null; });
 }
 
-// Several series with x values of their own, on one axis.
-function joined(series, weight) {
-  return uPlot.join(series.map((one) => [one.xs, smoothed(one.values, weight)]));
+// Several series with x values of their own, on one axis, which reaches from one bound to the other if there are bounds.
+function joined(series, weight, bounds) {
+  const tables = series.map((one) => [one.xs, smoothed(one.values, weight)]);
+  const made = uPlot.join(bounds ? [...tables, [bounds, [null, null]]] : tables);
+  return made.slice(0, series.length + 1);
 }
 
 // The time of day, as the axis has room for it.
@@ -30,7 +32,7 @@ function clockTime(at) {
 }
 
 // `series` is [{label, xs, values}], `marks` [{x, label}]; `clock` sets the axis in time.
-function curves(title, series, { clock = false, weight = 0, marks = [], sync = null } = {}) {
+function curves(title, series, { clock = false, weight = 0, marks = [], sync = null, bounds = null } = {}) {
   const readout = el("p", "readout");
   const holder = el("div", "chart");
   holder.setAttribute("role", "img");
@@ -79,13 +81,13 @@ function curves(title, series, { clock = false, weight = 0, marks = [], sync = n
       points: { show: one.xs.length < 3 },
     }))],
     hooks: { setCursor: [told], draw: [mark] },
-  }, joined(series, weight), holder));
+  }, joined(series, weight, bounds), holder));
   const node = el("div", "plot", readout, holder);
-  node.smooth = (value) => { const chart = place.chart(); if (chart) chart.setData(joined(series, value), false); };
+  node.smooth = (value) => { const chart = place.chart(); if (chart) chart.setData(joined(series, value, bounds), false); };
   node.grow = (next, value) => {
     next.forEach((one, i) => { series[i].xs = one.xs; series[i].values = one.values; });
     const chart = place.chart();
-    if (chart) chart.setData(joined(series, value));
+    if (chart) chart.setData(joined(series, value, bounds && [bounds[0], Math.max(bounds[1], ...series.map((one) => one.xs[one.xs.length - 1] || 0))]));
   };
   return node;
 }
@@ -108,8 +110,12 @@ function legend(items) {
 
 // The accounts of a ledger over time: of each stretch between two looks, the share of every account, stacked.
 function ledgerCurve(accounts, sync) {
-  const times = accounts[0].times;
-  const shares = accounts.map(({ values }) => values.map((value, i) => (i ? Math.max(0, value - values[i - 1]) : value)));
+  // A look at which nothing had moved says nothing of its own.
+  const all = accounts[0].times.map((_, i) => accounts.reduce((sum, { values }) => sum + (values[i] || 0), 0));
+  const moved = all.map((sum, i) => i === 0 || sum > all[i - 1]);
+  const times = accounts[0].times.filter((_, i) => moved[i]);
+  const cumulated = accounts.map(({ values }) => values.filter((_, i) => moved[i]));
+  const shares = cumulated.map((values) => values.map((value, i) => (i ? Math.max(0, value - values[i - 1]) : value)));
   const sums = times.map((_, i) => shares.reduce((sum, one) => sum + (one[i] || 0), 0));
   let below = times.map(() => 0);
   const stacked = shares.map((one) => { below = one.map((value, i) => below[i] + (sums[i] ? (value || 0) / sums[i] : 0)); return below; });

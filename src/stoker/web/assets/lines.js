@@ -1,7 +1,7 @@
 // Which line of which file has cost how much, in all runs so far.
 
 async function linesView(root) {
-  root.replaceChildren(el("p", "quiet", "Loading …"));
+  root.replaceChildren(el("p", "quiet loading", "Loading …"));
   const found = await ask("/api/prices");
   const most = Math.max(...found.map((one) => one.seconds), 1e-9);
   root.replaceChildren(

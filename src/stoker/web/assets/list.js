@@ -127,7 +127,7 @@ async function listView(root, parameters) {
     problem, body,
     el("p", "quiet keys", "Keys: / filter, j and k move, Enter opens, x chooses, c compares."),
   );
-  body.append(el("p", "quiet", "Loading …"));
+  body.append(el("p", "quiet loading", "Loading …"));
   await refresh();
   listen(null, dot, refresh);
 }

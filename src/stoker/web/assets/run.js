@@ -17,7 +17,7 @@ async function loaded(run, name) {
 }
 
 async function runView(root, id) {
-  root.replaceChildren(el("p", "quiet", "Loading …"));
+  root.replaceChildren(el("p", "quiet loading", "Loading …"));
   let run = await ask(`/api/run/${encodeURIComponent(id)}`);
   const dot = light();
   const facts = el("dl", "chips");
@@ -34,7 +34,8 @@ async function runView(root, id) {
     const groups = await Promise.all(grouped(names()).map(async ([title, inside]) => [title, await Promise.all(inside.map((name) => loaded(run.id, name)))]));
     state.charts = groups.map(([title, all]) => {
       const series = all.map((one, i) => ({ ...one, xs: xs(one), dash: i ? [6, 4] : undefined, colour: PALETTE[i] }));
-      return { title, names: all.map((one) => one.label), node: curves(title, series, { ...state, marks, sync: "run" }) };
+      const bounds = state.clock && ledgered ? boundsOf(run) : null;
+      return { title, names: all.map((one) => one.label), node: curves(title, series, { ...state, marks, sync: "run", bounds }) };
     });
     const nodes = state.charts.map(({ title, names: inside, node }) => el("figure", "", el("h3", "", title), node, inside.length > 1 ? legend(inside.map((name, i) => [name, PALETTE[i]])) : null));
     if (state.clock && ledgered) nodes.splice(1, 0, await ledgerFigure(ledgered, run));
@@ -91,11 +92,24 @@ function curveControls(state, redraw) {
   return el("div", "toolbar", el("label", "tools", "Smoothing", slider), el("div", "tools", axes, el("span", "quiet", "Drag to zoom, double-click to see all.")));
 }
 
+// From when to when a run has lasted so far, by its own clock and by what it logged.
+function boundsOf(run) {
+  return [run.started, run.ended || run.seen || run.started + 1];
+}
+
+// The part of a ledger that is within bounds: what crosses them is cut there.
+function within(times, values, [from, to]) {
+  const inside = times.map((at, i) => [Math.min(Math.max(at, from), to), values[i], at]);
+  const kept = inside.filter(([, , at], i) => (i === times.length - 1 || times[i + 1] >= from) && (i === 0 || times[i - 1] <= to || at <= to));
+  return { times: kept.map(([at]) => at), values: kept.map(([, value]) => value) };
+}
+
 async function ledgerFigure(owner, run) {
   const names = Object.keys(owner.series).filter((name) => name.startsWith("ledger/"));
   const accounts = await Promise.all(names.map(async (name) => {
     const one = await loaded(owner.id, name);
-    return { account: name.replace("ledger/", "").replace(/[^\w-]/g, ""), times: one.times, values: one.values };
+    const part = owner.id === run.id ? one : within(one.times, one.values, boundsOf(run));
+    return { account: name.replace("ledger/", "").replace(/[^\w-]/g, ""), times: part.times, values: part.values };
   }));
   const same = accounts.filter((one) => one.times.length === accounts[0].times.length);
   const whose = owner.id === run.id ? null : el("p", "quiet", "As measured by ", link(`#/run/${encodeURIComponent(owner.id)}`, "", owner.name || owner.id));

@@ -1,7 +1,7 @@
 // Several runs together: curves over each other, parallel coordinates, what was changed beside what came of it.
 
 async function compareView(root, ids) {
-  root.replaceChildren(el("p", "quiet", "Loading …"));
+  root.replaceChildren(el("p", "quiet loading", "Loading …"));
   const runs = await Promise.all(ids.map((id) => ask(`/api/run/${encodeURIComponent(id)}`)));
   const labels = runs.map((run, i) => (runs.filter((one) => one.name === run.name).length > 1 ? `${run.name} ${run.id.slice(-4)}` : run.name || run.id || String(i)));
   const shared = [...new Set(runs.flatMap((run) => Object.keys(run.series)))].filter((name) => !/^(ledger|event)\//.test(name) && name !== "epoch");
