@@ -10,7 +10,7 @@ PEERS_VENV := .venv-peers
 .PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
 	soak-run soak-resume soak-store screenshots browser postgresql \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
-	bench-short-jobs peers bench-data soak-data bench-store
+	bench-short-jobs peers bench-data bench-tune soak-data bench-store
 
 demo: demo-ledger demo-fit demo-software-gpu
 
@@ -64,7 +64,8 @@ lint: $(READY)
 docs: $(DOCS_VENV)/.ready
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
 
-bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint bench-data bench-store
+bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint bench-data \
+	bench-tune bench-store
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
@@ -121,6 +122,10 @@ bench-store: $(READY) $(PEERS_VENV)/.ready postgresql
 # The readers of stoker.data against the usual ways.
 bench-data: $(READY)
 	$(BIN)/python benchmarks/data.py
+
+# Pipelines before and after stoker.tune, and its predictions.
+bench-tune: $(READY)
+	$(BIN)/python benchmarks/tune.py
 
 # A 2 GB CSV file is trained on; how far the process grows.
 soak-data: $(READY)

@@ -17,7 +17,7 @@ RANKS: tuple[frozenset[str], ...] = (
     frozenset({"attach", "check"}),
     frozenset({"rules", "probes"}),
     frozenset({"store", "data"}),
-    frozenset({"execution"}),
+    frozenset({"execution", "tuning"}),
     frozenset({"inference"}),
     frozenset({"diagnosis"}),
     frozenset({"replay"}),

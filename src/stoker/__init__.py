@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from stoker.train.update.rates import Times
     from stoker.train.update.scaling import LossScale
     from stoker.train.update.watching import Spike
+    from stoker.tuning.tuner import tune
     from stoker.watch import Watch
 
 _HOMES = {
@@ -77,6 +78,7 @@ _HOMES = {
     "predict": "stoker.inference.predict",
     "runs": "stoker.store.table",
     "track": "stoker.store.tracking",
+    "tune": "stoker.tuning.tuner",
 }
 
 __all__ = [
@@ -112,6 +114,7 @@ __all__ = [
     "runs",
     "software_gpu",
     "track",
+    "tune",
 ]
 
 

@@ -159,7 +159,8 @@ _KINDS = (
         "STK308",
         "input",
         "The step waits for the input pipeline",
-        "Make the slow stage parallel, vectorise it, or cache its result.",
+        "Make the slow stage parallel, vectorise it, or cache its result; stoker.tune(ds) tries that, and says what it "
+        "gains.",
     ),
     Kind(
         "iterator-teardown",

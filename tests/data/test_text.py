@@ -94,3 +94,51 @@ def test_bad_input(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_bytes(b"\xff\xfe\xfa")
     with pytest.raises(ArgumentError, match="is not utf8 text"):
         stoker.data.text(tmp_path / "t.txt")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> tuple[Path, dict[str, str]]:
+    """Texts and their classes as CSV."""
+    rows = {f"größer {number}, said\n{number}": ("bad", "good")[number % 2] for number in range(90)}
+    lines = "".join(f'{number},"{text}",{kind}\n' for number, (text, kind) in enumerate(rows.items()))
+    (tmp_path / "t.csv").write_text("id,review,verdict\n" + lines, encoding="utf-8")
+    return tmp_path / "t.csv", rows
+
+
+def test_a_column_of_a_table(table: Any) -> None:
+    path, rows = table
+    dataset = stoker.data.text(path, column="review", label="verdict", batch_size=16, seed=1)
+    found: dict[str, str] = {}
+    for texts, labels in dataset:
+        names = [dataset.class_names[one] for one in labels.numpy()]
+        found |= dict(zip(words(texts.numpy()), names, strict=True))
+    assert found == rows
+    alone = stoker.data.text(path, column="review", shuffle=False)
+    assert [text for batch in alone for text in words(batch.numpy())] == list(rows)
+
+
+def test_a_column_of_other_tables(table: Any, tmp_path: Path) -> None:
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    path, rows = table
+    options = pyarrow.csv.ParseOptions(newlines_in_values=True)
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv(path, parse_options=options), tmp_path / "t.parquet")
+    train, held_out = stoker.data.text(
+        tmp_path / "t.parquet", column="review", label="id", validation_split=0.2, max_tokens=20, batch_size=6
+    )
+    assert train.rows + held_out.rows == len(rows)
+    labels = sorted(int(one) for part in (train, held_out) for _, label in part for one in label.numpy())
+    assert labels == list(range(len(rows)))
+
+
+def test_columns_that_are_not_there(table: Any) -> None:
+    path, _ = table
+    with pytest.raises(ArgumentError, match="there is no column 'reviews'; did you mean 'review'"):
+        stoker.data.text(path, column="reviews")
+    with pytest.raises(ArgumentError, match="label: there is no column 'kind'"):
+        stoker.data.text(path, column="review", label="kind")
+    with pytest.raises(ArgumentError, match="say which holds the texts"):
+        stoker.data.text(path, label="verdict")
+    with pytest.raises(ArgumentError, match="are both 'review'"):
+        stoker.data.text(path, column="review", label="review")

@@ -214,6 +214,47 @@ def test_eager_ops_are_counted_and_their_tape_found(session: Session) -> None:
     assert session.recorder.balances()[0][EAGER] > 0
 
 
+def test_a_tape_under_another_is_of_the_same_step(session: Session) -> None:
+    weight = tf.Variable(1.0)
+
+    def slope(x: Any) -> Any:
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = tf.square(x) * weight
+        return inner.gradient(y, x)
+
+    for _ in range(60):
+        line = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
+        with tf.GradientTape() as outer:
+            loss = tf.square(slope(tf.constant(2.0)) - 1.0)
+        weight.assign_sub(0.1 * outer.gradient(loss, weight))
+    found = [f for f in findings(session.measurements()) if f.kind == "eager-train-step"]
+    assert [f.line for f in found] == [line]
+    assert {span.site[1] for span in spans_named(session, "tape")} == {line}
+
+
+def spans_named(session: Session, name: str) -> list[Any]:
+    windows = session.steps.windows.all()
+    return [span for window in windows for span in window.spans if span.name == name]
+
+
+def test_a_read_before_the_first_call_leaves_its_trace_out_of_the_steps(session: Session) -> None:
+    weight = tf.Variable(1.0)
+    rows = np.ones([1 << 16], np.float32)
+
+    @tf.function
+    def step(x: Any) -> Any:
+        return weight.assign_sub(0.001 * tf.reduce_mean(x))
+
+    for _ in range(10):
+        x = tf.convert_to_tensor(rows)
+        step(x)
+    phase = session.steps.phase()
+    assert phase.steps == 9
+    assert session.recorder.balances()[0][TRACE] > 0
+    assert phase.totals[TRACE] == 0
+
+
 def test_an_op_inside_a_function_is_not_an_eager_op(session: Session) -> None:
     step = tf.function(lambda x: tf.square(x) + x * 2)
     x = tf.constant(1.0)
@@ -249,6 +290,16 @@ def test_taking_an_iterator_down_is_no_wait_for_an_element(session: Session) -> 
     (pipeline,) = session.input.pipelines.values()
     assert (pipeline.iterators, pipeline.teardowns) == (3, 3)
     assert pipeline.teardown_ns == session.recorder.balances()[0][TEARDOWN]
+
+
+def test_iterators_of_a_loop_of_keras_are_not_the_programs_to_keep(session: Session) -> None:
+    model = keras.Sequential([keras.Input([4]), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    rows = tf.data.Dataset.from_tensor_slices((np.ones([8, 4]), np.ones([8, 1]))).batch(4)
+    model.fit(rows, epochs=3, verbose=0)
+    model.predict(rows, verbose=0)
+    assert sum(pipeline.iterators for pipeline in session.input.pipelines.values()) >= 2
+    assert [pipeline.teardowns for pipeline in session.input.pipelines.values() if pipeline.teardowns] == []
 
 
 def test_an_optimizer_of_plain_variables(session: Session) -> None:

@@ -37,7 +37,7 @@ LOOSE = {
     "missing-prefetch": ("input",),
 }
 # Repairs that free nothing beside themselves.
-ALONE = ("sync-in-loop", "eager-train-step", "predict-in-loop")
+ALONE = ("sync-in-loop",)
 ACCOUNTS = ("python", "dispatch", "graph", "eager", "sync", "transfer", "checkpoint", "trace", "input")
 
 seconds = st.floats(1e-5, 5e-2)

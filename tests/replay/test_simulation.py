@@ -113,7 +113,9 @@ def test_calls_that_cost_more_than_they_run() -> None:
 
 def test_a_programs_own_work_between_the_calls_stays() -> None:
     step = [Piece("python", 0.010), Piece("dispatch", 0.001, LINE), Piece("compute", 0.001)]
-    assert gain(program(step), finding("launch-bound", detail={"calls": 40})) == pytest.approx(0.012 / 0.010)
+    assert gain(program(step), finding("launch-bound", detail={"calls": 40})) == pytest.approx(
+        0.012 / 0.010, rel=1e-3
+    )
 
 
 def test_predict_for_all_rows_is_one_call() -> None:

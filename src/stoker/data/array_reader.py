@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from stoker.data.splits import finished, orders
+from stoker.data.splits import Passes, finished, orders
 from stoker.data.store import Writer
 from stoker.errors import ArgumentError
 
@@ -47,7 +46,7 @@ def arrays(
         for first in range(0, rows, _BLOCK):
             writer.append(f"array-{number}", leaf[first : first + _BLOCK])
     store = writer.finish({"rows": rows})
-    options = SimpleNamespace(
+    options = Passes(
         batch_size=batch_size,
         shuffle=shuffle,
         seed=seed,

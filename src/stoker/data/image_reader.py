@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from stoker.data import augmenting, cache
 from stoker.data.columns import DataWarning
-from stoker.data.splits import finished, orders
+from stoker.data.splits import Passes, finished, orders
 from stoker.data.store import Store, Writer
 from stoker.data.text_files import class_files
 from stoker.errors import ArgumentError
@@ -68,7 +68,7 @@ def images(
     if label_mode == "binary" and len(names) != 2:
         raise ArgumentError(f"label_mode='binary': {directory} has {len(names)} classes, not 2")
     store = _decoded(found, names, image_size, CHANNELS[color_mode], on_error, cache)
-    options = SimpleNamespace(
+    options = Passes(
         batch_size=batch_size,
         shuffle=shuffle,
         seed=seed,

@@ -7,7 +7,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
 
@@ -17,7 +17,30 @@ from stoker.data.csv_files import SUFFIXES, CsvFiles
 from stoker.data.tables import Options, table
 from stoker.errors import ArgumentError
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 Cache = str | os.PathLike[str] | bool | None
+
+
+class RowOptions(TypedDict, total=False):
+    """What can be said by name to every reader of tables; `csv` says what each means."""
+
+    shuffle: bool
+    seed: int
+    validation_split: float | None
+    columns: Sequence[str] | None
+    types: dict[str, str] | None
+    raw: bool
+    label_mode: str
+    shard: tuple[int, int]
+    drop_remainder: bool
+
+
+class FileOptions(RowOptions, total=False):
+    """The same, of files: they are read once and cached."""
+
+    cache: Cache
 
 
 def csv(
@@ -69,9 +92,19 @@ def csv(
         raise ArgumentError(f"sep={sep!r} must be one character")
     source = CsvFiles(found.files(paths, SUFFIXES), sep, encoding)
     options = Options(
-        label, batch_size, shuffle, seed, validation_split, shard, columns, types, raw, label_mode, drop_remainder,
-        cache,
-    )  # fmt: skip
+        label=label,
+        batch_size=batch_size,
+        shuffle=shuffle,
+        seed=seed,
+        validation_split=validation_split,
+        columns=columns,
+        types=types,
+        raw=raw,
+        label_mode=label_mode,
+        shard=shard,
+        drop_remainder=drop_remainder,
+        cache=cache,
+    )
     return table(source, options, [sep, encoding])
 
 
@@ -79,77 +112,36 @@ def parquet(
     paths: found.Paths,
     label: str | None = None,
     batch_size: int = 32,
-    shuffle: bool = False,
-    seed: int = 0,
-    validation_split: float | None = None,
-    *,
-    columns: Sequence[str] | None = None,
-    types: dict[str, str] | None = None,
-    raw: bool = False,
-    label_mode: str = "auto",
-    shard: tuple[int, int] = (0, 1),
-    drop_remainder: bool = False,
-    cache: Cache = None,
+    **options: Unpack[FileOptions],
 ) -> Any:
     """Rows of Parquet files; the arguments are those of `csv`."""
     source = ParquetFiles(found.files(paths, ParquetFiles.suffixes))
-    options = Options(
-        label, batch_size, shuffle, seed, validation_split, shard, columns, types, raw, label_mode, drop_remainder,
-        cache,
-    )  # fmt: skip
-    return table(source, options, [])
+    return table(source, Options(label=label, batch_size=batch_size, **options), [])
 
 
 def jsonl(
     paths: found.Paths,
     label: str | None = None,
     batch_size: int = 32,
-    shuffle: bool = False,
-    seed: int = 0,
-    validation_split: float | None = None,
-    *,
-    columns: Sequence[str] | None = None,
-    types: dict[str, str] | None = None,
-    raw: bool = False,
-    label_mode: str = "auto",
-    shard: tuple[int, int] = (0, 1),
-    drop_remainder: bool = False,
-    cache: Cache = None,
+    **options: Unpack[FileOptions],
 ) -> Any:
     """Rows of files with one JSON object a line; the arguments are those of `csv`."""
-    source = JsonLines(found.files(paths, JsonLines.suffixes), chosen=columns is not None)
-    options = Options(
-        label, batch_size, shuffle, seed, validation_split, shard, columns, types, raw, label_mode, drop_remainder,
-        cache,
-    )  # fmt: skip
-    return table(source, options, [])
+    source = JsonLines(found.files(paths, JsonLines.suffixes), chosen=options.get("columns") is not None)
+    return table(source, Options(label=label, batch_size=batch_size, **options), [])
 
 
 def frame(
     data: Any,
     label: str | None = None,
     batch_size: int = 32,
-    shuffle: bool = False,
-    seed: int = 0,
-    validation_split: float | None = None,
-    *,
-    columns: Sequence[str] | None = None,
-    types: dict[str, str] | None = None,
-    raw: bool = False,
-    label_mode: str = "auto",
-    shard: tuple[int, int] = (0, 1),
-    drop_remainder: bool = False,
+    **options: Unpack[RowOptions],
 ) -> Any:
     """Rows of a pandas or polars frame, an Arrow table, a Hugging Face dataset or a dict of columns.
 
     The rows are kept in memory a second time, in the form they are trained from. The other arguments are `csv`'s.
     """
     source = Frame(_arrow(data), f"the {type(data).__name__}")
-    options = Options(
-        label, batch_size, shuffle, seed, validation_split, shard, columns, types, raw, label_mode, drop_remainder,
-        False,
-    )  # fmt: skip
-    return table(source, options, [])
+    return table(source, Options(label=label, batch_size=batch_size, cache=False, **options), [])
 
 
 def sql(
@@ -157,16 +149,7 @@ def sql(
     query: str,
     label: str | None = None,
     batch_size: int = 32,
-    shuffle: bool = False,
-    seed: int = 0,
-    validation_split: float | None = None,
-    *,
-    columns: Sequence[str] | None = None,
-    types: dict[str, str] | None = None,
-    raw: bool = False,
-    label_mode: str = "auto",
-    shard: tuple[int, int] = (0, 1),
-    drop_remainder: bool = False,
+    **options: Unpack[RowOptions],
 ) -> Any:
     """Rows of a SQL query, fetched once in blocks and kept in memory.
 
@@ -177,11 +160,7 @@ def sql(
     The other arguments are those of `csv`.
     """
     source = Query(_cursor(connection, query), f"the query {query[:60]!r}")
-    options = Options(
-        label, batch_size, shuffle, seed, validation_split, shard, columns, types, raw, label_mode, drop_remainder,
-        False,
-    )  # fmt: skip
-    return table(source, options, [])
+    return table(source, Options(label=label, batch_size=batch_size, cache=False, **options), [])
 
 
 def _arrow(data: Any) -> pa.Table:

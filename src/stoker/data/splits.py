@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import dataclass
 from typing import Any
 
 from stoker.data.order import Order
 from stoker.errors import ArgumentError, whole_number
 
 
-def orders(rows: int, options: Any) -> list[Order]:
+@dataclass(frozen=True, kw_only=True)
+class Passes:
+    """How a caller wants to go through the rows, whatever they are read from; see `readers.csv`."""
+
+    batch_size: int = 32
+    shuffle: bool = False
+    seed: int = 0
+    validation_split: float | None = None
+    shard: tuple[int, int] = (0, 1)
+    drop_remainder: bool = False
+
+
+def orders(rows: int, options: Passes) -> list[Order]:
     """One order over all rows, or one for training and one for what is held out.
 
     Raises:

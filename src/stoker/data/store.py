@@ -68,13 +68,20 @@ class Store:
             return np.memmap(file, entry.dtype, "r", shape=entry.shape)
 
     def tensor(self, name: str) -> Any:
-        """In a graph: the array as a tensor that is the mapped file."""
+        """In a graph: the array as a tensor that is the mapped file.
+
+        It comes out of an Optional made outside the graph. As an op of the graph TensorFlow would take it for a
+        constant to fold, and copy all of it at the beginning of every epoch; as a captured tensor, once.
+        """
         import tensorflow as tf
 
         entry = self.entries[name]
-        return tf.raw_ops.ImmutableConst(
-            dtype=tf.as_dtype(entry.dtype), shape=list(entry.shape), memory_region_name=entry.region
-        )
+        with tf.init_scope():
+            mapped = tf.raw_ops.ImmutableConst(
+                dtype=tf.as_dtype(entry.dtype), shape=list(entry.shape), memory_region_name=entry.region
+            )
+            kept = tf.experimental.Optional.from_value(mapped)
+        return kept.get_value()
 
     @classmethod
     def read(cls, directory: Path) -> Store:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stoker import clock
-from stoker.data import paths, statistics
-from stoker.data.arrow_sources import JsonLines, ParquetFiles, Unfit
+from stoker.data import statistics
+from stoker.data.arrow_sources import Unfit
 from stoker.data.columns import Column
-from stoker.data.csv_files import SUFFIXES, CsvFiles
 from stoker.data.ingest import Source, stored
 from stoker.data.store import Store
+from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
 
 _BINS = 10
@@ -27,7 +26,7 @@ def survey(path: str, sep: str = ",", encoding: str = "utf8") -> dict[str, Any]:
     Raises:
         ArgumentError: nothing is there that a table reader reads.
     """
-    kind, source, files = _source(path, sep, encoding)
+    kind, source, files = table_files(path, sep, encoding)
     found = source.columns()
     wanted = [column for column in found if not isinstance(column, Unfit)]
     if not wanted:
@@ -49,23 +48,6 @@ def survey(path: str, sep: str = ",", encoding: str = "utf8") -> dict[str, Any]:
         "columns": [_about(store, columns, column) for column in columns],
         "left_out": [column.name for column in found if isinstance(column, Unfit)],
     }
-
-
-def _source(path: str, sep: str, encoding: str) -> tuple[str, Source, list[Path]]:
-    """The reader that fits the name, or what the folder holds most of."""
-    kinds = {"csv": SUFFIXES, "parquet": ParquetFiles.suffixes, "jsonl": JsonLines.suffixes}
-    everything = tuple(suffix for suffixes in kinds.values() for suffix in suffixes)
-    files = paths.files(path, everything)
-    counted = {
-        kind: [f for f in files if f.name.lower().endswith(suffixes)] for kind, suffixes in kinds.items()
-    }
-    kind = max(counted, key=lambda one: len(counted[one]))
-    chosen = counted[kind]
-    if not chosen:
-        raise ArgumentError(f"{path} is no table that can be read: give {', '.join(everything)}")
-    if kind == "csv":
-        return kind, CsvFiles(chosen, sep, encoding), chosen
-    return kind, ParquetFiles(chosen) if kind == "parquet" else JsonLines(chosen, chosen=True), chosen
 
 
 def _speed(source: Source, columns: list[Column]) -> float:

@@ -17,7 +17,7 @@ from stoker.data.features import UNKNOWN, Feature, Features
 from stoker.data.ingest import Source, stored
 from stoker.data.labels import Label, label_of
 from stoker.data.order import Order
-from stoker.data.splits import finished, orders
+from stoker.data.splits import Passes, finished, orders
 from stoker.data.store import Store
 from stoker.errors import ArgumentError
 
@@ -25,22 +25,16 @@ from stoker.errors import ArgumentError
 _EXACT_FLOAT32 = 2**24
 
 
-@dataclass(frozen=True)
-class Options:
+@dataclass(frozen=True, kw_only=True)
+class Options(Passes):
     """What the callers of all table readers may say; see `readers.csv`."""
 
-    label: str | None
-    batch_size: int
-    shuffle: bool
-    seed: int
-    validation_split: float | None
-    shard: tuple[int, int]
-    columns: Sequence[str] | None
-    types: dict[str, str] | None
-    raw: bool
-    label_mode: str
-    drop_remainder: bool
-    cache: str | os.PathLike[str] | bool | None
+    label: str | None = None
+    columns: Sequence[str] | None = None
+    types: dict[str, str] | None = None
+    raw: bool = False
+    label_mode: str = "auto"
+    cache: str | os.PathLike[str] | bool | None = None
 
 
 def table(source: Source, options: Options, reading: list[Any]) -> Any:

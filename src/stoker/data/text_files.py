@@ -1,15 +1,18 @@
-"""Text as a source: a folder for each class with one text a file, or files with one text a line."""
+"""Text as a source: a folder for each class with one text a file, files with one text a line, a column of a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from stoker.data import cache
-from stoker.data.columns import Column
+from stoker.data.arrow_sources import Unfit
+from stoker.data.columns import Column, Widen, nearest
+from stoker.data.ingest import Source
 from stoker.data.paths import spoken
 from stoker.errors import ArgumentError
 
@@ -63,6 +66,38 @@ class Lines:
                         yield pa.RecordBatch.from_arrays([texts], [TEXT])
                 except UnicodeDecodeError:
                     raise ArgumentError(_wrong(str(path), self._encoding)) from None
+
+
+class TextColumn:
+    """A column of a table, and another one as its class."""
+
+    def __init__(self, table: Source, text: str, label: str | None) -> None:
+        self.name, self._table = table.name, table
+        self._own = {TEXT: text} | ({} if label is None else {CLASS: label})
+        found = {column.name: column for column in table.columns()}
+        nearest(list(found), text, "column")
+        if label is not None:
+            nearest(list(found), label, "label")
+        self._columns = [found[name] for name in self._own.values()]
+        for column in self._columns:
+            if isinstance(column, Unfit):
+                raise ArgumentError(f"{self.name}: {column.reason}")
+
+    def fingerprint(self) -> list[Any] | None:
+        return self._table.fingerprint()
+
+    def columns(self) -> list[Column]:
+        text, *label = self._columns
+        return [replace(text.as_kind("text"), name=TEXT), *(replace(one, name=CLASS) for one in label)]
+
+    def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
+        theirs = [replace(column, name=self._own[column.name]) for column in columns]
+        try:
+            for block in self._table.blocks(theirs):
+                yield pa.RecordBatch.from_arrays(block.columns, list(self._own))
+        except Widen as wider:
+            ours = next(name for name, own in self._own.items() if own == wider.column.name)
+            raise Widen(replace(wider.column, name=ours)) from None
 
 
 def class_files(root: Path, suffixes: tuple[str, ...]) -> list[tuple[Path, str]]:

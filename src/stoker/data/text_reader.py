@@ -15,8 +15,9 @@ from stoker.data.labels import label_of
 from stoker.data.order import Order
 from stoker.data.splits import finished, orders
 from stoker.data.store import Store
+from stoker.data.table_files import table_files
 from stoker.data.tables import Options, Table
-from stoker.data.text_files import CLASS, SUFFIXES, TEXT, Folders, Lines
+from stoker.data.text_files import CLASS, SUFFIXES, TEXT, Folders, Lines, TextColumn
 from stoker.errors import ArgumentError
 
 # So many batches are drawn, sorted by length and shuffled among themselves.
@@ -30,9 +31,12 @@ def text(
     seed: int = 0,
     validation_split: float | None = None,
     *,
+    column: str | None = None,
+    label: str | None = None,
     max_tokens: int | None = None,
     max_length: int | None = None,
     label_mode: str = "auto",
+    sep: str = ",",
     encoding: str = "utf8",
     shard: tuple[int, int] = (0, 1),
     drop_remainder: bool = False,
@@ -41,13 +45,16 @@ def text(
     """Texts in batches: `(strings, class index)` of a folder for each class, strings alone of files of lines.
 
     Args:
-        paths: a folder with a folder of `.txt` files for each class, or files with one text a line.
+        paths: a folder with a folder of `.txt` files for each class, or files with one text a line; with `column`, CSV,
+            Parquet or JSON lines files.
+        column: the column of a table that holds the texts.
+        label: the column of their classes or numbers; None gives the texts alone.
         max_tokens: give ids of words instead of strings, from a vocabulary of at most so many words of the training
             texts: `ds.vectorization` is the `TextVectorization` layer that makes them. Id 0 pads, id 1 is unknown.
         max_length: cut ids off after so many words.
 
     With ids, texts of like length share a batch: fifty batches are drawn, sorted by length and shuffled among
-    themselves. The other arguments are those of `csv`; a column of a table is read by the table's own reader.
+    themselves. The other arguments are those of `csv`.
 
     Returns:
         A `tf.data.Dataset` with `rows` and `class_names`; two of them with `validation_split`.
@@ -55,17 +62,28 @@ def text(
     Raises:
         ArgumentError: a file or an argument that makes no sense.
     """
-    source = _source(paths, encoding)
+    source = _source(paths, encoding) if column is None else _column(paths, column, label, sep, encoding)
+    if column is None and label is not None:
+        raise ArgumentError(f"label={label!r} is a column of a table: say which holds the texts, column=")
     columns = source.columns()
-    store = stored(source, columns, [encoding], cache)
+    reading = [encoding] if column is None else [encoding, sep, column, label]
+    store = stored(source, columns, reading, cache)
     columns = [Column(**one) for one in store.meta["columns"]]
     named = CLASS if len(columns) > 1 and label_mode is not None else None
     options = Options(
-        named, batch_size, shuffle, seed, validation_split, shard, None, None, False, label_mode, drop_remainder, cache
-    )  # fmt: skip
-    label = label_of(store, columns[1], label_mode, source.name) if named else None
+        label=named,
+        batch_size=batch_size,
+        shuffle=shuffle,
+        seed=seed,
+        validation_split=validation_split,
+        shard=shard,
+        label_mode=label_mode,
+        drop_remainder=drop_remainder,
+        cache=cache,
+    )
+    classes = label_of(store, columns[1], label_mode, source.name) if named else None
     parts = orders(store.rows, options)
-    table = Table(store, columns, options, label, parts[0])
+    table = Table(store, columns, options, classes, parts[0])
     if max_tokens is None:
         datasets = [table.dataset(order).map(_plain) for order in parts]
         for dataset in datasets:
@@ -82,6 +100,12 @@ def _source(paths: Any, encoding: str) -> Source:
         if root.is_dir() and any(path.is_dir() for path in root.iterdir()):
             return Folders(root, encoding)
     return Lines(found.files(paths, SUFFIXES), encoding)
+
+
+def _column(paths: Any, column: str, label: str | None, sep: str, encoding: str) -> Source:
+    if column == label:
+        raise ArgumentError(f"column and label are both {label!r}")
+    return TextColumn(table_files(paths, sep, encoding)[1], column, label)
 
 
 def _plain(inputs: Any, label: Any = None) -> Any:

@@ -59,10 +59,13 @@ def find(m: Measurements) -> Iterator[Draft]:
 
 
 def _tapes(m: Measurements) -> dict[_StepFunction, SiteKey]:
-    """The functions that open tapes, each with the line of the first tape; several tapes of one step are one."""
+    """The functions that open tapes, each with the line of the first tape; several tapes of one step are one.
+
+    A function that is called under another's tape is part of that one's step.
+    """
     found: dict[_StepFunction, SiteKey] = {}
     for site, tally in sorted(m.tallies.get("tape", {}).items(), key=lambda item: item[0][1]):
-        if tally.count >= MIN_REPEATS:
+        if tally.count >= MIN_REPEATS and tally.detail.get("inside", 0) < tally.count:
             found.setdefault(_StepFunction(site[0], site[2], tally.detail.get("loop")), site)
     # Of loops inside one another the inner one comes first.
     return dict(

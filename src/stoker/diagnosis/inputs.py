@@ -18,6 +18,8 @@ _CHEAP_MAP_NS = 150_000
 _AT_EASE = 0.25
 _FUNCTION_CALL_NS = 20_000
 _WITH_FUNCTION = ("Map", "ParallelMap", "FlatMap", "Filter", "Interleave", "ParallelInterleave")
+# Of the run, what taking iterators down must cost to be a finding.
+_TORN_DOWN = 0.05
 _BATCHES = ("Batch", "ParallelBatch", "PaddedBatch")
 # By the stage that is slow, what can be done about it where it stands.
 _REMEDIES = (
@@ -85,11 +87,11 @@ def _call_ns(stage: str) -> int:
 def _torn_down(m: Measurements, pipeline: Pipeline) -> Iterator[Draft]:
     """`iterator-teardown`: one iterator must go in any case, the others need not have been."""
     site = most(pipeline.sites)
-    # Keras' predict makes and deletes iterators of its own: that is part of its price.
-    if site is None or site in m.predicts or pipeline.teardowns < 2:
+    if site is None or pipeline.teardowns < 2:
         return
     lost = pipeline.teardown_ns * (pipeline.teardowns - 1) // pipeline.teardowns
-    if worth(m, lost):
+    # A tenth of a second an epoch is usual, and not worth another way of writing the loop where epochs are long.
+    if worth(m, lost, share=_TORN_DOWN):
         yield Draft("iterator-teardown", site, pipeline.teardowns, pipeline.teardown_ns, lost)
 
 

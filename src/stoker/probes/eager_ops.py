@@ -6,6 +6,7 @@ This is the hottest probe: it counts every op, but looks at the stack only every
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from stoker.probes.steps import LAYERS, TAPES, Steps
 
 # Between two ops lie TensorFlow's wrappers: dispatch. A longer gap is the program's own Python.
 _LIBRARY_GAP_NS = 500_000
-_SAMPLE_NS = 10_000_000
+_SAMPLE_NS = 25_000_000
 # What continues a stretch of eager ops in a window.
 _STRETCH = (DISPATCH, EAGER)
 
@@ -40,6 +41,8 @@ class EagerOps(Probe):
         # The last tape, and when it was opened.
         self._tape_site: SiteKey | None = None
         self._tape_since = 0
+        # Those that were recording when the last one was opened, and that one.
+        self._tapes: list[weakref.ref[Any]] = []
         self._sampled_count = 0
         self._sampled_ns = 0
         self._next_sample = 0
@@ -70,10 +73,12 @@ class EagerOps(Probe):
                 totals[top] += gap
                 if top != DISPATCH:
                     gap = 0
-            if recorder.window is not None:
-                # A stretch of ops and the library's Python between them is one span.
-                of = DISPATCH if gap else top
-                recorder.window.add(recorder.since, started, of, () if of == PYTHON else _STRETCH)
+            # A stretch of ops and the library's Python between them is one span.
+            stretch_from = started
+            if gap or top == DISPATCH:
+                stretch_from = recorder.since
+            elif recorder.window is not None:
+                recorder.window.add(recorder.since, started, PYTHON)
             recorder.since = started
             recorder.top = EAGER
             if not recorder.first_dispatch_ns:
@@ -84,7 +89,9 @@ class EagerOps(Probe):
                 ended = now()
                 totals[EAGER] += ended - recorder.since
                 if recorder.window is not None:
-                    recorder.window.add(recorder.since, ended, EAGER, _STRETCH)
+                    # Something inside the op may have been a span of its own.
+                    begun = stretch_from if recorder.since == started else recorder.since
+                    recorder.window.add(begun, ended, EAGER, _STRETCH)
                 recorder.since = ended
                 recorder.top = top
                 self.count += 1
@@ -146,15 +153,24 @@ class EagerOps(Probe):
 
         return self.dispatching(original, ended)
 
+    def _opened_inside(self, tape: Any) -> bool:
+        """Whether a tape is opened while another one records: both are of one step."""
+        self._tapes = [one for one in self._tapes if (it := one()) is not None and it._recording]
+        self._tapes.append(weakref.ref(tape))
+        return len(self._tapes) > 1
+
     def _tape(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def enter(tape: Any) -> Any:
             if self.active and self.recorder.top in (PYTHON, DISPATCH) and self.recorder.on_main_thread():
                 try:
                     stack = self._steps.turns.stack(1) if self._steps.turns is not None else ()
-                    self._name_spans(stack[0].site if stack else None)
+                    inside = self._opened_inside(tape)
+                    if not inside:
+                        self._name_spans(stack[0].site if stack else None)
                     for key, loops in stack:
                         tally = self.recorder.tally("tape", key)
                         tally.count += 1
+                        tally.detail["inside"] = tally.detail.get("inside", 0) + inside
                         tally.detail.setdefault("loop", loops[0] if loops else None)
                         if not self._steps.keras_depth:
                             self._steps.event(TAPES, key, self.recorder.since)

@@ -49,7 +49,7 @@ class Pipeline:
     wait_ns: int = 0
     # Waiting for the first element of each iterator: nothing could overlap with that.
     first_ns: int = 0
-    # Taking iterators down: no step waits for that, but the program does.
+    # Taking down iterators that the program made itself: no step waits for that, but the program does.
     teardowns: int = 0
     teardown_ns: int = 0
     # As tf.data runs it, rewritten and with what it injected: each stage from the root down, the elements it made and
@@ -64,6 +64,8 @@ class _Iteration:
 
     pipeline: Pipeline
     gone: weakref.ref[Any]
+    # A loop of Keras or of ours made it for itself: the program has no say in how long it lives.
+    in_loop: bool = False
     # It has not given its first element yet.
     fresh: bool = True
 
@@ -163,7 +165,7 @@ class InputWait(Probe):
                 finally:
                     ended = recorder.leave()
                     iteration = self._iterations.get(id(iterator))
-                    if iteration is not None:
+                    if iteration is not None and not iteration.in_loop:
                         iteration.pipeline.teardowns += 1
                         iteration.pipeline.teardown_ns += ended - started
 
@@ -214,7 +216,8 @@ class InputWait(Probe):
     def _remember(self, iterator: Any, pipeline: Pipeline) -> None:
         number = id(iterator)
         gone = weakref.ref(iterator, lambda _: self._iterations.pop(number, None))
-        self._iterations[number] = _Iteration(pipeline, gone)
+        _, farthest = self.recorder.sites.caller()
+        self._iterations[number] = _Iteration(pipeline, gone, farthest == KERAS_LOOP)
 
     def _pipeline(self, dataset: Any) -> Pipeline:
         stages = self._stages(dataset)

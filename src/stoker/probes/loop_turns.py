@@ -20,6 +20,8 @@ _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _MAX_KEPT = 2000
 # Keras' loops that train nothing: an eager op below them is part of their own price.
 _INFERENCE = frozenset({"predict", "evaluate"})
+# Functions of Keras that are a step, or make steps.
+_STEPS = ("fit", "train_step", "test_step", "train_on_batch", "test_on_batch")
 _MAX_FRAMES = 12
 
 
@@ -129,8 +131,8 @@ class LoopTurns:
             if kind == KERAS_LOOP and not found:
                 if code.co_name in _INFERENCE or (not in_loop and code.co_filename.startswith(OWN_ROOT)):
                     return ()
-                # Keras' own: the user's line may have asked for eager steps.
-                in_loop = True
+                # The user's line may have asked for eager steps; the rest of Keras' trainer serves whoever calls it.
+                in_loop = in_loop or code.co_name in _STEPS
             if kind == USER:
                 loops = tuple(loop for loop in self.loops(code) if frame.f_lasti in loop)
                 found.append(UserFrame((code.co_filename, frame.f_lineno, code.co_name), loops))

@@ -223,6 +223,8 @@ class Session:
             self.device.read_software_gpu(drained=True)
         steps_per_s, examples_per_s = self.steps.rates()
         load = self.device.gpu_load
+        if self.recorder.on_main_thread():
+            self.steps.settle()
         phase = self.steps.phase()
         return Measurements(
             wall_ns=now - recorder.start_ns,

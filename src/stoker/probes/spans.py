@@ -57,8 +57,9 @@ class Window:
         if spans:
             last = spans[-1]
             if last.end == start and last.site is None and (last.account == account or last.account in joins):
-                last.end, last.account = end, account
-                if joins:
+                last.end = end
+                if last.account != account:
+                    last.account = account
                     self._join_stretches()
                 return
         if end == start:
@@ -122,6 +123,12 @@ class SpanWindows:
         elif self._steps >= self._next:
             self.open = Window(now, time.process_time_ns(), delay_start=_delay_ns())
         return self.open or self._step_beside(now, rank, steps, source)
+
+    def begin_again(self, now: int) -> Window | None:
+        """The step that opened the window ends only here."""
+        if self.open is not None and not self.open.ends:
+            self.open = Window(now, time.process_time_ns(), delay_start=_delay_ns())
+        return self.open or self.beside
 
     def _step_beside(self, now: int, rank: int, steps: int, source: object) -> Window | None:
         """The window beside the profiler's: it begins with the first step that ends in it."""

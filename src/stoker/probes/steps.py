@@ -54,19 +54,23 @@ class StepCount:
     last_totals: list[int] = field(default_factory=list)
     # Of a loop: those it was seen inside of.
     outer: set[Loop] = field(default_factory=set)
+    # A turn that nothing but something minor, such as a read, has happened in so far is not counted yet: when that was,
+    # and the recorder's totals then.
+    turning: tuple[int, list[int]] | None = None
     _since_kept: int = 0
     _turn_examples: int = 0
 
-    def tick(self, steps: int, examples: int, now: int) -> None:
-        """`steps` steps over `examples` examples just ended."""
+    def tick(self, steps: int, examples: int, now: int, totals: list[int] | None = None) -> None:
+        """`steps` steps over `examples` examples ended now, or then, when these were the totals."""
         books = self.books
+        self.turning = None
         queued = books.recorder.queued if books is not None and books.recorder is not None else None
         done = now if queued is None else now + queued()
         if not self.steps:
             self.first_ns, self.first_steps, self.first_examples = now, steps, examples
             self.first_done_ns = done
             if books is not None and books.recorder is not None:
-                self.first_totals = list(books.recorder.totals)
+                self.first_totals = totals or list(books.recorder.totals)
         else:
             self._since_kept += 1
             if self._since_kept >= self.stride:
@@ -81,8 +85,27 @@ class StepCount:
         self.examples += examples
         self.last_ns, self.last_done_ns = now, done
         if books is not None and books.recorder is not None:
-            self.last_totals = list(books.recorder.totals)
+            self.last_totals = totals or list(books.recorder.totals)
             books.recorder.window = books.windows.step_ended(now, self.rank, steps, self.source)
+
+    def minor(self, turned: bool, now: int) -> None:
+        """Something happened that makes no step where others do: if it opens a turn, that waits to be counted."""
+        if turned or self.turning is not None:
+            recorder = self.books.recorder if self.books is not None else None
+            self.turning = (now, list(recorder.totals) if recorder is not None else [])
+
+    def settle(self) -> None:
+        """Count a turn in which nothing but reads came."""
+        if self.turning is not None:
+            self.tick(1, 0, *self.turning)
+
+    def first_again(self, now: int) -> None:
+        """The first step ends only here: what was taken for its end was a read at its beginning."""
+        books = self.books
+        self.first_ns = self.first_done_ns = self.last_ns = self.last_done_ns = now
+        if books is not None and books.recorder is not None:
+            self.first_totals = self.last_totals = list(books.recorder.totals)
+            books.recorder.window = books.windows.begin_again(now)
 
     @property
     def drain_ns(self) -> int:
@@ -170,20 +193,33 @@ class Steps:
             if rank < LAYERS:
                 self.source(rank, source).tick(1, examples, now)
             return
-        innermost = loops[0][0]
+        innermost, turned = loops[0]
         count = self._loops.get(innermost)
         if count is None:
             count = self._loops[innermost] = self.source(rank, innermost)
             count.outer.update(loop for loop, _ in loops[1:])
         elif rank < count.rank:
+            late = rank < LAYERS <= count.rank and count.ticks == 1 and not turned
             count.rank = rank
+            if late:
+                count.first_again(now)
         for loop, turned in loops:
-            ended = self._loops.get(loop)
-            # A loop may be known only late in its first turn.
-            if ended is not None and (turned or not ended.steps):
-                ended.tick(1, 0, now)
+            self._turned(loop, turned, rank, now)
         if examples:
             count.saw_examples(examples)
+
+    def _turned(self, loop: Loop, turned: bool, rank: int, now: int) -> None:
+        """Count a turn of a loop where its work is done: a read may come before the call it is read for."""
+        count = self._loops.get(loop)
+        if count is None:
+            return
+        if turned:
+            count.settle()
+        if rank >= LAYERS > count.rank:
+            count.minor(turned, now)
+        elif turned or count.turning is not None or not count.steps:
+            # A loop may be known only late in its first turn.
+            count.tick(1, 0, now)
 
     def keras_call(self, name: str, rank: int, batches: int, now: int) -> None:
         """A call of fit or predict ended: if it was for a batch or two, the loop around it is what steps."""
@@ -191,6 +227,11 @@ class Steps:
         if batches <= _FEW_BATCHES:
             self.short_calls[name] = self.short_calls.get(name, 0) + 1
             self.event(rank, None, now)
+
+    def settle(self) -> None:
+        """The run is over: turns that wait to be counted count as they are."""
+        for count in self._loops.values():
+            count.settle()
 
     def reported(self) -> list[StepCount]:
         """The counts of the best class that has any; of plain calls and reads only the hottest."""

@@ -27,7 +27,8 @@ def as_a_graph(program: Program, finding: Finding, draw: Draw) -> Program:
         eager = sum(p.seconds for p in own if p.account == "eager")
         if not eager:
             return step
-        kept = [p for p in step if not is_own(p, finding)]
+        between = python_between(step, finding)
+        kept = [p for number, p in enumerate(step) if not is_own(p, finding) and number not in between]
         site = site_of(finding)
         # However few the ops, a call in their place costs no more than they did.
         seconds = min(program.call_s + program.launches_s, sum(p.seconds for p in own))
@@ -37,6 +38,23 @@ def as_a_graph(program: Program, finding: Finding, draw: Draw) -> Program:
         return [*kept, call, Piece("compute", eager * kernels * beside, site, "graph")]
 
     return replace(program, steps=[change(step) for step in program.steps])
+
+
+def python_between(step: list[Piece], finding: Finding) -> set[int]:
+    """Which pieces are Python between two eager ops of the finding: it runs once, while the graph is traced."""
+    own = [number for number, piece in enumerate(step) if is_own(piece, finding)]
+    inside = range(own[0], own[-1]) if own else range(0)
+    return {
+        n
+        for n in inside
+        if step[n].account == "python" and not step[n].name and n - 1 in own and n + 1 in own
+    }
+
+
+def tracing(program: Program, finding: Finding) -> dict[str, float]:
+    """What goes with the ops when they become a graph."""
+    seconds = sum(step[n].seconds for step in program.steps for n in python_between(step, finding))
+    return {"the Python between the ops": seconds / len(program.steps)}
 
 
 def in_one_call(program: Program, finding: Finding, draw: Draw) -> Program:
@@ -68,7 +86,7 @@ def in_one_call(program: Program, finding: Finding, draw: Draw) -> Program:
 def looping(program: Program, finding: Finding) -> dict[str, float]:
     """What goes with the calls when a loop moves into a compiled function."""
     if "ops" in finding.detail:
-        return {}
+        return tracing(program, finding)
     python = mean_s(program.steps, lambda p: p.account == "python" and not p.name)
     return {
         "the loop's own Python": min(python, own_s(program, finding)),

@@ -20,6 +20,8 @@ from stoker.replay.pieces import Piece, Site
 if TYPE_CHECKING:
     from stoker.replay.program import Program
 
+# How the spans name eager ops that follow a tape.
+TAPE = "tape"
 _TRACES = frozenset({"retrace-python-arg", "retrace-shape", "tf-function-in-loop"})
 INPUTS = frozenset(
     {
@@ -82,6 +84,23 @@ def is_own(piece: Piece, finding: Finding) -> bool:
     if finding.kind in _TRACES and piece.name:
         return piece.name == finding.detail.get("function")
     return piece.site == site_of(finding)
+
+
+def loosened(program: Program, findings: Iterable[Finding]) -> Program:
+    """The program with eager ops freed of the label of a tape that no finding stands at.
+
+    Ops are labelled by the tape opened last. With tapes inside one another that may be any of them, while a finding
+    stands at the first of its function; the run's sums tell which finding they are of.
+    """
+    sites = {site_of(finding) for finding in findings if finding.kind == "eager-train-step"}
+    if not sites:
+        return program
+
+    def change(piece: Piece) -> Piece:
+        stray = piece.account == "eager" and piece.name == TAPE and piece.site not in sites
+        return replace(piece, site=None) if stray else piece
+
+    return replace(program, steps=[[change(piece) for piece in step] for step in program.steps])
 
 
 def shared_out(program: Program, findings: Iterable[Finding]) -> Program:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from stoker.probes.input_wait import FIRST_ELEMENT
-from stoker.probes.profiler_trace import BUFFERS, stage_name
+from stoker.probes.profiler_trace import BUFFERS, slowest, stage_name
 from stoker.records import Record
 from stoker.replay.pieces import Piece
 
@@ -69,7 +69,7 @@ def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source
     mean = statistics.fmean(waits)
     work = {row.path: row.self_s for row in rows if stage_name(row.path) not in BUFFERS}
     ahead = _made_ahead(record, work)
-    slow = max(work, key=lambda path: work[path], default="")
+    slow = slowest(work) or ""
     total = sum(work.values())
     calls = {row.path: row.calls for row in rows}
     roots = _elements(slow, calls)
@@ -91,7 +91,8 @@ def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source
         threads=float(record.tables.stepping[0].cores) if parallel else 1.0,
         python=any("Generator" in path for path in work) or _runs_python(record),
         duty=0.0 if not ahead else 1.0 if starved else min(1.0, total / window_s if window_s else 0.0),
-        slow_share=work[slow] / total if total else 1.0,
+        # A generator hands on rows one by one: the stages behind it go with it when batches are made at once.
+        slow_share=work[slow] / total if total and "Generator" not in slow else 1.0,
         slow_calls=max(1.0, calls.get(slow, 1) / roots),
     )
 

@@ -17,7 +17,7 @@ from stoker.replay.program import Program
 from stoker.replay.repairs import REPAIRS, freed, repaired
 from stoker.replay.simulation import Draw, draws, seconds_per_step
 
-_DRAWS = 40
+_DRAWS = 24
 # The order is worked out for so many findings: each place in it asks all that are left.
 _ORDERED = 8
 # Of the draws, the share beyond each bound.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from stoker.probes.input_wait import FIRST_ELEMENT
 from stoker.records import Record, SteppingRow, WindowSums
-from stoker.replay.claims import shared_out
+from stoker.replay.claims import loosened, shared_out
 from stoker.replay.feeding import Source, is_element, source_of, with_elements
 from stoker.replay.pieces import (
     Piece,
@@ -111,7 +111,7 @@ def of(record: Record) -> Program | None:
         calm=_calm(steps),
         count=phase.steps,
     )
-    return shared_out(calibrated(program), record.findings)
+    return shared_out(loosened(calibrated(program), record.findings), record.findings)
 
 
 def calibrated(program: Program) -> Program:

@@ -40,7 +40,7 @@ class Repair:
     uncertain: tuple[str, ...] = ()
     frees: Frees = _nothing
     # How far off the model has been found to be for such a repair, as a share of the gain's logarithm: less, more.
-    spread: tuple[float, float] = (0.3, 0.3)
+    spread: tuple[float, float] = (0.4, 0.6)
 
 
 def repaired(program: Program, findings: Iterable[Finding], draw: Draw) -> Program:
@@ -165,6 +165,10 @@ def _around_traces(program: Program, finding: Finding) -> dict[str, float]:
     return found
 
 
+def _predicted(program: Program, finding: Finding, draw: Draw) -> Program:
+    return _undisturbed(call_repairs.predicted(program, finding, draw), draw)
+
+
 _GONE = f"what was done every step is done every {RARELY} steps"
 _TRACED = "one trace serves all calls, and runs as the calls did that did not trace"
 _CALM = "compiled calls are then between their mean and their quickest quarter"
@@ -177,7 +181,7 @@ def _of_input(apply: Apply, assumes: str, *uncertain: str) -> Repair:
         f"{assumes}; {_CROWDED}",
         ("crowding", "lock", *uncertain),
         input_repairs.given_back,
-        (0.4, 0.4),
+        (0.5, 0.6),
     )
 
 
@@ -199,6 +203,7 @@ REPAIRS: dict[str, Repair] = {
         call_repairs.as_a_graph,
         "as a graph the same kernels run, between one after the other and as many at a time as there are processors",
         ("kernels side by side",),
+        call_repairs.tracing,
     ),
     "launch-bound": Repair(
         call_repairs.in_one_call,
@@ -207,8 +212,10 @@ REPAIRS: dict[str, Repair] = {
         call_repairs.looping,
     ),
     "predict-in-loop": Repair(
-        call_repairs.predicted,
-        "a compiled call takes the place of predict(); where the loop only predicts, all rows go into one call",
+        _predicted,
+        f"a compiled call takes the place of predict(); a loop that only predicts gives all rows to one call; {_CALM}",
+        (_UNDISTURBED,),
+        _calmed,
     ),
     "missing-prefetch": _of_input(input_repairs.prefetched, "the next element is made while the step runs"),
     "map-without-parallel-calls": _of_input(

@@ -8,6 +8,7 @@
 | page/ | one self-contained HTML page |
 | run_table | runs of the store on the terminal |
 | comparison, whatif | two sides of runs; the answer of `stoker whatif` |
+| tuning | what `stoker tune` found |
 | problems, rule_page | what `stoker check` found, in each format; a rule's page |
 | words, headline | figures and accounts in words; the sentence at the top |
 """

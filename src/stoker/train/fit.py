@@ -35,6 +35,7 @@ def fit(
     *,
     plan: Plan | str | Mapping[str, Any] | None = None,
     checkpoint: Any = None,
+    tune: bool = False,
 ) -> Any:
     """Train a compiled Keras model: the arguments, the history and the numbers of `model.fit`, much faster.
 
@@ -42,6 +43,7 @@ def fit(
         model: a compiled Keras model. The other positional arguments are those of `model.fit`.
         plan: how to run, instead of having it decided: a `stoker.Plan`, a dict, or words such as "resident, loop".
         checkpoint: a directory, or a `stoker.Checkpoint`: the same call after a crash goes on where it was.
+        tune: put the tf.data pipeline `x` through `stoker.tune` first; `plan="tuned"` does the same.
 
     Returns:
         Keras' `History`; its `plan` says how it ran and why.
@@ -69,6 +71,7 @@ def fit(
         validation_freq=validation_freq,
         plan=plan,
         checkpoint=checkpoint,
+        tune=tune,
     )
     return request.run(KerasProgram(model)).train()
 

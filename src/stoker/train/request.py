@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import tensorflow as tf
 from keras.src.backend import config as keras_config
 
-from stoker.errors import whole_number
+from stoker.errors import ArgumentError, whole_number
 from stoker.execution.feeding import sources
 from stoker.train import checks
 from stoker.train.checkpoint.options import Checkpoint
@@ -40,6 +41,7 @@ class Request:
     plan: Plan | str | Mapping[str, Any] | None
     checkpoint: Any
     class_weight: Any = None
+    tune: bool = False
 
     def run(self, program: Program) -> Run:
         """The training run of a program.
@@ -54,7 +56,11 @@ class Request:
         checks.share("validation_split", self.validation_split)
         checks.class_weights(self.class_weight)
         checks.callbacks(self.callbacks)
-        data, validation_data = (self.x, self.y, self.sample_weight), self.validation_data
+        x = self.x
+        if self.tune or wanted.tuned:
+            x, gained = self._tuned()
+            wanted = wanted.because(gained, tuned=True)
+        data, validation_data = (x, self.y, self.sample_weight), self.validation_data
         if self.validation_split and validation_data is None:
             data, validation_data = sources.split(*data, self.validation_split)
         return Run(
@@ -82,6 +88,23 @@ class Request:
         training = (self.x, self.y, self.sample_weight)
         named = {"data": training if any(part is not None for part in training[1:]) else self.x}
         return named if self.validation_data is None else {**named, "validation data": self.validation_data}
+
+    def _tuned(self) -> tuple[Any, str]:
+        """The pipeline, tuned, and what that brought."""
+        if not isinstance(self.x, tf.data.Dataset):
+            raise ArgumentError(f"tune=True needs x to be a tf.data.Dataset, not {type(self.x).__name__}")
+        if self.checkpoint is not None:
+            raise ArgumentError(
+                "tune=True cannot be used with checkpoint=: what the tuner changes may differ from run to run, and the "
+                "place in one pipeline is not a place in another"
+            )
+        # The tuner is needed only by those who ask for it.
+        from stoker.tuning.tuner import tune
+
+        tuned = tune(self.x)
+        if not tuned.tuning.changes:
+            return tuned, "the input was left as it is, nothing makes it faster"
+        return tuned, f"the input was tuned, {tuned.tuning.gain:.1f}x"
 
     def _held_out(self, validation_data: Any, batch_size: int | None) -> sources.Source | None:
         if validation_data is None:

@@ -1,0 +1,123 @@
+"""What the functions of a pipeline do besides computing: draw random numbers, run Python, read or change state."""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+from tensorflow.python.ops import lookup_ops
+
+_PYTHON = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
+_RANDOM = re.compile(
+    r"(Random(?!IndexShuffle)|TruncatedNormal|ParameterizedTruncated|Multinomial|SampleDistorted|Shuffle(AndRepeat)?Dataset)"
+)
+_VARIABLE_READS = frozenset(
+    {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarHandleOp", "VarIsInitializedOp"}
+)
+_VARIABLE_CHANGES = re.compile(
+    r"(Assign.*VariableOp|ResourceScatter|Stateful(Uniform|Standard|Truncated|Random)|Rng)"
+)
+_LOOKUPS = frozenset({"LookupTableFindV2", "LookupTableSizeV2"})
+# Counted as stateful by TensorFlow, though nothing outlives the call.
+_HARMLESS = frozenset(
+    str.split(
+        """Assert Placeholder StatefulPartitionedCall If While Case HashTableV2 AnonymousHashTable InitializeTableV2
+    InitializeTableFromTextFileV2 DummySeedGenerator DummyMemoryCache DummyIterationCounter"""
+    )
+)
+
+
+@dataclass
+class Effects:
+    """The effects of one traced function, and of all it calls.
+
+    Attributes:
+        python: it runs Python code.
+        random: it draws random numbers that its arguments do not determine.
+        unseeded: it draws some that no seed determines, either.
+        variables: it reads or changes variables.
+        mutable_tables: it looks something up in a table that may change.
+        lasting: operations that leave something behind.
+    """
+
+    python: bool = False
+    random: bool = False
+    unseeded: bool = False
+    variables: bool = False
+    mutable_tables: bool = False
+    lasting: list[str] = field(default_factory=list)
+
+    @property
+    def why_not_pure(self) -> str | None:
+        """Why the result is not a function of the arguments alone; None if it is."""
+        if self.lasting:
+            return f"it has effects of its own ({', '.join(sorted(set(self.lasting)))})"
+        for holds, why in (
+            (self.python, "it runs Python code"),
+            (self.random, "it draws random numbers"),
+            (self.variables, "it uses variables"),
+            (self.mutable_tables, "it reads a table that may change"),
+        ):
+            if holds:
+                return why
+        return None
+
+
+def of(wrapper: Any) -> Effects:
+    """The effects of a stage's function."""
+    found = Effects()
+    lookups = False
+    for node in nodes(wrapper.function.graph):
+        if node.op in _PYTHON:
+            found.python = True
+        elif _RANDOM.match(node.op) and not node.op.startswith("Stateless"):
+            found.random = True
+            found.unseeded |= not _seeded(node)
+        elif node.op in _VARIABLE_READS or _VARIABLE_CHANGES.match(node.op):
+            found.variables = True
+        elif node.op in _LOOKUPS:
+            lookups = True
+        elif _stateful(node.op) and node.op not in _HARMLESS and not re.search(r"Dataset(V\d)?$", node.op):
+            found.lasting.append(node.op)
+    captured = wrapper.function.captured_inputs
+    if lookups:
+        found.mutable_tables = not all(_immutable(one) for one in captured if one.dtype == tf.resource)
+    if any(one.dtype == tf.variant for one in captured):
+        found.lasting.append("a dataset from outside")
+    return found
+
+
+def variables(wrapper: Any) -> list[Any]:
+    """The variables a function captures."""
+    return list(wrapper.function.graph.variables)
+
+
+def nodes(graph: Any) -> Iterator[Any]:
+    """Every node of a graph and of the functions in its library."""
+    definition = graph.as_graph_def()
+    yield from definition.node
+    for function in definition.library.function:
+        yield from function.node_def
+
+
+def _stateful(op: str) -> bool:
+    definition = op_def_registry.get(op)
+    return definition is None or bool(definition.is_stateful)
+
+
+def _seeded(node: Any) -> bool:
+    return bool(node.attr["seed"].i or node.attr["seed2"].i)
+
+
+def _immutable(handle: Any) -> bool:
+    """Whether a resource is a table that is filled once: only its Python object tells."""
+    for holder in gc.get_referrers(handle):
+        owners = gc.get_referrers(holder) if isinstance(holder, dict) else [holder]
+        if any(isinstance(owner, lookup_ops.InitializableLookupTableBase) for owner in owners):
+            return True
+    return False

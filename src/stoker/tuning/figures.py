@@ -1,0 +1,90 @@
+"""What the tuner found, in figures: the tree of stages, the changes that stayed, what was left alone and why.
+
+`Report.as_json` is a contract: fields are added, never renamed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class StageFigures:
+    """One stage of a pipeline, measured in one serial pass.
+
+    Attributes:
+        stage: what it is, in a few words.
+        parallel_calls: how many at a time, as it was asked for; None if it was not.
+        elements_per_s: how many elements it made a second.
+        alone_per_s: how many it could make on one core if all else were free.
+        core: the share of a core it took.
+        element_bytes: the size of an element.
+        inputs: the stages it reads.
+
+    What TensorFlow does not tell of a stage is None.
+    """
+
+    stage: str
+    parallel_calls: int | str | None = None
+    elements_per_s: float | None = None
+    alone_per_s: float | None = None
+    core: float | None = None
+    element_bytes: float | None = None
+    inputs: tuple[StageFigures, ...] = ()
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A change that stayed: elements a second without and with it."""
+
+    name: str
+    stage: str
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True)
+class LeftAlone:
+    """Something that was not changed, and why."""
+
+    name: str
+    stage: str
+    why: str
+
+
+@dataclass
+class Report:
+    """What `tune` did to a pipeline.
+
+    Attributes:
+        before: elements a second of the pipeline as it was; None if it could not be measured.
+        after: of the one that was returned.
+        step_per_s: elements a second that the step takes; None if no step was given.
+        rows_per_element: rows in an element, where its batches say so.
+        changes: the changes that stayed, in order.
+        left: what was not changed, and why.
+        stages: the pipeline as it was.
+        tuned: the pipeline as it is; None if it was not changed.
+        compared: how many elements were compared in each of two epochs; 0 if the pipeline does not repeat itself.
+    """
+
+    before: float | None = None
+    after: float | None = None
+    step_per_s: float | None = None
+    rows_per_element: int | None = None
+    changes: list[Kept] = field(default_factory=list)
+    left: list[LeftAlone] = field(default_factory=list)
+    stages: StageFigures | None = None
+    tuned: StageFigures | None = None
+    compared: int = 0
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast it has become."""
+        return self.after / self.before if self.before and self.after else 1.0
+
+    def as_json(self) -> dict[str, Any]:
+        """The report for other programs."""
+        return {"schema": 1, "gain": self.gain, **dataclasses.asdict(self)}
