@@ -10,7 +10,7 @@ PEERS_VENV := .venv-peers
 .PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
 	soak-run soak-resume soak-store screenshots browser postgresql \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
-	bench-short-jobs peers bench-data bench-tune soak-data bench-store
+	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve
 
 demo: demo-ledger demo-fit demo-software-gpu
 
@@ -65,7 +65,7 @@ docs: $(DOCS_VENV)/.ready
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
 
 bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint bench-data \
-	bench-tune bench-store
+	bench-tune bench-store bench-serve
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
@@ -126,6 +126,17 @@ bench-data: $(READY)
 # Pipelines before and after stoker.tune, and its predictions.
 bench-tune: $(READY)
 	$(BIN)/python benchmarks/tune.py
+
+# A bundle's answers: one row, a million rows, requests over HTTP. The peers have an environment of their own.
+PEERS_VENV := .venv-peers
+bench-serve: $(READY) $(PEERS_VENV)/.ready
+	$(BIN)/python benchmarks/serve.py --peers $(PEERS_VENV)/bin/python
+
+$(PEERS_VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(PEERS_VENV)
+	$(PEERS_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(PEERS_VENV)/bin/python -m pip install --quiet --editable '.[cpu,serve]' litserve mosec
+	@touch $@
 
 # A 2 GB CSV file is trained on; how far the process grows.
 soak-data: $(READY)

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from stoker.inference.predict import predict
     from stoker.log import Log
     from stoker.notebook import load_ipython_extension
+    from stoker.serve.batching import BusyError, DeadlineError
+    from stoker.serve.bundle import Bundle, BundleError
+    from stoker.serve.export.writing import BundleWarning, export
+    from stoker.serve.predictor import Predictor
     from stoker.store.table import runs
     from stoker.store.tracking import track
     from stoker.train.checkpoint.options import Checkpoint, CheckpointError, CheckpointWarning
@@ -50,11 +54,16 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Balance": "stoker.train.update.balancing",
+    "Bundle": "stoker.serve.bundle",
+    "BundleError": "stoker.serve.bundle",
+    "BundleWarning": "stoker.serve.export.writing",
+    "BusyError": "stoker.serve.batching",
     "Checkpoint": "stoker.train.checkpoint.options",
     "CheckpointError": "stoker.train.checkpoint.options",
     "CheckpointWarning": "stoker.train.checkpoint.options",
     "Clip": "stoker.train.update.clipping",
     "CopyError": "stoker.guards",
+    "DeadlineError": "stoker.serve.batching",
     "EMA": "stoker.train.update.averaging",
     "EagerOpError": "stoker.guards",
     "GuardError": "stoker.guards",
@@ -62,6 +71,7 @@ _HOMES = {
     "Log": "stoker.log",
     "LossScale": "stoker.train.update.scaling",
     "Plan": "stoker.train.planning.plan",
+    "Predictor": "stoker.serve.predictor",
     "RetraceError": "stoker.guards",
     "Spike": "stoker.train.update.watching",
     "SyncError": "stoker.guards",
@@ -71,30 +81,37 @@ _HOMES = {
     "allow": "stoker.guards",
     "bind": "stoker.guards",
     "evaluate": "stoker.inference.evaluate",
+    "export": "stoker.serve.export.writing",
     "fit": "stoker.train.fit",
     "gradient_penalty": "stoker.train.update.penalties",
     "guard": "stoker.guards",
     "load_ipython_extension": "stoker.notebook",
     "predict": "stoker.inference.predict",
+    "tune": "stoker.tuning.tuner",
     "runs": "stoker.store.table",
     "track": "stoker.store.tracking",
-    "tune": "stoker.tuning.tuner",
 }
 
 __all__ = [
     "EMA",
     "Balance",
+    "Bundle",
+    "BundleError",
+    "BundleWarning",
+    "BusyError",
     "Checkpoint",
     "CheckpointError",
     "CheckpointWarning",
     "Clip",
     "CopyError",
+    "DeadlineError",
     "EagerOpError",
     "GuardError",
     "GuardWarning",
     "Log",
     "LossScale",
     "Plan",
+    "Predictor",
     "RetraceError",
     "Spike",
     "SyncError",
@@ -106,6 +123,7 @@ __all__ = [
     "bind",
     "data",
     "evaluate",
+    "export",
     "fit",
     "gradient_penalty",
     "guard",
