@@ -23,7 +23,7 @@ from stoker.store.connections import Trouble
 from stoker.store.tracking import Run
 from stoker.store.writer import Writer
 from tests.store.databases import Server
-from tests.support import ROOT, wait_until
+from tests.support import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -134,9 +134,7 @@ def url_of(store: Address) -> str:
 
 
 def test_eight_processes_on_a_fresh_store_lose_nothing(store: Address) -> None:
-    started = [
-        subprocess.Popen([sys.executable, "-c", LOG, url_of(store), str(n)], cwd=ROOT) for n in range(8)
-    ]
+    started = [subprocess.Popen([sys.executable, "-c", LOG, url_of(store), str(n)]) for n in range(8)]
     assert [process.wait() for process in started] == [0] * 8
     with queries.reading(store) as reader:
         runs = reader.runs()
@@ -168,7 +166,7 @@ def test_what_was_committed_survives_a_kill(store: Address) -> None:
     chance = random.Random(7)
     for _ in range(3):
         command = [sys.executable, "-c", LOG_FOREVER, url_of(store)]
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         committed = 0
         for _ in range(chance.randrange(1, 6)):
