@@ -15,7 +15,8 @@ HEAD = "0001"
 # The first statement of a store's life: as long as it is missing, there is none.
 _VERSION = {
     "sqlite": "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'",
-    "postgresql": "SELECT 1 WHERE to_regclass('alembic_version') IS NOT NULL",
+    # Not `to_regclass`: that answers from a cache, which another process's tables enter only with a new transaction.
+    "postgresql": "SELECT 1 FROM pg_class WHERE relname = 'alembic_version' AND pg_table_is_visible(oid)",
 }
 
 
