@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 DOCS_VENV := .venv-docs
+PEERS_VENV := .venv-peers
 
 .PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
-	soak-run soak-resume screenshots browser \
+	soak-run soak-resume soak-store screenshots browser postgresql \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
-	bench-short-jobs peers bench-data bench-tune soak-data bench-serve
+	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve
 
 demo: demo-ledger demo-fit demo-software-gpu
 
@@ -29,7 +30,7 @@ demo-software-gpu: $(READY)
 # As many processes as the machine has room for.
 PYTEST := $(BIN)/python -m pytest -n auto
 
-test: lint browser
+test: lint browser postgresql
 	$(PYTEST)
 
 # What needs no TensorFlow: under a minute.
@@ -43,9 +44,16 @@ browser:
 	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium chromium-driver >/dev/null; then :; \
 	else echo "The browser tests are skipped: they need the packages chromium and chromium-driver."; fi
 
+# PostgreSQL's programs for the tests of the store, where they can be had; without them those tests are skipped.
+postgresql:
+	@if command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
+	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends postgresql >/dev/null; then :; \
+	else echo "The tests on PostgreSQL are skipped: they need the package postgresql."; fi
+
 # The pictures in docs/images, from a real run of the demo.
 screenshots: $(READY) browser
-	PYTHONPATH=. $(BIN)/python tools/make_screenshots.py
+	PYTHONPATH=. $(BIN)/python tools/make_screenshots.py $(ONLY)
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -57,7 +65,7 @@ docs: $(DOCS_VENV)/.ready
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
 
 bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint bench-data \
-	bench-tune
+	bench-tune bench-store bench-serve
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
@@ -93,7 +101,7 @@ bench-short-jobs: $(READY)
 peers: $(READY)
 	$(BIN)/python benchmarks/keras_suites.py $(SUITES)
 
-soak: soak-run soak-resume
+soak: soak-run soak-resume soak-store
 
 # A million steps: the record stays small and the process does not grow.
 soak-run: $(READY)
@@ -102,6 +110,14 @@ soak-run: $(READY)
 # Killed fifty times at random moments, training ends with the bits of a run that was left alone.
 soak-resume: $(READY)
 	$(BIN)/python benchmarks/soak_resume.py
+
+# Killed fifty times while it logs, a program leaves a store that has every value once.
+soak-store: $(READY) postgresql
+	PYTHONPATH=. $(BIN)/python benchmarks/soak_store.py
+
+# The store against MLflow, W&B offline and Aim, which get an environment of their own.
+bench-store: $(READY) $(PEERS_VENV)/.ready postgresql
+	PYTHONPATH=. $(BIN)/python benchmarks/store.py
 
 # The readers of stoker.data against the usual ways.
 bench-data: $(READY)
@@ -140,6 +156,12 @@ $(READY): pyproject.toml
 
 $(BENCH_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,bench]'
+	@touch $@
+
+$(PEERS_VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(PEERS_VENV)
+	$(PEERS_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(PEERS_VENV)/bin/python -m pip install --quiet mlflow wandb aim
 	@touch $@
 
 $(DOCS_VENV)/.ready: pyproject.toml

@@ -14,6 +14,9 @@ import pytest
 
 from tests import marking
 
+# Of what a test trains, nothing is kept, unless the test is about that.
+os.environ["STOKER_STORE"] = "off"
+
 # Files of long tests, each with programs of its own.
 SHARES_NOTHING = {"tests/test_examples.py"}
 

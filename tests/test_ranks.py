@@ -26,7 +26,7 @@ RANKS: tuple[frozenset[str], ...] = (
     frozenset({"train"}),
     frozenset({"distributed", "serve"}),
     frozenset({"recipes", "web"}),
-    frozenset({"pytest_plugin", "watch", "notebook"}),
+    frozenset({"pytest_plugin", "watch", "log", "notebook"}),
     frozenset({"commands"}),
     # The package's own front doors may reach everything.
     frozenset({"__init__", "__main__", "bootstrap"}),

@@ -46,10 +46,19 @@ def section(name: str) -> str:
     parser = argparse.ArgumentParser(add_help=False)
     module.configure(parser)
     lines = [f"## stoker {name.replace('_', '-')}", "", *_prose((module.__doc__ or "").strip()), ""]
-    actions = [action for action in parser._actions if action.help != argparse.SUPPRESS]
-    if actions:
-        lines += ["| | |", "|---|---|", *(f"| {_names(a)} | {_help(a)} |" for a in actions), ""]
+    if any(action.help != argparse.SUPPRESS for action in parser._actions):
+        lines += [*_table(parser), ""]
+    for group in (action for action in parser._actions if isinstance(action, argparse._SubParsersAction)):
+        for inner, made in group.choices.items():
+            lines += [f"### stoker {name} {inner}", "", *_prose((made.description or "").strip()), ""]
+            lines += [*_table(made), ""]
     return "\n".join(lines)
+
+
+def _table(parser: argparse.ArgumentParser) -> list[str]:
+    actions = [action for action in parser._actions if action.help != argparse.SUPPRESS]
+    shown = [action for action in actions if not isinstance(action, argparse._HelpAction)]
+    return ["| | |", "|---|---|", *(f"| {_names(a)} | {_help(a)} |" for a in shown)]
 
 
 def _prose(text: str) -> list[str]:

@@ -30,11 +30,14 @@ if TYPE_CHECKING:
     )
     from stoker.inference.evaluate import evaluate
     from stoker.inference.predict import predict
+    from stoker.log import Log
     from stoker.notebook import load_ipython_extension
     from stoker.serve.batching import BusyError, DeadlineError
     from stoker.serve.bundle import Bundle, BundleError
     from stoker.serve.export.writing import BundleWarning, export
     from stoker.serve.predictor import Predictor
+    from stoker.store.table import runs
+    from stoker.store.tracking import track
     from stoker.train.checkpoint.options import Checkpoint, CheckpointError, CheckpointWarning
     from stoker.train.fit import fit
     from stoker.train.planning.plan import Plan
@@ -65,6 +68,7 @@ _HOMES = {
     "EagerOpError": "stoker.guards",
     "GuardError": "stoker.guards",
     "GuardWarning": "stoker.guards",
+    "Log": "stoker.log",
     "LossScale": "stoker.train.update.scaling",
     "Plan": "stoker.train.planning.plan",
     "Predictor": "stoker.serve.predictor",
@@ -84,6 +88,8 @@ _HOMES = {
     "load_ipython_extension": "stoker.notebook",
     "predict": "stoker.inference.predict",
     "tune": "stoker.tuning.tuner",
+    "runs": "stoker.store.table",
+    "track": "stoker.store.tracking",
 }
 
 __all__ = [
@@ -102,6 +108,7 @@ __all__ = [
     "EagerOpError",
     "GuardError",
     "GuardWarning",
+    "Log",
     "LossScale",
     "Plan",
     "Predictor",
@@ -122,7 +129,9 @@ __all__ = [
     "guard",
     "load_ipython_extension",
     "predict",
+    "runs",
     "software_gpu",
+    "track",
     "tune",
 ]
 

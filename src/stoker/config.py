@@ -13,7 +13,7 @@ from typing import Any
 from stoker.errors import UsageError
 from stoker.kinds import BY_CODE, KINDS
 
-_KEYS = frozenset({"select", "ignore", "per-file-ignores", "fail-on", "exclude", "device-profiles"})
+_KEYS = frozenset({"select", "ignore", "per-file-ignores", "fail-on", "exclude", "device-profiles", "store"})
 SEVERITIES = ("info", "warning", "error")
 
 
@@ -29,6 +29,8 @@ class Config:
     fail_on: str = "error"
     # As written, by name: the software GPU checks them when one is used.
     device_profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # The URL of the store, or "off"; "" for the default.
+    store: str = ""
 
     def reports(self, kind: str, code: str, file: str) -> bool:
         """Whether a kind is reported in a file."""
@@ -88,6 +90,7 @@ def load(root: Path) -> Config:
         per_file_ignores=tuple((p, names(v, f"{path}: per-file-ignores")) for p, v in per_file.items()),
         fail_on=severity(section.get("fail-on", "error"), f"{path}: fail-on"),
         device_profiles=_tables(section.get("device-profiles", {}), f"{path}: device-profiles"),
+        store=_text(section.get("store", ""), f"{path}: store"),
     )
 
 
@@ -111,6 +114,12 @@ def _tables(value: object, where: str) -> Mapping[str, Mapping[str, Any]]:
     if isinstance(value, Mapping) and all(isinstance(table, Mapping) for table in value.values()):
         return value
     raise UsageError(f"{where} must be tables: [tool.stoker.device-profiles.NAME]")
+
+
+def _text(value: object, where: str) -> str:
+    if isinstance(value, str):
+        return value
+    raise UsageError(f"{where} must be a string, not {value!r}")
 
 
 def _strings(value: object, where: str) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from stoker.store import address, queries
 from tests.support import (
     HANGS_S,
     Outcome,
@@ -89,6 +90,12 @@ model = keras.Sequential([keras.layers.Dense(1)])
 model.compile("sgd", "mse")
 model.fit(np.ones((320, 3)), np.ones((320, 1)), verbose=0, callbacks=[Boom()])
 """
+
+
+@pytest.fixture(autouse=True)
+def _with_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As users have it: keeping runs must not disturb either."""
+    monkeypatch.delenv("STOKER_STORE")
 
 
 def without_timings(text: str) -> str:
@@ -228,6 +235,11 @@ def test_a_signal_ends_it_the_same_way_and_the_ledger_is_kept(tmp_path: Path, se
     assert record is not None
     assert record["exit_code"] == 128 + sent
     assert record["steps"] > 50
+    with queries.reading(address.parse(f"sqlite:///{tmp_path / '.stoker' / 'stoker.db'}")) as reader:
+        (row,) = reader.runs()
+        assert (row.id, row.state, row.columns["exit_code"]) == (record["id"], "failed", 128 + sent)
+        assert reader.ledger(row.id) == record["accounts"]
+        assert [one["kind"] for one in reader.findings(row.id)] == [one["kind"] for one in record["findings"]]
 
 
 def test_after_kill_9_the_last_save_is_there(tmp_path: Path) -> None:

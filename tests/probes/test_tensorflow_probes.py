@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import stoker
 from stoker.diagnosis.findings import findings
 from stoker.probes.input_wait import makes_ahead
 from stoker.probes.recorder import CHECKPOINT, EAGER, GRAPH, INPUT, TEARDOWN, TRACE, TRANSFER
@@ -115,6 +116,16 @@ def test_a_pipeline_is_known_as_it_ran(session: Session) -> None:
     found = [(f.kind, f.detail["pipeline"]) for f in findings(session.measurements())]
     assert ("shuffle-after-batch", ["TensorSlice", "Batch", "Shuffle"]) in found
     assert tallied(session, "sync") == {}
+
+
+def test_what_the_tuner_runs_is_not_the_programs_input(session: Session) -> None:
+    tuned = stoker.tune(tf.data.Dataset.range(200).map(lambda n: n * 2).batch(4))
+    assert session.input.pipelines == {}
+    assert session.measurements().totals["input"] == 0
+    for _ in tuned:
+        pass
+    (pipeline,) = session.input.pipelines.values()
+    assert pipeline.elements == 50
 
 
 def test_scalars_and_shapes_are_not_data(session: Session) -> None:

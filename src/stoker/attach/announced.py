@@ -20,6 +20,8 @@ LOOP_PACKAGES = ("train", "inference", "execution")
 BATCHES = "batches"
 # Around saving and restoring.
 SAVE, RESTORE = "save", "restore"
+# Around `stoker.tune`, which runs pipelines in order to time them.
+TUNE = "tune"
 
 Listener = Callable[..., AbstractContextManager[None]]
 _listeners: dict[str, list[Listener]] = {}

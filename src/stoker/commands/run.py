@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from stoker import config, software_gpu
-from stoker.errors import RecordError, UsageError
+from stoker.errors import UsageError
 from stoker.measure import supervise
 from stoker.measure.launch import Launched, Target
 from stoker.records import Record
@@ -27,7 +27,6 @@ from stoker.report import console, output
 from stoker.report.live import LiveLine
 from stoker.report.page import document
 from stoker.software_gpu import profiles
-from stoker.store import record_files
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +44,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="a100",
         help="t4, v100, a100, h100, or one of [tool.stoker.device-profiles]",
     )
+    parser.add_argument(
+        "--store",
+        metavar="URL",
+        help="the store (STOKER_STORE, [tool.stoker], .stoker/stoker.db); off keeps nothing",
+    )
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, as python -m does")
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="program args...")
 
@@ -58,9 +62,16 @@ def run(args: argparse.Namespace) -> int:
     target.check()
     if args.html:
         document.check(args.html)
-    launched = Launched(target, _device(args))
-    with _live_line(launched.path, wanted=not args.quiet and sys.stderr.isatty()) as draw:
-        status = supervise.run(launched.command, launched.environment, draw)
+    launched = Launched(target, _device(args), args.store)
+    shown = not args.quiet and sys.stderr.isatty()
+    with _live_line(wanted=shown) as draw:
+
+        def tick() -> None:
+            record = launched.look(drawn=shown)
+            if record is not None:
+                draw(record)
+
+        status = supervise.run(launched.command, launched.environment, tick)
     _report(launched.finish(supervise.exit_code_of(status)), launched.path, args)
     return supervise.end_like(status)
 
@@ -83,22 +94,15 @@ def _device(args: argparse.Namespace) -> dict[str, Any] | None:
 
 
 @contextmanager
-def _live_line(path: Path, wanted: bool) -> Iterator[Callable[[], None] | None]:
+def _live_line(wanted: bool) -> Iterator[Callable[[Record], None]]:
     """What draws the record as the program saves it, at the bottom of the terminal."""
     if not wanted:
-        yield None
+        yield lambda record: None
         return
     line = LiveLine(sys.stderr)
-
-    def draw() -> None:
-        try:
-            line.draw(record_files.read(path))
-        except RecordError:
-            return
-
     line.open()
     try:
-        yield draw
+        yield line.draw
     finally:
         line.close()
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from stoker.data.image_reader import images
     from stoker.data.readers import csv, frame, jsonl, parquet, sql
     from stoker.data.record_files import tfrecord
+    from stoker.data.tar_reader import tar
     from stoker.data.text_reader import text
 
 _HOMES = {
@@ -36,11 +37,24 @@ _HOMES = {
     "jsonl": "stoker.data.readers",
     "parquet": "stoker.data.readers",
     "sql": "stoker.data.readers",
+    "tar": "stoker.data.tar_reader",
     "text": "stoker.data.text_reader",
     "tfrecord": "stoker.data.record_files",
 }
 
-__all__ = ["DataWarning", "arrays", "csv", "frame", "images", "jsonl", "parquet", "sql", "text", "tfrecord"]
+__all__ = [
+    "DataWarning",
+    "arrays",
+    "csv",
+    "frame",
+    "images",
+    "jsonl",
+    "parquet",
+    "sql",
+    "tar",
+    "text",
+    "tfrecord",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -87,11 +87,20 @@ def images(
     return finished(datasets, parts, SimpleNamespace(labels=names))
 
 
-def _check(image_size: Any, color_mode: str, label_mode: str | None, on_error: str) -> None:
+def check_size(image_size: Any) -> None:
+    """Refuse what is no size of an image.
+
+    Raises:
+        ArgumentError: it is none.
+    """
     if image_size is not None:
         two = isinstance(image_size, Sequence) and len(image_size) == 2
         if not two or not all(isinstance(one, int) and one > 0 for one in image_size):
             raise ArgumentError(f"image_size={image_size!r} must be (height, width), such as (224, 224)")
+
+
+def _check(image_size: Any, color_mode: str, label_mode: str | None, on_error: str) -> None:
+    check_size(image_size)
     if color_mode not in CHANNELS:
         raise ArgumentError(f"color_mode={color_mode!r} is none of {', '.join(CHANNELS)}")
     if label_mode not in (None, "int", "categorical", "binary"):

@@ -19,6 +19,7 @@ from stoker.data.labels import Label, label_of
 from stoker.data.order import Order
 from stoker.data.splits import Passes, finished, orders
 from stoker.data.store import Store
+from stoker.data.strings import strings
 from stoker.errors import ArgumentError
 
 # Whole numbers up to here are exact as float32.
@@ -181,15 +182,7 @@ class Table:
         return list(tf.unstack(block, num=count, axis=1))
 
     def _strings(self, number: int) -> Callable[[Any], Any]:
-        ends = self._store.tensor(f"ends-{number}")
-        points = self._store.tensor(f"text-{number}")
-
-        def read(rows: Any) -> Any:
-            spans = tf.ragged.range(tf.gather(ends, rows), tf.gather(ends, rows + 1))
-            chosen = tf.cast(tf.gather(points, spans.values), tf.int32)
-            return tf.strings.unicode_encode(spans.with_values(chosen), "UTF-8", errors="strict")
-
-        return read
+        return strings(self._store, f"ends-{number}", f"text-{number}")
 
     def _element(self, values: dict[str, Any]) -> Any:
         inputs = {

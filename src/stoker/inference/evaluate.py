@@ -22,6 +22,8 @@ from stoker.inference.arrays import check_positive
 from stoker.inference.callbacks import Verbose
 from stoker.inference.eligibility import keras_must
 from stoker.inference.evaluation import Evaluation
+from stoker.inference.tracked import tracked
+from stoker.store.tracking import scalars
 
 
 def evaluate(
@@ -35,7 +37,7 @@ def evaluate(
     callbacks: Any = None,
     return_dict: bool = False,
 ) -> Any:
-    """`model.evaluate(...)`: same arguments, same numbers."""
+    """`model.evaluate(...)`: same arguments, same numbers, which are kept in the store too."""
     if keras_must(model, "evaluate"):
         return model.evaluate(
             x,
@@ -60,7 +62,9 @@ def evaluate(
     )
     feed = source.feed_to_test()
     try:
-        logs = _run(KerasTest(model), source, feed, callbacks, verbose)
+        with tracked("evaluate", model, (x, y, sample_weight), batch_size=source.adapter.batch_size) as run:
+            logs = _run(KerasTest(model), source, feed, callbacks, verbose)
+            run.log(0, scalars(logs))
     finally:
         kept(model).release()
         feed.close()

@@ -21,6 +21,7 @@ from stoker.inference.batch_runs import RowSource, Source, StreamSource, run_all
 from stoker.inference.callbacks import PredictHooks, Verbose
 from stoker.inference.eligibility import keras_must
 from stoker.inference.streams import Stream, as_stream
+from stoker.inference.tracked import tracked
 
 
 def predict(
@@ -30,8 +31,18 @@ def predict(
     verbose: Verbose = "auto",
     steps: int | None = None,
     callbacks: Any = None,
+    *,
+    track: bool = False,
 ) -> Any:
-    """`model.predict(...)`: same arguments, same arrays. With `verbose="auto"` a single batch shows no bar."""
+    """`model.predict(...)`: same arguments, same arrays. With `verbose="auto"` a single batch shows no bar.
+
+    Args:
+        model: a Keras model. The other positional arguments are those of `model.predict`.
+        track: keep it in the store, as a run that is linked to its data.
+    """
+    if track:
+        with tracked("predict", model, (x,), batch_size=batch_size):
+            return predict(model, x, batch_size, verbose, steps, callbacks)
     if keras_must(model, "predict"):
         return model.predict(x, batch_size=batch_size, verbose=verbose, steps=steps, callbacks=callbacks)
     rows = as_rows(x, batch_size, steps) if is_arrays(x) else None

@@ -17,6 +17,7 @@ from stoker.attach.sites import OWN_ROOT
 from stoker.diagnosis.record import RunFacts
 from stoker.measure.run import MeasuredRun
 from stoker.probes.session import Session
+from stoker.store import around
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Settings:
     log_level_is_ours: bool
     # The arguments of `software_gpu.enable`, if the program is to have one.
     software_gpu: dict[str, Any] | None = None
+    # The URL of the store for the program's own runs.
+    store: str | None = None
 
     def to_json(self) -> str:
         """As one line for the environment."""
@@ -53,6 +56,7 @@ class Attachment:
         self._session.on_import = self._tensorflow_imported
         self._run = MeasuredRun(settings.facts, self._session, Path(settings.record).resolve())
         self._pid = os.getpid()
+        around.run, around.store = settings.facts.id, settings.store
 
     def start(self) -> None:
         """Watch for TensorFlow; until it comes there is nothing to do and no thread."""

@@ -24,16 +24,19 @@ from stoker import clock
 from stoker.attach.sites import OWN_ROOT
 from stoker.attach.tensorflow_versions import supported, unsupported_message
 from stoker.diagnosis.record import RunFacts
-from stoker.errors import UsageError
+from stoker.errors import RecordError, UsageError
 from stoker.measure.child import Settings
 from stoker.measure.run import finished
+from stoker.periodic import Every
 from stoker.records import Device, Record
-from stoker.store import record_files
+from stoker.store import address, measured, record_files
 from stoker.version import __version__
 
 _DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-rocm", "tf-nightly")
 # Before this release TensorFlow's C++ log level is fixed at start-up, and the profiler writes to it.
 _LOG_LEVEL_IS_DYNAMIC = (2, 21)
+# How often the ledger goes to the store while the program runs.
+_LOOK_EVERY_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -71,20 +74,42 @@ class Target:
 class Launched:
     """One run of a target: how to start it, and its record from before the start to after the end.
 
-    `device` are the arguments of `software_gpu.enable`, if the program is to have one.
+    `device` are the arguments of `software_gpu.enable`, if the program is to have one; `store` is the URL of the store,
+    if not the usual one.
 
     Raises:
         UsageError: records cannot be written here.
     """
 
-    def __init__(self, target: Target, device: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, target: Target, device: dict[str, Any] | None = None, store: str | None = None
+    ) -> None:
         record_files.prepare()
         facts = RunFacts(record_files.new_id(), target.name, target.arguments, clock.utc_timestamp())
         self.path = record_files.path_of(facts.id)
+        # Before anything is written: a store that makes no sense is a wrong request.
+        self._run = measured.begin(facts.id, facts.program, facts.argv, "run", store)
         record_files.write(_empty_record(facts), self.path)
+        self._looks = Every(seconds=_LOOK_EVERY_S)
         words = [target.name, *target.arguments]
         self.command = _interpreter() + (["-m"] if target.is_module else []) + words
-        self.environment = _environment(self.path, facts, target.user_root, device)
+        self.environment = _environment(self.path, facts, target.user_root, device, store)
+
+    def look(self, drawn: bool) -> Record | None:
+        """The record as the program saved it last, now and then also into the store; None if there is none to read.
+
+        Unless it is `drawn`, it is read only as often as the store wants it.
+        """
+        if not drawn and not self._looks.due():
+            return None
+        try:
+            record = record_files.read(self.path)
+        except RecordError:
+            return None
+        if self._looks.due():
+            self._looks.mark()
+            measured.progress(self._run, record)
+        return record
 
     def finish(self, exit_code: int) -> Record:
         """The record as the program left it, finished and saved.
@@ -94,6 +119,7 @@ class Launched:
         """
         made = finished(record_files.read(self.path), exit_code)
         record_files.write(made, self.path)
+        measured.end(self._run, made)
         return made
 
 
@@ -137,13 +163,16 @@ def _interpreter() -> list[str]:
 
 
 def _environment(
-    path: Path, facts: RunFacts, user_root: str | None, device: dict[str, Any] | None
+    path: Path, facts: RunFacts, user_root: str | None, device: dict[str, Any] | None, given: str | None
 ) -> dict[str, str]:
     environment = dict(os.environ)
     ours = _log_level_needed(_tensorflow_version()) and "TF_CPP_MIN_LOG_LEVEL" not in environment
     if ours:
         environment["TF_CPP_MIN_LOG_LEVEL"] = "1"
-    settings = Settings(str(path.resolve()), clock.now_ns(), facts, user_root, ours, device)
+    store = address.find(given)
+    # Whatever directory the program goes to, its runs are where this one is.
+    url = address.OFF if store is None else store.url or str(store)
+    settings = Settings(str(path.resolve()), clock.now_ns(), facts, user_root, ours, device, url)
     environment["STOKER_RUN"] = settings.to_json()
     door = os.path.join(OWN_ROOT, "bootstrap")
     own = environment.get("PYTHONPATH")

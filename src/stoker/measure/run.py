@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stoker import clock
 from stoker.diagnosis.record import RunFacts, record
@@ -22,6 +23,9 @@ from stoker.probes.tensorflow_events import WindowEvents
 from stoker.records import ProfilerEvent, ProfilerWindow, Record
 from stoker.store import record_files
 
+if TYPE_CHECKING:
+    from stoker.store.tracking import Run
+
 
 class MeasuredRun:
     """One run that is being measured in this process."""
@@ -31,6 +35,8 @@ class MeasuredRun:
         self.path = path
         self._facts = facts
         self._heartbeat: Heartbeat | None = None
+        # In the store; `stoker run` keeps that of a program in its own process.
+        self._kept: Run | None = None
         # Windows of the profiler: how many were taken note of, and those that no file has yet.
         self._events_seen = 0
         self._unsaved: list[ProfilerWindow] = []
@@ -43,6 +49,10 @@ class MeasuredRun:
 
     def begin(self, poll: Callable[[], None] | None = None) -> None:
         """Attach to TensorFlow and start the heartbeat, which calls `poll` instead of the session's if it is given."""
+        # Not in the process of a program under `stoker run`, where every import is paid before the program starts.
+        from stoker.store import measured
+
+        self._kept = measured.begin(self._facts.id, self._facts.program, self._facts.argv, "watch")
         self.session.attach_now()
         self.beat(poll or self.session.poll, lambda: None)
 
@@ -53,7 +63,12 @@ class MeasuredRun:
 
     def look(self) -> Record:
         """The record as of now."""
-        return record(self._facts, self.session.measurements(), "running")
+        made = record(self._facts, self.session.measurements(), "running")
+        if self._kept is not None:
+            from stoker.store import measured
+
+            measured.progress(self._kept, made)
+        return made
 
     def save(self) -> None:
         """Save the record as of now."""
@@ -73,6 +88,10 @@ class MeasuredRun:
         """
         record_files.prepare(self.path.parent)
         self._write(made)
+        if self._kept is not None:
+            from stoker.store import measured
+
+            measured.end(self._kept, made)
 
     def hand_over(self) -> None:
         """Close the books and save them for the process that knows how this one ends."""
@@ -82,6 +101,8 @@ class MeasuredRun:
         """Leave TensorFlow as it was and save nothing; without `wait`, from the heartbeat's own thread."""
         if self._heartbeat is not None:
             self._heartbeat.stop(wait)
+        if self._kept is not None:
+            self._kept.finish("failed")
         self.session.detach()
 
     def _close(self) -> Measurements:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+from stoker.attach import announced
 from stoker.attach.sites import KERAS_LOOP, SiteKey
 from stoker.probes.probe import Probe
-from stoker.probes.recorder import DISPATCH, INPUT, PYTHON, TEARDOWN, Recorder
+from stoker.probes.recorder import DISPATCH, INPUT, PYTHON, STARTUP, TEARDOWN, Recorder
 
 _MAX_PIPELINES = 200
 _LOOK_EVERY = 64
@@ -82,6 +83,7 @@ class InputWait(Probe):
         self._model_of: Callable[[Any], Any] | None = None
         # By id, with a reference that forgets the id when the iterator goes: a weak dictionary takes longer.
         self._iterations: dict[int, _Iteration] = {}
+        self._tuning = False
 
     def attach(self) -> None:
         from tensorflow.python.data.ops import dataset_ops, iterator_ops
@@ -101,6 +103,21 @@ class InputWait(Probe):
         self.replace(iterator_ops.OwnedIterator, "_next_internal", self._next)
         self.add(iterator_ops.OwnedIterator, "__del__", self._teardown())
         self.replace(input_lib.DistributedIteratorBase, "get_next", self._next)
+        self.on_detach(announced.listen(announced.TUNE, self._announced_tuning))
+
+    @contextmanager
+    def _announced_tuning(self) -> Iterator[None]:
+        """`stoker.tune` at work: what it runs to time it is getting ready, not the program waiting for its input."""
+        if not self.active or not self.recorder.on_main_thread():
+            yield
+            return
+        self._tuning = True
+        self.recorder.enter(STARTUP)
+        try:
+            yield
+        finally:
+            self.recorder.leave()
+            self._tuning = False
 
     def _dataset_made(self, original: Callable[..., None]) -> Callable[..., None]:
         def init(dataset: Any, *args: Any, **kwds: Any) -> None:
@@ -120,7 +137,7 @@ class InputWait(Probe):
         def init(iterator: Any, *args: Any, **kwds: Any) -> None:
             original(iterator, *args, **kwds)
             dataset = getattr(iterator, "_dataset", None)
-            if self.active and dataset is not None:
+            if self.active and dataset is not None and not self._tuning:
                 try:
                     self._remember(iterator, self._pipeline(dataset))
                 except Exception as error:  # noqa: BLE001 - as above

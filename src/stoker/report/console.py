@@ -182,27 +182,3 @@ def _finding(number: int, finding: Finding, record: Record, width: int) -> Rende
     lines.append(Text(evidence(finding), style="bright_black"))
     lines.append(Text("→ " + finding.remedy, style="default" if minor else "green"))
     return Group(head, Padding(Group(*lines), (0, 0, 1, 4), expand=False))
-
-
-def show_runs(records: list[Record], damaged: list[str]) -> None:
-    """The list of runs."""
-    console = Console(highlight=False)
-    if not records and not damaged:
-        console.print("no runs yet: start one with `stoker run train.py`")
-        return
-    table = Table(box=None, pad_edge=False)
-    for title in ("id", "program", "exit", "seconds", "steps/s", "first finding"):
-        table.add_column(title, no_wrap=title == "id")
-    for record in records:
-        first = record.findings[0] if record.findings else None
-        table.add_row(
-            record.id,
-            Text(shlex.join([record.program, *record.argv])),
-            "-" if record.exit_code is None else str(record.exit_code),
-            f"{record.wall_s:.1f}",
-            rate(record.steps_per_s) if record.steps_per_s is not None else "-",
-            Text(f"{first.kind} {first.file}:{first.line}" if first else "-"),
-        )
-    console.print(table)
-    for line in damaged:
-        console.print(Text(line, style="yellow"))

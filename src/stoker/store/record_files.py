@@ -18,8 +18,8 @@ DIRECTORY = RUNS
 
 
 def new_id() -> str:
-    """An id that sorts by time and does not collide: `20261115-210754-3fa9`."""
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+    """An id that sorts by time and does not collide: `20261115-210754-3fa91c07`."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
 
 
 def path_of(run_id: str, directory: Path = DIRECTORY) -> Path:

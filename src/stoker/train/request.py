@@ -80,6 +80,7 @@ class Request:
             validation_freq=self.validation_freq,
             plan=wanted,
             checkpoint=None if self.checkpoint is None else Checkpoint.of(self.checkpoint),
+            given=self._given(),
         )
 
     def _tuned(self) -> tuple[Any, str]:
@@ -98,6 +99,12 @@ class Request:
         if not tuned.tuning.changes:
             return tuned, "the input was left as it is, nothing makes it faster"
         return tuned, f"the input was tuned, {tuned.tuning.gain:.1f}x"
+
+    def _given(self) -> dict[str, Any]:
+        """The data as it was given, by name."""
+        training = (self.x, self.y, self.sample_weight)
+        named = {"data": training if any(part is not None for part in training[1:]) else self.x}
+        return named if self.validation_data is None else {**named, "validation data": self.validation_data}
 
     def _held_out(self, validation_data: Any, batch_size: int | None) -> sources.Source | None:
         if validation_data is None:

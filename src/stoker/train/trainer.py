@@ -24,6 +24,8 @@ from stoker.errors import ArgumentError
 from stoker.execution.feeding import sources
 from stoker.execution.kept import kept
 from stoker.inference.evaluation import Evaluation
+from stoker.inference.tracked import tracked
+from stoker.store.tracking import scalars
 from stoker.train.custom.parts import Options, named
 from stoker.train.custom.program import Models, TrainerProgram
 from stoker.train.custom.state import UpdateState
@@ -224,11 +226,16 @@ class Trainer(TracedSteps):
         source = sources.source(x, y, batch_size=batch_size, steps_per_epoch=steps)
         feed = source.feed_to_test()
         try:
-            with announced.region(announced.LOOP, batch_size=0):
+            with (
+                announced.region(announced.LOOP, batch_size=0),
+                tracked("evaluate", program.model, (x, y), batch_size=source.adapter.batch_size) as run,
+            ):
                 loop = program.loop("test_step", feed, "none")
-                return Evaluation(
+                logs = Evaluation(
                     program, loop, feed, steps=source.steps_per_epoch, adapter=source.adapter
                 ).run()
+                run.log(0, scalars(logs))
+                return logs
         finally:
             kept(program.model).release()
             feed.close()

@@ -41,6 +41,7 @@ class Effects:
         random: it draws random numbers that its arguments do not determine.
         unseeded: it draws some that no seed determines, either.
         variables: it reads or changes variables.
+        changes_variables: it changes some.
         mutable_tables: it looks something up in a table that may change.
         lasting: operations that leave something behind.
     """
@@ -49,6 +50,7 @@ class Effects:
     random: bool = False
     unseeded: bool = False
     variables: bool = False
+    changes_variables: bool = False
     mutable_tables: bool = False
     lasting: list[str] = field(default_factory=list)
 
@@ -78,8 +80,10 @@ def of(wrapper: Any) -> Effects:
         elif _RANDOM.match(node.op) and not node.op.startswith("Stateless"):
             found.random = True
             found.unseeded |= not _seeded(node)
-        elif node.op in _VARIABLE_READS or _VARIABLE_CHANGES.match(node.op):
+        elif node.op in _VARIABLE_READS:
             found.variables = True
+        elif _VARIABLE_CHANGES.match(node.op):
+            found.variables = found.changes_variables = True
         elif node.op in _LOOKUPS:
             lookups = True
         elif _stateful(node.op) and node.op not in _HARMLESS and not re.search(r"Dataset(V\d)?$", node.op):

@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from stoker import units
+from stoker.attach import announced
 from stoker.errors import ArgumentError
 from stoker.tuning import comparing, effects, generators, rates, stage_costs, stages
 from stoker.tuning.changes import (
@@ -73,7 +74,8 @@ def tune(ds: Any, step: Any = None, allow: str = comparing.EXACT, memory: int | 
         raise ArgumentError(f'allow={allow!r} must be "exact" or "last-place"')
     request = Request(_memory(memory), allow)
     timing = rates.Timing(step=rates.consumer(step))
-    tuned, report = tuned_pipeline(ds, request, Timed(timing))
+    with announced.region(announced.TUNE):
+        tuned, report = tuned_pipeline(ds, request, Timed(timing))
     for name, value in vars(ds).items():
         if not name.startswith("_") and not hasattr(tuned, name):
             setattr(tuned, name, value)
@@ -235,8 +237,9 @@ def _untouchable(ds: Any) -> str | None:
 @contextlib.contextmanager
 def _variables_restored(ds: Any) -> Iterator[None]:
     """Variables that the functions change, such as the state of a random generator, are put back as they were."""
-    used = [v for stage in stages.below(ds) for f in stages.functions(stage) for v in effects.variables(f)]
-    kept = [(variable, tf.identity(variable)) for variable in used]
+    functions = [function for stage in stages.below(ds) for function in stages.functions(stage)]
+    changing = [function for function in functions if effects.of(function).changes_variables]
+    kept = [(variable, tf.identity(variable)) for one in changing for variable in effects.variables(one)]
     try:
         yield
     finally:

@@ -35,9 +35,9 @@ class Browser:
         self.driver = driver
 
     def open(
-        self, path: Path, width: int = 1100, height: int = 900, scheme: str = "light", scale: float = 1
+        self, path: Path | str, width: int = 1100, height: int = 900, scheme: str = "light", scale: float = 1
     ) -> None:
-        """Load a file as a device of this width would, in a scheme the system prefers."""
+        """Load a file or an address as a device of this width would, in a scheme the system prefers."""
         phone = width < 600
         self.cdp(
             "Emulation.setDeviceMetricsOverride",
@@ -47,7 +47,7 @@ class Browser:
             mobile=phone,
         )
         self.cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        self.driver.get(path.resolve().as_uri())
+        self.driver.get(path if isinstance(path, str) else path.resolve().as_uri())
         self.script("localStorage.clear()")
 
     def cdp(self, command: str, **arguments: Any) -> Any:
@@ -93,7 +93,7 @@ class Browser:
             str(event["params"]["request"]["url"])
             for event in events
             if event["method"] == "Network.requestWillBeSent"
-            and str(event["params"]["documentURL"]).startswith("file:")
+            and str(event["params"]["documentURL"]).startswith(("file:", "http:"))
         ]
 
     def screenshot(self, path: Path) -> None:

@@ -13,6 +13,7 @@ from stoker.execution.stretch import Stretch
 from stoker.inference.evaluation import Evaluation
 from stoker.periodic import steps_until
 from stoker.train.checkpoint.resume import Resume
+from stoker.train.loop.tracked import Tracked
 from stoker.train.planning.plan import Plan
 from stoker.train.program import Program
 
@@ -42,6 +43,7 @@ class Epochs:
         validation: Validation | None = None,
         plan: Plan,
         resume: Resume | None = None,
+        tracked: Tracked,
     ) -> None:
         self.program = program
         self.training = training
@@ -51,6 +53,7 @@ class Epochs:
         self.validation = validation
         self.plan = plan
         self.resume = resume
+        self.tracked = tracked
         self.epoch = 0
         self.step = 0
         self.logs: Logs = {}
@@ -101,6 +104,7 @@ class Epochs:
         logs = dict(self.program.results(self.logs))
         if self.validation is not None and self.validation.due(model, self.epoch):
             logs.update({f"val_{name}": value for name, value in self.validation.evaluation.run().items()})
+        self.tracked.epoch_ended(self.step, self.epoch, logs)
         self.callbacks.on_epoch_end(self.epoch, logs)
         return logs
 
@@ -111,6 +115,7 @@ class Epochs:
             return
         self.step += ran
         self.logs = values
+        self.tracked.called(self.step, ran, values)
         self.callbacks.on_train_batch_end(self.training.last_index, values)
         self._act_on(self.program.after_call(self.step, values))
         if self.resume is not None:
@@ -127,7 +132,9 @@ class Epochs:
         if wish == "stop":
             self.program.model.stop_training = True
         elif wish == "evaluate" and self.validation is not None:
-            self.program.evaluated(self.step, self.validation.evaluation.run())
+            logs = self.validation.evaluation.run()
+            self.tracked.evaluated(self.step, logs)
+            self.program.evaluated(self.step, logs)
         elif wish == "rewind":
             goal = self.program.goes_back_before(self.step)
             if self.resume is None or not (self.resume.rewind(goal) or self.resume.rewind(self.step)):

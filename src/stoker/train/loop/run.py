@@ -26,6 +26,7 @@ from stoker.train.checkpoint.options import Checkpoint
 from stoker.train.checkpoint.resume import Resume
 from stoker.train.loop.epochs import Epochs, Validation
 from stoker.train.loop.progress import Progress, show_plan, show_resume
+from stoker.train.loop.tracked import Tracked
 from stoker.train.planning import decide
 from stoker.train.planning.largest_batch import too_large
 from stoker.train.planning.plan import Plan
@@ -47,6 +48,8 @@ class Run:
     plan: Plan = field(default_factory=Plan)
     seed: int | None = None
     checkpoint: Checkpoint | None = None
+    # The data as it was given, by name, for the store.
+    given: dict[str, Any] = field(default_factory=dict)
     _held_out_feed: Feed | None = None
 
     def train(self) -> Any:
@@ -54,18 +57,29 @@ class Run:
         with announced.region(announced.LOOP, batch_size=int(self.data.adapter.batch_size or 0)):
             resume = None if self.checkpoint is None else Resume(self.checkpoint)
             try:
-                return self._train(resume)
+                with Tracked(self.program, self._parameters(), self.given) as tracked:
+                    history = self._train(resume, tracked)
+                history.run = tracked.run.id
+                return history
             finally:
                 kept(self.program.model).release()
                 if resume is not None:
                     resume.close(sys.exc_info()[1])
 
-    def _train(self, resume: Resume | None) -> Any:
+    def _parameters(self) -> dict[str, Any]:
+        """What the store keeps of how it was called."""
+        return {
+            "epochs": self.epochs,
+            "batch_size": self.data.adapter.batch_size,
+            "steps_per_epoch": self.data.steps_per_epoch or self.data.adapter.num_batches,
+        }
+
+    def _train(self, resume: Resume | None, tracked: Tracked) -> Any:
         plan = self.plan if resume is None else resume.pinned(self.plan)
         plan = decide.feed_kind(self.data, plan)
         feed = self.data.feed(plan.feed or "resident", self._seed())
         try:
-            return self._train_on(feed, plan, resume)
+            return self._train_on(feed, plan, resume, tracked)
         except tf.errors.ResourceExhaustedError as error:
             raise too_large(self.program, self.data) from error
         finally:
@@ -73,7 +87,7 @@ class Run:
                 if used is not None:
                     used.close()
 
-    def _train_on(self, feed: Feed, plan: Plan, resume: Resume | None) -> Any:
+    def _train_on(self, feed: Feed, plan: Plan, resume: Resume | None, tracked: Tracked) -> Any:
         model = self.program.model
         epoch_steps = EpochSteps(feed, self.data.steps_per_epoch, self.data.adapter)
         epoch_steps.reset()
@@ -99,7 +113,9 @@ class Run:
             validation=self._validation(listed, plan),
             plan=plan,
             resume=resume,
+            tracked=tracked,
         )
+        tracked.run.params(feed=plan.feed, jit=plan.jit)
         return epochs.train()
 
     def _begin(self, resume: Resume, feed: Feed, plan: Plan) -> None:

@@ -1,0 +1,134 @@
+"""Tar shards as webdataset writes them: members that share a name up to the first dot are one sample.
+
+Each extension is decoded by what it stands for, and an extension is a column: images to bytes of one size, `.cls` and
+the like to whole numbers, `.txt` and `.json` to text, `.npy` to arrays.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from stoker.errors import ArgumentError
+
+SUFFIXES = (".tar", ".tar.gz", ".tgz")
+_KINDS = {
+    "image": ("jpg", "jpeg", "png", "bmp", "gif"),
+    "number": ("cls", "cls2", "class", "count", "index", "inx", "id"),
+    "text": ("txt", "text", "transcript", "json"),
+    "array": ("npy",),
+}
+_KIND_OF = {extension: kind for kind, extensions in _KINDS.items() for extension in extensions}
+KEY = "__key__"
+
+
+def kind_of(extension: str) -> str | None:
+    """What an extension stands for, by its last part; None if that is not known."""
+    return _KIND_OF.get(extension.rpartition(".")[2])
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The members of one sample, undecoded, by extension."""
+
+    shard: Path
+    key: str
+    members: dict[str, bytes]
+
+
+def samples(shards: list[Path]) -> Iterator[Sample]:
+    """All samples, shard after shard.
+
+    Raises:
+        ArgumentError: a shard is damaged, cut off or no tar file.
+    """
+    for shard in shards:
+        key, members = "", dict[str, bytes]()
+        try:
+            with tarfile.open(shard, "r|*") as archive:
+                for member in archive:
+                    if not member.isfile():
+                        continue
+                    path = PurePosixPath(member.name)
+                    base, dot, extension = path.name.partition(".")
+                    if not base or not dot:
+                        continue
+                    name = str(path.with_name(base))
+                    if name != key and members:
+                        yield Sample(shard, key, members)
+                        members = {}
+                    key = name
+                    members[extension.lower()] = _content(archive, member)
+        except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise ArgumentError(f"{shard} is damaged or cut off, or no tar file ({error})") from None
+        if members:
+            yield Sample(shard, key, members)
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(member)
+    content = b"" if file is None else file.read()
+    if len(content) != member.size:
+        raise EOFError(f"{member.name} is not whole")
+    return content
+
+
+def chosen(first: Sample, columns: Any) -> list[str]:
+    """The extensions to read.
+
+    Raises:
+        ArgumentError: one is not there, or not known.
+    """
+    wanted = list(first.members) if columns is None else list(columns)
+    for extension in wanted:
+        if extension not in first.members:
+            there = ", ".join(first.members)
+            raise ArgumentError(
+                f"columns: {first.key} of {first.shard} has no {extension!r}; there are {there}"
+            )
+        if kind_of(extension) is None:
+            raise ArgumentError(
+                f"{first.key}.{extension} of {first.shard}: how to decode {extension!r} is not known; name the "
+                f"columns to read, of {', '.join(_KIND_OF)}"
+            )
+    return wanted
+
+
+def decoded(sample: Sample, extension: str, image_size: tuple[int, int] | None) -> Any:
+    """One member as what it stands for: an array, a number or a text.
+
+    Raises:
+        ArgumentError: it is not there, or is something else.
+    """
+    where = f"{sample.key}.{extension} of {sample.shard}"
+    content = sample.members.get(extension)
+    if content is None:
+        raise ArgumentError(f"{where} is missing: every sample must have what the first one has")
+    kind = kind_of(extension)
+    try:
+        if kind == "image":
+            return _image(content, image_size)
+        if kind == "array":
+            return np.load(io.BytesIO(content), allow_pickle=False)
+        text = content.decode("utf-8")
+        return int(text) if kind == "number" else text
+    except (ValueError, EOFError, tf.errors.OpError):
+        what = {"number": "whole number", "text": "utf8 text"}.get(str(kind), kind)
+        raise ArgumentError(f"{where} is no {what}, or damaged") from None
+
+
+def _image(content: bytes, size: tuple[int, int] | None) -> Any:
+    pixels = tf.io.decode_image(content, 3, expand_animations=False)
+    if size is not None and tuple(pixels.shape[:2]) != tuple(size):
+        pixels = tf.cast(tf.round(tf.image.resize(pixels, size)), tf.uint8)
+    return pixels.numpy()

@@ -1,0 +1,17 @@
+"""An evaluation or a prediction in the store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker.store import address
+from stoker.store.tracking import Run
+
+
+def tracked(kind: str, model: Any, data: tuple[Any, ...], **params: Any) -> Run:
+    """A run of this kind that begins now, linked to its data by content."""
+    name = str(model.name)
+    run = Run(name, {"model": name, **params}, store=address.find(), kind=kind)
+    given = data if any(part is not None for part in data[1:]) else data[0]
+    run.uses_data(given, name="data")
+    return run

@@ -1,0 +1,96 @@
+"""The audit: what happened to runs and artifacts, one row after the other, each sealed with the hash of the one before.
+
+The database's triggers refuse to change or delete a row; who gets around them breaks the chain, and `verify` says
+where. A chain that was cut at its end is whole in itself: therefore the last hash is also kept in a file beside the
+store, and every run and artifact must have the row that tells of it.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import json
+import time
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from stoker.files import write_atomically
+from stoker.store.address import Address
+from stoker.store.connections import Connection
+from stoker.store.entries import Entry, compact
+
+# What the first row follows.
+ORIGIN = "0" * 64
+
+
+def entry(event: str, run: str | None, details: dict[str, Any]) -> Entry:
+    """Something to be audited, now."""
+    return ["audit", time.time(), event, run, {**details, "by": actor()}]
+
+
+@cache
+def actor() -> str:
+    """Who does it."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"
+
+
+def seal(row: Iterable[Any], previous: str) -> str:
+    """The hash of a row (seq, time, actor, event, run, details), given the hash of the one before."""
+    return hashlib.sha256(compact([*row, previous]).encode()).hexdigest()
+
+
+class Chain:
+    """The end of the chain, within one transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        connection.lock()
+        rows = connection.execute("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")
+        self.seq, self.head = (int(rows[0][0]), str(rows[0][1])) if rows else (0, ORIGIN)
+        self._connection = connection
+
+    def append(self, at: float, event: str, run: str | None, details: dict[str, Any]) -> int:
+        """Add a row; its number."""
+        who = str(details.get("by", "unknown"))
+        told = compact({name: value for name, value in details.items() if name != "by"})
+        self.seq += 1
+        row = (self.seq, at, who, event, run, told)
+        sealed = seal(row, self.head)
+        self._connection.execute(
+            "INSERT INTO audit (seq, time, actor, event, run, details, previous, hash) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (*row, self.head, sealed),
+        )
+        self.head = sealed
+        return self.seq
+
+
+def head_path(address: Address) -> Path:
+    """Where the last hash is kept beside the store."""
+    return address.home / f"audit-{address.mark}.json"
+
+
+def keep_head(address: Address, seq: int, head: str) -> None:
+    """Keep the end of the chain outside of the store, unless a later one is kept already.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    kept = kept_head(address)
+    if kept is None or kept[0] < seq:
+        path = head_path(address)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps({"store": str(address), "seq": seq, "hash": head}))
+
+
+def kept_head(address: Address) -> tuple[int, str] | None:
+    """The end of the chain as it is kept beside the store; None if it is not, or not readable."""
+    try:
+        data = json.loads(head_path(address).read_text(encoding="utf-8"))
+        return int(data["seq"]), str(data["hash"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

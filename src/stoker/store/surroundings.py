@@ -1,0 +1,81 @@
+"""What a run depends on beside its data: the program, the code's commit and what was changed since, versions, machine.
+
+Read once a process, without importing anything the program has not imported, and not in the caller's time: the
+writer's thread asks.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from stoker.version import __version__
+
+_PACKAGES = {"tensorflow": ("tensorflow", "tensorflow-cpu"), "keras": ("keras",), "numpy": ("numpy",)}
+# A change longer than this is not a change that anybody reads.
+_LONGEST_DIFF = 1 << 20
+_GIT_S = 10
+
+
+def program() -> tuple[str, list[str]]:
+    """The program that runs, and its arguments."""
+    return Path(sys.argv[0]).name or "python", list(sys.argv[1:])
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Of Stoker, Python, and of the libraries that matter where the program has imported them."""
+    found = {"stoker": __version__, "python": platform.python_version()}
+    for name, distributions in _PACKAGES.items():
+        for distribution in distributions if name in sys.modules else ():
+            try:
+                found[name] = metadata.version(distribution)
+                break
+            except metadata.PackageNotFoundError:
+                continue
+    return found
+
+
+@cache
+def machine() -> dict[str, Any]:
+    """The host, its processors and its memory."""
+    return {
+        "host": platform.node(),
+        "system": f"{platform.system()} {platform.release()}",
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "memory": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+    }
+
+
+@cache
+def code() -> dict[str, str | None]:
+    """`git_commit` and `git_diff` of the directory the program runs in; both None outside of a repository."""
+    commit = _git("rev-parse", "HEAD")
+    diff = _git("diff", "HEAD", "--no-ext-diff", "--no-color") if commit else None
+    if diff is not None and len(diff) > _LONGEST_DIFF:
+        diff = diff[:_LONGEST_DIFF] + "\n(cut here)\n"
+    return {"git_commit": commit.strip() if commit else None, "git_diff": diff or None}
+
+
+def _git(*words: str) -> str | None:
+    command = ["git", "-c", "core.fsmonitor=false", *words]
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            timeout=_GIT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None

@@ -1,0 +1,80 @@
+"""A training run in the store: its parameters, the values the loop has read anyway, what went wrong, how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stoker import clock
+from stoker.store import address
+from stoker.store.tracking import Run, scalars
+from stoker.train.program import Program
+
+
+class Tracked:
+    """Keeps a training run, around which it is a context. Values of a call are logged at its last step.
+
+    Raises:
+        UsageError: the store's URL makes no sense.
+    """
+
+    def __init__(self, program: Program, params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self._program = program
+        self._logged: set[str] = set()
+        # After the first call, which has compiled everything, and after the last: step and time.
+        self._first: tuple[int, int] | None = None
+        self._last = (0, 0)
+        self._steps = 0
+        self._batch_size = params.get("batch_size")
+        store = address.find()
+        name = str(program.model.name)
+        known = {} if store is None else {"model": name, **_optimizer(program.model), **params}
+        self.run = Run(name, known, store=store, kind="train")
+        for what, given in data.items():
+            self.run.uses_data(given, name=what)
+
+    def __enter__(self) -> Tracked:
+        self.run.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        for event in getattr(self._program, "events", ()):
+            self.run.log(int(event["step"]), {f"event/{event['event']}": float(event["loss"])})
+        self.run.change(steps=self._steps, **self._rates())
+        self.run.__exit__(*error)
+
+    def _rates(self) -> dict[str, float]:
+        """Steps and rows a second since the first call ended, where there was a second one."""
+        if self._first is None or self._last[0] <= self._first[0]:
+            return {}
+        seconds = (self._last[1] - self._first[1]) / 1e9
+        rate = (self._last[0] - self._first[0]) / max(seconds, 1e-9)
+        rows = {} if not self._batch_size else {"examples_per_s": rate * float(self._batch_size)}
+        return {"steps_per_s": rate, **rows}
+
+    def called(self, step: int, ran: int, values: Mapping[str, Any]) -> None:
+        """A compiled call has run, up to this step of the run."""
+        self._steps += ran
+        self._last = (step, clock.real_ns())
+        self._first = self._first or self._last
+        numbers = scalars(values)
+        self._logged = set(numbers)
+        self.run.log(step, numbers)
+
+    def evaluated(self, step: int, logs: Mapping[str, Any]) -> None:
+        """A validation inside an epoch."""
+        self.run.log(step, {f"val_{name}": value for name, value in scalars(logs).items()})
+
+    def epoch_ended(self, step: int, epoch: int, logs: Mapping[str, Any]) -> None:
+        """The results of an epoch, without what its last call has told already."""
+        numbers = {name: value for name, value in scalars(logs).items() if name not in self._logged}
+        self.run.log(step, {**numbers, "epoch": epoch + 1})
+
+
+def _optimizer(model: Any) -> dict[str, Any]:
+    """The optimizer's name and its rate: one read, before the first step."""
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is None:
+        return {}
+    config = optimizer.get_config()
+    return {"optimizer": type(optimizer).__name__, "learning_rate": config.get("learning_rate")}

@@ -1,0 +1,148 @@
+"""The routes of `stoker ui`: the document, the answers, the events."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from stoker.errors import StokerError, UsageError
+from stoker.report.page import document as page
+from stoker.store import record_files
+from stoker.store.address import Address
+from stoker.store.deleting import delete
+from stoker.store.entries import finite
+from stoker.store.opening import engine
+from stoker.store.queries import Reader
+from stoker.web import answers, live
+from stoker.web.document import document
+from stoker.web.safety import Guarded
+
+_MOST_COMPARED = 20
+
+
+class Site:
+    """A store, as a site."""
+
+    def __init__(self, store: Address, ending: threading.Event, *, write: bool) -> None:
+        self._store = store
+        self._ending = ending
+        self._engine = engine(store)
+        self._write = write
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/", self.start),
+            Route("/api/runs", self.answered(self.runs)),
+            Route("/api/sparks", self.answered(self.sparks)),
+            Route("/api/run/{run}", self.answered(self.run)),
+            Route("/api/series", self.answered(self.series)),
+            Route("/api/differences", self.answered(self.differences)),
+            Route("/api/prices", self.answered(lambda reader, request: answers.prices(reader))),
+            Route("/api/events", self.events),
+            Route("/api/delete/{run}", self.delete, methods=["POST"]),
+            Route("/page/{run}", self.page),
+        ]
+
+    async def start(self, request: Request) -> Response:
+        text, policy = document()
+        return HTMLResponse(text, headers={"content-security-policy": policy})
+
+    def runs(self, reader: Reader, request: Request) -> Any:
+        query = request.query_params
+        limit = _number(query.get("limit", "200"), "limit")
+        found = answers.runs(reader, query.getlist("where"), query.get("sort", "-started"), limit)
+        return {**found, "store": str(self._store), "write": self._write}
+
+    def sparks(self, reader: Reader, request: Request) -> Any:
+        query = request.query_params
+        return answers.sparks(reader, query.get("runs", "").split(","), query.get("series", "loss"))
+
+    def run(self, reader: Reader, request: Request) -> Any:
+        found = answers.run(reader, request.path_params["run"])
+        has_page = record_files.path_of(found["id"]).exists()
+        return {**found, "page": has_page, "write": self._write}
+
+    def series(self, reader: Reader, request: Request) -> Any:
+        query = request.query_params
+        most = _number(query.get("points", str(answers.MOST_POINTS)), "points")
+        return answers.series(reader, query.get("run", ""), query.get("name", ""), most)
+
+    def differences(self, reader: Reader, request: Request) -> Any:
+        names = [name for name in request.query_params.get("runs", "").split(",") if name]
+        if not 2 <= len(names) <= _MOST_COMPARED:
+            raise UsageError(f"compare 2 to {_MOST_COMPARED} runs, not {len(names)}")
+        return answers.differences(reader, names)
+
+    async def events(self, request: Request) -> Response:
+        """Which runs there are and how far their series have come: what changes when anything does."""
+        only = request.query_params.get("run")
+
+        def look() -> Any:
+            with self._reading() as reader:
+                return reader.pulse(only)
+
+        async def over() -> bool:
+            return self._ending.is_set() or await request.is_disconnected()
+
+        stream = live.changes(look, over)
+        return StreamingResponse(stream, media_type="text/event-stream")
+
+    async def delete(self, request: Request) -> Response:
+        if not self._write:
+            return JSONResponse({"error": "this page only reads: start it with stoker ui --write"}, 403)
+        try:
+            await run_in_threadpool(delete, self._store, request.path_params["run"])
+        except StokerError as error:
+            return JSONResponse({"error": str(error)}, 404)
+        return JSONResponse({})
+
+    async def page(self, request: Request) -> Response:
+        """The page of a measured run, as `stoker report --html` writes it."""
+        try:
+            record = await run_in_threadpool(
+                lambda: record_files.read(record_files.resolve(request.path_params["run"]))
+            )
+        except StokerError as error:
+            return JSONResponse({"error": str(error)}, 404)
+        return HTMLResponse(await run_in_threadpool(page.page, record))
+
+    def answered(self, ask: Callable[[Reader, Request], Any]) -> Callable[[Request], Any]:
+        """An answer in JSON, made on a thread; what is wrong with the question is an answer too."""
+
+        def made(request: Request) -> Any:
+            with self._reading() as reader:
+                return finite(ask(reader, request))
+
+        async def endpoint(request: Request) -> Response:
+            try:
+                return JSONResponse(await run_in_threadpool(made, request))
+            except StokerError as error:
+                return JSONResponse({"error": str(error)}, 404)
+
+        return endpoint
+
+    @contextmanager
+    def _reading(self) -> Iterator[Reader]:
+        with self._engine.connect() as connection:
+            yield Reader(connection)
+
+
+def make(
+    store: Address, token: str, hosts: frozenset[str], ending: threading.Event, *, write: bool = False
+) -> Guarded:
+    """The app of a store, behind its checks; its events end when the server is `ending`."""
+    return Guarded(Starlette(routes=Site(store, ending, write=write).routes()), token, hosts)
+
+
+def _number(text: str, name: str) -> int:
+    if not text.isdigit():
+        raise UsageError(f"{name}={text!r} must be a whole number")
+    return int(text)
