@@ -10,7 +10,7 @@ import grpc
 import numpy as np
 import tensorflow as tf
 
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, UsageError
 from stoker.serve.batching import BusyError, DeadlineError, now
 from stoker.serve.bundle import SIGNATURE
 from stoker.serve.grpc.messages import PredictRequest, PredictResponse
@@ -119,7 +119,7 @@ async def started(app: App, address: str, tls: Tls) -> Any:
     """A server that listens; `bound` is its port.
 
     Raises:
-        RuntimeError: it cannot have the address.
+        UsageError: it cannot have the address.
     """
     most = [("grpc.max_receive_message_length", app.settings.body_bytes)]
     server = grpc.aio.server(options=most)
@@ -129,10 +129,13 @@ async def started(app: App, address: str, tls: Tls) -> Any:
         response_serializer=PredictResponse.SerializeToString,
     )
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_NAME, {"Predict": handler}),))
-    if tls.certificate:
-        pair = (Path(tls.key).read_bytes(), Path(tls.certificate).read_bytes())
-        server.bound = server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
-    else:
-        server.bound = server.add_insecure_port(address)
+    try:
+        if tls.certificate:
+            pair = (Path(tls.key).read_bytes(), Path(tls.certificate).read_bytes())
+            server.bound = server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
+        else:
+            server.bound = server.add_insecure_port(address)
+    except RuntimeError:
+        raise UsageError(f"cannot listen on {address} for gRPC: is it in use?") from None
     await server.start()
     return server
