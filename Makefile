@@ -150,6 +150,8 @@ $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev]'
+	# The client that the gRPC service is tested with. What it depends on would be a second TensorFlow.
+	$(BIN)/python -m pip install --quiet --no-deps tensorflow-serving-api
 	@touch $@
 
 $(BENCH_READY): $(READY)

@@ -30,6 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, default=8501, help="the port (8501); 0 takes a free one")
+    parser.add_argument(
+        "--grpc-port", type=int, default=0, metavar="PORT", help="also serve gRPC there (off)"
+    )
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes (1)")
     parser.add_argument(
         "--token",
@@ -68,7 +71,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("two models have the same name: give NAME=PATH")
     _check(args)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    for name, extra in (("uvicorn", "serve"), ("orjson", "serve"), ("tensorflow", "cpu")):
+    needed = {"uvicorn": "serve", "orjson": "serve", "tensorflow": "cpu"}
+    for name, extra in (needed | ({"grpc": "grpc"} if args.grpc_port else {})).items():
         if importlib.util.find_spec(name) is None:
             raise UsageError(f"stoker serve needs {name}: install it with pip install 'stoker[{extra}]'")
     settings = Settings(
@@ -81,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
         timeout=args.timeout,
         batch=args.batch,
         access_log=args.access_log,
+        grpc=f"{args.host}:{args.grpc_port}" if args.grpc_port else "",
     )
     sock = supervising.listening(args.host, args.port)
     scheme = "https" if args.tls_cert else "http"

@@ -16,4 +16,5 @@
 | batching | callers of several threads, answered together |
 | predictor | `Predictor`: a bundle that answers |
 | http | `stoker serve`: bundles over HTTP |
+| grpc | `stoker serve --grpc-port`: TensorFlow Serving's PredictionService |
 """

@@ -111,3 +111,12 @@ def test_bad_options_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     ):
         assert main(["serve", *words]) == 2
         assert line in capsys.readouterr().err
+
+
+def test_workers_that_cannot_do_what_was_asked_end_it(tmp_path: Path) -> None:
+    (tmp_path / "bundle").mkdir()
+    (tmp_path / "bundle" / "bundle.json").write_text("{}")
+    running = Server(str(tmp_path / "bundle"), "--workers", "2")
+    assert running.process.wait(HANGS_S) == 2
+    wait_until(lambda: running.said("is no description of a bundle") > 0)
+    assert running.said("takes its place") == 0

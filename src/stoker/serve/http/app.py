@@ -159,7 +159,7 @@ class App:
 
     async def _ask(self, request: Request, version: Version, rows: Rows, receive: Receive) -> dict[str, Any]:
         request.rows = rows.count
-        self._check_limits(version, rows)
+        self.check_limits(version, rows)
         asked = version.line.ask(rows.arrays, rows.count, self.settings.timeout)
         if not version.line.slow:
             return version.predictor.named(await asked)
@@ -175,7 +175,12 @@ class App:
             task.cancel()
             left.cancel()
 
-    def _check_limits(self, version: Version, rows: Rows) -> None:
+    def check_limits(self, version: Version, rows: Rows) -> None:
+        """How much one request may ask for.
+
+        Raises:
+            HttpError: it asks for more.
+        """
         if rows.count == 0:
             raise HttpError(400, "there are no rows")
         if rows.count > self.settings.rows:

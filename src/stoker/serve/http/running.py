@@ -14,6 +14,7 @@ from pathlib import Path
 
 import uvicorn
 
+from stoker.errors import StokerError
 from stoker.serve.http.app import App
 from stoker.serve.http.metrics import Metrics
 from stoker.serve.http.models import Models
@@ -66,9 +67,21 @@ def serve(
         signal.signal(number, lambda *_: None)
     loop = _event_loop()
     asyncio.set_event_loop(loop)
-    loop.run_until_complete(server.serve([sock]))
+    loop.run_until_complete(_until_told(server, sock, app, tls))
     models.close()
     return 0
+
+
+async def _until_told(server: uvicorn.Server, sock: socket.socket, app: App, tls: Tls) -> None:
+    """HTTP, and gRPC beside it where it was asked for; both drain."""
+    beside = None
+    if app.settings.grpc:
+        from stoker.serve.grpc.service import started  # an extra
+
+        beside = await started(app, app.settings.grpc, tls)
+    await server.serve([sock])
+    if beside is not None:
+        await beside.stop(_DRAIN_S)
 
 
 def _event_loop() -> asyncio.AbstractEventLoop:
@@ -90,7 +103,13 @@ def _worker() -> int:
     def say(line: str) -> None:
         sys.stderr.write(f"stoker: worker {worker}: {line}\n")
 
-    return serve(settings, sock, Tls(certificate, key), say, Path(metrics_file), int(worker), int(workers))
+    try:
+        return serve(
+            settings, sock, Tls(certificate, key), say, Path(metrics_file), int(worker), int(workers)
+        )
+    except StokerError as error:
+        say(str(error))
+        return error.exit_code
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ class Settings:
         batch: the most rows in one call of a model.
         access_log: a line of JSON for every request, not only for failures.
         reload_s: how often new bundles are looked for.
+        grpc: the address of the gRPC service, such as 127.0.0.1:8500; empty for none.
     """
 
     models: dict[str, str]
@@ -33,6 +34,7 @@ class Settings:
     batch: int = 256
     access_log: bool = False
     reload_s: float = 1.0
+    grpc: str = ""
 
     def dumps(self) -> str:
         """For another process."""

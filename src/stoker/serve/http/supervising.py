@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from stoker.errors import UsageError
+from stoker.errors import StokerError, UsageError
 from stoker.serve.http.settings import Settings
 
 _BACKLOG = 2048
@@ -65,7 +65,9 @@ def supervise(
             children[worker] = _started(settings, sock, tls, Path(file.name), worker, workers)
         while not ended.wait(0.1):
             for worker, child in children.items():
-                if child.poll() is not None:
+                if child.poll() == StokerError.exit_code:
+                    ended.set()  # what it was asked to do cannot be done, by another one neither
+                elif child.returncode is not None:
                     say(f"worker {worker} ended with {child.returncode}; another one takes its place")
                     if ended.wait(_RESTART_S):
                         break
@@ -74,7 +76,7 @@ def supervise(
             if child.poll() is None:
                 child.send_signal(signal.SIGTERM)
         codes = [child.wait() for child in children.values()]
-    return 0 if not any(codes) else 1
+    return StokerError.exit_code if StokerError.exit_code in codes else int(any(codes))
 
 
 def _started(
