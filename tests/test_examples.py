@@ -36,6 +36,8 @@ def kind_of(program: Path) -> str:
 STALLED = sorted(twin.with_name(twin.name.replace("_fixed", "")) for twin in EXAMPLES.glob("*_fixed.py"))
 ONE_STALL = [program for program in STALLED if kind_of(program) in KINDS]
 SEVERAL_STALLS = [program for program in STALLED if program not in ONE_STALL]
+# The twins are run for some examples; `make soak` runs them all.
+WITH_TWINS = ONE_STALL if os.environ.get("STOKER_ALL_TWINS") else ONE_STALL[::4]
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,8 @@ def test_one_stall(program: Path, tmp_path: Path) -> None:
     assert stalled.disturbed or stalled.first == expected
     assert stalled.worthwhile
     assert_priced(stalled)
-    assert_twin_is_clean(stalled, tmp_path)
+    if program in WITH_TWINS:
+        assert_twin_is_clean(stalled, tmp_path)
 
 
 @pytest.mark.tensorflow
