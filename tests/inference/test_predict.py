@@ -219,7 +219,7 @@ def set_attribute(model: RowMixer) -> None:
 
 
 def change_activation(model: RowMixer) -> None:
-    model.dense.activation = tf.nn.relu
+    model.dense.activation = tf.nn.softplus
 
 
 def replace_step(model: RowMixer) -> None:
