@@ -9,7 +9,7 @@ DOCS_VENV := .venv-docs
 .PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
 	soak-run soak-resume screenshots browser \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
-	bench-short-jobs peers bench-data bench-tune soak-data
+	bench-short-jobs peers bench-data bench-tune soak-data bench-serve
 
 demo: demo-ledger demo-fit demo-software-gpu
 
@@ -111,6 +111,17 @@ bench-data: $(READY)
 bench-tune: $(READY)
 	$(BIN)/python benchmarks/tune.py
 
+# A bundle's answers: one row, a million rows, requests over HTTP. The peers have an environment of their own.
+PEERS_VENV := .venv-peers
+bench-serve: $(READY) $(PEERS_VENV)/.ready
+	$(BIN)/python benchmarks/serve.py --peers $(PEERS_VENV)/bin/python
+
+$(PEERS_VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(PEERS_VENV)
+	$(PEERS_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(PEERS_VENV)/bin/python -m pip install --quiet --editable '.[cpu,serve]' litserve mosec
+	@touch $@
+
 # A 2 GB CSV file is trained on; how far the process grows.
 soak-data: $(READY)
 	$(BIN)/python benchmarks/soak_data.py
@@ -136,4 +147,4 @@ $(DOCS_VENV)/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(DOCS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(DOCS_VENV) $(PEERS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from stoker.inference.evaluate import evaluate
     from stoker.inference.predict import predict
     from stoker.notebook import load_ipython_extension
+    from stoker.serve.batching import BusyError, DeadlineError
+    from stoker.serve.bundle import Bundle, BundleError
+    from stoker.serve.export.writing import BundleWarning, export
+    from stoker.serve.predictor import Predictor
     from stoker.train.checkpoint.options import Checkpoint, CheckpointError, CheckpointWarning
     from stoker.train.fit import fit
     from stoker.train.planning.plan import Plan
@@ -47,17 +51,23 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Balance": "stoker.train.update.balancing",
+    "Bundle": "stoker.serve.bundle",
+    "BundleError": "stoker.serve.bundle",
+    "BundleWarning": "stoker.serve.export.writing",
+    "BusyError": "stoker.serve.batching",
     "Checkpoint": "stoker.train.checkpoint.options",
     "CheckpointError": "stoker.train.checkpoint.options",
     "CheckpointWarning": "stoker.train.checkpoint.options",
     "Clip": "stoker.train.update.clipping",
     "CopyError": "stoker.guards",
+    "DeadlineError": "stoker.serve.batching",
     "EMA": "stoker.train.update.averaging",
     "EagerOpError": "stoker.guards",
     "GuardError": "stoker.guards",
     "GuardWarning": "stoker.guards",
     "LossScale": "stoker.train.update.scaling",
     "Plan": "stoker.train.planning.plan",
+    "Predictor": "stoker.serve.predictor",
     "RetraceError": "stoker.guards",
     "Spike": "stoker.train.update.watching",
     "SyncError": "stoker.guards",
@@ -67,6 +77,7 @@ _HOMES = {
     "allow": "stoker.guards",
     "bind": "stoker.guards",
     "evaluate": "stoker.inference.evaluate",
+    "export": "stoker.serve.export.writing",
     "fit": "stoker.train.fit",
     "gradient_penalty": "stoker.train.update.penalties",
     "guard": "stoker.guards",
@@ -78,16 +89,22 @@ _HOMES = {
 __all__ = [
     "EMA",
     "Balance",
+    "Bundle",
+    "BundleError",
+    "BundleWarning",
+    "BusyError",
     "Checkpoint",
     "CheckpointError",
     "CheckpointWarning",
     "Clip",
     "CopyError",
+    "DeadlineError",
     "EagerOpError",
     "GuardError",
     "GuardWarning",
     "LossScale",
     "Plan",
+    "Predictor",
     "RetraceError",
     "Spike",
     "SyncError",
@@ -99,6 +116,7 @@ __all__ = [
     "bind",
     "data",
     "evaluate",
+    "export",
     "fit",
     "gradient_penalty",
     "guard",

@@ -169,6 +169,10 @@ class Features(Mapping[str, Feature]):
         )(ids)
         return keras.layers.GlobalAveragePooling1D(name=f"{name}_mean")(vectors)
 
+    def lookup(self, name: str) -> Any:
+        """The layer that makes ids of a category's texts, 0 for one that the training rows did not have."""
+        return _lookup(self._features[name], self._layer_names[name])
+
     def serving_model(self, model: Any) -> Any:
         """The model with the vocabularies in front: it takes categories as text.
 

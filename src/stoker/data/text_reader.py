@@ -152,5 +152,5 @@ def _vectorised(table: Table, store: Store, order: Order, layer: Any, most: int 
 
     dataset = order.passes(epoch).map(ids, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
     dataset = dataset.prefetch(tf.data.AUTOTUNE)
-    dataset.table, dataset.vectorization = table, layer
+    dataset.table, dataset.vectorization, dataset.max_length = table, layer, most
     return dataset

@@ -19,7 +19,7 @@ from stoker.probes.steps import LAYERS, TAPES, Steps
 
 # Between two ops lie TensorFlow's wrappers: dispatch. A longer gap is the program's own Python.
 _LIBRARY_GAP_NS = 500_000
-_SAMPLE_NS = 10_000_000
+_SAMPLE_NS = 25_000_000
 # What continues a stretch of eager ops in a window.
 _STRETCH = (DISPATCH, EAGER)
 
@@ -73,10 +73,12 @@ class EagerOps(Probe):
                 totals[top] += gap
                 if top != DISPATCH:
                     gap = 0
-            if recorder.window is not None:
-                # A stretch of ops and the library's Python between them is one span.
-                of = DISPATCH if gap else top
-                recorder.window.add(recorder.since, started, of, () if of == PYTHON else _STRETCH)
+            # A stretch of ops and the library's Python between them is one span.
+            stretch_from = started
+            if gap or top == DISPATCH:
+                stretch_from = recorder.since
+            elif recorder.window is not None:
+                recorder.window.add(recorder.since, started, PYTHON)
             recorder.since = started
             recorder.top = EAGER
             if not recorder.first_dispatch_ns:
@@ -87,7 +89,9 @@ class EagerOps(Probe):
                 ended = now()
                 totals[EAGER] += ended - recorder.since
                 if recorder.window is not None:
-                    recorder.window.add(recorder.since, ended, EAGER, _STRETCH)
+                    # Something inside the op may have been a span of its own.
+                    begun = stretch_from if recorder.since == started else recorder.since
+                    recorder.window.add(begun, ended, EAGER, _STRETCH)
                 recorder.since = ended
                 recorder.top = top
                 self.count += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
@@ -34,6 +34,8 @@ _OTHER_SHAPES = 4
 # A reader that holds Python's lock makes the program wait for it: read a little, then step back.
 _CHUNK, _PAUSE_S = 200, 0.0005
 
+# Of a pipeline's work, what a generator must take to be what is slow.
+_MUCH_PYTHON = 0.25
 # Buffers: an element that is not there yet is waited for here, but the slow stage lies below.
 BUFFERS = frozenset({"Prefetch", "Root", "Model"})
 
@@ -244,7 +246,17 @@ def slow_stage(stages: dict[str, StageTime]) -> str | None:
     for path, stage in stages.items():
         if stage_name(path) not in BUFFERS:
             own[path] += stage.self_ns
-    return max(own, key=lambda path: own[path]) if own else None
+    return slowest(own)
+
+
+def slowest(own: Mapping[str, float]) -> str | None:
+    """Of stages and their own time, the slow one: a generator that takes a good part is, whatever else there is.
+
+    What comes behind it handles its rows one by one as well.
+    """
+    much = _MUCH_PYTHON * sum(own.values())
+    python = [path for path, time in own.items() if stage_name(path) == "Generator" and time > much]
+    return max(python or own, key=lambda path: own[path], default=None)
 
 
 def stage_name(path: str) -> str:

@@ -57,8 +57,9 @@ class Window:
         if spans:
             last = spans[-1]
             if last.end == start and last.site is None and (last.account == account or last.account in joins):
-                last.end, last.account = end, account
-                if joins:
+                last.end = end
+                if last.account != account:
+                    last.account = account
                     self._join_stretches()
                 return
         if end == start:

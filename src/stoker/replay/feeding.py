@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from stoker.probes.input_wait import FIRST_ELEMENT
-from stoker.probes.profiler_trace import BUFFERS, stage_name
+from stoker.probes.profiler_trace import BUFFERS, slowest, stage_name
 from stoker.records import Record
 from stoker.replay.pieces import Piece
 
@@ -69,7 +69,7 @@ def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source
     mean = statistics.fmean(waits)
     work = {row.path: row.self_s for row in rows if stage_name(row.path) not in BUFFERS}
     ahead = _made_ahead(record, work)
-    slow = max(work, key=lambda path: work[path], default="")
+    slow = slowest(work) or ""
     total = sum(work.values())
     calls = {row.path: row.calls for row in rows}
     roots = _elements(slow, calls)

@@ -1,0 +1,19 @@
+"""From a trained model to answers: export into a bundle, ask the bundle, serve it.
+
+    stoker.export(model, "bundle/")
+    stoker.Predictor("bundle/").predict(rows)
+    $ stoker serve bundle/
+
+| module | subject |
+|---|---|
+| signature | what goes in and what comes out: names, types, shapes of one row |
+| bundle | a bundle on the disk: its files, `bundle.json`, hashes |
+| examples | the recorded examples: arrays in one file, strings among them |
+| rows | what people call rows (dicts, lists, arrays, frames) as one array for each input |
+| proof | a bundle gives its recorded answers |
+| export | a model becomes a bundle |
+| engine | what computes the answers, chosen by measuring |
+| batching | callers of several threads, answered together |
+| predictor | `Predictor`: a bundle that answers |
+| http | `stoker serve`: bundles over HTTP |
+"""

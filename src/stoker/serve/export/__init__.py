@@ -1,0 +1,13 @@
+"""`stoker.export`: a model becomes a bundle, which proves itself in a process of its own before it is there.
+
+| module | subject |
+|---|---|
+| writing | `export`: the order of things |
+| names | stable names for what a model takes and gives |
+| intake | what goes in: the model's own inputs, or raw rows with features in front |
+| answers | what comes out: the model's outputs, and labels with scores |
+| drawn | example rows where none are given |
+| graph | the traced function, and the SavedModel that has each weight once |
+| faults | which layer it is, when something is wrong |
+| child | the proof in a new process |
+"""

@@ -1,0 +1,120 @@
+"""What comes out of a bundle: the model's outputs by name; where its classes have names, also a label and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from stoker.errors import ArgumentError
+from stoker.execution.structures import flatten
+from stoker.serve.export import names
+
+LABEL, SCORES = "label", "scores"
+_PROBABILITIES = {"softmax", "sigmoid", "hard_sigmoid"}
+
+
+def output_names(model: keras.Model, outputs: Any) -> list[str]:
+    """Of what the model gave, in the order `flatten` has."""
+    leaves: list[Any] = []
+    flatten(outputs, leaves)
+    if isinstance(outputs, Mapping) and len(outputs) == len(leaves):
+        return sorted(outputs)
+    tensors: list[Any] = []
+    flatten(getattr(model, "_outputs_struct", None), tensors)
+    if isinstance(model, keras.Sequential):
+        tensors = list(model.outputs)
+    if len(tensors) == len(leaves):
+        return names.chosen(tensors, "output")
+    return names.numbered(len(leaves), "output")
+
+
+class Labels:
+    """The names of the classes, and how the model's one output tells which it is."""
+
+    def __init__(self, words: Sequence[Any], width: int, logits: bool) -> None:
+        self.words = [str(word) for word in words]
+        self.single, self.logits = width == 1 and len(words) == 2, logits
+
+    def tensors(self, output: Any) -> tuple[Any, Any]:
+        """In a graph: the label and the scores of all classes."""
+        scores = output
+        if self.single:
+            yes = tf.reshape(tf.sigmoid(output) if self.logits else output, [-1, 1])
+            scores = tf.concat([1 - yes, yes], -1)
+        elif self.logits:
+            scores = tf.nn.softmax(output)
+        return tf.gather(tf.constant(self.words), tf.argmax(scores, -1)), scores
+
+    def arrays(self, output: Any) -> tuple[Any, Any]:
+        """The same with NumPy, for the answers the bundle is measured by."""
+        scores = np.asarray(output, np.float64)
+        if self.single:
+            scores = scores.reshape(-1, 1)
+            yes = 1 / (1 + np.exp(-scores)) if self.logits else scores
+            scores = np.concatenate([1 - yes, yes], -1)
+        elif self.logits:
+            scores = np.exp(scores - scores.max(-1, keepdims=True))
+            scores /= scores.sum(-1, keepdims=True)
+        words = np.array([word.encode("utf-8") for word in self.words], dtype=object)
+        return words[scores.argmax(-1)], scores.astype(np.float32)
+
+
+def labels_for(
+    model: keras.Model,
+    words: Sequence[Any] | None,
+    shapes: Mapping[str, tuple[int | None, ...]],
+    demanded: bool,
+) -> Labels | None:
+    """How labels come out of these outputs, if they can.
+
+    Args:
+        model: whose last layer tells whether it gives logits.
+        words: what the classes are called.
+        shapes: of one row of each output.
+        demanded: labels were given with the call: say it if they do not fit.
+
+    Raises:
+        ArgumentError: they were demanded and do not fit, or it cannot be seen whether the output is logits.
+    """
+    if words is None:
+        return None
+    ((name, shape),) = shapes.items() if len(shapes) == 1 else (("", ()),)
+    width = 1 if shape == () and name else shape[-1] if len(shape) == 1 else None
+    if width != len(words) and not (width == 1 and len(words) == 2):
+        if not demanded:
+            return None
+        given = f"a row of {name!r} has shape {list(shape)}" if name else f"there are {len(shapes)} outputs"
+        raise ArgumentError(f"labels: {len(words)} names, but {given}")
+    return Labels(words, width or 1, _gives_logits(model))
+
+
+def _gives_logits(model: keras.Model) -> bool:
+    layer = _last_layer(model)
+    if isinstance(layer, keras.layers.Softmax):
+        return False
+    activation = getattr(layer, "activation", None)
+    if activation is not None:
+        return getattr(activation, "__name__", "") not in _PROBABILITIES
+    loss = getattr(model, "loss", None)
+    if hasattr(loss, "from_logits") or hasattr(loss, "_fn_kwargs"):
+        return bool(getattr(loss, "_fn_kwargs", {}).get("from_logits", False))
+    raise ArgumentError(
+        f"labels: it cannot be seen whether {getattr(layer, 'name', 'the model')!r} gives logits or probabilities; "
+        "end the model with a softmax or sigmoid, or compile it with a loss that says from_logits"
+    )
+
+
+def _last_layer(model: keras.Model) -> Any:
+    """The operation behind the only output; inside a nested model its last one."""
+    tensors: list[Any] = []
+    flatten(getattr(model, "_outputs_struct", None), tensors)
+    if isinstance(model, keras.Sequential):
+        tensors = list(model.outputs)
+    if len(tensors) != 1:
+        return None
+    layer = tensors[0]._keras_history.operation
+    return _last_layer(layer) if isinstance(layer, keras.Model) else layer

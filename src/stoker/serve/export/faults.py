@@ -1,0 +1,61 @@
+"""Which layer it is: that raises, or that answers the same rows differently each time."""
+
+from __future__ import annotations
+
+import re
+import threading
+from types import TracebackType
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+_BOLD = re.compile(r"\x1b\[\d*m")
+_one_at_a_time = threading.Lock()
+
+
+def blamed(error: BaseException) -> str:
+    """The innermost layer in whose call this was raised, and the error in one line."""
+    layer = None
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None:
+        own = trace.tb_frame.f_locals.get("self")
+        if isinstance(own, keras.layers.Layer) and trace.tb_frame.f_code.co_name != "predict_step":
+            layer = own
+        trace = trace.tb_next
+    # Keras wraps it in a line of its own, and makes it bold.
+    lines = [_BOLD.sub("", line).strip() for line in str(error).splitlines()]
+    said = [line for line in lines if line and not line.startswith("Exception encountered when calling")]
+    reason = f"{type(error).__name__}: {said[0] if said else 'no reason given'}"
+    return reason if layer is None else f"layer {layer.name!r} ({type(layer).__name__}): {reason}"
+
+
+def restless(model: keras.Model, inputs: Any) -> str | None:
+    """The first layer that does not give the same twice, called as `predict` calls it."""
+    first, second = _recorded(model, inputs), _recorded(model, inputs)
+    for (layer, one), (_, other) in zip(first, second, strict=False):
+        if not all(
+            np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(one, other, strict=True)
+        ):
+            return f"layer {layer.name!r} ({type(layer).__name__})"
+    return None
+
+
+def _recorded(model: keras.Model, inputs: Any) -> list[tuple[Any, list[Any]]]:
+    """What each layer gave, inner ones first."""
+    found: list[tuple[Any, list[Any]]] = []
+    plain = keras.layers.Layer.__call__
+
+    def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
+        outputs = plain(layer, *args, **kwargs)
+        found.append((layer, [np.asarray(one) for one in tf.nest.flatten(outputs) if tf.is_tensor(one)]))
+        return outputs
+
+    with _one_at_a_time:
+        keras.layers.Layer.__call__ = call
+        try:
+            model.predict_step((inputs,))
+        finally:
+            keras.layers.Layer.__call__ = plain
+    return found

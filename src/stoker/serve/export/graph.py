@@ -1,0 +1,123 @@
+"""The function of a bundle, traced, and its SavedModel: each weight once, nothing that only training needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tensorflow.python.trackable.resource import CapturableResource
+
+from stoker.errors import StokerError
+from stoker.execution.structures import flatten
+from stoker.serve.bundle import SIGNATURE, BundleError
+from stoker.serve.export.answers import LABEL, SCORES, Labels, labels_for, output_names
+from stoker.serve.export.faults import blamed
+from stoker.serve.export.intake import Intake
+from stoker.serve.signature import Field, Signature, identifiers
+
+_PYTHON_OPS = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
+
+
+class Traced:
+    """What the bundle will do, as a concrete function, and what it gives."""
+
+    def __init__(self, model: keras.Model, intake: Intake, words: Any, demanded: bool) -> None:
+        self.model, self.intake = model, intake
+        self.labels: Labels | None = None
+        self._words, self._demanded = words, demanded
+        self._keys: list[str] = []
+        self.concrete = self._traced()
+        outputs = self.concrete.structured_outputs
+        fields = [
+            Field(key, outputs[tensor].dtype.name, tuple(outputs[tensor].shape[1:]), tensor)
+            for key, tensor in zip(self._keys, identifiers(self._keys), strict=True)
+        ]
+        self.signature = Signature(intake.fields, tuple(fields))
+
+    def _traced(self) -> Any:
+        fields = self.intake.fields
+
+        def served(**tensors: Any) -> dict[str, Any]:
+            return self._answers([tensors[field.tensor] for field in fields])
+
+        specs = {one.tensor: tf.TensorSpec([None, *one.shape], one.dtype, name=one.tensor) for one in fields}
+        try:
+            concrete = tf.function(served, autograph=False).get_concrete_function(**specs)
+        except StokerError:
+            raise
+        except Exception as error:
+            # Whatever a layer of the user's raises; the line must say which one it was.
+            raise BundleError(f"the model cannot be traced for export: {blamed(error)}") from error
+        _demand_no_python(concrete)
+        return concrete
+
+    def _answers(self, tensors: list[Any]) -> dict[str, Any]:
+        # What `predict` runs for a batch: the model with training=False.
+        found = self.model.predict_step((self.intake.encode(tensors),))
+        outputs: list[Any] = []
+        flatten(found, outputs)
+        names = output_names(self.model, found)
+        _check_rows(names, outputs)
+        outputs = [tf.cast(one, tf.float32) if one.dtype == tf.bfloat16 else one for one in outputs]
+        shapes = {name: tuple(one.shape[1:]) for name, one in zip(names, outputs, strict=True)}
+        self.labels = labels_for(self.model, self._words, shapes, self._demanded)
+        if self.labels is not None:
+            names, outputs = [*names, LABEL, SCORES], [*outputs, *self.labels.tensors(outputs[0])]
+        self._keys = names
+        return dict(zip(identifiers(names), outputs, strict=True))
+
+    def save(self, directory: Path) -> None:
+        """Write the SavedModel."""
+        module = tf.Module()
+        # Only what the function reads: no optimizer, no metrics, and no second path to any weight.
+        variables = self._variables()
+        keys = identifiers(str(one.name).partition(":")[0] for one in variables)
+        module.weights = dict(zip(keys, variables, strict=True))
+        module.resources = [one for one in self._descendants() if isinstance(one, CapturableResource)]
+        tf.saved_model.save(module, str(directory), signatures={SIGNATURE: self.concrete})
+
+    def _variables(self) -> list[Any]:
+        return sorted(self.concrete.variables, key=lambda one: str(one.name))
+
+    def _descendants(self) -> list[Any]:
+        found: dict[int, Any] = {}
+        for root in (self.model, *self.intake.in_front):
+            found |= {id(one): one for one in tf.train.TrackableView(root).descendants()}
+        return list(found.values())
+
+    def weights(self) -> dict[str, int]:
+        """How many numbers, in how many bytes."""
+        sizes = [int(one.shape.num_elements()) for one in self._variables()]
+        width = [one.dtype.size for one in self._variables()]
+        return {
+            "count": sum(sizes),
+            "bytes": sum(size * each for size, each in zip(sizes, width, strict=True)),
+        }
+
+
+def _check_rows(keys: list[str], outputs: list[Any]) -> None:
+    for key, output in zip(keys, outputs, strict=True):
+        if not isinstance(output, tf.Tensor):
+            raise BundleError(
+                f"output {key!r} is a {type(output).__name__}; only dense tensors can be served"
+            )
+        if output.shape.rank is None:
+            raise BundleError(f"output {key!r} has no known shape, so its rows cannot be told apart")
+        if output.shape.rank == 0 or output.shape[0] is not None:
+            raise BundleError(
+                f"output {key!r} has shape {output.shape}: its first size must be the number of rows, not fixed"
+            )
+
+
+def _demand_no_python(concrete: Any) -> None:
+    """A function that calls back into this process cannot be loaded in another."""
+    graph = concrete.graph.as_graph_def()
+    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+    for node in nodes:
+        if node.op in _PYTHON_OPS:
+            raise BundleError(
+                f"{node.name!r} runs Python (py_function or numpy_function), which no other process has: "
+                "write it with TensorFlow's operations"
+            )

@@ -1,0 +1,40 @@
+"""Stable names for what a model takes and gives: those someone chose, and else plain ones that do not count layers.
+
+Keras numbers the layers of a process: the third model's input is `input_layer_2` or `keras_tensor_16`. Such a name
+would be another one in the next process.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from keras.src.utils.naming import to_snake_case
+
+_COUNTED_TENSOR = re.compile(r"keras_tensor(_\d+)?")
+
+
+def chosen(tensors: list[Any], plain: str) -> list[str]:
+    """A name for each Keras tensor: its layer's if somebody gave it one, else `plain`, numbered if need be."""
+    names = [_given_name(tensor) for tensor in tensors]
+    if len(tensors) == 1:
+        return [names[0] or plain]
+    found: list[str] = []
+    for number, name in enumerate(names, 1):
+        free = name if name and name not in found else f"{plain}_{number}"
+        found.append(free)
+    return found
+
+
+def numbered(count: int, plain: str) -> list[str]:
+    """Names where there is nothing to name them after."""
+    return [plain] if count == 1 else [f"{plain}_{number}" for number in range(1, count + 1)]
+
+
+def _given_name(tensor: Any) -> str | None:
+    layer = tensor._keras_history.operation
+    counted = re.compile(re.escape(to_snake_case(type(layer).__name__)) + r"(_\d+)?")
+    name = str(layer.name)
+    if counted.fullmatch(name) or _COUNTED_TENSOR.fullmatch(name):
+        return None
+    return name

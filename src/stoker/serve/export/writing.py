@@ -1,0 +1,246 @@
+"""`stoker.export`: trace, save, record examples, prove it elsewhere, and only then put it in its place."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import shutil
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from stoker import files, version
+from stoker.errors import ArgumentError
+from stoker.execution.structures import flatten
+from stoker.serve import bundle
+from stoker.serve.bundle import Bundle, BundleError
+from stoker.serve.examples import write as write_examples
+from stoker.serve.export.answers import LABEL, SCORES
+from stoker.serve.export.child import proven_elsewhere
+from stoker.serve.export.drawn import drawn
+from stoker.serve.export.faults import restless
+from stoker.serve.export.graph import Traced
+from stoker.serve.export.intake import Intake, as_tensor, intake_of
+from stoker.serve.proof import apart
+from stoker.serve.rows import as_rows
+
+_MOST_EXAMPLES = 16
+
+
+class BundleWarning(UserWarning):
+    """A bundle is right, but something beside it is not as it could be."""
+
+
+def export(
+    model: keras.Model,
+    path: str | os.PathLike[str],
+    features: Any = None,
+    *,
+    labels: Sequence[Any] | None = None,
+    examples: Any = None,
+    evaluation: Mapping[str, float] | None = None,
+    lineage: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+) -> Bundle:
+    """Write a bundle: the model with pinned names and types, ready to answer anywhere.
+
+    A new process loads it and has to give `model.predict`'s answers before it is put in its place; otherwise nothing
+    is left there.
+
+    Args:
+        model: a Keras model, trained.
+        path: the directory of the bundle.
+        features: the dataset of `stoker.data` the model was trained from, or its `features`: the bundle then takes raw
+            rows (categories and texts as text, images as bytes) and gives labels.
+        labels: what the classes are called; the features know it otherwise.
+        examples: a few rows to record with their answers; drawn from what is known of the inputs otherwise.
+        evaluation: what the model was found to be worth; what its last epoch said otherwise.
+        lineage: where it comes from: the run, the data, whatever helps to find them again.
+        overwrite: replace a bundle that is there.
+
+    Returns:
+        The bundle.
+
+    Raises:
+        BundleError: the model cannot be exported; the line says which layer.
+        ArgumentError: an argument makes no sense.
+    """
+    target = Path(path)
+    _check(model, target, overwrite)
+    intake = intake_of(model, features, examples)
+    traced = Traced(model, intake, labels if labels is not None else intake.labels, labels is not None)
+    inputs = _examples(intake, features, examples)
+    answers = _answers(traced, inputs)
+    beside = target.with_name(f".{target.name}.{os.getpid()}.new")
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        beside.mkdir()
+        traced.save(beside / bundle.SAVED_MODEL)
+        keras_fault = _save_keras(intake.keras_model, beside / bundle.KERAS)
+        fields = (traced.signature.inputs, traced.signature.outputs)
+        write_examples(
+            beside / bundle.EXAMPLES,
+            {field.name: array for field, array in zip(fields[0], inputs, strict=True)},
+            {field.name: array for field, array in zip(fields[1], answers, strict=True)},
+        )
+        description = _description(traced, len(inputs[0]), evaluation, lineage, beside)
+        _write(beside, description)
+        found = proven_elsewhere(beside)
+        description["keras"] = _keras_said(keras_fault or found["keras"])
+        _write(beside, description)
+        _put(beside, target)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    if description["keras"]["fault"]:
+        warnings.warn(
+            f"{target / bundle.KERAS} does not load by itself ({description['keras']['fault']}); "
+            "the bundle answers without it",
+            BundleWarning,
+            stacklevel=2,
+        )
+    return bundle.read(target)
+
+
+def _check(model: Any, target: Path, overwrite: bool) -> None:
+    if not isinstance(model, keras.Model):
+        raise ArgumentError(f"export takes a keras.Model first, got {type(model).__name__}")
+    if keras.config.backend() != "tensorflow":
+        raise ArgumentError(f"export needs Keras on TensorFlow, not on {keras.config.backend()}")
+    if target.name in ("", "..") or target.is_symlink():
+        raise ArgumentError(f"{target} must be the path of a directory of its own")
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not (target / bundle.DESCRIPTION).is_file():
+        raise ArgumentError(f"{target} exists and is no bundle; it is left alone")
+    if not overwrite:
+        raise ArgumentError(f"{target} exists; overwrite=True (--force) replaces it")
+
+
+def _examples(intake: Intake, features: Any, given: Any) -> list[Any]:
+    """An array for each input, of a few rows."""
+    if given is None:
+        return drawn(intake.fields, features)
+    if isinstance(given, tf.data.Dataset):
+        given = next(iter(given.take(1)))
+        given = given[0] if isinstance(given, tuple) else given
+        given = tf.nest.map_structure(lambda one: one.numpy(), given)
+    rows = as_rows(intake.fields, given)
+    if rows.count == 0:
+        raise ArgumentError("examples: there is no row")
+    return [array[:_MOST_EXAMPLES] for array in rows.arrays]
+
+
+def _answers(traced: Traced, inputs: list[Any]) -> list[Any]:
+    """`model.predict`'s answers, after it has been seen that the traced function gives the same.
+
+    Raises:
+        BundleError: it does not, or `predict` itself answers differently each time.
+    """
+    model = traced.model
+    ready = traced.intake.encode_rows(inputs)
+    first, again = _predicted(model, ready), _predicted(model, ready)
+    if not all(
+        np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(first, again, strict=True)
+    ):
+        culprit = restless(model, ready) or "a layer"
+        raise BundleError(
+            f"{culprit} answers the same rows differently each time, also in model.predict: "
+            "call it with training=False, or leave it out of what is exported"
+        )
+    for field, answer in zip(traced.signature.outputs, first, strict=False):
+        if len(answer) != len(inputs[0]):
+            raise BundleError(
+                f"output {field.name!r} has {len(answer)} rows for {len(inputs[0])} rows of input"
+            )
+    if traced.labels is not None:
+        label, scores = traced.labels.arrays(first[0])
+        first = [*first, label, scores]
+    fields = traced.signature
+    found = traced.concrete(
+        **{f.tensor: as_tensor(one) for f, one in zip(fields.inputs, inputs, strict=True)}
+    )
+    plain = {name: one.numpy() for name, one in found.items()}
+    for field, wanted in zip(fields.outputs, first, strict=True):
+        difference = apart(field, plain[field.tensor], wanted, {SCORES: plain.get(SCORES)})
+        if difference:
+            raise BundleError(f"output {field.name!r} {difference} compared with model.predict")
+    return first
+
+
+def _predicted(model: keras.Model, ready: Any) -> list[Any]:
+    leaves: list[Any] = []
+    flatten(model.predict(ready, verbose=0), leaves)
+    return [one.astype(np.float32) if one.dtype.name == "bfloat16" else one for one in leaves]
+
+
+def _save_keras(model: keras.Model, file: Path) -> str | None:
+    """Why it could not be written, if it could not."""
+    try:
+        model.save(file, include_optimizer=False)
+    except (TypeError, ValueError, NotImplementedError) as error:
+        file.unlink(missing_ok=True)
+        return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+    return None
+
+
+def _keras_said(fault: str | None) -> dict[str, Any]:
+    return {"file": bundle.KERAS, "fault": fault}
+
+
+def _description(traced: Traced, rows: int, evaluation: Any, lineage: Any, directory: Path) -> dict[str, Any]:
+    history = getattr(getattr(traced.model, "history", None), "history", None) or {}
+    last = {name: float(values[-1]) for name, values in history.items() if len(values)}
+    now = time.time()
+    return {
+        "schema": bundle.SCHEMA,
+        "version": int(now),
+        "created": datetime.datetime.fromtimestamp(now, datetime.timezone.utc).isoformat(timespec="seconds"),
+        "model": traced.model.name,
+        "signature": traced.signature.to_json(),
+        "labels": traced.labels.words if traced.labels else None,
+        "label_outputs": [LABEL, SCORES] if traced.labels else None,
+        "weights": traced.weights(),
+        "versions": {
+            "stoker": version.__version__,
+            "tensorflow": tf.__version__,
+            "keras": keras.__version__,
+            "python": platform.python_version(),
+        },
+        "evaluation": last if evaluation is None else {name: float(one) for name, one in evaluation.items()},
+        "lineage": dict(lineage or {}),
+        "examples": {"file": bundle.EXAMPLES, "rows": rows},
+        "keras": _keras_said(None),
+        "files": bundle.hashes(directory),
+    }
+
+
+def _write(directory: Path, description: dict[str, Any]) -> None:
+    text = json.dumps(description, indent=1, ensure_ascii=False) + "\n"
+    files.write_atomically(directory / bundle.DESCRIPTION, text)
+
+
+def _put(beside: Path, target: Path) -> None:
+    """Rename it into place; what was there is gone only after that."""
+    for file in beside.rglob("*"):
+        if file.is_file():
+            with open(file, "rb") as stream:
+                os.fsync(stream.fileno())
+    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    if target.exists():
+        os.rename(target, old)
+    try:
+        os.rename(beside, target)
+    except OSError:
+        if old.exists():
+            os.rename(old, target)
+        raise
+    files.sync_directory(target.parent)
+    shutil.rmtree(old, ignore_errors=True)

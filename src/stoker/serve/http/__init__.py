@@ -1,0 +1,17 @@
+"""`stoker serve`: bundles over HTTP, in the protocols that clients already speak.
+
+| module | subject |
+|---|---|
+| settings | what the server may do: limits, token, time |
+| messages | a request, a response, and an error as a status and one line |
+| line | requests of one event loop, batched together without a timer |
+| models | the models by name and version, and how they are replaced while they answer |
+| tensorflow_rest | TensorFlow Serving's REST API |
+| inference_protocol | the Open Inference Protocol, version 2, with its binary tensors |
+| metrics | counts for Prometheus, shared by all workers |
+| page | where a person can try a model |
+| app | the ASGI application: from a request to an answer |
+| transport | an answer in one packet |
+| running | one process that serves, from loading to its graceful end |
+| supervising | the socket, and the parent of several workers |
+"""

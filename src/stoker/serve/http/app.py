@@ -1,0 +1,207 @@
+"""The ASGI application: from a request to an answer.
+
+Written against ASGI itself: a framework's routing would cost more than a small model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from stoker.errors import ArgumentError
+from stoker.serve.batching import BusyError, DeadlineError, now
+from stoker.serve.http import inference_protocol, page, tensorflow_rest
+from stoker.serve.http.messages import HttpError, Request, Response, answer
+from stoker.serve.http.metrics import Metrics
+from stoker.serve.http.models import Models, Version
+from stoker.serve.http.settings import Settings
+from stoker.serve.rows import Rows
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+# For everybody, with a token or without: who asks is a load balancer.
+_OPEN = ("/healthz", "/readyz", "/v2/health/live", "/v2/health/ready")
+
+
+class Gone(Exception):
+    """The client did not wait for the answer."""
+
+
+class App:
+    """The server as ASGI calls it."""
+
+    def __init__(
+        self, settings: Settings, models: Models, metrics: Metrics, say: Callable[[str], None]
+    ) -> None:
+        self.settings, self.models, self.metrics, self._say = settings, models, metrics, say
+        self.ready = False
+        # Ids that no other worker gives, without asking the system for each.
+        self._prefix, self._asked = secrets.token_hex(6), 0
+
+    def _next_id(self) -> str:
+        self._asked += 1
+        return f"{self._prefix}-{self._asked:x}"
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """One connection's request."""
+        if scope["type"] != "http":
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1003})
+            return
+        request = Request(scope["method"], scope["path"], dict(scope["headers"]), b"")
+        request.id = request.headers.get(b"x-request-id", b"").decode("latin-1")[:128] or self._next_id()
+        started = now()
+        try:
+            request.body = await self._body(request, receive)
+            started = now()
+            response = await self._answer(request, receive)
+        except HttpError as error:
+            response = error.response()
+        except Gone:
+            response = Response(499, b"")
+        self._count(request, response, now() - started)
+        if response.status == 499:
+            return
+        headers = [
+            (b"content-type", response.kind),
+            (b"content-length", str(len(response.body)).encode()),
+            (b"x-request-id", request.id.encode("latin-1")),
+            *response.headers,
+        ]
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await send({"type": "http.response.body", "body": response.body})
+
+    async def _body(self, request: Request, receive: Receive) -> bytes:
+        most = self.settings.body_bytes
+        said = request.headers.get(b"content-length", b"0")
+        if said.isdigit() and int(said) > most:
+            raise HttpError(413, f"the body has {int(said)} bytes; at most {most} are taken")
+        parts, size = [], 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Gone
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > most:
+                raise HttpError(413, f"the body has more than {most} bytes")
+            if not message.get("more_body"):
+                return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def _answer(self, request: Request, receive: Receive) -> Response:
+        """Whatever goes wrong with a request is told in one line."""
+
+        async def ask(request: Request, version: Version, rows: Rows) -> dict[str, Any]:
+            return await self._ask(request, version, rows, receive)
+
+        try:
+            return await self._routed(request, ask)
+        except ArgumentError as error:
+            raise HttpError(400, str(error)) from None
+        except BusyError as error:
+            raise HttpError(429, str(error), retry_after=1) from None
+        except DeadlineError:
+            raise HttpError(504, f"there was no answer within {self.settings.timeout:g} s") from None
+        except (HttpError, Gone, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            # One request must not take the server with it.
+            line = (str(error).splitlines() or [""])[0]
+            self._say(
+                json.dumps(
+                    {"id": request.id, "path": request.path, "error": f"{type(error).__name__}: {line}"}
+                )
+            )
+            raise HttpError(500, f"the model failed: {type(error).__name__}: {line}") from error
+
+    async def _routed(self, request: Request, ask: tensorflow_rest.Ask) -> Response:
+        path = request.path
+        if self.settings.token and path not in _OPEN:
+            self._check_token(request)
+        if path.startswith("/v1/models/"):
+            return await tensorflow_rest.handle(request, self.models, ask)
+        if path == "/readyz" and not self.ready:
+            raise HttpError(503, "not ready", retry_after=1)
+        if path == "/v2" or path.startswith("/v2/"):
+            return await inference_protocol.handle(request, self.models, ask)
+        if request.method not in ("GET", "HEAD"):
+            raise HttpError(
+                405 if path in ("/", "/metrics", "/healthz", "/readyz") else 404,
+                f"there is nothing at {path}",
+            )
+        if path in ("/healthz", "/readyz"):
+            return answer({"status": "ok"})
+        if path == "/metrics":
+            return self._metrics()
+        if path == "/":
+            return page.page()
+        if path.startswith("/try/"):
+            request.model = path.removeprefix("/try/")
+            return answer(page.described(request.model, self.models))
+        if path == "/v1/models":
+            return answer({"models": self.models.names()})
+        raise HttpError(404, f"there is nothing at {path}")
+
+    def _check_token(self, request: Request) -> None:
+        given = request.headers.get(b"authorization", b"")
+        if not hmac.compare_digest(given, b"Bearer " + self.settings.token.encode()):
+            raise HttpError(401, "send the server's token as Authorization: Bearer TOKEN")
+
+    def _metrics(self) -> Response:
+        for name in self.models.names():
+            self.metrics.waits(name, sum(one.line.rows for one in self.models.versions(name)))
+        return Response(200, self.metrics.text().encode(), b"text/plain; version=0.0.4; charset=utf-8")
+
+    async def _ask(self, request: Request, version: Version, rows: Rows, receive: Receive) -> dict[str, Any]:
+        request.rows = rows.count
+        self._check_limits(version, rows)
+        asked = version.line.ask(rows.arrays, rows.count, self.settings.timeout)
+        if not version.line.slow:
+            return version.predictor.named(await asked)
+        # It may take a while: if the client leaves, its rows leave the line.
+        task = asyncio.ensure_future(asked)
+        left = asyncio.ensure_future(_left(receive))
+        try:
+            await asyncio.wait({task, left}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise Gone
+            return version.predictor.named(task.result())
+        finally:
+            task.cancel()
+            left.cancel()
+
+    def _check_limits(self, version: Version, rows: Rows) -> None:
+        if rows.count == 0:
+            raise HttpError(400, "there are no rows")
+        if rows.count > self.settings.rows:
+            raise HttpError(
+                400, f"{rows.count} rows are too many: at most {self.settings.rows} are taken at once"
+            )
+        for field, array in zip(version.predictor.bundle.signature.inputs, rows.arrays, strict=True):
+            if field.dtype == "string":
+                longest = max(map(len, array.ravel()), default=0)
+                if longest > self.settings.string_bytes:
+                    raise HttpError(
+                        400,
+                        f"{field.name!r}: a string of {longest} is too long: at most {self.settings.string_bytes}",
+                    )
+
+    def _count(self, request: Request, response: Response, seconds: float) -> None:
+        if request.model in self.settings.models:
+            self.metrics.answered(request.model, response.status, seconds, request.rows)
+        if self.settings.access_log or response.status >= 500:
+            entry = {
+                "id": request.id, "method": request.method, "path": request.path, "status": response.status,
+                "rows": request.rows, "ms": round(1000 * seconds, 3),
+            }  # fmt: skip
+            self._say(json.dumps(entry))
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,130 @@
+"""Requests of one event loop, batched together without a timer.
+
+Requests that arrive while the model runs wait; when it is free, all of them are answered by one call. A quick model
+runs on the loop itself, which is the cheapest way there is; a slow one in a thread, so that the loop can still refuse
+requests and say that it is well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from stoker.serve.batching import BusyError, DeadlineError, Job, Run, now, run_together, take
+
+# A call that takes longer than this does not run on the loop.
+_QUICK_S = 0.01
+
+
+class AsyncJob(Job):
+    """A job whose caller awaits it."""
+
+    __slots__ = ("future",)
+
+    def __init__(
+        self, arrays: list[Any], rows: int, deadline: float, future: asyncio.Future[list[Any]]
+    ) -> None:
+        self.arrays, self.rows, self.deadline, self.future = arrays, rows, deadline, future
+        self.answers, self.error, self.batch = None, None, None
+
+    def late(self) -> bool:
+        return self.future.done() or super().late()
+
+    def settle(self) -> None:
+        """Tell the caller, if there still is one."""
+        if self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        elif self.answers is None:
+            self.future.set_exception(DeadlineError("there was no answer in time"))
+        else:
+            self.future.set_result(self.answers)
+
+
+class Line:
+    """What waits for one model."""
+
+    def __init__(
+        self,
+        run: Run,
+        row_seconds: float,
+        most_rows: int,
+        most_waiting: int,
+        ran: Callable[[int, float], None] = lambda rows, seconds: None,
+    ) -> None:
+        self._run, self._most_rows, self._most_waiting, self._ran = run, most_rows, most_waiting, ran
+        self._waiting: deque[AsyncJob] = deque()
+        self._threads: ThreadPoolExecutor | None = None
+        self._seconds = row_seconds
+        self._busy = False
+        self.rows = 0
+
+    @property
+    def slow(self) -> bool:
+        """Its calls run in a thread: waiting may be long."""
+        return self._seconds > _QUICK_S
+
+    def check(self, rows: int = 1) -> None:
+        """There is room for so many more; asked before a request is parsed, a refusal costs next to nothing.
+
+        Raises:
+            BusyError: there is not.
+        """
+        if self.rows and self.rows + rows > self._most_waiting:
+            raise BusyError(f"{self.rows} rows wait already, and {self._most_waiting} may")
+
+    async def ask(self, arrays: list[Any], rows: int, timeout: float) -> list[Any]:
+        """The answers for these rows; a caller who is cancelled leaves the line.
+
+        Raises:
+            BusyError: the line is full.
+            DeadlineError: the time was over first.
+        """
+        self.check(rows)
+        loop = asyncio.get_running_loop()
+        job = AsyncJob(arrays, rows, now() + timeout, loop.create_future())
+        self._waiting.append(job)
+        self.rows += rows
+        if not self._busy:
+            self._busy = True
+            # After all that arrived with it.
+            loop.call_soon(self._next, loop)
+        return await job.future
+
+    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch, late = take(self._waiting, self._most_rows)  # type: ignore[arg-type]
+        self.rows -= sum(job.rows for job in (*batch, *late))
+        for job in late:
+            job.settle()  # type: ignore[attr-defined]
+        if not batch:
+            self._busy = False
+        elif self.slow:
+            self._threads = self._threads or ThreadPoolExecutor(1, "stoker-model")
+            done = loop.run_in_executor(self._threads, self._timed, batch)
+            done.add_done_callback(lambda ran: self._settled(loop, batch, ran.result()))
+        else:
+            self._settled(loop, batch, self._timed(batch))
+
+    def _timed(self, batch: list[Any]) -> float:
+        started = now()
+        run_together(self._run, batch)
+        return now() - started
+
+    def _settled(self, loop: asyncio.AbstractEventLoop, batch: list[Any], seconds: float) -> None:
+        self._seconds += 0.2 * (seconds - self._seconds)
+        self._ran(sum(job.rows for job in batch), seconds)
+        for job in batch:
+            job.settle()
+        if self._waiting:
+            loop.call_soon(self._next, loop)
+        else:
+            self._busy = False
+
+    def close(self) -> None:
+        """After the last caller."""
+        if self._threads is not None:
+            self._threads.shutdown(wait=False)

@@ -1,0 +1,102 @@
+"""Counts for Prometheus, in a file that all workers map: whichever of them is asked tells the sum.
+
+The names are known when the server starts, so every count has its place; each worker adds in a row of its own.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from bisect import bisect_left
+from pathlib import Path
+
+SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+STATUSES = (200, 400, 401, 404, 405, 408, 413, 429, 499, 500, 503, 504)
+_HELP = {
+    "stoker_requests_total": ("counter", "Requests answered, by status."),
+    "stoker_request_seconds": ("histogram", "From the last byte of a request to its answer."),
+    "stoker_rows_total": ("counter", "Rows asked for."),
+    "stoker_batch_rows": ("histogram", "Rows in one call of the model."),
+    "stoker_engine_seconds_total": ("counter", "Time the model ran."),
+    "stoker_queue_rows": ("gauge", "Rows that wait."),
+}
+
+
+class Metrics:
+    """The counts of one worker, and the sums of all."""
+
+    def __init__(
+        self, models: list[str], file: Path | None = None, worker: int = 0, workers: int = 1
+    ) -> None:
+        self._places: dict[tuple[str, str, str], int] = {}
+        for model in models:
+            self._place("stoker_requests_total", model, *(f'status="{one}"' for one in STATUSES))
+            self._histogram("stoker_request_seconds", model, SECONDS)
+            self._place("stoker_rows_total", model, "")
+            self._histogram("stoker_batch_rows", model, ROWS)
+            self._place("stoker_engine_seconds_total", model, "")
+            self._place("stoker_queue_rows", model, "")
+        self._width, self._rows = len(self._places), workers
+        size = 8 * self._width * workers
+        if file is None:
+            memory = mmap.mmap(-1, max(size, 8))
+        else:
+            with open(file, "r+b") as stream:
+                os.ftruncate(stream.fileno(), max(size, 8))
+                memory = mmap.mmap(stream.fileno(), max(size, 8))
+        self._all = memoryview(memory).cast("d")
+        self._own = self._all[worker * self._width : (worker + 1) * self._width]
+        for model in models:
+            self.waits(model, 0)  # counts go on where a worker that died had left them
+
+    def _place(self, name: str, model: str, *labels: str) -> None:
+        for label in labels:
+            self._places[name, model, label] = len(self._places)
+
+    def _histogram(self, name: str, model: str, bounds: tuple[float, ...]) -> None:
+        self._place(name, model, *(f'le="{one:g}"' for one in bounds), 'le="+Inf"', "sum")
+
+    def answered(self, model: str, status: int, seconds: float, rows: int) -> None:
+        """A request is done."""
+        known = status if status in STATUSES else 500
+        self._own[self._places["stoker_requests_total", model, f'status="{known}"']] += 1
+        self._own[self._places["stoker_rows_total", model, ""]] += rows
+        self._observe("stoker_request_seconds", model, SECONDS, seconds)
+
+    def ran(self, model: str, rows: int, seconds: float) -> None:
+        """The model was called."""
+        self._own[self._places["stoker_engine_seconds_total", model, ""]] += seconds
+        self._observe("stoker_batch_rows", model, ROWS, rows)
+
+    def waits(self, model: str, rows: int) -> None:
+        """So many rows wait now."""
+        self._own[self._places["stoker_queue_rows", model, ""]] = rows
+
+    def _observe(self, name: str, model: str, bounds: tuple[float, ...], value: float) -> None:
+        # The buckets of a kind follow one another.
+        first = self._places[name, model, f'le="{bounds[0]:g}"']
+        self._own[first + bisect_left(bounds, value)] += 1
+        self._own[first + len(bounds) + 1] += value
+
+    def text(self) -> str:
+        """All of it, in Prometheus' format."""
+        lines: list[str] = []
+        cumulative = 0.0
+        for name, (kind, text) in _HELP.items():
+            lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
+            for (key, model, label), place in self._places.items():
+                if key != name:
+                    continue
+                value = sum(self._all[row * self._width + place] for row in range(self._rows))
+                labels = f'model="{model}"' + (f",{label}" if label and label != "sum" else "")
+                if kind != "histogram":
+                    lines.append(f"{name}{{{labels}}} {value:g}")
+                elif label == "sum":
+                    lines.append(f"{name}_sum{{{labels}}} {value:.9g}")
+                    lines.append(f"{name}_count{{{labels}}} {cumulative:g}")
+                    cumulative = 0.0
+                else:
+                    cumulative += value
+                    lines.append(f"{name}_bucket{{{labels}}} {cumulative:g}")
+        return "\n".join(lines) + "\n"

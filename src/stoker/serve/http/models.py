@@ -1,0 +1,162 @@
+"""The models by name and version, and how they are replaced while they answer.
+
+A model's path is a bundle, or a directory of bundles whose names are numbers, as TensorFlow Serving has them. A bundle
+that was renamed into place is loaded and warmed beside the old one, which answers until then; one that cannot be loaded
+changes nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from stoker.serve import bundle
+from stoker.serve.http.line import Line
+from stoker.serve.http.messages import HttpError
+from stoker.serve.http.metrics import Metrics
+from stoker.serve.http.settings import Settings
+from stoker.serve.predictor import Predictor
+
+Mark = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Version:
+    """A loaded bundle and the line before it."""
+
+    number: int
+    predictor: Predictor
+    line: Line
+    mark: Mark
+
+
+class Models:
+    """All that is served."""
+
+    def __init__(self, settings: Settings, metrics: Metrics, say: Callable[[str], None]) -> None:
+        self.settings, self.metrics, self._say = settings, metrics, say
+        self._versions: dict[str, dict[int, Version]] = {name: {} for name in settings.models}
+        self._failed: dict[Path, Mark] = {}
+        self._ended = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="stoker-reload", daemon=True)
+
+    def load(self) -> None:
+        """Load everything.
+
+        Raises:
+            BundleError: a model has no bundle that works.
+        """
+        for name, path in self.settings.models.items():
+            places = bundles_of(Path(path))
+            if not places:
+                raise bundle.BundleError(f"{path} is no bundle, and holds none in a directory with a number")
+            self._versions[name] = {
+                one.number: one for one in (self._version(name, *each) for each in places.items())
+            }
+
+    def watch(self) -> None:
+        """Look for new bundles from now on."""
+        self._watcher.start()
+
+    def close(self) -> None:
+        """Stop looking, let go."""
+        self._ended.set()
+        for versions in self._versions.values():
+            for one in versions.values():
+                one.line.close()
+
+    def names(self) -> list[str]:
+        """Of the models."""
+        return list(self._versions)
+
+    def versions(self, name: str) -> list[Version]:
+        """Of one model, the newest first.
+
+        Raises:
+            HttpError: there is no such model.
+        """
+        if name not in self._versions:
+            raise HttpError(404, f"there is no model {name!r}; there are {', '.join(self.names())}")
+        found = self._versions[name]
+        return [found[number] for number in sorted(found, reverse=True)]
+
+    def version(self, name: str, number: str | None = None, label: str | None = None) -> Version:
+        """One version: a number, or a label: "latest" or "stable" the newest, "previous" the one before.
+
+        Raises:
+            HttpError: there is none.
+        """
+        if number is None and label is None and name in self._versions:
+            numbered = self._versions[name]
+            return numbered[max(numbered)]
+        found = self.versions(name)
+        if label is not None:
+            places = {"latest": 0, "stable": 0, "previous": 1}
+            if places.get(label, len(found)) >= len(found):
+                raise HttpError(404, f"model {name!r} has no version with the label {label!r}")
+            return found[places[label]]
+        for one in found:
+            if str(one.number) == number:
+                return one
+        have = ", ".join(str(one.number) for one in found)
+        raise HttpError(404, f"model {name!r} has no version {number!r}; it has {have}")
+
+    def _version(self, name: str, place: Path, mark: Mark) -> Version:
+        predictor = Predictor(place)
+        predictor.warm()
+        number = (
+            int(place.name) if place.name.isdecimal() and place != Path(self.settings.models[name]) else None
+        )
+        line = Line(
+            predictor.run,
+            predictor.engine.row_seconds,
+            self.settings.batch,
+            self.settings.queue,
+            lambda rows, seconds: self.metrics.ran(name, rows, seconds),
+        )
+        return Version(predictor.bundle.version if number is None else number, predictor, line, mark)
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self.settings.reload_s):
+            for name, path in self.settings.models.items():
+                self.refresh(name, Path(path))
+
+    def refresh(self, name: str, path: Path) -> None:
+        """Take what is there now; on trouble keep what was there before."""
+        places = bundles_of(path)
+        old = {one.predictor.bundle.path: one for one in self._versions[name].values()}
+        if not places or {place: old[place].mark for place in old} == places:
+            return
+        fresh: dict[int, Version] = {}
+        for place, mark in places.items():
+            known = old.get(place)
+            if (known is None or known.mark != mark) and self._failed.get(place) != mark:
+                try:
+                    known = self._version(name, place, mark)
+                    self._say(f"{name}: version {known.number} answers, from {place}")
+                except Exception as error:  # noqa: BLE001 - whatever a damaged bundle raises, the old one answers on
+                    self._failed[place] = mark
+                    self._say(f"{name}: {place} is not taken: {type(error).__name__}: {error}")
+            if known is not None:
+                fresh[known.number] = known
+        # One step: a request sees the old versions or the new.
+        if fresh:
+            self._versions[name] = fresh
+
+
+def bundles_of(path: Path) -> dict[Path, Mark]:
+    """The bundles at a path, with what changes when one is replaced."""
+    found = {}
+    try:
+        places = [path, *(one for one in path.iterdir() if one.name.isdecimal())]
+    except OSError:
+        return {}  # just now being renamed
+    for place in places:
+        try:
+            state = (place / bundle.DESCRIPTION).stat()
+        except OSError:
+            continue
+        found[place] = (state.st_ino, state.st_mtime_ns, state.st_size)
+    return found

@@ -1,0 +1,97 @@
+"""One process that serves: it loads the models, answers until it is told to end, and finishes what it has."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib.util
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+
+from stoker.serve.http.app import App
+from stoker.serve.http.metrics import Metrics
+from stoker.serve.http.models import Models
+from stoker.serve.http.settings import Settings
+from stoker.serve.http.supervising import Tls
+from stoker.serve.http.transport import Protocol
+
+_DRAIN_S = 30
+
+
+def serve(
+    settings: Settings,
+    sock: socket.socket,
+    tls: Tls,
+    say: Callable[[str], None],
+    metrics_file: Path | None = None,
+    worker: int = 0,
+    workers: int = 1,
+) -> int:
+    """Serve in this process until it is told to end.
+
+    Raises:
+        BundleError: a model cannot be loaded.
+    """
+    metrics = Metrics(list(settings.models), metrics_file, worker, workers)
+    models = Models(settings, metrics, say)
+    models.load()
+    app = App(settings, models, metrics, say)
+    config = uvicorn.Config(
+        app,
+        http=Protocol,
+        log_level="critical",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=_DRAIN_S,
+        ssl_certfile=tls.certificate or None,
+        ssl_keyfile=tls.key or None,
+        timeout_keep_alive=75,
+    )
+    server = uvicorn.Server(config)
+    # What is loaded by now is never garbage, and looking through it again and again would hold requests up.
+    gc.collect()
+    gc.freeze()
+    models.watch()
+    app.ready = True
+    say("ready")
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Once it has drained, uvicorn raises the signal again for whoever was there before it.
+        signal.signal(number, lambda *_: None)
+    loop = _event_loop()
+    asyncio.set_event_loop(loop)
+    loop.run_until_complete(server.serve([sock]))
+    models.close()
+    return 0
+
+
+def _event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop's where there is one, which is not everywhere."""
+    if importlib.util.find_spec("uvloop") is None:
+        return asyncio.new_event_loop()
+    import uvloop
+
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+def _worker() -> int:
+    """One of several processes; its parent has the socket."""
+    number, certificate, key, metrics_file, worker, workers = sys.argv[1:]
+    settings = Settings.loads(os.environ["STOKER_SERVE_SETTINGS"])
+    sock = socket.socket(fileno=int(number))
+
+    def say(line: str) -> None:
+        sys.stderr.write(f"stoker: worker {worker}: {line}\n")
+
+    return serve(settings, sock, Tls(certificate, key), say, Path(metrics_file), int(worker), int(workers))
+
+
+if __name__ == "__main__":
+    sys.exit(_worker())

@@ -1,0 +1,44 @@
+"""What the server may do: limits that keep one request from hurting the others."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of a server.
+
+    Attributes:
+        models: path of the bundle of each model, or of a directory of numbered bundles.
+        token: what clients must send as `Authorization: Bearer ...`; empty for none.
+        body_bytes: the largest body.
+        rows: the most rows in one request.
+        string_bytes: the longest string.
+        queue: how many rows may wait; beyond it, 429.
+        timeout: seconds after which nobody waits for an answer any more.
+        batch: the most rows in one call of a model.
+        access_log: a line of JSON for every request, not only for failures.
+        reload_s: how often new bundles are looked for.
+    """
+
+    models: dict[str, str]
+    token: str = ""
+    body_bytes: int = 16 << 20
+    rows: int = 10_000
+    string_bytes: int = 1 << 20
+    queue: int = 8192
+    timeout: float = 30.0
+    batch: int = 256
+    access_log: bool = False
+    reload_s: float = 1.0
+
+    def dumps(self) -> str:
+        """For another process."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def loads(text: str) -> Settings:
+        """The reverse of `dumps`."""
+        return Settings(**json.loads(text))

@@ -1,0 +1,213 @@
+"""TensorFlow Serving's REST API: predict in rows and columns, classify, regress, metadata, status.
+
+POST /v1/models/NAME[/versions/V|/labels/L]:predict      {"instances": [...]} or {"inputs": ...}
+GET  /v1/models/NAME[/versions/V|/labels/L][/metadata]
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import numpy as np
+
+from stoker.serve.bundle import SIGNATURE
+from stoker.serve.http.messages import HttpError, Request, Response, answer
+from stoker.serve.http.models import Models, Version
+from stoker.serve.rows import Rows, as_rows
+from stoker.serve.signature import Field
+
+Ask = Callable[[Request, Version, Rows], Awaitable[dict[str, Any]]]
+_DEEPEST = 32
+_TYPES = {
+    "bool": "DT_BOOL", "float16": "DT_HALF", "float32": "DT_FLOAT", "float64": "DT_DOUBLE", "int16": "DT_INT16",
+    "int32": "DT_INT32", "int64": "DT_INT64", "int8": "DT_INT8", "string": "DT_STRING", "uint16": "DT_UINT16",
+    "uint32": "DT_UINT32", "uint64": "DT_UINT64", "uint8": "DT_UINT8",
+}  # fmt: skip
+
+
+async def handle(request: Request, models: Models, ask: Ask) -> Response:
+    """Answer anything below /v1/models/.
+
+    Raises:
+        HttpError: it cannot be.
+    """
+    path, _, verb = request.path.removeprefix("/v1/models/").partition(":")
+    parts = path.strip("/").split("/")
+    request.model = parts[0]
+    number = parts[2] if len(parts) > 2 and parts[1] == "versions" else None
+    label = parts[2] if len(parts) > 2 and parts[1] == "labels" else None
+    rest = parts[3:] if number or label else parts[1:]
+    if verb:
+        if rest or verb not in ("predict", "classify", "regress"):
+            raise HttpError(
+                404, f"there is nothing at {request.path}: the verbs are predict, classify and regress"
+            )
+        if request.method != "POST":
+            raise HttpError(405, f"{verb} must be asked with POST")
+        version = models.version(request.model, number, label)
+        version.line.check()
+        return await {"predict": predict, "classify": classify, "regress": regress}[verb](
+            request, version, ask
+        )
+    if request.method != "GET":
+        raise HttpError(405, f"{request.path} must be asked with GET")
+    if rest == ["metadata"]:
+        return answer(metadata(request.model, models.version(request.model, number, label)))
+    if rest:
+        raise HttpError(404, f"there is nothing at {request.path}")
+    every = number is None and label is None
+    found = models.versions(request.model) if every else [models.version(request.model, number, label)]
+    return answer({"model_version_status": [_status(one) for one in found]})
+
+
+def _status(version: Version) -> dict[str, Any]:
+    status = {"error_code": "OK", "error_message": ""}
+    return {"version": str(version.number), "state": "AVAILABLE", "status": status}
+
+
+def metadata(name: str, version: Version) -> dict[str, Any]:
+    """The signature, as TensorFlow Serving tells it."""
+    signature = version.predictor.bundle.signature
+    said = {
+        "inputs": {field.name: _tensor_info(field) for field in signature.inputs},
+        "outputs": {field.name: _tensor_info(field) for field in signature.outputs},
+        "method_name": "tensorflow/serving/predict",
+    }
+    return {
+        "model_spec": {"name": name, "signature_name": "", "version": str(version.number)},
+        "metadata": {"signature_def": {"signature_def": {SIGNATURE: said}}},
+    }
+
+
+def _tensor_info(field: Field) -> dict[str, Any]:
+    sizes = [{"size": str(-1 if size is None else size), "name": ""} for size in (None, *field.shape)]
+    return {
+        "dtype": _TYPES.get(field.dtype, "DT_INVALID"),
+        "tensor_shape": {"dim": sizes, "unknown_rank": False},
+        "name": f"{SIGNATURE}_{field.tensor}:0",
+    }
+
+
+async def predict(request: Request, version: Version, ask: Ask) -> Response:
+    """Rows (`instances`) or columns (`inputs`), answered in the same form."""
+    body = _object(request)
+    if ("instances" in body) == ("inputs" in body):
+        raise HttpError(400, 'the body must have either "instances" (rows) or "inputs" (columns)')
+    fields = version.predictor.bundle.signature.inputs
+    in_rows = "instances" in body
+    given = decoded(body["instances"] if in_rows else body["inputs"])
+    if in_rows:
+        given = _instances(fields, given)
+    elif not isinstance(given, dict):
+        given = {fields[0].name: given} if len(fields) == 1 else given
+    rows = as_rows(fields, given)
+    if rows.alone:
+        raise HttpError(
+            400, f'"{"instances" if in_rows else "inputs"}" must hold rows, not the values of a single one'
+        )
+    found = {name: _plain(one) for name, one in (await ask(request, version, rows)).items()}
+    if not in_rows:
+        return answer({"outputs": found if len(found) > 1 else next(iter(found.values()))})
+    if len(found) == 1:
+        return answer({"predictions": next(iter(found.values()))})
+    columns = list(found.values())
+    return answer({"predictions": [dict(zip(found, row, strict=True)) for row in zip(*columns, strict=True)]})
+
+
+def _instances(fields: tuple[Field, ...], given: Any) -> Any:
+    if not isinstance(given, list) or not given:
+        raise HttpError(400, '"instances" must be a list with at least one row')
+    if isinstance(given[0], dict):
+        return given
+    if len(fields) > 1:
+        named = ", ".join(str(field) for field in fields)
+        raise HttpError(400, f"an instance must be an object with {named}; got {type(given[0]).__name__}")
+    return {fields[0].name: given}
+
+
+async def classify(request: Request, version: Version, ask: Ask) -> Response:
+    """Labels with their scores, the best first."""
+    bundle = version.predictor.bundle
+    if bundle.labels is None:
+        raise HttpError(400, f"model {request.model!r} has no labels: ask :predict")
+    found = await _examples(request, version, ask)
+    result = []
+    for scores in found["scores"]:
+        order = np.argsort(-scores, kind="stable")
+        result.append([[bundle.labels[place], float(scores[place])] for place in order])
+    return answer({"result": result})
+
+
+async def regress(request: Request, version: Version, ask: Ask) -> Response:
+    """One number for each example."""
+    outputs = version.predictor.bundle.signature.outputs
+    if len(outputs) != 1 or outputs[0].shape not in ((), (1,)) or outputs[0].dtype == "string":
+        raise HttpError(400, f"model {request.model!r} does not give one number a row: ask :predict")
+    found = await _examples(request, version, ask)
+    return answer({"result": found[outputs[0].name].reshape(-1)})
+
+
+async def _examples(request: Request, version: Version, ask: Ask) -> dict[str, Any]:
+    body = _object(request)
+    examples, context = decoded(body.get("examples")), decoded(body.get("context") or {})
+    if not isinstance(examples, list) or not examples or not all(isinstance(one, dict) for one in examples):
+        raise HttpError(400, '"examples" must be a list of objects, at least one')
+    if not isinstance(context, dict):
+        raise HttpError(400, '"context" must be an object')
+    rows = as_rows(version.predictor.bundle.signature.inputs, [{**context, **one} for one in examples])
+    return await ask(request, version, rows)
+
+
+def _object(request: Request) -> dict[str, Any]:
+    body = request.json()
+    if not isinstance(body, dict):
+        raise HttpError(400, "the body must be a JSON object")
+    name = body.get("signature_name") or SIGNATURE
+    if name != SIGNATURE:
+        raise HttpError(400, f'"signature_name" {name!r} is not there; the only signature is {SIGNATURE!r}')
+    return body
+
+
+def decoded(value: Any, depth: int = 0) -> Any:
+    """`{"b64": "..."}` is bytes, wherever it stands.
+
+    Raises:
+        HttpError: it is no base64, or nested too deeply.
+    """
+    if depth > _DEEPEST:
+        raise HttpError(400, f"the values are nested more than {_DEEPEST} deep")
+    if isinstance(value, dict):
+        if value.keys() == {"b64"} and isinstance(value["b64"], str):
+            try:
+                return base64.b64decode(value["b64"], validate=True)
+            except (binascii.Error, ValueError):
+                raise HttpError(400, '"b64" is no base64') from None
+        return {name: decoded(one, depth + 1) for name, one in value.items()}
+    if isinstance(value, list) and _holds_objects(value, depth):
+        return [decoded(one, depth + 1) for one in value]
+    return value
+
+
+def _holds_objects(value: Any, depth: int) -> bool:
+    """Looked at along the first elements only: the numbers of an image are not gone through one by one."""
+    while isinstance(value, list) and value:
+        value, depth = value[0], depth + 1
+        if depth > _DEEPEST:
+            raise HttpError(400, f"the values are nested more than {_DEEPEST} deep")
+    return isinstance(value, dict)
+
+
+def _plain(array: Any) -> Any:
+    """As JSON takes it: numbers as they are, strings as text."""
+    if array.dtype != object:
+        return np.ascontiguousarray(array)
+    return _text(array.tolist())
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_text(one) for one in value]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -1,0 +1,149 @@
+"""`stoker.Predictor`: a bundle that answers, for one row or a million, for one thread or many."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from stoker.errors import ArgumentError
+from stoker.serve import bundle
+from stoker.serve.batching import Batcher
+from stoker.serve.engine import chosen
+from stoker.serve.proof import recorded
+from stoker.serve.rows import Rows, as_rows
+
+_CHUNK_BYTES = 4 << 20
+_CHUNK_ROWS = (32, 16_384)
+_STRING_BYTES = 64  # what a string is taken for when a chunk is sized
+_MOST_TOGETHER = 256
+_MOST_WAITING = 8192
+_LABEL = "label"
+
+
+class Predictor:
+    """Answers of a bundle.
+
+        predictor = stoker.Predictor("bundle/")
+        predictor.predict({"age": 31, "city": "Rome"})       # one row: {"label": "yes", "scores": array([...])}
+        predictor.predict(frame)                              # many: arrays with a row for each
+
+    Any number of threads may ask at once: small requests that meet are answered in one call of the model.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, engine: str | None = None, queue: int = _MOST_WAITING
+    ) -> None:
+        """Load a bundle.
+
+        Args:
+            path: its directory.
+            engine: "session", "threads" or "function"; measured otherwise.
+            queue: how many rows may wait while others are answered.
+
+        Raises:
+            BundleError: it is none, or does not give its recorded answers here.
+        """
+        self.bundle = bundle.read(path)
+        self.engine = chosen(self.bundle, engine)
+        self.run = self.engine.run
+        self._inputs, self._outputs = self.bundle.signature.inputs, self.bundle.signature.outputs
+        self._batcher = Batcher(self.run, _MOST_TOGETHER, queue)
+        self._words = {word.encode("utf-8"): word for word in self.bundle.labels or ()}
+
+    def predict(self, rows: Any, *, timeout: float | None = None) -> dict[str, Any]:
+        """Answer.
+
+        Args:
+            rows: one row (a dict of values; an array or list for a model of one input), or many: a dict of columns, a
+                list of dicts, an array, a pandas or polars frame, a `tf.data.Dataset`.
+            timeout: give up waiting for others after this many seconds.
+
+        Returns:
+            The outputs by name: arrays with a row for each, or of one row its values.
+
+        Raises:
+            ArgumentError: the rows do not fit; the line names the field, what it takes and what it got.
+            BusyError: too many rows wait already.
+            DeadlineError: the time was over first.
+        """
+        if isinstance(rows, tf.data.Dataset):
+            return self._joined([self._chunks(as_rows(self._inputs, part)) for part in self._parts(rows)])
+        ready = as_rows(self._inputs, rows)
+        if ready.count == 0:
+            return self.named(self._none())
+        if ready.count <= _MOST_TOGETHER:
+            answers = self._batcher.ask(ready.arrays, ready.count, timeout)
+        else:
+            answers = self._chunks(ready)
+        return self.named([one[0] for one in answers] if ready.alone else answers)
+
+    def warm(self) -> None:
+        """Run the recorded examples, alone and together, so that the first caller does not pay for what comes once."""
+        inputs, _ = recorded(self.bundle)
+        arrays = [inputs[field.name] for field in self._inputs]
+        self.run([one[:1] for one in arrays])
+        self.run(arrays)
+        self.run([np.concatenate([one] * -(-_MOST_TOGETHER // len(one)))[:_MOST_TOGETHER] for one in arrays])
+
+    def named(self, answers: list[Any]) -> dict[str, Any]:
+        """Outputs in order, by name; labels as text."""
+        found = {field.name: one for field, one in zip(self._outputs, answers, strict=True)}
+        if self._words and _LABEL in found:
+            label = found[_LABEL]
+            found[_LABEL] = self._text(label) if isinstance(label, bytes) else self._texts(label)
+        return found
+
+    def _text(self, label: bytes) -> str:
+        return self._words[label]
+
+    def _texts(self, labels: Any) -> Any:
+        return np.array([self._words[one] for one in labels], dtype=object)
+
+    def _chunks(self, rows: Rows) -> list[Any]:
+        """Many rows in calls of a size at which the model is quick and its memory small."""
+        each = sum(_bytes_per_row(array) for array in rows.arrays)
+        size = max(_CHUNK_ROWS[0], min(_CHUNK_ROWS[1], _CHUNK_BYTES // max(1, each)))
+        parts = [
+            self.run([array[first : first + size] for array in rows.arrays])
+            for first in range(0, rows.count, size)
+        ]
+        return parts[0] if len(parts) == 1 else [np.concatenate(one) for one in zip(*parts, strict=True)]
+
+    def _joined(self, parts: list[list[Any]]) -> dict[str, Any]:
+        if not parts:
+            return self.named(self._none())
+        return self.named([np.concatenate(one) for one in zip(*parts, strict=True)])
+
+    def _parts(self, dataset: Any) -> Iterator[Any]:
+        """The inputs of each batch; rows that come one by one are batched."""
+        spec = dataset.element_spec
+        spec = spec[0] if isinstance(spec, tuple) else spec
+        leaf = next(iter(spec.values())) if isinstance(spec, dict) else spec
+        name = next(iter(spec)) if isinstance(spec, dict) else self._inputs[0].name
+        field = next((one for one in self._inputs if one.name == name), None)
+        if field is None or not isinstance(leaf, tf.TensorSpec):
+            raise ArgumentError(
+                f"the dataset gives {spec}; the inputs are {', '.join(map(str, self._inputs))}"
+            )
+        if leaf.shape.rank == len(field.shape):
+            dataset = dataset.batch(1024)
+        for element in dataset.prefetch(2).as_numpy_iterator():
+            yield element[0] if isinstance(element, tuple) else element
+
+    def _none(self) -> list[Any]:
+        return [
+            np.empty(
+                (0, *(size or 0 for size in field.shape)), object if field.dtype == "string" else field.dtype
+            )
+            for field in self._outputs
+        ]
+
+
+def _bytes_per_row(array: Any) -> int:
+    each = _STRING_BYTES if array.dtype == object else int(array.dtype.itemsize)
+    return int(math.prod(array.shape[1:])) * each

@@ -1,0 +1,176 @@
+"""A bundle proves itself: it gives the recorded answers, twice the same, for one row and for batches of odd sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stoker.serve import bundle, examples
+from stoker.serve.bundle import Bundle, BundleError
+from stoker.serve.signature import Field
+
+# How far answers may be apart, for the largest answer: the order of a sum changes with the number of rows.
+_TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float64": 1e-5}
+_OTHER_TOLERANCE = 1e-4
+_MIXED = ": an answer depends on the other rows of its batch (padding without a mask, a layer that looks at all rows)"
+
+
+def prove(path: Path) -> dict[str, Any]:
+    """Check a bundle's files and answers.
+
+    Returns:
+        `rows`, how many examples were answered, and `keras`: None, or why `model.keras` does not load by itself.
+
+    Raises:
+        BundleError: something is not what was exported; one line says what.
+    """
+    known = bundle.read(path)
+    bundle.check_files(known)
+    inputs, answers = recorded(known)
+    function = loaded(known)
+    rows = len(next(iter(inputs.values())))
+    for what, first, last in _batches(rows):
+        given = {field.tensor: inputs[field.name][first:last] for field in known.signature.inputs}
+        found = call(function, given)
+        for field in known.signature.outputs:
+            difference = apart(field, found[field.tensor], answers[field.name][first:last], found)
+            if difference:
+                why = "" if last - first == rows else _MIXED
+                raise BundleError(f"output {field.name!r} {difference}, asked for {what}{why}")
+        again = call(function, given)
+        for field in known.signature.outputs:
+            if not _identical(found[field.tensor], again[field.tensor]):
+                raise BundleError(
+                    f"{path.name}: output {field.name!r} is another one the second time, for {what}"
+                )
+    return {"rows": rows, "keras": _keras_fault(known, inputs, answers)}
+
+
+def recorded(known: Bundle) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Inputs and answers of the recorded examples, by name.
+
+    Raises:
+        BundleError: they cannot be read, or are of another model.
+    """
+    file = known.path / bundle.EXAMPLES
+    try:
+        inputs, answers = examples.read(file)
+    except (OSError, ValueError) as error:
+        raise BundleError(f"{file} cannot be read: {error}") from None
+    names = (
+        {field.name for field in known.signature.inputs},
+        {field.name for field in known.signature.outputs},
+    )
+    if (set(inputs), set(answers)) != names:
+        raise BundleError(f"{file} has not the inputs and outputs of {bundle.DESCRIPTION}")
+    return inputs, answers
+
+
+def loaded(known: Bundle) -> Any:
+    """The SavedModel's function.
+
+    Raises:
+        BundleError: it cannot be loaded, or takes something else than the description says.
+    """
+    import tensorflow as tf
+
+    place = known.path / bundle.SAVED_MODEL
+    try:
+        model = tf.saved_model.load(str(place))
+    except (OSError, ValueError, KeyError, tf.errors.OpError) as error:
+        raise BundleError(f"{place} cannot be loaded: {str(error).splitlines()[0]}") from None
+    function = model.signatures[bundle.SIGNATURE]
+    function.owner = model  # or its variables would go
+    takes = {name: spec.dtype.name for name, spec in function.structured_input_signature[1].items()}
+    said = {field.tensor: field.dtype for field in known.signature.inputs}
+    if takes != said:
+        raise BundleError(f"{place} takes {takes}, but {bundle.DESCRIPTION} says {said}")
+    return function
+
+
+def call(function: Any, arrays: dict[str, Any]) -> dict[str, Any]:
+    """The function with NumPy in and out."""
+    import tensorflow as tf
+
+    outputs = function(**{name: tf.constant(array) for name, array in arrays.items()})
+    return {name: output.numpy() for name, output in outputs.items()}
+
+
+def apart(field: Field, found: Any, wanted: Any, beside: dict[str, Any]) -> str:
+    """How an answer differs from the one wanted; empty if it does not."""
+    if found.shape != wanted.shape:
+        return f"has shape {list(found.shape)} instead of {list(wanted.shape)}"
+    if found.dtype.kind not in "fc":
+        differing = (found != wanted).reshape(len(found), -1).any(-1).tolist()
+        odd = [row for row, differs in enumerate(differing) if differs and not _tied(row, beside)]
+        return f"is {found[odd[0]]!r} instead of {wanted[odd[0]]!r} in row {odd[0] + 1}" if odd else ""
+    one, other = found.astype(np.float64), wanted.astype(np.float64)
+    if not np.array_equal(np.isfinite(one), np.isfinite(other)):
+        return "is not finite where it should be, or the reverse"
+    one, other = np.nan_to_num(one), np.nan_to_num(other)
+    largest = max(float(np.abs(other).max(initial=0.0)), 1e-3)
+    distance = float(np.abs(one - other).max(initial=0.0))
+    allowed = largest * _TOLERANCE.get(field.dtype, _OTHER_TOLERANCE)
+    return f"is off by {distance:.3g} (of {largest:.3g})" if distance > allowed else ""
+
+
+def _tied(row: int, beside: dict[str, Any]) -> bool:
+    """Two classes have the same score to the last digits: either label is right."""
+    scores = beside.get("scores")
+    if scores is None or scores.ndim != 2 or scores.shape[1] < 2:
+        return False
+    second, first = np.sort(scores[row].astype(np.float64))[-2:]
+    return bool(first - second <= _OTHER_TOLERANCE)
+
+
+def _batches(rows: int) -> Iterator[tuple[str, int, int]]:
+    yield f"all {rows} rows at once", 0, rows
+    for row in range(rows):
+        yield f"row {row + 1} alone", row, row + 1
+    for size in (3, 7):
+        if size < rows:
+            yield f"{size} rows", rows - size, rows
+
+
+def _identical(one: Any, other: Any) -> bool:
+    return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+
+
+def _keras_words(error: Exception) -> str:
+    """Keras' reason in one line; what it could not find stands deep in its message."""
+    unknown = re.search(r"Could not locate \w+ '([^']+)'", str(error))
+    if unknown:
+        return f"it needs {unknown[1]!r}, which only the program that made it has"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"
+
+
+def _keras_fault(known: Bundle, inputs: dict[str, Any], answers: dict[str, Any]) -> str | None:
+    """Why `model.keras` does not load here by itself, or answers otherwise; None if it does as it should."""
+    import keras
+    import tensorflow as tf
+
+    file = known.path / bundle.KERAS
+    if not file.exists():
+        return "it could not be written"
+    try:
+        # Safe mode: a file must not bring code with it.
+        model = keras.models.load_model(file, compile=False, safe_mode=True)
+        ordered = [inputs[field.name] for field in known.signature.inputs]
+        given = [tf.constant(one) if one.dtype == object else one for one in ordered]
+        names = [field.name for field in known.signature.inputs]
+        takes = getattr(model, "_inputs_struct", None)
+        x: Any = dict(zip(names, given, strict=True)) if isinstance(takes, dict) else given
+        outputs = model.predict(x if len(given) > 1 or isinstance(x, dict) else given[0], verbose=0)
+    except Exception as error:  # noqa: BLE001 - whatever a file of the user's layers raises is the answer
+        return _keras_words(error)
+    found = tf.nest.flatten(outputs)
+    for field, one in zip(known.signature.outputs, found, strict=False):
+        difference = apart(field, np.asarray(one), answers[field.name], {})
+        if difference:
+            return f"output {field.name!r} {difference}"
+    return None

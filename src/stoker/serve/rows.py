@@ -1,0 +1,221 @@
+"""What people call rows, as one array for each input: checked, converted, in the order of the signature.
+
+One row or many: a dict of values or of columns, a list of dicts, an array or nested lists (of a single input), a tuple
+of one array for each input, a pandas or polars frame. What does not fit is one line that names the field.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stoker.errors import ArgumentError
+from stoker.serve.signature import Field
+
+# What the lookup of a category takes for missing, and for whatever the training rows did not have.
+MISSING_CATEGORY = "[UNK]"
+_UNITS = {"days": "D", "seconds": "s"}
+
+
+class RowError(ArgumentError):
+    """Rows that do not fit the signature."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Arrays with the rows along their first axis, in the order of the inputs; `alone` if a bare row was given."""
+
+    arrays: list[Any]
+    count: int
+    alone: bool
+
+
+def as_rows(fields: Sequence[Field], given: Any) -> Rows:
+    """Convert.
+
+    Raises:
+        RowError: they do not fit.
+    """
+    if type(given) is np.ndarray and len(fields) == 1:
+        field = fields[0]
+        if given.dtype == field.dtype and given.shape[1:] == field.shape:
+            return Rows([given], len(given), False)
+    values = _columns(fields, given)
+    arrays = [_array(field, value) for field, value in zip(fields, values, strict=True)]
+    alone = {array.ndim == len(field.shape) for field, array in zip(fields, arrays, strict=True)}
+    if len(alone) > 1:
+        raise RowError(f"some inputs are one row and others several: {_shapes(fields, arrays)}")
+    (bare,) = alone
+    if bare:
+        arrays = [array[None] for array in arrays]
+    counts = {len(array) for array in arrays}
+    if len(counts) > 1:
+        raise RowError(f"the inputs have different numbers of rows: {_shapes(fields, arrays)}")
+    return Rows(arrays, counts.pop(), bare)
+
+
+def _shapes(fields: Sequence[Field], arrays: list[Any]) -> str:
+    return ", ".join(f"{field.name} {list(array.shape)}" for field, array in zip(fields, arrays, strict=True))
+
+
+def _columns(fields: Sequence[Field], given: Any) -> list[Any]:
+    """A value for each field."""
+    if isinstance(given, Mapping):
+        unknown = [name for name in given if not any(field.name == name for field in fields)]
+        if unknown:
+            raise RowError(f"there is no input {unknown[0]!r}: the inputs are {_listed(fields)}")
+        return [_named(fields, field, given) for field in fields]
+    if hasattr(given, "columns") and hasattr(given, "to_numpy"):
+        return _of_frame(fields, given)
+    if isinstance(given, Sequence) and given and isinstance(given[0], Mapping):
+        return _of_dicts(fields, given)
+    if len(fields) == 1:
+        return [given]
+    if isinstance(given, tuple) and len(given) == len(fields):
+        return list(given)
+    raise RowError(f"rows of several inputs must be dicts with {_listed(fields)}; got {type(given).__name__}")
+
+
+def _named(fields: Sequence[Field], field: Field, row: Mapping[str, Any]) -> Any:
+    if field.name not in row:
+        raise RowError(f"there is no value for {field.name!r}: the inputs are {_listed(fields)}")
+    return row[field.name]
+
+
+def _of_dicts(fields: Sequence[Field], rows: Sequence[Any]) -> list[Any]:
+    names = {field.name for field in fields}
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise RowError(f"row {number + 1} must be a dict like the first, got {type(row).__name__}")
+        if row.keys() != names:
+            extra = [name for name in row if name not in names]
+            lost = [name for name in names if name not in row]
+            wrong = (
+                f"has no value for {sorted(lost)[0]!r}" if lost else f"has {extra[0]!r}, which is no input"
+            )
+            raise RowError(f"row {number + 1} {wrong}: the inputs are {_listed(fields)}")
+    return [[row[field.name] for row in rows] for field in fields]
+
+
+def _of_frame(fields: Sequence[Field], frame: Any) -> list[Any]:
+    """By column; columns that are no input (the label, say) are left out."""
+    names = set(frame.columns)
+    if len(fields) == 1 and fields[0].name not in names:
+        return [frame.to_numpy()]
+    lost = [field.name for field in fields if field.name not in names]
+    if lost:
+        raise RowError(f"the frame has no column {lost[0]!r}: the inputs are {_listed(fields)}")
+    return [frame[field.name].to_numpy() for field in fields]
+
+
+def _listed(fields: Sequence[Field]) -> str:
+    return ", ".join(str(field) for field in fields)
+
+
+def _array(field: Field, value: Any) -> Any:
+    """One field's values, in its type."""
+    found = _plain(field, value)
+    if found.dtype != field.dtype:
+        found = _dates(field, found) if field.kind == "date" else found
+        found = _texts(field, found) if field.dtype == "string" else _numbers(field, found)
+    shape = found.shape if found.ndim == len(field.shape) else found.shape[1:]
+    fits = len(shape) == len(field.shape) and all(
+        size is None or size == given for size, given in zip(field.shape, shape, strict=True)
+    )
+    if not fits:
+        raise RowError(f"{field.name!r}: a row has shape {_sizes(field.shape)}, got {list(found.shape)}")
+    return found
+
+
+def _sizes(shape: tuple[int | None, ...]) -> str:
+    return "[" + ", ".join("?" if size is None else str(size) for size in shape) + "]"
+
+
+def _plain(field: Field, value: Any) -> Any:
+    if type(value) is np.ndarray:
+        return value
+    numpy = getattr(value, "numpy", None)  # an eager tensor
+    try:
+        if field.dtype == "string" and not callable(numpy):
+            return np.array(value, dtype=object)  # bytes keep their zeros
+        found = np.asarray(numpy() if callable(numpy) else value)
+        # Numbers among texts have become texts, and which was which is to be said.
+        return (
+            np.array(value, dtype=object) if found.dtype.kind in "US" and isinstance(value, list) else found
+        )
+    except (ValueError, TypeError):
+        raise RowError(f"{field.name!r}: the rows differ in shape; one has {_sizes(field.shape)}") from None
+
+
+def _texts(field: Field, array: Any) -> Any:
+    if array.dtype.kind in "SU":
+        return array.astype(object)
+    missing = MISSING_CATEGORY if field.kind == "category" else ""
+    if array.dtype.kind != "O":
+        raise _misfit(field, array.ravel()[0] if array.size else array.dtype)
+    flat = array.ravel()
+    absent = [field.kind != "" and (one is None or one != one) for one in flat]
+    for one, gone in zip(flat, absent, strict=True):
+        if not gone and not isinstance(one, str | bytes):
+            raise _misfit(field, one)
+    if not any(absent):
+        return array
+    filled: Any = np.empty(len(flat), object)
+    filled[:] = [missing if gone else one for one, gone in zip(flat, absent, strict=True)]
+    return filled.reshape(array.shape)
+
+
+def _numbers(field: Field, array: Any) -> Any:
+    """Whole numbers for numbers are as good; numbers for whole ones only without a fraction."""
+    dtype = np.dtype(field.dtype)
+    if array.dtype.kind == "O":
+        array = _unboxed(field, array)
+    if array.dtype.kind not in "biuf":
+        raise _misfit(field, array.ravel()[0] if array.size else array.dtype)
+    if dtype.kind not in "biu":
+        return array.astype(dtype)
+    with np.errstate(invalid="ignore", over="ignore"):
+        cast = array.astype(dtype)
+    same = cast == array
+    if not np.all(same):
+        raise _misfit(field, array[~same].ravel()[0])
+    return cast
+
+
+def _unboxed(field: Field, array: Any) -> Any:
+    """Python's numbers; None is a missing one."""
+    for one in array.ravel():
+        if one is not None and not isinstance(one, int | float | np.number | np.bool_):
+            raise _misfit(field, one)
+    try:
+        return array.astype(np.int64 if np.dtype(field.dtype).kind in "iu" else np.float64)
+    except (TypeError, OverflowError):
+        bad = next(one for one in array.ravel() if one is None or abs(one) >= 2**63)
+        raise _misfit(field, bad) from None
+
+
+def _dates(field: Field, array: Any) -> Any:
+    """Dates as people write them, as counts of the unit since 1970."""
+    if array.dtype.kind not in "OUM":
+        return array
+    if array.dtype.kind == "O" and not any(
+        isinstance(one, str | datetime.date | np.datetime64) for one in array.ravel()
+    ):
+        return array
+    try:
+        moments = array.astype(f"datetime64[{_UNITS.get(field.unit, field.unit)}]")
+    except (ValueError, TypeError):
+        raise _misfit(field, array.ravel()[0]) from None
+    if np.isnat(moments).any() and np.dtype(field.dtype).kind == "f":
+        return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
+    return moments.astype(np.int64)
+
+
+def _misfit(field: Field, value: Any) -> RowError:
+    shown = repr(value.item() if isinstance(value, np.generic) else value)
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    return RowError(f"{field.name!r}: expected {field.dtype}, got {shown}")

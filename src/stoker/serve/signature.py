@@ -1,0 +1,77 @@
+"""What a bundle takes and gives: names, types, and the shape of one row. The number of rows is always free."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Field:
+    """One input or output.
+
+    Attributes:
+        name: as people write it.
+        dtype: of its tensor: "float32", "string", ...
+        shape: of one row; None where a size is free.
+        tensor: its name in the SavedModel, which must be a Python identifier.
+        kind: of a column of a table: "category", "date", ...; empty otherwise.
+        unit: of a date: what is counted from 1970 on.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+    tensor: str
+    kind: str = ""
+    unit: str = ""
+
+    def __str__(self) -> str:
+        sizes = ", ".join("?" if size is None else str(size) for size in self.shape)
+        return f"{self.name} {self.dtype}" + (f" [{sizes}]" if self.shape else "")
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The inputs and outputs in order."""
+
+    inputs: tuple[Field, ...]
+    outputs: tuple[Field, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As `bundle.json` has it."""
+        return {
+            "inputs": [asdict(one) for one in self.inputs],
+            "outputs": [asdict(one) for one in self.outputs],
+        }
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Signature:
+        """The reverse of `to_json`.
+
+        Raises:
+            KeyError, TypeError: it is none.
+        """
+        return Signature(_fields(data["inputs"]), _fields(data["outputs"]))
+
+
+def _fields(rows: list[dict[str, Any]]) -> tuple[Field, ...]:
+    return tuple(Field(**{**row, "shape": tuple(row["shape"])}) for row in rows)
+
+
+def identifiers(names: Iterable[str]) -> list[str]:
+    """A Python identifier for each name, no two alike; a name that is one stays itself."""
+    found: list[str] = []
+    for name in names:
+        plain = re.sub(r"\W", "_", name, flags=re.ASCII) or "_"
+        if plain[0].isdigit() or keyword.iskeyword(plain) or plain == "self":
+            plain = f"_{plain}"
+        number, free = 1, plain
+        while free in found:
+            number += 1
+            free = f"{plain}_{number}"
+        found.append(free)
+    return found

@@ -1,0 +1,403 @@
+"""The protocols: what clients of TensorFlow Serving and Triton send is answered, and bad input is one line."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import shutil
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("uvicorn")
+pytest.importorskip("orjson")
+
+import stoker
+from stoker.serve.http.app import App
+from tests.serve.bundles import LABELS, rows
+from tests.serve.http.asking import Answer, application, ask
+from tests.support import wait_until
+
+PREDICT = "/v1/models/pets:predict"
+INFER = "/v2/models/pets/infer"
+
+
+@pytest.fixture(scope="module")
+def bundle(pets: tuple[Any, Path]) -> Path:
+    return pets[1]
+
+
+@pytest.fixture(scope="module")
+def app(bundle: Path) -> Iterator[App]:
+    made, _ = application({"pets": bundle}, body_bytes=20_000, rows=50, string_bytes=100)
+    yield made
+    made.models.close()
+
+
+def asked(app: App, method: str, path: str, body: Any = b"", **headers: str) -> Answer:
+    return asyncio.run(ask(app, method, path, body, **headers))
+
+
+def wanted(bundle: Path, count: int) -> Any:
+    return stoker.Predictor(bundle).predict(rows(count))
+
+
+def instances(count: int) -> list[dict[str, Any]]:
+    given = rows(count)
+    return [
+        {"numbers": n.tolist(), "width": int(w)}
+        for n, w in zip(given["numbers"], given["width"], strict=True)
+    ]
+
+
+def test_tensorflow_serving_in_rows_and_columns(app: App, bundle: Path) -> None:
+    right = wanted(bundle, 3)
+    found = asked(app, "POST", PREDICT, {"signature_name": "serving_default", "instances": instances(3)})
+    assert found.status == 200
+    predictions = found.json()["predictions"]
+    assert [one["label"] for one in predictions] == right["label"].tolist()
+    np.testing.assert_allclose([one["scores"] for one in predictions], right["scores"], atol=1e-5)
+    columns = {name: array.tolist() for name, array in rows(3).items()}
+    outputs = asked(app, "POST", PREDICT, {"inputs": columns}).json()["outputs"]
+    np.testing.assert_allclose(outputs["scores"], right["scores"], atol=1e-5)
+
+
+def test_classify_metadata_and_versions(app: App, bundle: Path) -> None:
+    result = asked(app, "POST", "/v1/models/pets:classify", {"examples": instances(2)}).json()["result"]
+    right = wanted(bundle, 2)
+    assert [one[0][0] for one in result] == right["label"].tolist()
+    assert sorted(word for word, _ in result[0]) == LABELS
+    context = {"context": {"width": 1}, "examples": [{"numbers": [1, 2, 3, 4]}]}
+    assert asked(app, "POST", "/v1/models/pets:classify", context).status == 200
+    number = str(stoker.Predictor(bundle).bundle.version)
+    status = asked(app, "GET", "/v1/models/pets").json()["model_version_status"]
+    assert [one["version"] for one in status] == [number]
+    said = asked(app, "GET", f"/v1/models/pets/versions/{number}/metadata").json()
+    inputs = said["metadata"]["signature_def"]["signature_def"]["serving_default"]["inputs"]
+    assert inputs["width"]["dtype"] == "DT_INT32"
+    assert [one["size"] for one in inputs["numbers"]["tensor_shape"]["dim"]] == ["-1", "4"]
+    for place in (f"versions/{number}", "labels/stable"):
+        assert (
+            asked(app, "POST", f"/v1/models/pets/{place}:predict", {"instances": instances(1)}).status == 200
+        )
+
+
+def tensors(count: int, binary: bool) -> tuple[dict[str, Any], bytes]:
+    given = rows(count)
+    inputs, tail = [], b""
+    for name, kind in (("numbers", "FP32"), ("width", "INT32")):
+        one: dict[str, Any] = {"name": name, "datatype": kind, "shape": list(given[name].shape)}
+        if binary:
+            one["parameters"] = {"binary_data_size": given[name].nbytes}
+            tail += given[name].tobytes()
+        else:
+            one["data"] = given[name].ravel().tolist()
+        inputs.append(one)
+    return {"id": "7", "inputs": inputs}, tail
+
+
+def test_the_inference_protocol(app: App, bundle: Path) -> None:
+    right = wanted(bundle, 3)
+    body, _ = tensors(3, binary=False)
+    found = asked(app, "POST", INFER, body).json()
+    assert found["id"] == "7"
+    outputs = {one["name"]: one for one in found["outputs"]}
+    assert outputs["label"] == {
+        "name": "label",
+        "datatype": "BYTES",
+        "shape": [3],
+        "data": right["label"].tolist(),
+    }
+    np.testing.assert_allclose(np.reshape(outputs["scores"]["data"], (3, 3)), right["scores"], atol=1e-5)
+    # Whole numbers where numbers are meant.
+    body["inputs"][0] = {"name": "numbers", "datatype": "INT32", "shape": [3, 4], "data": list(range(12))}
+    assert asked(app, "POST", INFER, body).status == 200
+    said = asked(app, "GET", "/v2/models/pets").json()
+    assert said["inputs"][1] == {"name": "width", "datatype": "INT32", "shape": [-1]}
+
+
+def test_binary_tensors(app: App, bundle: Path) -> None:
+    right = wanted(bundle, 3)
+    body, tail = tensors(3, binary=True)
+    body["outputs"] = [
+        {"name": "label", "parameters": {"binary_data": True}},
+        {"name": "scores", "parameters": {"binary_data": True}},
+        {"name": "output"},
+    ]
+    head = json.dumps(body).encode()
+    found = asked(app, "POST", INFER, head + tail, Inference_Header_Content_Length=str(len(head)))
+    assert found.status == 400  # header names reach an application in lower case
+    found = asked(app, "POST", INFER, head + tail, inference_header_content_length=str(len(head)))
+    assert found.status == 200
+    length = int(found.headers["inference-header-content-length"])
+    outputs, rest = json.loads(found.body[:length])["outputs"], found.body[length:]
+    size = outputs[0]["parameters"]["binary_data_size"]
+    words, place = [], 0
+    while place < size:
+        (each,) = struct.unpack_from("<I", rest, place)
+        words.append(rest[place + 4 : place + 4 + each].decode())
+        place += 4 + each
+    assert words == right["label"].tolist()
+    np.testing.assert_allclose(np.frombuffer(rest[size:], "<f4").reshape(3, 3), right["scores"], atol=1e-5)
+    np.testing.assert_allclose(np.reshape(outputs[2]["data"], (3, 3)), right["output"], atol=1e-5)
+
+
+ONE = {"numbers": [1, 2, 3, 4], "width": 1}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "line"),
+    [
+        (PREDICT, b"{", 400, "the body is no JSON"),
+        (PREDICT, [], 400, "the body must be a JSON object"),
+        (PREDICT, {}, 400, 'either "instances" (rows) or "inputs" (columns)'),
+        (PREDICT, {"instances": []}, 400, "at least one row"),
+        (PREDICT, {"instances": [1]}, 400, "an instance must be an object with numbers float32 [4], width int32"),
+        (PREDICT, {"instances": [{**ONE, "width": "x"}]}, 400, "'width': expected int32, got 'x'"),
+        (PREDICT, {"instances": [{"numbers": [1], "width": 1}]}, 400, "'numbers': a row has shape [4], got [1, 1]"),
+        (PREDICT, {"instances": [{**ONE, "more": 1}]}, 400, "row 1 has 'more', which is no input"),
+        (PREDICT, {"inputs": ONE}, 400, '"inputs" must hold rows'),
+        (PREDICT, {"instances": [ONE], "signature_name": "x"}, 400, "\"signature_name\" 'x' is not there"),
+        (PREDICT, {"instances": [ONE] * 51}, 400, "51 rows are too many: at most 50"),
+        (PREDICT, {"instances": [{"numbers": {"b64": "!"}, "width": 1}]}, 400, '"b64" is no base64'),
+        (PREDICT, b"[" * 100_000, 413, "at most 20000 are taken"),
+        (PREDICT, b"[" * 10_000, 400, "the body is no JSON"),
+        (PREDICT, b'{"inputs": ' + b"[" * 500 + b"]" * 500 + b"}", 400, "nested more than 32 deep"),
+        ("/v1/models/cats:predict", {}, 404, "there is no model 'cats'; there are pets"),
+        ("/v1/models/pets/versions/9:predict", {}, 404, "has no version '9'"),
+        ("/v1/models/pets/labels/canary:predict", {}, 404, "no version with the label 'canary'"),
+        ("/v1/models/pets:guess", {}, 404, "the verbs are predict, classify and regress"),
+        ("/v1/models/pets:regress", {}, 400, "does not give one number a row"),
+        ("/v1/models/pets:classify", {"examples": [1]}, 400, '"examples" must be a list of objects'),
+        (INFER, {}, 400, '"inputs" must be a list'),
+        (INFER, {"inputs": [{"name": "numbers"}]}, 400, "'numbers': \"shape\" must be a list of sizes"),
+        (INFER, {"inputs": [{"name": "a", "shape": [1], "datatype": "X"}]}, 400, "'a': \"datatype\" must be one of"),
+        (INFER, {"inputs": [{"name": "a", "shape": [2], "datatype": "FP32", "data": [1]}]}, 400, "2 values, got 1"),
+        (INFER, {"inputs": [{"name": "a", "shape": [1], "datatype": "FP32", "data": [1]}]}, 400, "no input 'a'"),
+        ("/v2/models/pets/fly", {}, 404, "there is nothing at /v2/models/pets/fly"),
+        ("/elsewhere", {}, 404, "there is nothing at /elsewhere"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line(app: App, path: str, body: Any, status: int, line: str) -> None:
+    length = {"content_length": str(len(body))} if isinstance(body, bytes) else {}
+    found = asked(app, "POST", path, body, **length)
+    assert found.status == status
+    assert line in found.json()["error"]
+    assert "\n" not in found.json()["error"]
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                ["numbers", "width", "b64", "inputs", "name", "shape", "datatype", "data", "parameters"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    value=anything,
+    key=st.sampled_from(["instances", "inputs", "examples", "outputs"]),
+    raw=st.binary(max_size=40),
+)
+def test_nothing_a_client_sends_makes_the_server_fail(app: App, value: Any, key: str, raw: bytes) -> None:
+    async def all_of_them() -> list[Answer]:
+        found = []
+        for path in (PREDICT, "/v1/models/pets:classify", INFER):
+            found.append(await ask(app, "POST", path, {key: value}))
+            found.append(await ask(app, "POST", path, {key: [value], "inputs": value}))
+            found.append(
+                await ask(app, "POST", path, raw, inference_header_content_length=str(len(raw) // 2))
+            )
+        return found
+
+    for one in asyncio.run(all_of_them()):
+        assert one.status in (200, 400), one.body
+        if one.status == 400:
+            assert "\n" not in one.json()["error"]
+
+
+def test_bytes_in_base64_and_long_strings() -> None:
+    from stoker.serve.http.tensorflow_rest import decoded
+
+    text = base64.b64encode(b"\0\xff").decode()
+    assert decoded({"a": [{"b64": text}], "c": [1, 2]}) == {"a": [b"\0\xff"], "c": [1, 2]}
+
+
+def test_requests_that_meet_are_answered_by_one_call(app: App, bundle: Path) -> None:
+    right = wanted(bundle, 40)["scores"]
+    calls: list[int] = []
+    line = app.models.version("pets").line
+    plain = line._ran
+    line._ran = lambda rows, seconds: calls.append(rows)
+
+    async def all_at_once() -> list[Answer]:
+        return list(
+            await asyncio.gather(*(ask(app, "POST", PREDICT, {"instances": [one]}) for one in instances(40)))
+        )
+
+    found = [one.json()["predictions"][0]["scores"] for one in asyncio.run(all_at_once())]
+    line._ran = plain
+    np.testing.assert_allclose(found, right, atol=1e-5)
+    assert sum(calls) == 40
+    assert len(calls) < 10
+
+
+def test_the_line_is_bounded_and_time_runs_out(bundle: Path) -> None:
+    app, _ = application({"pets": bundle}, queue=3, timeout=0.0)
+
+    async def many() -> list[Answer]:
+        return list(
+            await asyncio.gather(*(ask(app, "POST", PREDICT, {"instances": [ONE]}) for _ in range(6)))
+        )
+
+    found = asyncio.run(many())
+    assert sorted(one.status for one in found) == [429] * 3 + [504] * 3
+    refused = next(one for one in found if one.status == 429)
+    assert refused.headers["retry-after"] == "1"
+    assert "3 rows wait already" in refused.json()["error"]
+    app.models.close()
+
+
+def test_token_health_and_request_ids(bundle: Path) -> None:
+    app, said = application({"pets": bundle}, token="secret", access_log=True)
+    assert asked(app, "GET", "/healthz").status == 200
+    assert asked(app, "GET", "/v1/models/pets").status == 401
+    assert asked(app, "GET", "/v1/models/pets", authorization="Bearer wrong").status == 401
+    found = asked(app, "GET", "/v1/models/pets", authorization="Bearer secret", x_request_id="abc")
+    assert (found.status, found.headers["x-request-id"]) == (200, "abc")
+    assert json.loads(said[-1])["id"] == "abc"
+    app.ready = False
+    assert asked(app, "GET", "/readyz").status == 503
+    app.models.close()
+
+
+def test_metrics_count(bundle: Path) -> None:
+    app, _ = application({"pets": bundle})
+    for _ in range(3):
+        asked(app, "POST", PREDICT, {"instances": instances(2)})
+    asked(app, "POST", PREDICT, {})
+    text = asked(app, "GET", "/metrics").body.decode()
+    assert 'stoker_requests_total{model="pets",status="200"} 3' in text
+    assert 'stoker_requests_total{model="pets",status="400"} 1' in text
+    assert 'stoker_rows_total{model="pets"} 6' in text
+    assert 'stoker_batch_rows_bucket{model="pets",le="2"} 3' in text
+    assert 'stoker_request_seconds_count{model="pets"} 4' in text
+    assert 'stoker_request_seconds_bucket{model="pets",le="+Inf"} 4' in text
+    app.models.close()
+
+
+def test_the_page_and_what_it_asks(app: App) -> None:
+    page = asked(app, "GET", "/")
+    assert b"Try a model" in page.body
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert asked(app, "GET", "/v1/models").json() == {"models": ["pets"]}
+    model = asked(app, "GET", "/try/pets").json()
+    assert model["labels"] == LABELS
+    assert asked(app, "POST", PREDICT, {"instances": [model["example"]]}).status == 200
+
+
+def test_a_slow_model_leaves_the_loop_free_and_a_client_who_leaves_is_forgotten(bundle: Path) -> None:
+    app, _ = application({"pets": bundle})
+    line = app.models.version("pets").line
+    entered, go, calls = threading.Event(), threading.Event(), list[int]()
+    run = line._run
+
+    def slowly(arrays: list[Any]) -> list[Any]:
+        calls.append(len(arrays[0]))
+        entered.set()
+        assert go.wait(600)
+        return run(arrays)
+
+    line._run, line._seconds = slowly, 1.0
+
+    async def meanwhile() -> tuple[int, int, int]:
+        first = asyncio.ensure_future(ask(app, "POST", PREDICT, {"instances": [ONE]}))
+        while not entered.is_set():
+            await asyncio.sleep(0)
+        health = await ask(app, "GET", "/healthz")
+        gone = asyncio.ensure_future(ask(app, "POST", PREDICT, {"instances": [ONE] * 3}))
+        stays = asyncio.ensure_future(ask(app, "POST", PREDICT, {"instances": [ONE] * 2}))
+        while line.rows < 5:
+            await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.sleep(0)
+        go.set()
+        return health.status, (await first).status, (await stays).status
+
+    assert asyncio.run(meanwhile()) == (200, 200, 200)
+    assert calls == [1, 2]
+    app.models.close()
+
+
+def test_a_new_bundle_is_taken_without_a_failed_request(bundle: Path, tmp_path: Path) -> None:
+    place = Path(shutil.copytree(bundle, tmp_path / "pets"))
+    app, said = application({"pets": place})
+    old = app.models.version("pets").number
+    fresh = copied(bundle, tmp_path / "fresh", old + 1)
+    statuses: list[int] = []
+    done = threading.Event()
+
+    async def load() -> None:
+        while not done.is_set():
+            statuses.append((await ask(app, "POST", PREDICT, {"instances": [ONE]})).status)
+            await asyncio.sleep(0)
+
+    busy = threading.Thread(target=lambda: asyncio.run(load()))
+    busy.start()
+    wait_until(lambda: len(statuses) > 3)
+    place.rename(tmp_path / "old")
+    app.models.refresh("pets", place)  # nothing there for a moment
+    fresh.rename(place)
+    app.models.refresh("pets", place)
+    seen = len(statuses)
+    wait_until(lambda: len(statuses) > seen + 3)
+    done.set()
+    busy.join(600)
+    assert set(statuses) == {200}
+    assert [one.number for one in app.models.versions("pets")] == [old + 1]
+    # A damaged one changes nothing, and is said once.
+    (place / "examples.npz").write_bytes(b"")
+    (place / "bundle.json").write_text((place / "bundle.json").read_text() + " ")
+    app.models.refresh("pets", place)
+    app.models.refresh("pets", place)
+    assert app.models.version("pets").number == old + 1
+    assert len([line for line in said if "is not taken" in line]) == 1
+    app.models.close()
+
+
+def copied(bundle: Path, place: Path, number: int) -> Path:
+    shutil.copytree(bundle, place)
+    description = json.loads((place / "bundle.json").read_text())
+    description["version"] = number
+    (place / "bundle.json").write_text(json.dumps(description))
+    return place
+
+
+def test_numbered_versions(bundle: Path, tmp_path: Path) -> None:
+    shutil.copytree(bundle, tmp_path / "pets" / "1")
+    shutil.copytree(bundle, tmp_path / "pets" / "12")
+    app, _ = application({"pets": tmp_path / "pets"})
+    assert [one.number for one in app.models.versions("pets")] == [12, 1]
+    assert app.models.version("pets", label="previous").number == 1
+    assert asked(app, "POST", "/v1/models/pets/versions/1:predict", {"instances": [ONE]}).status == 200
+    shutil.rmtree(tmp_path / "pets" / "1")
+    app.models.refresh("pets", tmp_path / "pets")
+    assert [one.number for one in app.models.versions("pets")] == [12]
+    app.models.close()

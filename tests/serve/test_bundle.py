@@ -1,0 +1,94 @@
+"""A bundle's description and hashes, without TensorFlow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stoker.serve import bundle, examples
+from stoker.serve.signature import Field, Signature, identifiers
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    (tmp_path / "saved_model").mkdir()
+    (tmp_path / "saved_model" / "saved_model.pb").write_bytes(b"graph")
+    signature = Signature(
+        (Field("my input", "float32", (None, 3), "my_input"),), (Field("y", "int64", (), "y"),)
+    )
+    description = {
+        "schema": 1, "version": 7, "created": "now", "signature": signature.to_json(), "labels": ["a", "b"],
+        "files": bundle.hashes(tmp_path),
+    }  # fmt: skip
+    (tmp_path / "bundle.json").write_text(json.dumps(description))
+    return tmp_path
+
+
+def test_it_reads_what_was_written(made: Path) -> None:
+    found = bundle.read(made)
+    assert found.signature.inputs[0] == Field("my input", "float32", (None, 3), "my_input")
+    assert (found.version, found.labels, found.bytes) == (7, ("a", "b"), 5)
+    bundle.check_files(found)
+
+
+def test_changed_files_are_named(made: Path) -> None:
+    found = bundle.read(made)
+    file = made / "saved_model" / "saved_model.pb"
+    file.write_bytes(b"grapH")
+    with pytest.raises(bundle.BundleError, match=r"saved_model/saved_model\.pb is not what was exported"):
+        bundle.check_files(found)
+    file.unlink()
+    with pytest.raises(bundle.BundleError, match="is missing"):
+        bundle.check_files(found)
+    file.write_bytes(b"graph")
+    (made / "more").write_text("")
+    with pytest.raises(bundle.BundleError, match="more was not exported with it"):
+        bundle.check_files(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "it has no schema"),
+        ('{"schema": 9}', "has schema 9; this Stoker reads schema 1"),
+        ('{"schema": 1}', "is damaged: KeyError"),
+        ('{"schema": 1, "signature": {"inputs": [{"shape": []}], "outputs": []}}', "is damaged"),
+    ],
+)
+def test_a_damaged_description_is_one_line(tmp_path: Path, text: str, line: str) -> None:
+    (tmp_path / "bundle.json").write_text(text)
+    with pytest.raises(bundle.BundleError, match=line) as caught:
+        bundle.read(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_bundle(tmp_path: Path) -> None:
+    with pytest.raises(bundle.BundleError, match=r"it has no bundle\.json"):
+        bundle.read(tmp_path)
+    with pytest.raises(bundle.BundleError, match="there is no such directory"):
+        bundle.read(tmp_path / "none")
+
+
+def test_identifiers_are_valid_and_different() -> None:
+    names = ["age", "my col", "my-col", "class", "1st", "self", "größe", ""]
+    found = identifiers(names)
+    assert found == ["age", "my_col", "my_col_2", "_class", "_1st", "_self", "gr__e", "_"]
+    assert all(one.isidentifier() for one in found)
+
+
+def test_examples_come_back_as_they_were(tmp_path: Path) -> None:
+    texts: Any = np.array([[b"a\0", b""], ["größe", b"\xff"]], object)
+    numbers = np.array([[1.5, np.nan]], np.float32)
+    examples.write(tmp_path / "e.npz", {"a/b": texts, "n": numbers}, {"n": np.array([True])})
+    inputs, answers = examples.read(tmp_path / "e.npz")
+    assert inputs["a/b"].tolist() == [[b"a\0", b""], ["größe".encode(), b"\xff"]]
+    assert np.array_equal(inputs["n"], numbers, equal_nan=True)
+    assert answers["n"].dtype == bool
+    (tmp_path / "e.npz").write_bytes(b"PK\3\4nothing")
+    with pytest.raises(ValueError, match="zip"):
+        examples.read(tmp_path / "e.npz")
