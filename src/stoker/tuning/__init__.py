@@ -14,7 +14,7 @@ it was timed faster and all that was compared is equal.
 | effects | what functions do besides computing |
 | rates, stage_costs | timing pipelines, and the stages of one |
 | comparing | whether two pipelines give the same |
-| batching, emitting, batching_rules | a function of an element as one of a batch, with proof |
+| batching, emitting, batching_rules, value_rules | a function of an element as one of a batch, with proof |
 | generators | `from_generator` in chunks |
 | changes | one module per change |
 | figures | the report |

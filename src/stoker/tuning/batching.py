@@ -10,8 +10,9 @@ from tensorflow.python.data.util import nest, structure
 from tensorflow.python.ops.parallel_for import control_flow_ops as parallel_for
 
 from stoker.tuning import effects
-from stoker.tuning.batching_rules import EXACT, RULES, exact_cast
+from stoker.tuning.batching_rules import EXACT, RULES
 from stoker.tuning.emitting import Emitter, Value
+from stoker.tuning.value_rules import exact_cast
 
 
 def batched(wrapper: Any) -> tuple[Callable[..., Any], list[bool]]:
