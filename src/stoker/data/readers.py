@@ -14,6 +14,7 @@ import pyarrow as pa
 from stoker.data import paths as found
 from stoker.data.arrow_sources import Frame, JsonLines, ParquetFiles, Query
 from stoker.data.csv_files import SUFFIXES, CsvFiles
+from stoker.data.ingest import Source
 from stoker.data.tables import Options, table
 from stoker.errors import ArgumentError
 
@@ -26,9 +27,6 @@ Cache = str | os.PathLike[str] | bool | None
 class RowOptions(TypedDict, total=False):
     """What can be said by name to every reader of tables; `csv` says what each means."""
 
-    shuffle: bool
-    seed: int
-    validation_split: float | None
     columns: Sequence[str] | None
     types: dict[str, str] | None
     raw: bool
@@ -112,28 +110,37 @@ def parquet(
     paths: found.Paths,
     label: str | None = None,
     batch_size: int = 32,
+    shuffle: bool = False,
+    seed: int = 0,
+    validation_split: float | None = None,
     **options: Unpack[FileOptions],
 ) -> Any:
     """Rows of Parquet files; the arguments are those of `csv`."""
     source = ParquetFiles(found.files(paths, ParquetFiles.suffixes))
-    return table(source, Options(label=label, batch_size=batch_size, **options), [])
+    return _read(source, label, batch_size, shuffle, seed, validation_split, **options)
 
 
 def jsonl(
     paths: found.Paths,
     label: str | None = None,
     batch_size: int = 32,
+    shuffle: bool = False,
+    seed: int = 0,
+    validation_split: float | None = None,
     **options: Unpack[FileOptions],
 ) -> Any:
     """Rows of files with one JSON object a line; the arguments are those of `csv`."""
     source = JsonLines(found.files(paths, JsonLines.suffixes), chosen=options.get("columns") is not None)
-    return table(source, Options(label=label, batch_size=batch_size, **options), [])
+    return _read(source, label, batch_size, shuffle, seed, validation_split, **options)
 
 
 def frame(
     data: Any,
     label: str | None = None,
     batch_size: int = 32,
+    shuffle: bool = False,
+    seed: int = 0,
+    validation_split: float | None = None,
     **options: Unpack[RowOptions],
 ) -> Any:
     """Rows of a pandas or polars frame, an Arrow table, a Hugging Face dataset or a dict of columns.
@@ -141,7 +148,7 @@ def frame(
     The rows are kept in memory a second time, in the form they are trained from. The other arguments are `csv`'s.
     """
     source = Frame(_arrow(data), f"the {type(data).__name__}")
-    return table(source, Options(label=label, batch_size=batch_size, cache=False, **options), [])
+    return _read(source, label, batch_size, shuffle, seed, validation_split, cache=False, **options)
 
 
 def sql(
@@ -149,6 +156,9 @@ def sql(
     query: str,
     label: str | None = None,
     batch_size: int = 32,
+    shuffle: bool = False,
+    seed: int = 0,
+    validation_split: float | None = None,
     **options: Unpack[RowOptions],
 ) -> Any:
     """Rows of a SQL query, fetched once in blocks and kept in memory.
@@ -160,7 +170,28 @@ def sql(
     The other arguments are those of `csv`.
     """
     source = Query(_cursor(connection, query), f"the query {query[:60]!r}")
-    return table(source, Options(label=label, batch_size=batch_size, cache=False, **options), [])
+    return _read(source, label, batch_size, shuffle, seed, validation_split, cache=False, **options)
+
+
+def _read(
+    source: Source,
+    label: str | None,
+    batch_size: int,
+    shuffle: bool,
+    seed: int,
+    validation_split: float | None,
+    **options: Unpack[FileOptions],
+) -> Any:
+    """The dataset of a source of which nothing but the options decides on the values."""
+    chosen = Options(
+        label=label,
+        batch_size=batch_size,
+        shuffle=shuffle,
+        seed=seed,
+        validation_split=validation_split,
+        **options,
+    )
+    return table(source, chosen, [])
 
 
 def _arrow(data: Any) -> pa.Table:

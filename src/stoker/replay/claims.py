@@ -89,8 +89,8 @@ def is_own(piece: Piece, finding: Finding) -> bool:
 def loosened(program: Program, findings: Iterable[Finding]) -> Program:
     """The program with eager ops freed of the label of a tape that no finding stands at.
 
-    Ops are labelled by the tape opened last. With tapes inside one another that may be any of them, while a finding
-    stands at the first of its function; the run's sums tell which finding they are of.
+    Ops are labelled by the tape opened last, while a finding stands at the first tape of its function; the run's sums
+    tell which finding they are of.
     """
     sites = {site_of(finding) for finding in findings if finding.kind == "eager-train-step"}
     if not sites:
