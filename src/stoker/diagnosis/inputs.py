@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from stoker.diagnosis.draft import MIN_REPEATS, Draft, most, worth
 from stoker.diagnosis.ledger import first_call_ns, graph_input_share
 from stoker.probes.input_wait import Pipeline, Stage, makes_ahead
-from stoker.probes.profiler_trace import StageTime, slow_stage, stage_name
+from stoker.probes.profiler_trace import StageTime, is_generator, slow_stage, stage_name
 from stoker.probes.session import Measurements
 
 # A pipeline that keeps the step waiting for less than this share of the run is doing its job.
@@ -135,7 +135,10 @@ def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> Draft:
     kind, stage, remedy = "input-starved", culprit or stages[0], None
     python = [s for s in stages if s.python]
     if python and (
-        culprit is None or culprit.python or culprit is stages[-1] or slow_stage_runs_python(slow)
+        culprit is None
+        or culprit.python
+        or culprit is stages[-1]
+        or (slow is not None and is_generator(slow))
     ):
         kind, stage = "python-input-pipeline", python[0]
     elif culprit is not None and culprit.name == "Map" and not culprit.parallel:
@@ -157,11 +160,6 @@ def stage_remedy(name: str) -> str:
         if name in names:
             return remedy.format(name)
     return f"The {name} stage is the slow one: do its work once beforehand, or for a whole batch at a time."
-
-
-def slow_stage_runs_python(path: str | None) -> bool:
-    """Whether the slow stage is the one TensorFlow builds for from_generator."""
-    return path is not None and "Generator" in path
 
 
 def _map_kind(ran: dict[str, StageTime], stages: list[Stage], culprit: Stage, slow: str | None) -> str:

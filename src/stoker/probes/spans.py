@@ -121,13 +121,13 @@ class SpanWindows:
             if window.full or len(window.ends) >= MAX_STEPS:
                 self._close(window, now)
         elif self._steps >= self._next:
-            self.open = Window(now, time.process_time_ns(), delay_start=_delay_ns())
+            self.open = _opened(now)
         return self.open or self._step_beside(now, rank, steps, source)
 
     def begin_again(self, now: int) -> Window | None:
         """The step that opened the window ends only here."""
         if self.open is not None and not self.open.ends:
-            self.open = Window(now, time.process_time_ns(), delay_start=_delay_ns())
+            self.open = _opened(now)
         return self.open or self.beside
 
     def _step_beside(self, now: int, rank: int, steps: int, source: object) -> Window | None:
@@ -160,6 +160,10 @@ class SpanWindows:
             window, spans=list(window.spans), ends=list(window.ends), cpu_ns=used, delay_ns=delay
         )
         return [*self.kept, replace(so_far, end=clock.now_ns())]
+
+
+def _opened(now: int) -> Window:
+    return Window(now, time.process_time_ns(), delay_start=_delay_ns())
 
 
 def _delay_ns() -> int:

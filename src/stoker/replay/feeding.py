@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from stoker.probes.input_wait import FIRST_ELEMENT
-from stoker.probes.profiler_trace import BUFFERS, slowest, stage_name
+from stoker.probes.profiler_trace import BUFFERS, is_generator, slowest, stage_name
 from stoker.records import Record
 from stoker.replay.pieces import Piece
 
@@ -89,10 +89,10 @@ def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source
         seconds=made,
         ahead=8 if ahead else 0,
         threads=float(record.tables.stepping[0].cores) if parallel else 1.0,
-        python=any("Generator" in path for path in work) or _runs_python(record),
+        python=any(is_generator(path) for path in work) or _runs_python(record),
         duty=0.0 if not ahead else 1.0 if starved else min(1.0, total / window_s if window_s else 0.0),
         # A generator hands on rows one by one: the stages behind it go with it when batches are made at once.
-        slow_share=work[slow] / total if total and "Generator" not in slow else 1.0,
+        slow_share=work[slow] / total if total and not is_generator(slow) else 1.0,
         slow_calls=max(1.0, calls.get(slow, 1) / roots),
     )
 
