@@ -8,9 +8,9 @@ DOCS_VENV := .venv-docs
 PEERS_VENV := .venv-peers
 
 .PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
-	soak-run soak-resume soak-store soak-examples screenshots browser postgresql \
+	soak-run soak-resume soak-store soak-examples soak-workers screenshots browser postgresql \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
-	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve
+	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve bench-workers
 
 demo: demo-ledger demo-fit demo-software-gpu
 
@@ -65,7 +65,7 @@ docs: $(DOCS_VENV)/.ready
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
 
 bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint bench-data \
-	bench-tune bench-store bench-serve
+	bench-tune bench-store bench-serve bench-workers
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
@@ -101,7 +101,7 @@ bench-short-jobs: $(READY)
 peers: $(READY)
 	$(BIN)/python benchmarks/keras_suites.py $(SUITES)
 
-soak: soak-run soak-resume soak-store soak-examples
+soak: soak-run soak-resume soak-store soak-workers soak-examples
 
 # A million steps: the record stays small and the process does not grow.
 soak-run: $(READY)
@@ -110,6 +110,10 @@ soak-run: $(READY)
 # Killed fifty times at random moments, training ends with the bits of a run that was left alone.
 soak-resume: $(READY)
 	$(BIN)/python benchmarks/soak_resume.py
+
+# Workers of a job killed at random moments: the job ends with the bits of one that was left alone.
+soak-workers: $(READY)
+	$(BIN)/python benchmarks/soak_workers.py
 
 # Every example finds its stall, and its repaired twin has none.
 soak-examples: $(READY)
@@ -126,6 +130,10 @@ bench-store: $(READY) $(PEERS_VENV)/.ready postgresql
 # The readers of stoker.data against the usual ways.
 bench-data: $(READY)
 	$(BIN)/python benchmarks/data.py
+
+# Step times of jobs of one, two and three workers, by bytes; one sum a step or four.
+bench-workers: $(READY)
+	$(BIN)/python benchmarks/workers.py
 
 # Pipelines before and after stoker.tune, and its predictions.
 bench-tune: $(READY)

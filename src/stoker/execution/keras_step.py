@@ -22,6 +22,9 @@ _THEIRS = {
 }
 
 
+STEPS = tuple(_THEIRS)
+
+
 def keras_loop(model: Any, kind: str, feed: Feed, jit: str, *, eager: bool = False) -> Loop:
     """The kept loop of the model's "train_step" or "test_step" over a feed: one for `fit` and `evaluate`."""
     testing = kind == "test_step"
@@ -48,10 +51,12 @@ def weakly(model: Any, name: str) -> Callable[..., Logs]:
 
 def returns_metrics(model: Any) -> bool:
     """Whether the model's steps are Keras' own, which return what its metrics hold."""
-    return all(
-        getattr(type(model), name) is getattr(home, name) and name not in vars(model)
-        for name, home in _THEIRS.items()
-    )
+    return all(is_keras(model, name) for name in STEPS)
+
+
+def is_keras(model: Any, name: str) -> bool:
+    """Whether one of `STEPS` is Keras' own."""
+    return getattr(type(model), name) is getattr(_THEIRS[name], name) and name not in vars(model)
 
 
 def results(model: Any, logs: Logs) -> Logs:

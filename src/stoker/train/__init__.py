@@ -17,6 +17,7 @@
 | planning/ | how to run, decided by measuring, remembered |
 | program, variables | what is trained; everything it changes, by name |
 | update/ | the pieces of an update |
+| workers/ | several devices and processes: strategies, agreement, one collective a step |
 
 Each room imports only those below it. Nothing is imported here: TensorFlow comes with the module that is used.
 """

@@ -7,10 +7,12 @@ from typing import Any
 
 from stoker.errors import ArgumentError
 from stoker.train import checks
+from stoker.train.custom.keras_model import KerasReplicasProgram
 from stoker.train.planning.plan import Plan
 from stoker.train.program import KerasProgram
 from stoker.train.request import Request
 from stoker.train.tracebacks import filtered
+from stoker.train.workers.group import replicated
 
 
 @filtered
@@ -73,7 +75,8 @@ def fit(
         checkpoint=checkpoint,
         tune=tune,
     )
-    return request.run(KerasProgram(model)).train()
+    program = KerasReplicasProgram(model) if replicated(model.distribute_strategy) else KerasProgram(model)
+    return request.run(program).train()
 
 
 def _check(model: Any) -> None:
@@ -83,9 +86,3 @@ def _check(model: Any) -> None:
             "the model is not compiled: call model.compile(optimizer, loss) before stoker.fit"
         )
     checks.nothing_bypassed(model)
-    if model.distribute_strategy.num_replicas_in_sync > 1:
-        raise ArgumentError(
-            f"the model was made under a {type(model.distribute_strategy).__name__} with "
-            f"{model.distribute_strategy.num_replicas_in_sync} replicas, which stoker.fit does not support yet: "
-            "use model.fit, or make the model outside of the strategy's scope"
-        )

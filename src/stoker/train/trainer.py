@@ -29,7 +29,8 @@ from stoker.store.tracking import scalars
 from stoker.train.custom.parts import Options, named
 from stoker.train.custom.program import Models, TrainerProgram
 from stoker.train.custom.state import UpdateState
-from stoker.train.custom.step import Logs, TracedSteps, takes_training, with_sum
+from stoker.train.custom.step import TracedSteps, takes_training, with_sum
+from stoker.train.custom.updating import Logs
 from stoker.train.request import Request
 from stoker.train.tracebacks import filtered
 from stoker.train.update.averaging import EMA
@@ -62,6 +63,7 @@ class Trainer(TracedSteps):
         on_spike: Spike | None = None,
         metrics: Sequence[keras.metrics.Metric] = (),
         seed: int = 0,
+        strategy: Any = None,
     ) -> None:
         """Nothing is traced or built before the first `fit`.
 
@@ -83,6 +85,7 @@ class Trainer(TracedSteps):
             on_spike: restore the checkpoint before a spike of the loss, and go on differently.
             metrics: Keras metrics that your step updates; shown and reset with the epoch.
             seed: of `self.random`, the generator for what a step draws; checkpoints keep its place.
+            strategy: the one the models were made under, such as `stoker.strategy()`; found from them if left out.
         """
         options = Options(
             losses=losses,
@@ -100,6 +103,10 @@ class Trainer(TracedSteps):
         if set(models) != set(optimizers):
             raise ArgumentError(
                 f"models {sorted(models)}, optimizers {sorted(optimizers)}: give one for each."
+            )
+        if strategy is not None and any(one.distribute_strategy is not strategy for one in models.values()):
+            raise ArgumentError(
+                f"the model was not made under the {type(strategy).__name__}: make it in strategy.scope()."
             )
         super().__init__(models, optimizers, options, metrics, seed)
         self._step = step
@@ -232,7 +239,12 @@ class Trainer(TracedSteps):
             ):
                 loop = program.loop("test_step", feed, "none")
                 logs = Evaluation(
-                    program, loop, feed, steps=source.steps_per_epoch, adapter=source.adapter
+                    program,
+                    loop,
+                    feed,
+                    steps=source.steps_per_epoch,
+                    adapter=source.adapter,
+                    agreed=program.group.fewest,
                 ).run()
                 run.log(0, scalars(logs))
                 return logs
@@ -270,6 +282,7 @@ class Trainer(TracedSteps):
 
     def _check(self) -> None:
         overridden = type(self).train_step is not Trainer.train_step
+        self.updates_last = not overridden
         if self._step is None and not overridden:
             raise ArgumentError("give a step(model, batch) that returns the loss, or override train_step.")
         if self._step is not None and (overridden or len(self.models) > 1):

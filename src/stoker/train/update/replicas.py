@@ -8,19 +8,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
+from stoker.train.workers.group import Group, group_of
+from stoker.train.workers.packs import summed
+from stoker.train.workers.tracing import on_replica
+
+
+@dataclass(frozen=True)
+class Weight:
+    """How much a replica counts in the means of a step.
+
+    own: its share of the batch; or its rows, where it cannot know those of the others.
+    rows: of all replicas' batches together; None where only the sum tells.
+    """
+
+    own: Any
+    rows: Any
+
 
 class Replicas:
-    """The replicas of a tf.distribute strategy, or the one device without."""
+    """The replicas of a tf.distribute strategy, or the one device without.
+
+    Attributes:
+        apart: whether each worker reads rows of its own, instead of a share of the batch that all of them read.
+    """
 
     def __init__(self, strategy: Any) -> None:
         with strategy.scope():
             self.distributed = bool(tf.distribute.has_strategy())
         self.strategy = strategy
         self.count = int(strategy.num_replicas_in_sync)
+        self.group: Group = group_of(strategy)
+        self.apart = False
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -28,27 +51,51 @@ class Replicas:
         with self.strategy.scope():
             yield
 
-    def run(self, step: Callable[[Any], Any], batch: Any) -> Any:
+    def run(self, step: Callable[[Any, Weight], Any], batch: Any) -> Any:
         """Run a step on every replica with its share of the batch; what it returns is the same on all."""
         if not self.distributed:
-            return step(batch)
-        results = self.strategy.run(lambda whole: step(self._share(whole)), args=(batch,))
+            return step(batch, Weight(tf.ones([]), _rows(batch)))
+        results = self.strategy.run(self._on_replica, args=(step, batch))
         return tf.nest.map_structure(self.first, results)
 
-    def weight(self, batch: Any) -> tuple[Any, Any]:
-        """The rows of the whole batch, and this replica's part of them."""
-        rows = tf.cast(row_count(batch), tf.float32)
+    def _on_replica(self, step: Callable[[Any, Weight], Any], batch: Any) -> Any:
+        number = tf.distribute.get_replica_context().replica_id_in_sync_group
+        with on_replica(number):
+            here = self.count // self.group.count
+            # Each worker's own rows are divided among its devices, a batch that all read among all replicas.
+            part = _share(batch, number % here, here) if self.apart else _share(batch, number, self.count)
+            if self.apart:
+                return step(part, Weight(_rows(part), None))
+            rows = _rows(batch)
+            return step(part, Weight(_rows(part) / rows, rows))
+
+    def means(
+        self, values: Sequence[Any], weight: Weight, counts: Sequence[Any] = ()
+    ) -> tuple[list[Any], Any, list[Any]]:
+        """The mean of each value over the rows of all replicas, how many rows that are, and the sums of `counts`.
+
+        One collective, if the values are small.
+        """
         if not self.distributed:
-            return rows, tf.ones([])
-        whole = self.add([rows])[0]
-        return whole, rows / whole
+            return list(values), weight.rows, list(counts)
+        # A replica without rows has a mean over nothing, NaN: it takes no part.
+        own = [
+            tf.where(weight.own > 0, one * tf.cast(weight.own, one.dtype), tf.zeros_like(one))
+            for one in values
+        ]
+        asked = [] if weight.rows is not None else [weight.own]
+        sums = self.add([*own, *counts, *asked])
+        found, counted = sums[: len(own)], sums[len(own) : len(own) + len(counts)]
+        if weight.rows is not None:
+            return found, weight.rows, counted
+        return [one / tf.cast(sums[-1], one.dtype) for one in found], sums[-1], counted
 
     def add(self, values: Sequence[Any]) -> list[Any]:
-        """The sum of each value over the replicas, on every replica."""
+        """The sum of each value over the replicas, on every replica: packed, so that it is one for small values."""
         if not self.distributed:
             return list(values)
         context = tf.distribute.get_replica_context()
-        return list(context.all_reduce(tf.distribute.ReduceOp.SUM, list(values)))
+        return summed(values, lambda packs: list(context.all_reduce(tf.distribute.ReduceOp.SUM, packs)))
 
     def once(self, write: Callable[..., None], *arguments: Any) -> None:
         """Leave the replicas and write: each replica's own tensor arrives as one value of all."""
@@ -66,13 +113,17 @@ class Replicas:
         """The first replica's copy of a value that all have."""
         return self.strategy.experimental_local_results(value)[0] if self.distributed else value
 
-    def _share(self, batch: Any) -> Any:
-        index = tf.distribute.get_replica_context().replica_id_in_sync_group
-        rows = row_count(batch)
-        start, stop = rows * index // self.count, rows * (index + 1) // self.count
-        return tf.nest.map_structure(lambda leaf: leaf[start:stop], batch)
+
+def _share(batch: Any, number: Any, count: int) -> Any:
+    rows = row_count(batch)
+    start, stop = rows * number // count, rows * (number + 1) // count
+    return tf.nest.map_structure(lambda leaf: None if leaf is None else leaf[start:stop], batch)
+
+
+def _rows(batch: Any) -> Any:
+    return tf.cast(row_count(batch), tf.float32)
 
 
 def row_count(batch: Any) -> Any:
     """How many rows a batch has: the leading dimension of its first tensor."""
-    return tf.shape(tf.nest.flatten(batch)[0])[0]
+    return tf.shape(next(leaf for leaf in tf.nest.flatten(batch) if leaf is not None))[0]
