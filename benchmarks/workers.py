@@ -28,13 +28,15 @@ from stoker.train.update import replicas
 width, batch, sums, steps = (int(argument) for argument in sys.argv[1:5])
 if sums == 4:
     packed = replicas.summed
-    def four(values, add):
+    def add(values):
+        return packed(values)
+    def four(values):
         # Rows, loss and logs: three sums of a few numbers, one behind the other, before and after the gradients'.
         before, after = tf.zeros([1]), tf.zeros([1])
         for _ in range(2):
             (before,) = add([before])
         with tf.control_dependencies([before]):
-            done = packed(values, add)
+            done = packed(values)
         with tf.control_dependencies(done):
             (after,) = add([after])
         with tf.control_dependencies([after]):

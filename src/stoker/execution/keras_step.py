@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import keras
 from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 from keras.src.trainers.trainer import Trainer
 
@@ -30,12 +31,21 @@ def keras_loop(model: Any, kind: str, feed: Feed, jit: str, *, eager: bool = Fal
     testing = kind == "test_step"
 
     def make() -> Loop:
+        if not testing:
+            _build_loss_scale(model, feed)
         # A test's steps need not compute results that nobody reads.
         results = weakly(model, "get_metrics_result") if testing and returns_metrics(model) else None
         return Loop(weakly(model, kind), feed, jit=jit, eager=eager, results=results)
 
     owner = None if testing else model.optimizer
     return kept(model).loop(kind, feed, make, jit="eager" if eager else jit, owner=owner)
+
+
+def _build_loss_scale(model: Any, feed: Feed) -> None:
+    """Before tracing: a `LossScaleOptimizer` that is not built would put its first scale into the graph, for good."""
+    optimizer = model.optimizer
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer) and not optimizer.built:
+        model._symbolic_build(data_batch=feed.spec())
 
 
 def weakly(model: Any, name: str) -> Callable[..., Logs]:

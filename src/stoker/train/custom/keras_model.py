@@ -8,7 +8,8 @@ refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import keras
@@ -103,6 +104,11 @@ class KerasReplicasProgram(TrainerProgram):
     def reset(self) -> None:
         self.model.reset_metrics()
         self.trainer.reset_training_means()
+
+    @contextmanager
+    def validating(self) -> Iterator[None]:
+        self.model.reset_metrics()
+        yield
 
     def variables(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
         """Those of the model alone: what a single process saves, and goes on from."""

@@ -7,6 +7,7 @@ variables of all pieces of the update are made; the second time the updates are 
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -158,17 +159,20 @@ class TracedSteps(Updating):
         try:
             logs = {name: scalar(name, value) for name, value in step(batch).items()}
             changes = [] if statistics is None else statistics.changes()
-            groups = [[*one.gradients, one.loss] for one in moment.waiting]
-            groups += [list(logs.values()), changes]
-            means, rows, (out,) = self._together(groups, weight, more)
-            for waiting, mine in zip(moment.waiting, means, strict=False):
-                self._update(waiting, mine, rows)
+            means = self._together(moment.waiting, [*logs.values(), *changes], weight, more)
+            values, gradients = iter(means.values), iter(means.weighed)
+            losses = [next(values) for _ in moment.waiting]
+            for waiting, loss in zip(moment.waiting, losses, strict=True):
+                self._update(
+                    waiting, [*itertools.islice(gradients, len(waiting.gradients)), loss], means.rows
+                )
+            shown = {name: next(values) for name in logs}
             if statistics is not None:
-                statistics.write(means[-1])
+                statistics.write(list(values))
         finally:
             self._local.moment = None
-        going = {} if more is None else {MORE: out == 0}
-        return dict(zip(logs, means[-2], strict=True)), moment.made, rows, going
+        going = {} if more is None else {MORE: means.counts[0] == 0}
+        return shown, moment.made, means.rows, going
 
     def _names_of(self, step: Callable[[Any], Logs], batch: Any) -> list[str]:
         """The names in a step's logs, found by tracing it without updates."""

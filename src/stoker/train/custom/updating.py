@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from stoker.train.custom.parts import Options, Part
 from stoker.train.custom.state import UpdateState
 from stoker.train.update.clipping import dense
 from stoker.train.update.means import scalar
-from stoker.train.update.replicas import Replicas, Weight
+from stoker.train.update.replicas import Means, Replicas, Weight
 from stoker.train.update.watching import Trouble
 
 Logs = Mapping[str, Any]
@@ -69,7 +70,10 @@ class Updating:
             )
         update = self._part(part).update
         # The slope at the loss is the scale: the same as scaling the loss, and it needs no place in the tape.
-        slope = None if update.scaler is None else tf.cast(update.scaler.scale, loss.dtype)
+        # So is the replica's weight: a layer that adds up over the replicas, going forward, must do so with it.
+        factors = [] if update.scaler is None else [tf.cast(update.scaler.scale, loss.dtype)]
+        factors += [tf.cast(self._moment.weight.own, loss.dtype)] if self._weighs else []
+        slope = math.prod(factors) if factors else None
         frozen = update.optimizing.frozen
         wanted = [one.value for one, out in zip(update.optimizing.variables, frozen, strict=True) if not out]
         slopes = iter(tape.gradient(loss, wanted, output_gradients=slope))
@@ -81,11 +85,11 @@ class Updating:
             return
         prepared = self._part(part).update.prepared(gradients)
         waiting = Waiting(part, prepared, scalar("loss", loss))
-        if self.updates_last and self.replicas.distributed:
+        if self._weighs:
             self._moment.waiting.append(waiting)
             return
-        means, rows, _ = self.replicas.means([*prepared, waiting.loss], self._moment.weight)
-        self._update(waiting, means, rows)
+        means = self.replicas.means([*prepared, waiting.loss], self._moment.weight)
+        self._update(waiting, means.values, means.rows)
 
     def _update(self, waiting: Waiting, means: list[Any], rows: Any) -> None:
         """Write an update, given the means of its gradients and, last, of its loss over all replicas."""
@@ -103,15 +107,19 @@ class Updating:
             trouble = tf.where(broken, tf.constant(Trouble.GRADIENT, tf.float32), trouble)
         self._moment.made.append({waiting.part: (whole, trouble)})
 
-    def _together(self, groups: list[list[Any]], weight: Weight, more: Any) -> Any:
-        """The means of groups of values, the rows, and how many replicas' streams are out: the step's collective."""
-        flat = [value for group in groups for value in group]
-        out = tf.zeros([]) if more is None else tf.cast(tf.logical_not(more), tf.float32)
-        if not flat and more is None and weight.rows is not None:
-            return groups, weight.rows, [out]
-        means, rows, counts = self.replicas.means(flat, weight, [out])
-        found = iter(means)
-        return [[next(found) for _ in group] for group in groups], rows, counts
+    @property
+    def _weighs(self) -> bool:
+        """Whether gradients have their replica's weight in them: those of updates that wait for the step's end."""
+        return self.updates_last and self.replicas.distributed
+
+    def _together(self, waiting: Sequence[Waiting], values: list[Any], weight: Weight, more: Any) -> Means:
+        """The step's collective: all gradients, then the losses of the updates and `values`, and who is out of data."""
+        gradients = [gradient for one in waiting for gradient in one.gradients]
+        losses = [one.loss for one in waiting]
+        out = [] if more is None else [tf.cast(tf.logical_not(more), tf.float32)]
+        if not (gradients or losses or values or out) and weight.rows is not None:
+            return Means([], [], weight.rows, [])
+        return self.replicas.means([*losses, *values], weight, weighed=gradients, counts=out)
 
     def _minimize_balanced(self, tape: Any, losses: Logs, part: str) -> tuple[Any, Logs]:
         """Weigh the losses by the norms of their gradients, over all replicas, and update."""
@@ -123,7 +131,9 @@ class Updating:
         for name, listed in slopes.items():
             pairs = zip(listed, variables, strict=True)
             present = [tf.ensure_shape(dense(one), var.shape) for one, var in pairs if one is not None]
-            whole, *_ = self.replicas.means(present, self._moment.weight)
+            known = {"weighed": present} if self._weighs else {}
+            means = self.replicas.means([] if known else present, self._moment.weight, **known)
+            whole = [*means.values, *means.weighed]
             norm = tf.linalg.global_norm(whole)
             norms[name] = norm if scaler is None else norm / scaler.scale
         weights = balancing.weights(norms)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -28,6 +28,15 @@ class Weight:
 
     own: Any
     rows: Any
+
+
+class Means(NamedTuple):
+    """What `Replicas.means` found."""
+
+    values: list[Any]
+    weighed: list[Any]
+    rows: Any
+    counts: list[Any]
 
 
 class Replicas:
@@ -70,32 +79,40 @@ class Replicas:
             return step(part, Weight(_rows(part) / rows, rows))
 
     def means(
-        self, values: Sequence[Any], weight: Weight, counts: Sequence[Any] = ()
-    ) -> tuple[list[Any], Any, list[Any]]:
-        """The mean of each value over the rows of all replicas, how many rows that are, and the sums of `counts`.
+        self,
+        values: Sequence[Any],
+        weight: Weight,
+        *,
+        weighed: Sequence[Any] = (),
+        counts: Sequence[Any] = (),
+    ) -> Means:
+        """Means over the rows of all replicas, in one collective if the values are small.
 
-        One collective, if the values are small.
+        Args:
+            values: a mean over this replica's rows each.
+            weight: how much this replica counts.
+            weighed: values that are multiplied by that already.
+            counts: what is added up and not divided.
         """
         if not self.distributed:
-            return list(values), weight.rows, list(counts)
+            return Means(list(values), list(weighed), weight.rows, list(counts))
         # A replica without rows has a mean over nothing, NaN: it takes no part.
         own = [
             tf.where(weight.own > 0, one * tf.cast(weight.own, one.dtype), tf.zeros_like(one))
             for one in values
         ]
+        own += [tf.where(weight.own > 0, one, tf.zeros_like(one)) for one in weighed]
         asked = [] if weight.rows is not None else [weight.own]
         sums = self.add([*own, *counts, *asked])
-        found, counted = sums[: len(own)], sums[len(own) : len(own) + len(counts)]
-        if weight.rows is not None:
-            return found, weight.rows, counted
-        return [one / tf.cast(sums[-1], one.dtype) for one in found], sums[-1], counted
+        found, counted, rows = sums[: len(own)], sums[len(own) : len(own) + len(counts)], weight.rows
+        if rows is None:
+            rows = sums[-1]
+            found = [one / tf.cast(rows, one.dtype) for one in found]
+        return Means(found[: len(values)], found[len(values) :], rows, counted)
 
     def add(self, values: Sequence[Any]) -> list[Any]:
         """The sum of each value over the replicas, on every replica: packed, so that it is one for small values."""
-        if not self.distributed:
-            return list(values)
-        context = tf.distribute.get_replica_context()
-        return summed(values, lambda packs: list(context.all_reduce(tf.distribute.ReduceOp.SUM, packs)))
+        return summed(values) if self.distributed else list(values)
 
     def once(self, write: Callable[..., None], *arguments: Any) -> None:
         """Leave the replicas and write: each replica's own tensor arrives as one value of all."""

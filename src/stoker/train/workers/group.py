@@ -116,11 +116,7 @@ class Workers(Group):
             replica = tf.distribute.get_replica_context()
             first = tf.equal(tf.cast(replica.replica_id_in_sync_group, tf.int32) % local, 0)
             parts = part(first)
-
-            def add(packs: list[Any]) -> list[Any]:
-                return list(replica.all_reduce(tf.distribute.ReduceOp.SUM, packs))
-
-            return tf.nest.pack_sequence_as(parts, summed(tf.nest.flatten(parts), add))
+            return tf.nest.pack_sequence_as(parts, summed(tf.nest.flatten(parts)))
 
         results = strategy.run(on_replica)
         return tf.nest.map_structure(lambda one: strategy.experimental_local_results(one)[0], results)
