@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from stoker.data.order import Order
 from stoker.data.splits import Passes, finished, orders
 from stoker.data.store import Writer
 from stoker.errors import ArgumentError
@@ -62,11 +63,14 @@ def arrays(
         )
 
     parts = orders(rows, options)
-    datasets = [order.dataset(epoch) for order in parts]
-    for dataset in datasets:
+
+    def made(order: Order) -> Any:
+        dataset = order.dataset(epoch)
         # The descriptors of the files live as long as the store does.
         dataset.store = store
-    return finished(datasets, parts, None)
+        return dataset
+
+    return finished([made(order) for order in parts], parts, None, made)
 
 
 def _common_length(leaves: list[Any]) -> int:

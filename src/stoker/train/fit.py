@@ -37,6 +37,7 @@ def fit(
     *,
     plan: Plan | str | Mapping[str, Any] | None = None,
     checkpoint: Any = None,
+    divide: str = "share",
     tune: bool = False,
 ) -> Any:
     """Train a compiled Keras model: the arguments, the history and the numbers of `model.fit`, much faster.
@@ -45,6 +46,7 @@ def fit(
         model: a compiled Keras model. The other positional arguments are those of `model.fit`.
         plan: how to run, instead of having it decided: a `stoker.Plan`, a dict, or words such as "resident, loop".
         checkpoint: a directory, or a `stoker.Checkpoint`: the same call after a crash goes on where it was.
+        divide: among the workers of a job: each takes its "share" of every batch, or has "rows" or "files" of its own.
         tune: put the tf.data pipeline `x` through `stoker.tune` first; `plan="tuned"` does the same.
 
     Returns:
@@ -73,6 +75,7 @@ def fit(
         validation_freq=validation_freq,
         plan=plan,
         checkpoint=checkpoint,
+        divide=divide,
         tune=tune,
     )
     program = KerasReplicasProgram(model) if replicated(model.distribute_strategy) else KerasProgram(model)

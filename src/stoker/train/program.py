@@ -117,6 +117,9 @@ class Program:
         """Whose steps they are: loops are kept for the same owner, by identity."""
         return type(self)
 
+    def reads(self, *, apart: bool) -> None:
+        """Told before the first step: whether each worker reads rows of its own."""
+
     def jit_refusal(self) -> str | None:
         """Why XLA is out of question, or None."""
         return None

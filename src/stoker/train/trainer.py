@@ -184,6 +184,7 @@ class Trainer(TracedSteps):
         evaluate_every: int | None = None,
         plan: Any = None,
         checkpoint: Any = None,
+        divide: str = "share",
     ) -> Any:
         """Train: the arguments, feeds, plans, callbacks and checkpoints of `stoker.fit`.
 
@@ -192,6 +193,7 @@ class Trainer(TracedSteps):
             evaluate_every: evaluate on the validation data every so many steps, besides the end of an epoch.
             plan: how to run, instead of having it decided.
             checkpoint: a directory, or a `stoker.Checkpoint`: the same call after a crash goes on where it was.
+            divide: among the workers of a job, as `stoker.fit` has it.
 
         Returns:
             Keras' `History`; with `plan`, with `events` (what was not finite, spikes, recoveries) and with
@@ -220,6 +222,7 @@ class Trainer(TracedSteps):
             validation_freq=validation_freq,
             plan=plan,
             checkpoint=checkpoint,
+            divide=divide,
         )
         history = request.run(program).train()
         history.events, history.evaluations = program.events, program.evaluations

@@ -112,6 +112,16 @@ def test_a_stream_that_is_out_on_one_worker_ends_the_epoch_for_all(ranks: list[A
     assert ranks[0]["streamed"]["history"] == ranks[1]["streamed"]["history"]
 
 
+def test_workers_read_shares_rows_and_files(ranks: list[Any], one: Any) -> None:
+    mine, other, theirs = (found["divided"] for found in (*ranks, one))
+    assert apart(mine["reader"], theirs["reader"]) < 1e-5, "the same rows in every batch"
+    for way in ("reader", "rows", "files"):
+        assert mine[way]["bits"] == other[way]["bits"]
+    every_row_once = sum(range(96))
+    assert mine["rows"]["total"] == [every_row_once] * 3
+    assert mine["files"]["total"] == [every_row_once] * 2
+
+
 def test_a_step_makes_one_collective(ranks: list[Any]) -> None:
     assert ranks[0]["collectives"] == {"fit": 1, "trainer": 1}
 

@@ -22,7 +22,7 @@ from stoker.errors import CheckpointError
 from stoker.train.checkpoint import files, saved
 from stoker.train.checkpoint.directory import CheckpointDirectory, part_path
 from stoker.train.checkpoint.options import Checkpoint
-from stoker.train.checkpoint.saved import VARIABLE, Saved
+from stoker.train.checkpoint.saved import BLOB, VARIABLE, Saved
 from stoker.train.checkpoint.saver import Saver
 from stoker.train.workers.copies import Part
 from stoker.train.workers.group import Group
@@ -91,9 +91,9 @@ class WorkerSaver(Saver):
 
     def _write(self, path: Path, arrays: dict[str, Any], details: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        files.write(
-            path, [(VARIABLE + name, copy) for name, copy in self._copies.items()], {"step": details["step"]}
-        )
+        stored = [(VARIABLE + name, copy) for name, copy in self._copies.items()]
+        stored += [(name, array) for name, array in arrays.items() if name.startswith(BLOB)]
+        files.write(path, stored, {"step": details["step"]})
 
     def _found(self, before: int | None) -> Saved | None:
         return told_one(self._path, self._group)

@@ -32,13 +32,17 @@ from stoker.train.checkpoint.options import Checkpoint, CheckpointWarning
 from stoker.train.checkpoint.saver import Saver
 from stoker.train.planning.plan import Plan
 from stoker.train.program import Program
+from stoker.train.workers.copies import part_name
 from stoker.train.workers.group import Group
+from stoker.train.workers.shares import Share
 
 
 class Resume:
     """A run's checkpoints: the one it goes on from, and those it writes."""
 
-    def __init__(self, checkpoint: Checkpoint, group: Group | None = None) -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, group: Group | None = None, share: Share | None = None
+    ) -> None:
         """Takes the directory and reads the newest good checkpoint; of a job's workers the chief does.
 
         Raises:
@@ -46,6 +50,9 @@ class Resume:
         """
         self.checkpoint = checkpoint
         self.group = group or Group()
+        self._apart = share is not None and share.apart
+        # Where workers have a place each, it is saved with the worker; or found by counting, without its iterator.
+        self._own_place = self._apart and share is not None and not share.again
         self._saver: Saver | None = None
         self._damaged: set[Any] = set()
         self._directory: CheckpointDirectory | None = None
@@ -91,6 +98,11 @@ class Resume:
         self._saver = self._saver_of(program.variables(extra), program.fingerprint)
         self._saver.replicas = self.group.replicas
         if self._saved is not None:
+            if self._own_place and self._saved.replicas != self.group.replicas:
+                raise CheckpointError(
+                    f"{self._saved.path} is of {self._saved.replicas} replicas, here are {self.group.replicas}: with "
+                    "divide='rows' or 'files' a job goes on with the same number; with 'share' it may be another"
+                )
             self._saver.put_back(self._saved)
 
     def _saver_of(self, variables: Mapping[str, Any], fingerprint: str) -> Saver:
@@ -121,10 +133,14 @@ class Resume:
             epoch_steps.repeat_epochs(progress["pace"])
         restore_host_random_state(progress["random"])
         if epoch_steps is not None:
-            epoch_steps.seek(progress["pace"], found.blobs.get("iterator"), begun=progress["begun"])
+            epoch_steps.seek(progress["pace"], found.blobs.get(self._place_name), begun=progress["begun"])
         self.saver.use_memory_of(found)
         self._saved = None
         return progress
+
+    @property
+    def _place_name(self) -> str:
+        return part_name("iterator", self.group.rank if self._own_place else 0)
 
     def rewind(self, before: int) -> bool:
         """Go back to the newest checkpoint before this step; False if there is none."""
@@ -153,10 +169,12 @@ class Resume:
         """Save now: `progress` is what the epochs know beside their position."""
         blobs = {}
         feed = epoch_steps.feed
-        if self.group.chief and isinstance(feed, Streamed) and not isinstance(feed, StreamedRows):
+        counted = self._apart and not self._own_place
+        saves = (self.group.chief and not counted) or self._own_place
+        if saves and isinstance(feed, Streamed) and not isinstance(feed, StreamedRows):
             blob = iterator_state.capture(feed.iterator)
             if blob is not None:
-                blobs["iterator"] = blob
+                blobs[self._place_name] = blob
         content = {
             **progress,
             "step": step,

@@ -18,6 +18,7 @@ from keras.src.trainers.data_adapters import data_adapter_utils
 
 from stoker.errors import ArgumentError
 from stoker.execution import keras_step
+from stoker.execution.kept import kept
 from stoker.execution.loop import Logs
 from stoker.train.custom.parts import Options
 from stoker.train.custom.program import TrainerProgram
@@ -45,6 +46,10 @@ class KerasSteps(TracedSteps):
         options = Options(loss_scale=scale, stop_on_nan=False)
         super().__init__({"model": model}, {"model": optimizer}, options, [], seed=0)
         self.callback_model = model
+
+    def serves(self, model: Any) -> bool:
+        """Whether these are still the model's steps: its optimizer may have been replaced."""
+        return self.optimizers["model"] is getattr(model.optimizer, "inner_optimizer", model.optimizer)
 
     def build(self, batch: Any) -> None:
         """Make all variables, the metrics' included: under a strategy they cannot be made on a replica."""
@@ -98,7 +103,7 @@ class KerasReplicasProgram(TrainerProgram):
     unwraps = False
 
     def __init__(self, model: Any) -> None:
-        super().__init__(KerasSteps(model))
+        super().__init__(kept(model).owned(KerasSteps, lambda one: one.serves(model), model))
         self._alone = KerasProgram(model)
 
     def reset(self) -> None:

@@ -67,7 +67,10 @@ class TrainerProgram(Program):
         return results
 
     def owner(self) -> object:
-        return self.trainer.identity
+        return self.trainer.identities[self.trainer.apart]
+
+    def reads(self, *, apart: bool) -> None:
+        self.trainer.apart = apart
 
     def jit_refusal(self) -> str | None:
         return "XLA and several replicas do not go together" if self.trainer.replicas.distributed else None

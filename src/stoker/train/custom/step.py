@@ -30,6 +30,8 @@ class TracedSteps(Updating):
 
     callback_model: Any
     """What callbacks see: the model, or several as one."""
+    apart: bool = False
+    """Whether each worker trains on rows of its own, instead of its share of a batch that all read."""
 
     def __init__(
         self,
@@ -45,7 +47,7 @@ class TracedSteps(Updating):
         self.metrics = list(metrics)
         self.random = keras.random.SeedGenerator(seed)
         # Compiled loops know by this whose step they hold, without keeping the trainer alive.
-        self.identity = object()
+        self.identities = (object(), object())
         self._loss_names: list[str] = []
         self._test_means: Means | None = None
 
@@ -86,7 +88,9 @@ class TracedSteps(Updating):
         """
         self.build(batch)
         logs, made, rows, going = self.replicas.run(
-            lambda part, weight: self._on_replica(self.train_step, part, weight, more, training=True), batch
+            lambda part, weight: self._on_replica(self.train_step, part, weight, more, training=True),
+            batch,
+            apart=self.apart,
         )
         return {**self.update_state.account(logs, made, rows), **self._read_each_step(), **going}
 

@@ -33,6 +33,7 @@ from stoker.train.planning.largest_batch import too_large
 from stoker.train.planning.plan import Plan, parse
 from stoker.train.program import Program
 from stoker.train.workers.leaving import Leaving, in_a_job
+from stoker.train.workers.shares import Share
 
 
 @dataclass
@@ -50,6 +51,8 @@ class Run:
     plan: Plan = field(default_factory=Plan)
     seed: int | None = None
     checkpoint: Checkpoint | None = None
+    # Which rows this worker reads.
+    share: Share | None = None
     # The data as it was given, by name, for the store.
     given: dict[str, Any] = field(default_factory=dict)
     _held_out_feed: Feed | None = None
@@ -64,7 +67,7 @@ class Run:
     def train(self) -> Any:
         """Decide, train, and give the history."""
         with announced.region(announced.LOOP, batch_size=int(self.data.adapter.batch_size or 0)):
-            resume = None if self.checkpoint is None else Resume(self.checkpoint, self.group)
+            resume = None if self.checkpoint is None else Resume(self.checkpoint, self.group, self.share)
             try:
                 with (
                     Leaving(listen=in_a_job()) as self._leaving,
@@ -144,7 +147,7 @@ class Run:
         if self.held_out is not None:
             graphs.append(self._held_out_loop(plan)[1].build().graph)
         if not self.program.fingerprint:
-            self.program.fingerprint = self.data.fingerprint()
+            self.program.fingerprint = str(self.group.told(self.data.fingerprint))
         resume.begin(self.program, graphs)
 
     def _decided(self, plan: Plan, feed: Feed, epoch_steps: EpochSteps, listed: Any) -> Plan:

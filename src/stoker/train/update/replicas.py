@@ -40,11 +40,7 @@ class Means(NamedTuple):
 
 
 class Replicas:
-    """The replicas of a tf.distribute strategy, or the one device without.
-
-    Attributes:
-        apart: whether each worker reads rows of its own, instead of a share of the batch that all of them read.
-    """
+    """The replicas of a tf.distribute strategy, or the one device without."""
 
     def __init__(self, strategy: Any) -> None:
         with strategy.scope():
@@ -52,7 +48,6 @@ class Replicas:
         self.strategy = strategy
         self.count = int(strategy.num_replicas_in_sync)
         self.group: Group = group_of(strategy)
-        self.apart = False
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -60,20 +55,26 @@ class Replicas:
         with self.strategy.scope():
             yield
 
-    def run(self, step: Callable[[Any, Weight], Any], batch: Any) -> Any:
-        """Run a step on every replica with its share of the batch; what it returns is the same on all."""
+    def run(self, step: Callable[[Any, Weight], Any], batch: Any, *, apart: bool = False) -> Any:
+        """Run a step on every replica with its share of the batch; what it returns is the same on all.
+
+        Args:
+            step: takes its share and how much that counts.
+            batch: of all workers, or, `apart`, of this one alone.
+            apart: whether each worker reads rows of its own.
+        """
         if not self.distributed:
             return step(batch, Weight(tf.ones([]), _rows(batch)))
-        results = self.strategy.run(self._on_replica, args=(step, batch))
+        results = self.strategy.run(self._on_replica, args=(step, batch, apart))
         return tf.nest.map_structure(self.first, results)
 
-    def _on_replica(self, step: Callable[[Any, Weight], Any], batch: Any) -> Any:
+    def _on_replica(self, step: Callable[[Any, Weight], Any], batch: Any, apart: bool) -> Any:
         number = tf.distribute.get_replica_context().replica_id_in_sync_group
         with on_replica(number):
             here = self.count // self.group.count
             # Each worker's own rows are divided among its devices, a batch that all read among all replicas.
-            part = _share(batch, number % here, here) if self.apart else _share(batch, number, self.count)
-            if self.apart:
+            part = _share(batch, number % here, here) if apart else _share(batch, number, self.count)
+            if apart:
                 return step(part, Weight(_rows(part), None))
             rows = _rows(batch)
             return step(part, Weight(_rows(part) / rows, rows))

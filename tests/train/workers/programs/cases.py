@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -163,6 +164,43 @@ def streamed() -> dict[str, Any]:
     return state(model, history=history.history, updates=int(model.optimizer.iterations.numpy()))
 
 
+class Total(keras.metrics.Metric):  # type: ignore[misc]
+    """What all labels add up to."""
+
+    def __init__(self) -> None:
+        super().__init__(name="total")
+        self.total = self.add_variable((), "zeros", name="total")
+
+    def update_state(self, y: Any, _: Any, sample_weight: Any = None) -> None:
+        self.total.assign(self.total + tf.reduce_sum(y))
+
+    def result(self) -> Any:
+        return tf.convert_to_tensor(self.total)
+
+
+def divided() -> dict[str, Any]:
+    """A reader of ours, which each worker reads a share of; rows of its own; files of its own."""
+    x, y = data()
+    reader = compiled()
+    stoker.fit(reader, stoker.data.arrays((x, y), batch_size=16, shuffle=True, seed=4), epochs=3, verbose=0)
+    numbers: Any = np.arange(96, dtype="float32")[:, None]
+    rows = compiled(metrics=[Total])
+    of_rows = stoker.fit(rows, x[:96], numbers, **{**KERAS, "batch_size": 16}, divide="rows").history
+    for number in range(4):
+        lines = [",".join(map(str, [*x[i], i])) for i in range(number * 24, number * 24 + 24)]
+        Path(f"{RANK}.{number}.csv").write_text("\n".join(lines))
+    files = tf.data.Dataset.list_files([f"{RANK}.{number}.csv" for number in range(4)], shuffle=False)
+    parsed = tf.data.TextLineDataset(files).batch(16).map(lambda line: tf.io.decode_csv(line, [0.0] * 7))
+    batches = parsed.map(lambda *columns: (tf.stack(columns[:6], 1), columns[6][:, None]))
+    model = compiled(metrics=[Total])
+    of_files = stoker.fit(model, batches, epochs=2, verbose=0, divide="files").history
+    return {
+        "reader": state(reader),
+        "rows": state(rows, total=of_rows["total"]),
+        "files": state(model, total=of_files["total"]),
+    }
+
+
 def collectives() -> dict[str, int]:
     """In the traced steps of small models with everything on: how many sums over the workers each has."""
     model = compiled(keras.layers.BatchNormalization, metrics=[lambda: keras.metrics.AUC(from_logits=True)])
@@ -177,7 +215,18 @@ def collectives() -> dict[str, int]:
     return found
 
 
-CASES = (fitted, normalized, dropped, called_back, own_step, broken, overflown, streamed, collectives)
+CASES = (
+    divided,
+    fitted,
+    normalized,
+    dropped,
+    called_back,
+    own_step,
+    broken,
+    overflown,
+    streamed,
+    collectives,
+)
 
 
 def main() -> None:
