@@ -44,6 +44,7 @@ ROOMS: dict[str, tuple[frozenset[str], ...]] = {
         frozenset({"checkpoint"}),
         frozenset({"loop"}),
         frozenset({"custom", "request"}),
+        frozenset({"servers"}),
         frozenset({"fit", "trainer"}),
     ),
 }

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import tensorflow as tf
+
 from stoker.errors import ArgumentError
 from stoker.train import checks
 from stoker.train.custom.keras_model import KerasReplicasProgram
 from stoker.train.planning.plan import Plan
 from stoker.train.program import KerasProgram
 from stoker.train.request import Request
+from stoker.train.servers import ServedTraining
 from stoker.train.tracebacks import filtered
 from stoker.train.workers.group import replicated
 
@@ -78,6 +81,8 @@ def fit(
         divide=divide,
         tune=tune,
     )
+    if isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):
+        return ServedTraining(model, request).train()
     program = KerasReplicasProgram(model) if replicated(model.distribute_strategy) else KerasProgram(model)
     return request.run(program).train()
 

@@ -22,22 +22,33 @@ class Job:
     def __init__(
         self, program: str, workers: int, directory: Path, *arguments: str, name: str = "job"
     ) -> None:
-        self.files = [directory / f"{name}.{rank}" for rank in range(workers)]
-        addresses = free_addresses(workers)
-        self.processes = []
-        for rank, file in enumerate(self.files):
-            task = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": rank}}
-            environment = {**os.environ, "TF_CONFIG": json.dumps(task), "TF_CPP_MIN_LOG_LEVEL": "3"}
-            with open(file, "w", encoding="utf-8") as output:
-                self.processes.append(
-                    subprocess.Popen(
-                        [sys.executable, str(PROGRAMS / program), *arguments],
-                        cwd=directory,
-                        env=environment,
-                        stdout=output,
-                        stderr=subprocess.STDOUT,
-                    )
-                )
+        self._start(program, [("worker", rank) for rank in range(workers)], directory, arguments, name)
+
+    def _start(
+        self,
+        program: str,
+        tasks: list[tuple[str, int]],
+        directory: Path,
+        arguments: tuple[str, ...],
+        name: str,
+    ) -> None:
+        self._cluster: dict[str, list[str]] = {}
+        for (job, _), address in zip(tasks, free_addresses(len(tasks)), strict=True):
+            self._cluster.setdefault(job, []).append(address)
+        self._tasks, self._directory = tasks, directory
+        self._command = [sys.executable, str(PROGRAMS / program), *arguments]
+        self.files = [directory / f"{name}.{number}" for number in range(len(tasks))]
+        self.processes = [self.started(number) for number in range(len(tasks))]
+
+    def started(self, number: int) -> subprocess.Popen[bytes]:
+        """One of its processes, for the first time or again."""
+        job, index = self._tasks[number]
+        task = {"cluster": self._cluster, "task": {"type": job, "index": index}}
+        environment = {**os.environ, "TF_CONFIG": json.dumps(task), "TF_CPP_MIN_LOG_LEVEL": "3"}
+        with open(self.files[number], "w", encoding="utf-8") as output:
+            return subprocess.Popen(
+                self._command, cwd=self._directory, env=environment, stdout=output, stderr=subprocess.STDOUT
+            )
 
     def wait(self) -> list[int]:
         """The exit codes, when all have ended."""
@@ -58,6 +69,20 @@ class Job:
         said = "\n".join(self.output(rank)[-3000:] for rank, code in enumerate(codes) if code)
         assert not any(codes), f"exit codes {codes}\n{said}"
         return [json.loads(self.output(rank).splitlines()[-1]) for rank in range(len(codes))]
+
+
+class ServedJob(Job):
+    """A coordinator, a parameter server and workers: processes 0, 1 and from 2 on."""
+
+    def __init__(self, program: str, workers: int, directory: Path, *arguments: str) -> None:
+        tasks = [("chief", 0), ("ps", 0), *(("worker", number) for number in range(workers))]
+        self._start(program, tasks, directory, arguments, "served")
+
+    def result(self) -> Any:
+        """What the coordinator printed last, as JSON."""
+        code = self.processes[0].wait(HANGS_S)
+        assert code == 0, self.output(0)[-3000:]
+        return json.loads(self.output(0).splitlines()[-1])
 
 
 def alone(program: str, directory: Path, *arguments: str) -> Any:

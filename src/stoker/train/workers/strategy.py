@@ -32,12 +32,15 @@ def strategy(*, timeout: float = 600.0, heartbeat: float = 10.0) -> Any:
     job: `MultiWorkerMirroredStrategy`. Elsewhere several GPUs make a `MirroredStrategy`, and a single device is left
     to TensorFlow's default. Call it before TensorFlow has computed anything: workers find each other only then.
 
+    Where `TF_CONFIG` names parameter servers (`ps`), the `chief` gets a `ParameterServerStrategy`. All others serve it
+    until they are ended: for them the call does not return.
+
     Args:
         timeout: seconds after which workers that wait for one another give up with an error.
         heartbeat: seconds without a sign of life after which a worker counts as lost, and the others end.
 
     Raises:
-        ArgumentError: TF_CONFIG makes no sense, names parameter servers, or comes too late.
+        ArgumentError: TF_CONFIG makes no sense, or the call comes too late.
     """
     given = os.environ.get("TF_CONFIG", "")
     if given not in _made:
@@ -47,6 +50,8 @@ def strategy(*, timeout: float = 600.0, heartbeat: float = 10.0) -> Any:
 
 def _made_for(given: str, timeout: float, heartbeat: float) -> Any:
     cluster, task, index = _read(given)
+    if "ps" in cluster:
+        return _of_servers(task)
     if cluster:
         return _of_workers(cluster, task, index, timeout, heartbeat)
     if len(tf.config.list_logical_devices("GPU")) > 1:
@@ -67,12 +72,23 @@ def _read(given: str) -> tuple[dict[str, Any], str, int]:
         raise ArgumentError(f"TF_CONFIG={given!r} is not what TensorFlow writes there ({error})") from None
     if cluster and (job not in cluster or not 0 <= index < len(cluster[job])):
         raise ArgumentError(f"TF_CONFIG: there is no task {index} of {job!r} in the cluster {cluster}")
-    if "ps" in cluster:
-        raise ArgumentError(
-            "TF_CONFIG names parameter servers: make a tf.distribute.ParameterServerStrategy, and give it to "
-            "stoker.Trainer(strategy=...)"
-        )
     return cluster, job, index
+
+
+def _of_servers(job: str) -> Any:
+    """The strategy, on the coordinator; servers and workers do what it says, and never return."""
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    if job == "chief":
+        return tf.distribute.ParameterServerStrategy(resolver)
+    server = tf.distribute.Server(
+        resolver.cluster_spec(),
+        job_name=resolver.task_type,
+        task_index=resolver.task_id,
+        protocol=resolver.rpc_layer or "grpc",
+        start=True,
+    )
+    server.join()
+    raise SystemExit(0)
 
 
 def _of_workers(cluster: dict[str, Any], job: str, index: int, timeout: float, heartbeat: float) -> Any:
