@@ -8,7 +8,7 @@ DOCS_VENV := .venv-docs
 PEERS_VENV := .venv-peers
 
 .PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
-	soak-run soak-resume soak-store soak-examples screenshots browser postgresql \
+	soak-run soak-resume soak-store soak-cases screenshots browser postgresql \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
 	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve
 
@@ -101,7 +101,7 @@ bench-short-jobs: $(READY)
 peers: $(READY)
 	$(BIN)/python benchmarks/keras_suites.py $(SUITES)
 
-soak: soak-run soak-resume soak-store soak-examples
+soak: soak-run soak-resume soak-store soak-cases
 
 # A million steps: the record stays small and the process does not grow.
 soak-run: $(READY)
@@ -111,9 +111,9 @@ soak-run: $(READY)
 soak-resume: $(READY)
 	$(BIN)/python benchmarks/soak_resume.py
 
-# Every example finds its stall, and its repaired twin has none.
-soak-examples: $(READY)
-	STOKER_ALL_TWINS=1 $(PYTEST) tests/test_examples.py
+# All cases of the tests that `make test` runs for some: every example and its twin, every repair, large networks.
+soak-cases: $(READY)
+	STOKER_ALL_CASES=1 $(PYTEST) tests/test_examples.py tests/fix/test_repaired_examples.py tests/software_gpu/test_parity.py
 
 # Killed fifty times while it logs, a program leaves a store that has every value once.
 soak-store: $(READY) postgresql

@@ -62,11 +62,7 @@ def arrays(
         )
 
     parts = orders(rows, options)
-    datasets = [order.dataset(epoch) for order in parts]
-    for dataset in datasets:
-        # The descriptors of the files live as long as the store does.
-        dataset.store = store
-    return finished(datasets, parts, None)
+    return finished([order.dataset(epoch) for order in parts], parts, None)
 
 
 def _common_length(leaves: list[Any]) -> int:

@@ -76,11 +76,7 @@ def tar(
         drop_remainder=drop_remainder,
     )
     parts = orders(store.rows, options)
-    datasets = [order.dataset(_epoch(store, extensions, label)) for order in parts]
-    for dataset in datasets:
-        # The descriptors of the files live as long as the store does.
-        dataset.store = store
-    return finished(datasets, parts, None)
+    return finished([order.dataset(_epoch(store, extensions, label)) for order in parts], parts, None)
 
 
 def _epoch(store: Store, extensions: list[str], label: str | None) -> Callable[[], Callable[[Any], Any]]:
