@@ -1,4 +1,4 @@
-"""An image of a bundle, built and run for real: its answers are the recorded ones, as a user without rights.
+"""Images built and run for real: a bundle's answers are the recorded ones, a program trains; both without rights.
 
     make soak-package
     python benchmarks/soak_package.py --keep /var/tmp/image
@@ -23,6 +23,15 @@ from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 BASE = "localhost/stoker-base"
+PROGRAM = """
+import keras, numpy as np, stoker
+x = np.random.default_rng(0).random((256, 8), "float32")
+model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+history = stoker.fit(model, x, x.sum(-1, keepdims=True), epochs=3, verbose=0)
+model.save("model.keras")
+print("trained", history.history["loss"][0] > history.history["loss"][-1])
+"""
 PORT = 9201
 
 
@@ -135,6 +144,31 @@ def served(builder: Builder, bundle: Path) -> None:
         server.wait()
 
 
+def trained(builder: Builder, directory: Path) -> None:
+    """An image that trains, from the same wheels."""
+    (directory / "train.py").write_text(PROGRAM)
+    target = directory / "training"
+    words = ["package", str(directory / "train.py"), "-o", str(target), "--base", BASE, "--force"]
+    wheels = ["--wheelhouse", str(directory / "package" / "wheelhouse")]
+    subprocess.run([sys.executable, "-m", "stoker", *words, *wheels], check=True)
+    built(builder, "train", target)
+    container = builder("from", "--pull-never", "train")
+    program = ["stoker", "run", "/program/train.py"]
+    said = builder("run", "--isolation", "chroot", container, "--", *program)
+    assert "trained True" in said, said
+    check = "import pathlib; print(sorted(p.name for p in pathlib.Path('/work').iterdir()))"
+    left = builder("run", "--isolation", "chroot", container, "--", "python3", "-c", check)
+    print(f"it trained, and left {left} in its volume")
+
+
+def built(builder: Builder, name: str, place: Path) -> None:
+    """Build an image, and say what it took."""
+    started = time.monotonic()
+    builder("bud", "--isolation", "chroot", "--pull-never", "--format", "docker", "-t", name, str(place))
+    size = json.loads(builder("images", "--json", name))[0]["size"]
+    print(f"{name}: built in {time.monotonic() - started:.0f} s; the image has {size}")
+
+
 def main() -> None:
     """Export, package, build, run, compare."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -156,15 +190,9 @@ def main() -> None:
         started = time.monotonic()
         base(builder, directory)
         print(f"base: {time.monotonic() - started:.0f} s")
-        started = time.monotonic()
-        builder(
-            "bud", "--isolation", "chroot", "--pull-never", "--format", "docker", "-t", "pets", str(package)
-        )
-        size = json.loads(builder("images", "--json", "pets"))[0]["size"]
-        print(
-            f"built in {time.monotonic() - started:.0f} s, its bundle verified inside; the image has {size}"
-        )
+        built(builder, "pets", package)
         served(builder, bundle)
+        trained(builder, directory)
     finally:
         if not args.keep:
             shutil.rmtree(directory, ignore_errors=True)

@@ -159,6 +159,7 @@ def test_a_training_program(tmp_path: Path, wheels: Path) -> None:
     text = (target / "Dockerfile").read_text()
     assert 'ENTRYPOINT ["stoker", "run", "/program/train.py"]' in text
     assert "USER 10001:10001" in text
+    assert "COPY --from=build --chown=10001:10001 /work /work" in text
     found = manifests(target)
     pod = found["kubernetes/job.yaml"]["spec"]["template"]["spec"]
     assert (
