@@ -72,7 +72,9 @@ def test_all_engines_give_the_same(bundle: tuple[keras.Model, Path]) -> None:
         one, *others = (each.predict(rows(count))["scores"] for each in predictors)
         for other in others:
             np.testing.assert_allclose(one, other, atol=1e-6)
-    with pytest.raises(stoker.BundleError, match="engine 'quantum' is none of session, threads, function"):
+    with pytest.raises(
+        stoker.BundleError, match="engine 'quantum' is none of session, threads, function, xla"
+    ):
         chosen(predictors[0].bundle, "quantum")
 
 

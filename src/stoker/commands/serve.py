@@ -66,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine",
         default="",
-        choices=["session", "threads", "function", "litert", "onnx"],
+        choices=["session", "threads", "function", "xla", "litert", "onnx"],
         help="what computes the answers (the quickest that gives the recorded ones)",
     )
     parser.add_argument(

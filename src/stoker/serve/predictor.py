@@ -42,7 +42,7 @@ class Predictor:
 
         Args:
             path: its directory.
-            engine: "session", "threads", "function", "litert" or "onnx"; measured and remembered otherwise.
+            engine: "session", "threads", "function", "xla", "litert" or "onnx"; measured otherwise.
             queue: how many rows may wait while others are answered.
 
         Raises:

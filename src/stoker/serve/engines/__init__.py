@@ -2,7 +2,8 @@
 
 | module | subject |
 |---|---|
-| tensorflow | the SavedModel: in a session, or as its function |
+| tensorflow | the SavedModel: in a session, as its function, or compiled by XLA |
+| padding | engines that are made for one number of rows |
 | converted | the model in another engine's file: what the bundle's description says of it, labels made of scores |
 | litert | `model.tflite` |
 | onnx | `model.onnx` |

@@ -31,6 +31,8 @@ from stoker.serve.proof import apart, recorded
 _MOST_COMPARED_BYTES = 256 << 20
 _TRIES, _MANY_TRIES = 20, 5
 _MANY = 64
+# XLA compiles for every number of rows, seconds each: nobody is made to wait for that unasked.
+_ONLY_NAMED = ("xla",)
 # Two engines in memory must be worth it.
 _WORTH = 1.5
 _WRONG = "{} does not give its recorded answers here: see stoker bundle --verify"
@@ -70,6 +72,7 @@ def ways_of(known: Bundle) -> dict[str, Callable[[], Run]]:
         "session": functools.partial(tensorflow.session, known, "SINGLE_THREADED_EXECUTOR"),
         "threads": functools.partial(tensorflow.session, known, ""),
         "function": functools.partial(tensorflow.function, known),
+        "xla": functools.partial(tensorflow.xla, known),
     }
     return ways | {name: functools.partial(converted.loaded, known, name) for name in converted.FILES}
 
@@ -105,7 +108,10 @@ def _named(known: Bundle, ways: dict[str, Callable[[], Run]], name: str, example
     if name not in ways:
         raise BundleError(f"engine {name!r} is none of {', '.join(ways)}")
     run = ways[name]()
-    if not _right(known, run, examples):
+    right = _right(known, run, examples)
+    if right is None:
+        raise BundleError(f"engine {name!r} cannot run {known.path}: it lacks an operation")
+    if not right:
         raise BundleError(f"engine {name!r} does not give the recorded answers of {known.path} here")
     return Engine(name, run, _seconds(known, run, examples, 1, _TRIES), name)
 
@@ -115,6 +121,8 @@ def _compared(known: Bundle, ways: dict[str, Callable[[], Run]], examples: _Reco
     runs: dict[str, Run] = {}
     figures: dict[str, tuple[float, float]] = {}
     for way in ways:
+        if way in _ONLY_NAMED:
+            continue
         if way in converted.FILES and (way not in have or not converted.runnable(way)):
             continue
         if runs and known.description["weights"]["bytes"] > _MOST_COMPARED_BYTES:

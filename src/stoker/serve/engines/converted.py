@@ -58,17 +58,21 @@ def loaded(known: Bundle, name: str) -> Run:
         run = LOADERS[name](file, known.signature.inputs, outputs)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise BundleError(f"{file} cannot be loaded: {(str(error).splitlines() or [''])[0]}") from None
-    return run if known.labels is None else _labelled(run, known, outputs)
+    return labelled(run, known)
 
 
-def _labelled(run: Run, known: Bundle, outputs: list[Field]) -> Run:
-    words = np.array([word.encode("utf-8") for word in known.labels or ()], dtype=object)
+def labelled(run: Run, known: Bundle) -> Run:
+    """With the label beside what is computed, where the bundle has labels."""
+    if known.labels is None:
+        return run
+    outputs = computed(known)
+    words = np.array([word.encode("utf-8") for word in known.labels], dtype=object)
     place = [one.name for one in outputs].index(_SCORES)
     order = [one.name for one in known.signature.outputs]
 
-    def labelled(arrays: list[Any]) -> list[Any]:
+    def whole(arrays: list[Any]) -> list[Any]:
         found = dict(zip((one.name for one in outputs), run(arrays), strict=True))
         found[_LABEL] = words[found[outputs[place].name].argmax(-1)]
         return [found[name] for name in order]
 
-    return labelled
+    return whole

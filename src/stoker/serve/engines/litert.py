@@ -1,7 +1,7 @@
 """`model.tflite` on LiteRT.
 
-An interpreter has memory for one number of rows and one caller. There is one for each power of two up to 256, made when
-it is first needed; rows in between are filled up, more are taken in parts; callers that meet get another.
+An interpreter has memory for one number of rows and one caller. There is one for each power of two, made when it is
+first needed; callers that meet get another.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from stoker.serve.batching import Run
+from stoker.serve.engines.padding import padded
 from stoker.serve.signature import Field
-
-_MOST_ROWS = 256
 
 
 def loaded(file: Path, inputs: Sequence[Field], outputs: Sequence[Field]) -> Run:
@@ -27,20 +24,7 @@ def loaded(file: Path, inputs: Sequence[Field], outputs: Sequence[Field]) -> Run
     """
     interpreters = _Interpreters(file.read_bytes(), inputs, outputs)
     interpreters.give_back(1, interpreters.take(1))  # what is wrong with it shows now
-
-    def run(arrays: list[Any]) -> list[Any]:
-        rows = len(arrays[0])
-        if rows <= _MOST_ROWS:
-            return interpreters.run(arrays, rows)
-        parts = [
-            interpreters.run(
-                [one[first : first + _MOST_ROWS] for one in arrays], min(_MOST_ROWS, rows - first)
-            )
-            for first in range(0, rows, _MOST_ROWS)
-        ]
-        return [np.concatenate(one) for one in zip(*parts, strict=True)]
-
-    return run
+    return padded(interpreters.run)
 
 
 class _Interpreters:
@@ -69,17 +53,13 @@ class _Interpreters:
         self._free[rows].append(one)
 
     def run(self, arrays: list[Any], rows: int) -> list[Any]:
-        room = 1 << (rows - 1).bit_length()
-        if room != rows:
-            # With the last row again: its answer is as good as any, and zeros might be no valid row.
-            arrays = [np.concatenate([one, np.repeat(one[-1:], room - rows, axis=0)]) for one in arrays]
-        taken = self.take(room)
+        taken = self.take(rows)
         for place, array in zip(self._given, arrays, strict=True):
             taken.set_tensor(place, array)
         taken.invoke()
         answers = [taken.get_tensor(place) for place in self._wanted]
-        self.give_back(room, taken)
-        return answers if room == rows else [one[:rows] for one in answers]
+        self.give_back(rows, taken)
+        return answers
 
 
 def _interpreter(content: bytes) -> Any:

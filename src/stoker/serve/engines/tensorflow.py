@@ -1,4 +1,4 @@
-"""The SavedModel: in a session, which a row takes a tenth of the time in, or as its function.
+"""The SavedModel: in a session, in which a row takes a tenth of the time, as its function, or compiled by XLA.
 
 A session is called without a look at its arguments, and runs a small graph in the caller's thread. Graphs with loops
 need the session's threads. All take any number of rows without tracing again, and any number of threads at once.
@@ -15,6 +15,8 @@ from tensorflow.python.saved_model.loader_impl import SavedModelLoader
 from stoker.serve import bundle
 from stoker.serve.batching import Run
 from stoker.serve.bundle import Bundle, BundleError
+from stoker.serve.engines import converted
+from stoker.serve.engines.padding import padded
 from stoker.serve.proof import loaded
 
 
@@ -30,6 +32,21 @@ def function(known: Bundle) -> Run:
         return [answers[name].numpy() for name in outputs]
 
     return run
+
+
+def xla(known: Bundle) -> Run:
+    """The SavedModel's function, compiled for each power of two of rows. XLA has no strings, so none for labels."""
+    called = loaded(known)
+    inputs = [field.tensor for field in known.signature.inputs]
+    outputs = [field.tensor for field in converted.computed(known)]
+
+    @tf.function(jit_compile=True, autograph=False)  # type: ignore[untyped-decorator]
+    def compiled(*tensors: Any) -> list[Any]:
+        answers = called(**dict(zip(inputs, tensors, strict=True)))
+        return [answers[name] for name in outputs]
+
+    run = padded(lambda arrays, rows: [one.numpy() for one in compiled(*map(tf.constant, arrays))])
+    return converted.labelled(run, known)
 
 
 def session(known: Bundle, executor: str) -> Run:

@@ -100,7 +100,7 @@ class Service:
         for name in request.output_filter:
             if name not in fields:
                 raise HttpError(400, f"there is no output {name!r}; there are {', '.join(fields)}")
-        answers = await self._ask(version, rows)
+        answers = await self._ask(request.model_spec.name, version, rows)
         _said(response.model_spec, request.model_spec.name, version)
         for (name, field), array in zip(fields.items(), answers, strict=True):
             if not request.output_filter or name in request.output_filter:
@@ -110,7 +110,7 @@ class Service:
     async def classify(self, request: Any, response: Any) -> int:
         """Examples to labels with their scores, the best first."""
         version = self._version(request.model_spec)
-        found, count = await self._examples(version, request.input)
+        found, count = await self._examples(request.model_spec.name, version, request.input)
         _classified(response.result, classes(request.model_spec.name, version, found))
         _said(response.model_spec, request.model_spec.name, version)
         return count
@@ -118,7 +118,7 @@ class Service:
     async def regress(self, request: Any, response: Any) -> int:
         """Examples to a number each."""
         version = self._version(request.model_spec)
-        found, count = await self._examples(version, request.input)
+        found, count = await self._examples(request.model_spec.name, version, request.input)
         _regressed(response.result, numbers(request.model_spec.name, version, found))
         _said(response.model_spec, request.model_spec.name, version)
         return count
@@ -130,7 +130,7 @@ class Service:
         count = 0
         for task in request.tasks:
             version = self._version(task.model_spec)
-            found, rows = await self._examples(version, request.input)
+            found, rows = await self._examples(task.model_spec.name, version, request.input)
             result = response.results.add()
             if task.method_name == _CLASSIFY:
                 _classified(result.classification_result, classes(task.model_spec.name, version, found))
@@ -167,14 +167,17 @@ class Service:
             told.status.error_code = 0
         return 0
 
-    async def _ask(self, version: Version, rows: Rows) -> list[Any]:
+    async def _ask(self, name: str, version: Version, rows: Rows) -> list[Any]:
         self._app.check_limits(version, rows)
-        return await version.line.ask(rows.arrays, rows.count, self._app.settings.timeout)
+        found = await version.line.ask(rows.arrays, rows.count, self._app.settings.timeout)
+        if self._app.deployment.chosen():
+            self._app.sampled("", name, version, rows, version.predictor.named(found))
+        return found
 
-    async def _examples(self, version: Version, given: Any) -> tuple[dict[str, Any], int]:
+    async def _examples(self, name: str, version: Version, given: Any) -> tuple[dict[str, Any], int]:
         version.line.check()
         rows = rows_of_examples(version.predictor.bundle.signature.inputs, given)
-        return version.predictor.named(await self._ask(version, rows)), rows.count
+        return version.predictor.named(await self._ask(name, version, rows)), rows.count
 
     def _check_token(self, context: Any) -> None:
         token = self._app.settings.token

@@ -183,17 +183,17 @@ class App:
             spent.parse = now() - request.began
         found = version.predictor.named(await self._waited(version, rows, spent, receive))
         if self.deployment.chosen():
-            self._sampled(request, version, rows, found)
+            self.sampled(request.id, request.model, version, rows, found)
         if spent is not None:
             request.began = now()  # of encoding
         return found
 
-    def _sampled(self, request: Request, version: Version, rows: Rows, found: dict[str, Any]) -> None:
+    def sampled(self, request: str, model: str, version: Version, rows: Rows, found: dict[str, Any]) -> None:
         """Keep it, and look whether what is asked is still what training had."""
         names = [field.name for field in version.predictor.bundle.signature.inputs]
         inputs = dict(zip(names, rows.arrays, strict=True))
-        self.deployment.record(request.id, request.model, version.number, inputs, found)
-        self.models.saw(request.model, version, rows)
+        self.deployment.record(request, model, version.number, inputs, found)
+        self.models.saw(model, version, rows)
 
     async def _waited(self, version: Version, rows: Rows, spent: Spent | None, receive: Receive) -> list[Any]:
         asked = version.line.ask(rows.arrays, rows.count, self.settings.timeout, spent)
