@@ -6,9 +6,10 @@ READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 DOCS_VENV := .venv-docs
 PEERS_VENV := .venv-peers
+SERVE_PEERS_VENV := .venv-serve-peers
 
 .PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
-	soak-run soak-resume soak-store soak-cases screenshots browser postgresql \
+	soak-run soak-resume soak-store soak-cases soak-serve soak-package screenshots browser postgresql image-tools \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
 	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve
 
@@ -101,7 +102,7 @@ bench-short-jobs: $(READY)
 peers: $(READY)
 	$(BIN)/python benchmarks/keras_suites.py $(SUITES)
 
-soak: soak-run soak-resume soak-store soak-cases
+soak: soak-run soak-resume soak-store soak-cases soak-serve
 
 # A million steps: the record stays small and the process does not grow.
 soak-run: $(READY)
@@ -119,6 +120,19 @@ soak-cases: $(READY)
 soak-store: $(READY) postgresql
 	PYTHONPATH=. $(BIN)/python benchmarks/soak_store.py
 
+# 100,000 requests, right and wrong: no 500, and no memory that grows.
+soak-serve: $(READY)
+	$(BIN)/python benchmarks/soak_serve.py
+
+# An image of a bundle, built and run: the recorded answers over REST. Needs root, and about 4 GB of disk.
+soak-package: $(READY) image-tools
+	$(BIN)/python benchmarks/soak_package.py
+
+image-tools:
+	@if command -v buildah >/dev/null && command -v mmdebstrap >/dev/null; then :; \
+	else apt-get -qq update && \
+	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends buildah mmdebstrap >/dev/null; fi
+
 # The store against MLflow, W&B offline and Aim, which get an environment of their own.
 bench-store: $(READY) $(PEERS_VENV)/.ready postgresql
 	PYTHONPATH=. $(BIN)/python benchmarks/store.py
@@ -132,8 +146,14 @@ bench-tune: $(READY)
 	$(BIN)/python benchmarks/tune.py
 
 # A bundle's answers: one row, a million rows, requests over HTTP. The peers have an environment of their own.
-bench-serve: $(READY) $(PEERS_VENV)/.ready
-	$(BIN)/python benchmarks/serve.py --peers $(PEERS_VENV)/bin/python
+bench-serve: $(READY) $(SERVE_PEERS_VENV)/.ready
+	$(BIN)/python benchmarks/serve.py --peers $(SERVE_PEERS_VENV)/bin/python
+
+$(SERVE_PEERS_VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(SERVE_PEERS_VENV)
+	$(SERVE_PEERS_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(SERVE_PEERS_VENV)/bin/python -m pip install --quiet --editable '.[cpu,serve]' litserve mosec
+	@touch $@
 
 # A 2 GB CSV file is trained on; how far the process grows.
 soak-data: $(READY)
@@ -155,11 +175,11 @@ $(BENCH_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,bench]'
 	@touch $@
 
-# What the benchmarks of the store and of serving are measured against.
+# What the benchmark of the store is measured against, and MLflow for its tests.
 $(PEERS_VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(PEERS_VENV)
 	$(PEERS_VENV)/bin/python -m pip install --quiet --upgrade pip
-	$(PEERS_VENV)/bin/python -m pip install --quiet --editable '.[cpu,serve]' litserve mosec mlflow wandb aim
+	$(PEERS_VENV)/bin/python -m pip install --quiet mlflow wandb aim
 	@touch $@
 
 $(DOCS_VENV)/.ready: pyproject.toml
@@ -169,4 +189,4 @@ $(DOCS_VENV)/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(DOCS_VENV) $(PEERS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(DOCS_VENV) $(PEERS_VENV) $(SERVE_PEERS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

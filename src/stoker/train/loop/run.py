@@ -57,7 +57,7 @@ class Run:
         with announced.region(announced.LOOP, batch_size=int(self.data.adapter.batch_size or 0)):
             resume = None if self.checkpoint is None else Resume(self.checkpoint)
             try:
-                with Tracked(self.program, self._parameters(), self.given) as tracked:
+                with Tracked(self.program, self._parameters(), self.given, self.callbacks) as tracked:
                     history = self._train(resume, tracked)
                 history.run = tracked.run.id
                 return history
