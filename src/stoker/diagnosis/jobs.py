@@ -13,7 +13,7 @@ from statistics import fmean, median
 from stoker.kinds import KINDS
 from stoker.records import ACCOUNTS, Detail, Finding, Record, Tables, WorkerRow
 
-# Of a job's time, what waiting for one worker must take to be a finding.
+# Of the time in which a job steps, what waiting for one worker must take to be a finding.
 _MIN_SHARE = 0.05
 # What differs between workers for other reasons than being slow.
 _NOT_BLAMED = ("startup", "communication")
@@ -77,9 +77,10 @@ def stragglers(workers: Mapping[int, Record], rows: list[WorkerRow]) -> list[Fin
     others = [row for row in rows if row is not slow]
     lost = fmean(row.waiting_s for row in others)
     record = workers[slow.rank]
-    if lost < _MIN_SHARE * record.wall_s:
+    phase = record.tables.stepping_phase
+    if lost < _MIN_SHARE * (phase.seconds if phase else record.wall_s):
         return []
-    account, longer = _longer(slow, others)
+    account, longer = _longer(record, [workers[row.rank] for row in others])
     kind = KINDS["straggler"]
     cause = next((f for f in record.findings if KINDS[f.kind].account == account), None)
     remedy = f"Worker {slow.rank} spends {longer:.2f} s more on {account} than the others: begin there."
@@ -102,15 +103,30 @@ def stragglers(workers: Mapping[int, Record], rows: list[WorkerRow]) -> list[Fin
     return [made]
 
 
-def _longer(slow: WorkerRow, others: list[WorkerRow]) -> tuple[str, float]:
+def _longer(slow: Record, others: list[Record]) -> tuple[str, float]:
     """The account on which it spends most beyond what the others do."""
-    names = [name for name in ACCOUNTS if name not in _NOT_BLAMED]
+    own, theirs = _own_work(slow), [_own_work(other) for other in others]
     beyond = {
-        name: slow.accounts.get(name, 0.0) - median(row.accounts.get(name, 0.0) for row in others)
-        for name in names
+        name: own.get(name, 0.0) - median(work.get(name, 0.0) for work in theirs)
+        for name in ACCOUNTS
+        if name not in _NOT_BLAMED
     }
     account = max(beyond, key=lambda name: beyond[name])
     return account, beyond[account]
+
+
+def _own_work(record: Record) -> dict[str, float]:
+    """What a worker does between two exchanges, while it steps: start-up and the end differ for other reasons.
+
+    Inside compiled functions all but the exchange is on `compute`: how the rest of it divides is known too roughly.
+    """
+    phase, windows = record.tables.stepping_phase, record.tables.sums
+    if phase is None:
+        return record.accounts
+    exchanging = windows.graph_communication_ns / windows.graph_ns if windows.graph_ns else 0.0
+    work = {name: seconds for name, seconds in phase.accounts.items() if name in ACCOUNTS}
+    inside = phase.accounts.get("graph", 0.0) * (1 - exchanging) + phase.accounts.get("eager", 0.0)
+    return work | {"compute": work.get("compute", 0.0) + inside}
 
 
 def _exchanged_a_step(record: Record) -> float:
