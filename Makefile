@@ -6,9 +6,10 @@ READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 DOCS_VENV := .venv-docs
 PEERS_VENV := .venv-peers
+ENGINES_VENV := .venv-engines
 
 .PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
-	soak-run soak-resume soak-store soak-examples screenshots browser postgresql \
+	soak-run soak-resume soak-store soak-examples soak-engines screenshots browser postgresql \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
 	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve
 
@@ -101,7 +102,7 @@ bench-short-jobs: $(READY)
 peers: $(READY)
 	$(BIN)/python benchmarks/keras_suites.py $(SUITES)
 
-soak: soak-run soak-resume soak-store soak-examples
+soak: soak-run soak-resume soak-store soak-examples soak-engines
 
 # A million steps: the record stays small and the process does not grow.
 soak-run: $(READY)
@@ -118,6 +119,14 @@ soak-examples: $(READY)
 # Killed fifty times while it logs, a program leaves a store that has every value once.
 soak-store: $(READY) postgresql
 	PYTHONPATH=. $(BIN)/python benchmarks/soak_store.py
+
+# Jobs by ssh, on SLURM and on Ray, all of this machine; what cannot be had is skipped. Ray has an environment of its own.
+soak-engines: $(ENGINES_VENV)/.ready
+	@if command -v slurmd >/dev/null && command -v sshd >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
+	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends openssh-server slurm-wlm munge >/dev/null; \
+	then :; else echo "ssh and SLURM are skipped: they need the packages openssh-server, slurm-wlm and munge."; fi
+	$(ENGINES_VENV)/bin/python -m pytest tests/distributed
 
 # The store against MLflow, W&B offline and Aim, which get an environment of their own.
 bench-store: $(READY) $(PEERS_VENV)/.ready postgresql
@@ -168,6 +177,12 @@ $(PEERS_VENV)/.ready: pyproject.toml
 	$(PEERS_VENV)/bin/python -m pip install --quiet mlflow wandb aim
 	@touch $@
 
+$(ENGINES_VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(ENGINES_VENV)
+	$(ENGINES_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(ENGINES_VENV)/bin/python -m pip install --quiet --editable '.[cpu,dev,ray]'
+	@touch $@
+
 $(DOCS_VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(DOCS_VENV)
 	$(DOCS_VENV)/bin/python -m pip install --quiet --upgrade pip
@@ -175,4 +190,4 @@ $(DOCS_VENV)/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(DOCS_VENV) $(PEERS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(DOCS_VENV) $(PEERS_VENV) $(ENGINES_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

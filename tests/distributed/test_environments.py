@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker.distributed.environments import Kubernetes, Local, Place, Slurm, TfConfig, detect
+from stoker.distributed import environments
+from stoker.distributed.environments import Kubernetes, Local, Place, Slurm, TfConfig, detect, tf_config
 from stoker.distributed.environments.slurm import hostnames, task_counts
-from stoker.distributed.job import tf_config
 from stoker.errors import UsageError
 
 STEP = {
@@ -132,5 +133,18 @@ def test_numbers_of_tasks_as_slurm_writes_them(runs: list[tuple[int, int]]) -> N
 @given(st.integers(1, 9), st.data())
 def test_what_tensorflow_is_told_says_the_same_place(size: int, data: st.DataObject) -> None:
     place = Place(data.draw(st.integers(0, size - 1)), [f"host:{port}" for port in range(size)])
-    text = json.dumps(tf_config(place.rank, place.addresses))
+    text = json.dumps(tf_config(place))
     assert TfConfig({"TF_CONFIG": text}).place() == place
+
+
+def test_entering_tells_tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.environ", dict(POD))
+    place = environments.enter()
+    assert TfConfig(os.environ).place() == place
+    assert (os.environ["STOKER_RANK"], os.environ["STOKER_SIZE"]) == ("1", "2")
+
+
+def test_who_is_alone_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert environments.enter().size == 1
+    assert "TF_CONFIG" not in os.environ

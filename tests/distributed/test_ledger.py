@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from stoker.commands._launch.books import unscaled
+from stoker.measure.launch import Target
 from tests.distributed.support import launch_command
 from tests.support import run, write_program
 
@@ -100,3 +102,11 @@ def test_exchanging_for_every_weight_is_found(job: tuple[Path, str]) -> None:
 def test_reading_all_of_the_data_is_found(job: tuple[Path, str]) -> None:
     finding = found(record(job[0], "job"), "unsharded-input")
     assert finding["source"].startswith("dataset = tf.data.Dataset.from_tensor_slices")
+
+
+def test_a_batch_that_was_not_scaled_is_read_from_the_source(tmp_path: Path) -> None:
+    scope = "import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
+    rows = "rows = tf.data.TFRecordDataset(files).shuffle(1000).batch(64)\n"
+    path = write_program(tmp_path, f"{scope}{rows}rows = strategy.experimental_distribute_dataset(rows)\n")
+    (finding,) = unscaled(Target(str(path), []))
+    assert (finding.kind, finding.line, finding.evidence) == ("unscaled-batch", 3, "static")

@@ -42,5 +42,5 @@ def run(args: argparse.Namespace) -> int:
     supervisor = Supervisor(plan.job, plan.size, plan.hosts, plan.reach, plan.limits, view, args.discover)
     code = supervisor.run()
     if args.ledger:
-        books.close(plan.job.id, supervisor.ranks, code, supervisor.restarts)
+        books.close(plan.job.id, target, supervisor.ranks, code, supervisor.restarts)
     return code

@@ -7,7 +7,7 @@ last in it took only as long as the exchange itself; whatever longer the others 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
 from stoker.kinds import KINDS
@@ -19,12 +19,14 @@ _MIN_SHARE = 0.05
 _NOT_BLAMED = ("startup", "communication")
 
 
-def job_record(id: str, workers: Mapping[int, Record], exit_code: int, restarts: int) -> Record:
+def job_record(
+    id: str, workers: Mapping[int, Record], exit_code: int, restarts: int, more: Sequence[Finding] = ()
+) -> Record:
     """The job as one run: its accounts are the mean worker's, its findings those of all, its examples the sum."""
     ranks = sorted(workers)
     chief = workers[ranks[0]]
     rows = worker_rows(workers)
-    found = [*stragglers(workers, rows), *_merged(workers)]
+    found = [*stragglers(workers, rows), *_merged(workers), *more]
     examples = [r.examples_per_s for r in workers.values() if r.examples_per_s is not None]
     return dataclasses.replace(
         chief,

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from typing import Any
 
-from stoker.distributed.environments import Place
+from stoker.distributed.environments import RANK, SIZE, Place, tf_config
 from stoker.measure.launch import RUN_ID, Target
 from stoker.probes.environment import matters
 
-# The worker's place in its job, beside TF_CONFIG.
-JOB, RANK, SIZE, RESTART = "STOKER_JOB", "STOKER_RANK", "STOKER_SIZE", "STOKER_RESTART"
+JOB, RESTART = "STOKER_JOB", "STOKER_RESTART"
 
 
 @dataclass(frozen=True)
@@ -48,14 +46,9 @@ class Job:
     def of_worker(self, rank: int, addresses: list[str], restart: int) -> dict[str, str]:
         """The variables of one worker."""
         place = {RANK: str(rank), SIZE: str(len(addresses)), RESTART: str(self.restarts + restart)}
-        place["TF_CONFIG"] = json.dumps(tf_config(rank, addresses))
+        place["TF_CONFIG"] = json.dumps(tf_config(Place(rank, addresses)))
         # The record of a later start replaces that of an earlier one.
         return place | ({RUN_ID: f"{self.id}-{rank}"} if self.ledger else {})
-
-
-def tf_config(rank: int, addresses: list[str]) -> dict[str, Any]:
-    """What TensorFlow reads from TF_CONFIG: all workers are alike, the first is the chief."""
-    return {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": rank}}
 
 
 def _ours(name: str) -> bool:

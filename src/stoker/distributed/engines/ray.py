@@ -86,7 +86,11 @@ class RayReach:
         except ImportError:
             raise UsageError("--engine ray needs Ray: pip install 'stoker[ray]'") from None
         self._size = size
-        ray.init(log_to_driver=False, configure_logging=False, ignore_reinit_error=True)
+        try:
+            ray.init(log_to_driver=False, configure_logging=False, ignore_reinit_error=True)
+        except Exception as error:  # noqa: BLE001 - Ray raises just that, and others
+            first = str(error).strip().splitlines()[0]
+            raise UsageError(f"Ray cannot be reached or started: {first}") from None
         self._nodes = {node["NodeManagerAddress"]: node for node in ray.nodes() if node["Alive"]}
 
     def hosts(self) -> list[Host]:
