@@ -141,15 +141,8 @@ bench-tune: $(READY)
 	$(BIN)/python benchmarks/tune.py
 
 # A bundle's answers: one row, a million rows, requests over HTTP. The peers have an environment of their own.
-PEERS_VENV := .venv-peers
 bench-serve: $(READY) $(PEERS_VENV)/.ready
 	$(BIN)/python benchmarks/serve.py --peers $(PEERS_VENV)/bin/python
-
-$(PEERS_VENV)/.ready: pyproject.toml
-	$(PYTHON) -m venv $(PEERS_VENV)
-	$(PEERS_VENV)/bin/python -m pip install --quiet --upgrade pip
-	$(PEERS_VENV)/bin/python -m pip install --quiet --editable '.[cpu,serve]' litserve mosec
-	@touch $@
 
 # A 2 GB CSV file is trained on; how far the process grows.
 soak-data: $(READY)
@@ -171,10 +164,11 @@ $(BENCH_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,bench]'
 	@touch $@
 
+# What the benchmarks of the store and of serving are measured against.
 $(PEERS_VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(PEERS_VENV)
 	$(PEERS_VENV)/bin/python -m pip install --quiet --upgrade pip
-	$(PEERS_VENV)/bin/python -m pip install --quiet mlflow wandb aim
+	$(PEERS_VENV)/bin/python -m pip install --quiet --editable '.[cpu,serve]' litserve mosec mlflow wandb aim
 	@touch $@
 
 $(ENGINES_VENV)/.ready: pyproject.toml

@@ -23,6 +23,15 @@ PLANS = HOME / "plans"
 CACHE = HOME / "cache"
 
 
+def user_cache(subject: str) -> Path:
+    """Where what all projects share is kept: in `STOKER_CACHE_DIR`, else in `stoker` of the user's cache directory."""
+    own = os.environ.get("STOKER_CACHE_DIR")
+    if own:
+        return Path(own) / subject
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "stoker" / subject
+
+
 def write_atomically(path: Path, data: bytes | str, *, durable: bool = False) -> None:
     """Write a file so that a reader sees the old content or the new, never a part of it; text is UTF-8.
 
