@@ -9,7 +9,9 @@ PEERS_VENV := .venv-peers
 SERVE_PEERS_VENV := .venv-serve-peers
 
 .PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
-	soak-run soak-resume soak-store soak-cases soak-serve soak-package screenshots browser postgresql image-tools \
+	soak-run soak-resume soak-store soak-cases soak-serve soak-package screenshots browser postgresql image-tools soak-engines \
+ENGINES_VENV := .venv-engines
+
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
 	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve
 
@@ -102,7 +104,7 @@ bench-short-jobs: $(READY)
 peers: $(READY)
 	$(BIN)/python benchmarks/keras_suites.py $(SUITES)
 
-soak: soak-run soak-resume soak-store soak-cases soak-serve
+soak: soak-run soak-resume soak-store soak-cases soak-serve soak-engines
 
 # A million steps: the record stays small and the process does not grow.
 soak-run: $(READY)
@@ -132,6 +134,13 @@ image-tools:
 	@if command -v buildah >/dev/null && command -v mmdebstrap >/dev/null; then :; \
 	else apt-get -qq update && \
 	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends buildah mmdebstrap >/dev/null; fi
+# Jobs by ssh, on SLURM and on Ray, all of this machine; what cannot be had is skipped. Ray has an environment of its own.
+soak-engines: $(ENGINES_VENV)/.ready
+	@if command -v slurmd >/dev/null && command -v sshd >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
+	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends openssh-server slurm-wlm munge >/dev/null; \
+	then :; else echo "ssh and SLURM are skipped: they need the packages openssh-server, slurm-wlm and munge."; fi
+	$(ENGINES_VENV)/bin/python -m pytest tests/distributed
 
 # The store against MLflow, W&B offline and Aim, which get an environment of their own.
 bench-store: $(READY) $(PEERS_VENV)/.ready postgresql
@@ -182,6 +191,12 @@ $(PEERS_VENV)/.ready: pyproject.toml
 	$(PEERS_VENV)/bin/python -m pip install --quiet mlflow wandb aim
 	@touch $@
 
+$(ENGINES_VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(ENGINES_VENV)
+	$(ENGINES_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(ENGINES_VENV)/bin/python -m pip install --quiet --editable '.[cpu,dev,ray]'
+	@touch $@
+
 $(DOCS_VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(DOCS_VENV)
 	$(DOCS_VENV)/bin/python -m pip install --quiet --upgrade pip
@@ -189,4 +204,4 @@ $(DOCS_VENV)/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(DOCS_VENV) $(PEERS_VENV) $(SERVE_PEERS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(DOCS_VENV) $(PEERS_VENV) $(SERVE_PEERS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache $(ENGINES_VENV)
