@@ -7,13 +7,12 @@ BENCH_READY := $(VENV)/.bench-ready
 DOCS_VENV := .venv-docs
 PEERS_VENV := .venv-peers
 SERVE_PEERS_VENV := .venv-serve-peers
-
-.PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
-	soak-run soak-resume soak-store soak-cases soak-serve soak-package screenshots browser postgresql image-tools soak-engines \
 ENGINES_VENV := .venv-engines
 
+.PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
+	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers screenshots browser postgresql image-tools \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
-	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve
+	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve bench-workers
 
 demo: demo-ledger demo-fit demo-software-gpu
 
@@ -68,7 +67,7 @@ docs: $(DOCS_VENV)/.ready
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
 
 bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint bench-data \
-	bench-tune bench-store bench-serve
+	bench-tune bench-store bench-serve bench-workers
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
@@ -104,7 +103,7 @@ bench-short-jobs: $(READY)
 peers: $(READY)
 	$(BIN)/python benchmarks/keras_suites.py $(SUITES)
 
-soak: soak-run soak-resume soak-store soak-cases soak-serve soak-engines
+soak: soak-run soak-resume soak-store soak-cases soak-serve soak-engines soak-workers
 
 # A million steps: the record stays small and the process does not grow.
 soak-run: $(READY)
@@ -117,6 +116,10 @@ soak-resume: $(READY)
 # All cases of the tests that `make test` runs for some: every example and its twin, every repair, large networks.
 soak-cases: $(READY)
 	STOKER_ALL_CASES=1 $(PYTEST) tests/test_examples.py tests/fix/test_repaired_examples.py tests/software_gpu/test_parity.py
+
+# Workers of a job killed at random moments: the job ends with the bits of one that was left alone.
+soak-workers: $(READY)
+	$(BIN)/python benchmarks/soak_workers.py
 
 # Killed fifty times while it logs, a program leaves a store that has every value once.
 soak-store: $(READY) postgresql
@@ -149,6 +152,10 @@ bench-store: $(READY) $(PEERS_VENV)/.ready postgresql
 # The readers of stoker.data against the usual ways.
 bench-data: $(READY)
 	$(BIN)/python benchmarks/data.py
+
+# Step times of jobs of one, two and three workers, by bytes; one sum a step or four.
+bench-workers: $(READY)
+	$(BIN)/python benchmarks/workers.py
 
 # Pipelines before and after stoker.tune, and its predictions.
 bench-tune: $(READY)
