@@ -36,7 +36,7 @@ RANKS: tuple[frozenset[str], ...] = (
 # The rooms of a package that has several, lowest first.
 ROOMS: dict[str, tuple[frozenset[str], ...]] = {
     "train": (
-        frozenset({"__init__", "variables", "checks", "tracebacks"}),
+        frozenset({"__init__", "variables", "checks", "first_look", "tracebacks"}),
         frozenset({"update"}),
         frozenset({"program"}),
         frozenset({"planning"}),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stoker.errors import ArgumentError
-from stoker.train import checks
+from stoker.train import checks, first_look
 from stoker.train.planning.plan import Plan
 from stoker.train.program import KerasProgram
 from stoker.train.request import Request
@@ -36,6 +36,7 @@ def fit(
     plan: Plan | str | Mapping[str, Any] | None = None,
     checkpoint: Any = None,
     tune: bool = False,
+    check: bool = False,
 ) -> Any:
     """Train a compiled Keras model: the arguments, the history and the numbers of `model.fit`, much faster.
 
@@ -44,6 +45,8 @@ def fit(
         plan: how to run, instead of having it decided: a `stoker.Plan`, a dict, or words such as "resident, loop".
         checkpoint: a directory, or a `stoker.Checkpoint`: the same call after a crash goes on where it was.
         tune: put the tf.data pipeline `x` through `stoker.tune` first; `plan="tuned"` does the same.
+        check: look at labels, loss, inputs and memory before the first step: what cannot be right is raised, what may
+            be meant is a warning, each in one line with its remedy.
 
     Returns:
         Keras' `History`; its `plan` says how it ran and why.
@@ -52,6 +55,8 @@ def fit(
         ArgumentError: a value that makes no sense; a `ValueError`.
     """
     _check(model)
+    if check:
+        first_look.look(model, x, y, batch_size, bool(validation_split) or validation_data is not None)
     request = Request(
         x=x,
         y=y,
