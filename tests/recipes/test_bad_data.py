@@ -49,7 +49,7 @@ def _lines(text: str, count: int = 60) -> Callable[[Path], None]:
         (_lines("1,{half}"), "no column to learn"),
         (_lines("{n}.5,{half}", 10), "10 rows"),
         (_lines("{n}.5,name {n}"), "different values"),
-        (_wide, "10,000 columns"),
+        (_wide, "10,001 columns"),
         (lambda path: path.write_bytes(bytes(range(256)) * 200), "data.csv"),
         (lambda path: None, "there is no file"),
     ],

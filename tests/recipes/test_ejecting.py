@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +43,13 @@ def _settings(kind: str) -> Any:
 
 
 def test_names_with_quotes_come_through(tmp_path: Path) -> None:
-    text = ejecting.program("table", _settings("table"))
-    scope: dict[str, Any] = {"__name__": "ejected"}
-    exec(compile(text.replace("    main(", "    found = (", 1), "train.py", "exec"), scope)
-    assert "if __name__" in text
-    last = text.split('if __name__ == "__main__":\n')[1].replace("main(", "found = (")
-    exec(last.replace("    found", "found", 1), scope)
-    assert scope["found"] == _settings("table")
+    file = tmp_path / "train.py"
+    file.write_text(ejecting.program("table", _settings("table")))
+    scope = runpy.run_path(str(file), run_name="ejected")
+    last = ast.parse(file.read_text()).body[-1]
+    (call,) = (node for node in ast.walk(last) if isinstance(node, ast.Call) and node.keywords)
+    found = eval(ast.unparse(call), scope)
+    assert dataclasses.asdict(found) == dataclasses.asdict(_settings("table"))
 
 
 def test_it_gives_the_same_weights_and_has_nothing_to_repair(

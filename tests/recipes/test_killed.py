@@ -12,19 +12,22 @@ from pathlib import Path
 import pytest
 
 from stoker.recipes import ejecting
-from stoker.recipes.programs.table import Settings
+from stoker.recipes.programs import table
 from tests.recipes.data_files import sales
 from tests.recipes.weights import weights_in
 from tests.support import environment, stop_when
 
-
-def _written(where: Path) -> Path:
-    sales(where / "sales.csv", 200)
-    settings = Settings(
-        data="sales.csv", target="price", run="runs/one", epochs=6, batch_size=16, save_every=4, hidden=(16,)
-    )
-    (where / "train.py").write_text(ejecting.program("table", settings))
-    return where
+pytestmark = pytest.mark.slow
+SETTINGS = table.Settings(
+    data="sales.csv",
+    target="price",
+    run="runs/one",
+    networks=("plain",),
+    epochs=6,
+    batch_size=16,
+    save_every=4,
+    hidden=(16,),
+)
 
 
 def _killed_when(where: Path, condition: Callable[[], bool]) -> bool:
@@ -43,34 +46,30 @@ def _killed_when(where: Path, condition: Callable[[], bool]) -> bool:
         process.wait()
 
 
-@pytest.mark.slow
-def test_killed_three_times_it_ends_as_one_that_was_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
-    whole, broken = (_written(_made(tmp_path / name)) for name in ("whole", "broken"))
-    subprocess.run(
-        [sys.executable, "train.py"], cwd=whole, env=environment(), check=True, capture_output=True
-    )
-    run = broken / "runs" / "one"
-    first, second = run / "checkpoints" / "plain", run / "checkpoints" / "periodic"
-    assert _killed_when(broken, lambda: len(_inside(first)) >= 2)
-    assert _killed_when(broken, lambda: len(_inside(second)) >= 2)
-    assert _killed_when(broken, lambda: any(run.glob(".bundle.*")))
-    subprocess.run(
-        [sys.executable, "train.py"], cwd=broken, env=environment(), check=True, capture_output=True
-    )
-    assert weights_in(run) == weights_in(whole / "runs" / "one")
-    assert not list(run.glob(".bundle.*"))
-
-
-def _made(path: Path) -> Path:
-    path.mkdir()
-    return path
-
-
 def _inside(path: Path) -> list[str]:
     try:
         return [name for name in os.listdir(path) if not name.startswith(".")]
     except FileNotFoundError:
         return []
+
+
+def _ended(where: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[int, ...], bytes]]:
+    """The weights after the program has run to its end, here."""
+    monkeypatch.chdir(where)
+    table.main(SETTINGS)
+    return weights_in(where / SETTINGS.run)
+
+
+def test_killed_while_it_trains_and_while_it_exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    for where in (whole, broken):
+        where.mkdir()
+        sales(where / "sales.csv", 200)
+        (where / "train.py").write_text(ejecting.program("table", SETTINGS))
+    run = broken / SETTINGS.run
+    assert _killed_when(broken, lambda: len(_inside(run / "checkpoints" / "plain")) >= 2)
+    assert _killed_when(broken, lambda: any(run.glob(".bundle.*")))
+    assert not (run / "result.json").exists()
+    assert _ended(broken, monkeypatch) == _ended(whole, monkeypatch)
+    assert not list(run.glob(".bundle.*"))

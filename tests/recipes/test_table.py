@@ -63,7 +63,9 @@ def test_a_target_of_numbers_is_predicted_in_its_own_units(numbers: Done) -> Non
         < network["scores"]["RMSE"]["value"]
         < network["scores"]["RMSE"]["high"]
     )
-    answer = stoker.Predictor(numbers.result["bundle"]).predict({"size": 100.0, "town": "Oslo", "rooms": 2})
+    answer = stoker.Predictor(numbers.result["bundle"]).predict(
+        {"size": 100.0, "town": "Oslo", "rooms": 2, "sold": "yes"}
+    )
     assert 60_000 < float(np.ravel(answer["prediction"])[0]) < 220_000
 
 

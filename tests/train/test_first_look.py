@@ -16,7 +16,7 @@ from stoker.train import first_look
 
 _RANDOM = np.random.default_rng(0)
 X = _RANDOM.normal(size=(60, 4)).astype("float32")
-Y = np.arange(60) % 3
+Y: Any = np.arange(60) % 3
 
 
 def model(loss: Any, outputs: int = 3, activation: str | None = "softmax", width: int = 4) -> keras.Model:

@@ -13,6 +13,7 @@ from stoker.errors import ArgumentError
 MOST_CLASSES = 1_000
 LEAST_ROWS = 20
 _UNEVEN = 4
+_HELD_OUT = 0.3
 
 
 def check_classes(what: str, labels: Any, names: Sequence[Any] | None) -> None:
@@ -45,6 +46,12 @@ def uneven(labels: Any) -> bool:
     """Some class is so rare that it would hardly count."""
     counts = np.unique(labels, return_counts=True)[1]
     return bool(counts.max() > _UNEVEN * counts.min())
+
+
+def batch_size(rows: int, wanted: int) -> int:
+    """A power of two, so small that what is held out has four batches or more: half to choose by, half to test on."""
+    most = max(1, int(rows * _HELD_OUT / 4))
+    return int(2 ** int(np.log2(min(most, wanted))))
 
 
 def files_below(folder: str, *endings: str) -> list[Path]:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import keras
@@ -17,7 +16,7 @@ from stoker.data.image_reader import SUFFIXES
 from stoker.errors import ArgumentError
 from stoker.recipes import durations
 from stoker.recipes.beginning import Place, begin
-from stoker.recipes.counting import check_classes, files_below, uneven
+from stoker.recipes.counting import batch_size, check_classes, files_below, uneven
 from stoker.recipes.programs.image import Settings
 
 _FILTERS = (32, 64, 128, 256)
@@ -68,7 +67,7 @@ def image(
         color_mode="rgb" if colours or base else "grayscale",
         augment=tuple(augment) if augment is not None else ("flip", "crop", "brightness") if colours else (),
         balanced=uneven(classes),
-        batch_size=16 if len(found) < 1000 else 32,
+        batch_size=batch_size(len(found), 16 if len(found) < 1000 else 32),
         seed=seed,
         time_s=None if time is None else durations.seconds(time),
     )
@@ -119,24 +118,22 @@ def _on(base: str, weights: str | None, settings: Settings) -> Settings:
     Raises:
         ArgumentError: there is no such model, or no weights for it.
     """
-    families = {
-        name: family
-        for name, family in vars(keras.applications).items()
-        if isinstance(family, ModuleType) and hasattr(family, "preprocess_input")
-    }
-    family = next((name for name, module in families.items() if callable(getattr(module, base, None))), None)
-    if family is None or base.startswith("_"):
-        known = sorted({n for m in families.values() for n in vars(m) if n[0].isupper()})
+    made = getattr(keras.applications, base, None)
+    if not base[:1].isupper() or not callable(made):
+        known = sorted(name for name in vars(keras.applications) if name[0].isupper())
         raise ArgumentError(f"base={base!r} is no model of keras.applications: {', '.join(known)}")
     if weights is not None and not Path(weights).is_file():
         raise ArgumentError(f"there is no file {weights} with the weights of {base}")
     settings = replace(
-        settings, base=base, family=family, weights=weights or "imagenet", learning_rate=1e-3, epochs=30
+        settings,
+        base=base,
+        family=made.__module__.split(".")[-1],
+        weights=weights or "imagenet",
+        learning_rate=1e-3,
+        epochs=30,
     )
     try:
-        getattr(families[family], base)(
-            include_top=False, weights=settings.weights, input_shape=(*settings.size, 3), pooling="avg"
-        )
+        made(include_top=False, weights=settings.weights, input_shape=(*settings.size, 3), pooling="avg")
     except Exception as error:  # noqa: BLE001 - what Keras raises where there is no network
         line = str(error).strip().splitlines()[0]
         if weights is None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from stoker.errors import ArgumentError
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -30,7 +32,11 @@ class Rows:
 
 
 def rows_of(dataset: Any, most: int | None = None) -> Rows:
-    """The first rows of a dataset of `(inputs, labels)`, in its order."""
+    """The first rows of a dataset of `(inputs, labels)`, in its order.
+
+    Raises:
+        ArgumentError: it has none.
+    """
     inputs: list[Any] = []
     labels: list[Any] = []
     count = 0
@@ -40,6 +46,8 @@ def rows_of(dataset: Any, most: int | None = None) -> Rows:
         count += len(wanted)
         if most is not None and count >= most:
             break
+    if not inputs:
+        raise ArgumentError("a part of the data has no batch: use a smaller batch size")
     if isinstance(inputs[0], Mapping):
         joined: Any = {name: _joined([one[name] for one in inputs], most) for name in inputs[0]}
     else:

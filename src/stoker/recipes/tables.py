@@ -15,7 +15,7 @@ from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
 from stoker.recipes import durations
 from stoker.recipes.beginning import Place, begin
-from stoker.recipes.counting import LEAST_ROWS, check_classes, uneven
+from stoker.recipes.counting import LEAST_ROWS, batch_size, check_classes, uneven
 from stoker.recipes.programs.table import Settings
 from stoker.recipes.progress import say
 from stoker.recipes.rows import Rows, rows_of
@@ -69,7 +69,12 @@ def table(
     """
     path = os.fspath(data)
     sep = sep or ("\t" if path.lower().endswith((".tsv", ".tsv.gz")) else ",")
-    kind, _, found = table_files(path, sep, "utf8")
+    kind, source, found = table_files(path, sep, "utf8")
+    count = len(source.columns() if columns is None else columns)
+    if count > _MOST_COLUMNS:
+        raise ArgumentError(
+            f"{path} has {count:,} columns, and the recipe takes up to {_MOST_COLUMNS:,}: choose some with --columns"
+        )
     asked = Settings(
         data=path,
         target=target,
@@ -96,11 +101,6 @@ def _chosen(asked: Settings, task: str | None) -> Settings:
         raise ArgumentError(
             f"{asked.data} has {whole.rows} rows: a recipe needs {LEAST_ROWS} or more to hold some out"
         )
-    if len(whole.features) > _MOST_COLUMNS:
-        raise ArgumentError(
-            f"{asked.data} has {len(whole.features):,} columns to learn from, and the recipe takes up to "
-            f"{_MOST_COLUMNS:,}: choose some with --columns"
-        )
     rows = rows_of(whole, most=_LOOKED_AT)
     classes = _classes(asked.target, whole, rows, task)
     kept = _columns(asked, whole, rows)
@@ -112,7 +112,8 @@ def _chosen(asked: Settings, task: str | None) -> Settings:
         classes=classes,
         balanced=balanced,
         networks=("plain", "periodic") if width <= _MOST_PERIODIC else ("plain",),
-        batch_size=batch_size(whole.rows),
+        # About two hundred steps an epoch.
+        batch_size=batch_size(whole.rows, min(512, max(16, whole.rows // 200))),
     )
 
 
@@ -126,12 +127,6 @@ def _read(asked: Settings, label_mode: str) -> Any:
         label_mode=label_mode,
         **options,
     )
-
-
-def batch_size(rows: int) -> int:
-    """More rows, larger batches: about two hundred steps an epoch, and held-out rows in several batches."""
-    wanted = 2 ** round(np.log2(max(rows, 1) / 200))
-    return int(min(512, max(16, wanted))) if rows >= 500 else 8
 
 
 def _classes(target: str, whole: Any, rows: Rows, task: str | None) -> bool:

@@ -14,7 +14,7 @@ from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
 from stoker.recipes import durations
 from stoker.recipes.beginning import Place, begin
-from stoker.recipes.counting import check_classes, files_below, uneven
+from stoker.recipes.counting import batch_size, check_classes, files_below, uneven
 from stoker.recipes.programs.text import Settings
 from stoker.recipes.rows import rows_of
 
@@ -95,5 +95,5 @@ def _chosen(asked: Settings) -> Settings:
         asked,
         max_length=min(_MOST_LENGTH, max(_LEAST_LENGTH, longest)),
         balanced=uneven(rows.labels),
-        batch_size=16 if whole.rows < 2000 else 32 if whole.rows < 20_000 else 128,
+        batch_size=batch_size(whole.rows, 16 if whole.rows < 2000 else 32 if whole.rows < 20_000 else 128),
     )

@@ -29,7 +29,7 @@ class Settings:
     balanced: bool = False  # rare classes count as much as frequent ones
     filters: tuple[int, ...] = (32, 64, 128)  # of the blocks of a network from scratch
     base: str = ""  # or a model of keras.applications to begin from ...
-    family: str = ""  # ... the module it is in ...
+    family: str = ""  # ... the module with the preparation it was trained with ...
     weights: str = "imagenet"  # ... a file with its weights, if not the ones Keras has ...
     unfrozen: int = 20  # ... and how many of its last layers are trained in the end
     dropout: float = 0.3
@@ -71,8 +71,7 @@ def from_scratch(x: Any, settings: Settings) -> Any:
 
 def from_base(x: Any, phase: str, settings: Settings) -> Any:
     """A trained model, behind the preparation it was trained with: frozen, or with its last layers free."""
-    family = getattr(keras.applications, settings.family)
-    base = getattr(family, settings.base)(
+    base = getattr(keras.applications, settings.base)(
         include_top=False, weights=settings.weights, input_shape=(*settings.size, 3), pooling="avg"
     )
     base.trainable = phase == "top"
@@ -80,7 +79,8 @@ def from_base(x: Any, phase: str, settings: Settings) -> Any:
         if number >= settings.unfrozen or isinstance(layer, keras.layers.BatchNormalization):
             layer.trainable = False
     # Its batch normalisation goes by the statistics of the images it was trained on, in both phases.
-    return base(family.preprocess_input(keras.ops.cast(x, "float32")), training=False)
+    prepare = getattr(keras.applications, settings.family).preprocess_input
+    return base(prepare(keras.ops.cast(x, "float32")), training=False)
 
 
 def network(phase: str, train: Any, settings: Settings) -> Any:
