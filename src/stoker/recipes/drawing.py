@@ -33,7 +33,7 @@ class Chart:
             parts.append(
                 f'<text class="tick" x="{left - 6:.1f}" y="{top + 4:.1f}" text-anchor="end">{value:.3g}</text>'
             )
-        for value in np.linspace(*self._x, 5):
+        for value in _ticks(*self._x):
             left, top = self._place(value, self._y[0])
             parts.append(
                 f'<text class="tick" x="{left:.1f}" y="{top + 16:.1f}" text-anchor="middle">{value:.3g}</text>'
@@ -70,7 +70,7 @@ def bars(rows: Sequence[tuple[str, float]], label: str) -> str:
         top = number * 24
         length = max(value, 0) / widest * 360
         parts.append(f'<text class="tick" x="196" y="{top + 16}" text-anchor="end">{_text(name[:28])}</text>')
-        parts.append(f'<rect class="bar" x="204" y="{top + 5}" width="{length:.1f}" height="14" rx="2"/>')
+        parts.append(f'<rect class="length" x="204" y="{top + 5}" width="{length:.1f}" height="14" rx="2"/>')
         parts.append(f'<text class="tick" x="{210 + length:.1f}" y="{top + 16}">{value:.3g}</text>')
     return _svg(f"{_WIDTH} {24 * len(rows) + 4}", label, parts)
 
@@ -94,13 +94,20 @@ def matrix(counts: Any, names: Sequence[str]) -> str:
                 )
                 middle = f'x="{left + (column + 0.5) * side:.1f}" y="{top + side / 2 + 4:.1f}"'
                 parts.append(f'<text class="count" {middle} text-anchor="middle">{count}</text>')
-    return _svg(
-        f"{left + side * len(names) + 8} {side * len(names) + 8}", "confusion matrix", parts, "matrix"
-    )
+    size = f"{left + side * len(names) + 8} {side * len(names) + 8}"
+    return _svg(size, "confusion matrix", parts)
 
 
-def _svg(size: str, label: str, parts: list[str], kind: str = "chart") -> str:
-    return f'<svg class="{kind}" viewBox="0 0 {size}" role="img" aria-label="{_text(label)}">{"".join(parts)}</svg>'
+def _svg(size: str, label: str, parts: list[str]) -> str:
+    width, height = size.split()
+    shape = f'viewBox="0 0 {size}" width="{width}" height="{height}"'
+    return f'<svg {shape} role="img" aria-label="{_text(label)}">{"".join(parts)}</svg>'
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Five places along the axis, at whole numbers where there are enough."""
+    places = [float(one) for one in np.linspace(low, high, 5)]
+    return sorted({float(round(one)) for one in places}) if high - low >= 8 else places
 
 
 def _apart(ends: tuple[float, float]) -> tuple[float, float]:

@@ -131,7 +131,7 @@ def _curves(result: Mapping[str, Any]) -> str:
             for kind, key in (("one", "loss"), ("two", "val_loss"))
         }
         values = [value for line in lines.values() for value in line if np.isfinite(value)]
-        chart = drawing.Chart((1, len(curves)), (min(values), max(values)), ("epoch", "loss"))
+        chart = drawing.Chart((1, len(curves)), (0, max(values)), ("epoch", "loss"))
         for kind, line in lines.items():
             chart.line(list(enumerate(line, 1)), kind)
         parts.append(f"<h3>{_text(name)}</h3>{chart.svg(f'learning curves of {name}')}")
