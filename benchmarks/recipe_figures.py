@@ -44,8 +44,8 @@ def row(name: str, where: Path) -> str:
     network, *others = result["contenders"]
     metric = next(iter(network["scores"]))
     best = min(others, key=lambda one: one["behind"]["value"])
-    rows = result["rows"]["train"] + 2 * result["rows"]["test"]
-    winner = result["verdict"].split(":")[0].replace(" win", " **win").replace("wins", "wins**")
+    rows = round(result["rows"]["train"] / (1 - result["settings"]["held_out"]))
+    winner = result["verdict"].split(":")[0]
     return (
         f"| {name} | {rows:,} | {metric} | {shown(network['scores'][metric])} | "
         f"{best['name']}: {shown(best['scores'][metric])} | {winner} | {seconds:.0f} |"

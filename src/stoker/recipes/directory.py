@@ -24,6 +24,7 @@ import numpy as np
 
 import stoker
 from stoker import files
+from stoker.errors import StokerError
 from stoker.recipes.importance import importance
 from stoker.recipes.progress import Trained, say
 from stoker.recipes.report import report, worst
@@ -96,7 +97,16 @@ class Run:
 
         Returns:
             The result, as it is written to `result.json`.
+
+        Raises:
+            StokerError: nothing was trained.
         """
+        stopped = next((one.stopped for one in tried if one.stopped), None)
+        tried = [one for one in tried if one.curves]
+        if not tried:
+            raise StokerError(
+                "training was stopped before its first epoch was over: there is nothing to keep yet"
+            )
         best = min(tried, key=lambda one: one.loss)
         given = test.inputs if ids is None else ids(test.inputs)
         own = _predicted(best.model, given, classes)
@@ -109,7 +119,7 @@ class Run:
         )
         result = {
             "recipe": self.kind,
-            "state": best.stopped or next((one.stopped for one in tried if one.stopped), None) or FINISHED,
+            "state": stopped or FINISHED,
             "settings": dataclasses.asdict(self.settings),
             "network": best.name,
             "networks": {

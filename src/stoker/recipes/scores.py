@@ -51,12 +51,12 @@ class Contender:
 
 
 def shown(value: float) -> str:
-    """Three digits that count, no exponent where none is needed."""
+    """Three digits that count or more, no exponent."""
     if value != value or abs(value) in (float("inf"),):
         return str(value)
     if abs(value) >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:.3g}"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
 
 
 def contest(
@@ -102,10 +102,9 @@ def verdict(contenders: list[Contender]) -> str:
     best = min(others, key=lambda one: one.behind.value)
     ours, theirs = shown(network.scores[metric].value), shown(best.scores[metric].value)
     if best.behind.high < 0:
-        return (
-            f"{best.name} wins: {metric} {theirs} against {ours}, better by {shown(-best.behind.value)} "
-            f"({shown(-best.behind.high)} to {shown(-best.behind.low)})"
-        )
+        verb = "win" if best.name.endswith("s") else "wins"
+        gain = f"{shown(-best.behind.value)} ({shown(-best.behind.high)} to {shown(-best.behind.low)})"
+        return f"{best.name} {verb}: {metric} {theirs} against {ours}, better by {gain}"
     if best.behind.low > 0:
         return f"the network wins: {metric} {ours} against {theirs} of {best.name}, the best baseline"
     return f"the network and {best.name} tie: {metric} {ours} against {theirs}, within the noise"

@@ -38,7 +38,7 @@ class Settings:
     patience: int = 16  # epochs without a gain after which training ends
     held_out: float = 0.3  # half of it for choosing, half for the figures
     seed: int = 0
-    save_every: str | int = "15s"  # training goes on from there after a crash; a number is one of steps
+    save_every: str | int = "5s"  # training goes on from there after a crash; a number is one of steps
     time_s: float | None = None  # for all networks together
 
 
