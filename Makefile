@@ -9,12 +9,12 @@ PEERS_VENV := .venv-peers
 SERVE_PEERS_VENV := .venv-serve-peers
 ENGINES_VENV := .venv-engines
 
-.PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
+.PHONY: demo demo-ledger demo-fit demo-software-gpu demo-recipe test test-fast lint docs clean soak \
 	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers screenshots browser postgresql image-tools \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
-	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve bench-workers
+	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve bench-workers bench-recipes recipe-figures fortunes
 
-demo: demo-ledger demo-fit demo-software-gpu
+demo: demo-ledger demo-fit demo-software-gpu demo-recipe
 
 # A stalled training program, its ledger, its repair.
 demo-ledger: $(READY)
@@ -28,6 +28,10 @@ demo-fit: $(READY)
 demo-software-gpu: $(READY)
 	@if $(BIN)/stoker software-gpu --build; then $(BIN)/python examples/software_gpu/one_debug_line.py; \
 	else echo "The software GPU example was left out: it needs a C++ compiler."; fi
+
+# A table becomes a model that is asked over HTTP.
+demo-recipe: $(READY)
+	@$(BIN)/python examples/show_recipe.py
 
 # As many processes as the machine has room for.
 PYTEST := $(BIN)/python -m pytest -n auto
@@ -148,6 +152,22 @@ soak-engines: $(ENGINES_VENV)/.ready
 # The store against MLflow, W&B offline and Aim, which get an environment of their own.
 bench-store: $(READY) $(PEERS_VENV)/.ready postgresql
 	PYTHONPATH=. $(BIN)/python benchmarks/store.py
+
+# Recipes against pandas or Keras' loaders with model.fit; and every real data set through them, for docs/recipes.md.
+bench-recipes: $(READY) fortunes
+	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,bench-recipes]'
+	$(BIN)/python benchmarks/recipes.py
+
+recipe-figures: $(READY) fortunes
+	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,bench-recipes]'
+	$(BIN)/python benchmarks/recipe_figures.py
+
+# Texts by topic and by language.
+fortunes:
+	@if [ -d /usr/share/games/fortunes/de ]; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
+	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends fortunes fortunes-de fortunes-es \
+	fortunes-it fortunes-pl fortunes-cs >/dev/null; then :; else echo "The texts are missing: they need the packages fortunes*."; fi
 
 # The readers of stoker.data against the usual ways.
 bench-data: $(READY)
