@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from stoker.version import __version__
 
 if TYPE_CHECKING:
-    from stoker import data, software_gpu
+    from stoker import data, recipes, software_gpu
     from stoker.guards import (
         CopyError,
         EagerOpError,
@@ -131,6 +131,7 @@ __all__ = [
     "guard",
     "load_ipython_extension",
     "predict",
+    "recipes",
     "runs",
     "software_gpu",
     "strategy",
@@ -140,7 +141,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("data", "software_gpu"):
+    if name in ("data", "recipes", "software_gpu"):
         return importlib.import_module(f"stoker.{name}")
     home = _HOMES.get(name)
     if home is None:

@@ -15,6 +15,8 @@ from typing import BinaryIO
 HOME = Path(".stoker")
 # Records of runs, and the profiler's events beside them.
 RUNS = HOME / "runs"
+# Logs of the workers of `stoker launch`, a directory a job.
+JOBS = HOME / "jobs"
 # What the trainer decided by measuring.
 PLANS = HOME / "plans"
 # Results of `stoker check` for files that did not change.

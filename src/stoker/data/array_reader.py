@@ -65,10 +65,7 @@ def arrays(
     parts = orders(rows, options)
 
     def made(order: Order) -> Any:
-        dataset = order.dataset(epoch)
-        # The descriptors of the files live as long as the store does.
-        dataset.store = store
-        return dataset
+        return order.dataset(epoch)
 
     return finished([made(order) for order in parts], parts, None, made)
 

@@ -79,10 +79,7 @@ def tar(
     parts = orders(store.rows, options)
 
     def made(order: Order) -> Any:
-        dataset = order.dataset(_epoch(store, extensions, label))
-        # The descriptors of the files live as long as the store does.
-        dataset.store = store
-        return dataset
+        return order.dataset(_epoch(store, extensions, label))
 
     return finished([made(order) for order in parts], parts, None, made)
 

@@ -12,6 +12,7 @@
 | fit, trainer | the public verbs |
 | request, checks, tracebacks | their arguments, read once and checked; errors without the frames between |
 | servers | `fit` with the weights on parameter servers |
+| first_look | what would train in vain, said before the first step |
 | custom/ | `stoker.Trainer`: a step of one's own in the loop |
 | loop/ | one training run: its epochs, and what it shows |
 | checkpoint/ | saving, and going on where it was |

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
-from stoker.train import checks
+from stoker.train import checks, first_look
 from stoker.train.custom.keras_model import KerasReplicasProgram
 from stoker.train.planning.plan import Plan
 from stoker.train.program import KerasProgram
@@ -42,6 +42,7 @@ def fit(
     checkpoint: Any = None,
     divide: str = "share",
     tune: bool = False,
+    check: bool = False,
 ) -> Any:
     """Train a compiled Keras model: the arguments, the history and the numbers of `model.fit`, much faster.
 
@@ -51,6 +52,8 @@ def fit(
         checkpoint: a directory, or a `stoker.Checkpoint`: the same call after a crash goes on where it was.
         divide: among the workers of a job: each takes its "share" of every batch, or has "rows" or "files" of its own.
         tune: put the tf.data pipeline `x` through `stoker.tune` first; `plan="tuned"` does the same.
+        check: look at labels, loss, inputs and memory before the first step: what cannot be right is raised, what may
+            be meant is a warning, each in one line with its remedy.
 
     Returns:
         Keras' `History`; its `plan` says how it ran and why.
@@ -59,6 +62,8 @@ def fit(
         ArgumentError: a value that makes no sense; a `ValueError`.
     """
     _check(model)
+    if check:
+        first_look.look(model, x, y, batch_size, bool(validation_split) or validation_data is not None)
     request = Request(
         x=x,
         y=y,

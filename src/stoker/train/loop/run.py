@@ -71,7 +71,7 @@ class Run:
             try:
                 with (
                     Leaving(listen=in_a_job()) as self._leaving,
-                    Tracked(self.program, self._parameters(), self.given) as tracked,
+                    Tracked(self.program, self._parameters(), self.given, self.callbacks) as tracked,
                 ):
                     history = self._train(resume, tracked)
                 history.run = tracked.run.id
