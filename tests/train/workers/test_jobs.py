@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support import ALL_CASES
 from tests.train.workers.jobs import Job, alone
 
 pytestmark = pytest.mark.tensorflow
@@ -126,6 +127,9 @@ def test_a_step_makes_one_collective(ranks: list[Any]) -> None:
     assert ranks[0]["collectives"] == {"fit": 1, "trainer": 1}
 
 
+@pytest.mark.skipif(
+    not ALL_CASES, reason="make soak-cases: another job; the resumed ones have the same bits, too"
+)
 def test_two_jobs_have_the_same_bits(ranks: list[Any], tmp_path: Path) -> None:
     again = Job("cases.py", 2, tmp_path, "fitted", "dropped")
     try:

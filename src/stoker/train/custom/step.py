@@ -66,6 +66,7 @@ class TracedSteps(Updating):
         """Find out what the step returns for such a batch (tensors or their specs), and make all variables."""
         if self._update_state is not None:
             return
+        self._check_metrics()
         # Not inside the scope below: it stops gradient tapes from recording.
         names = self._names_of(self.train_step, batch)
         with tf.init_scope():
@@ -77,6 +78,14 @@ class TracedSteps(Updating):
                 loss_names=self._loss_names,
                 log_names=names,
             )
+
+    def _check_metrics(self) -> None:
+        for metric in self.metrics if self.replicas.distributed else ():
+            if not all(isinstance(one.value, tf.distribute.DistributedValues) for one in metric.variables):
+                raise ArgumentError(
+                    f"the metric {metric.name!r} was made outside of strategy.scope(): make it inside, or each worker "
+                    "counts for itself."
+                )
 
     def run_train_step(self, batch: Any, more: Any = None) -> dict[str, Any]:
         """In graph: one step on all replicas; the epoch's means so far.
