@@ -79,6 +79,12 @@ def test_callbacks_run_on_the_chief_and_hold_for_all(ranks: list[Any], one: Any)
     assert other["ran"] == 0
 
 
+def test_epochs_leave_no_threads_behind(ranks: list[Any]) -> None:
+    # An epoch that resets metrics the usual way leaves two dozen each time.
+    assert ranks[0]["called_back"]["epochs"] == 4
+    assert ranks[0]["called_back"]["threads"] < 12
+
+
 def test_clip_accumulation_averages_and_freezing(ranks: list[Any], one: Any) -> None:
     mine, theirs = ranks[0]["own_step"], one["own_step"]
     assert apart(mine, theirs) < 1e-5

@@ -23,6 +23,7 @@ from stoker.train.custom.updating import Logs, Moment, Updating
 from stoker.train.update.means import Means, scalar, take_apart
 from stoker.train.update.replicas import Replicas, Weight
 from stoker.train.update.statistics import Statistics
+from stoker.train.workers.copies import reset
 
 
 class TracedSteps(Updating):
@@ -149,6 +150,9 @@ class TracedSteps(Updating):
         self._reset_metrics()
 
     def _reset_metrics(self) -> None:
+        if self.replicas.distributed:
+            reset(self.metrics)
+            return
         for metric in self.metrics:
             metric.reset_state()
 
