@@ -5,8 +5,8 @@
 
 Each rank is killed with SIGKILL as often as the others: at any moment since the start (importing, finding each other,
 tracing, restoring), at any moment after something new was saved, and while a file is being written. The others end by
-themselves, or are ended if they had not found each other yet; then all are started again. At the end the job is cut short once more with 2, 3, 1 and 2 workers in turn,
-by SIGTERM, and every row must have been seen once an epoch.
+themselves, or are ended if they had not found each other yet; then all are started again. At the end a job is cut
+short with 2, 3 and 1 workers in turn, by SIGTERM, and every row must have been seen once an epoch.
 """
 
 from __future__ import annotations
