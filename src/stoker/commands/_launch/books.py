@@ -27,7 +27,9 @@ def close(job: str, target: Target, ranks: list[int], exit_code: int, restarts: 
             print(f"stoker: worker {rank} left no ledger here: {error}", file=sys.stderr)
     if not found:
         return
-    made = job_record(f"{job}-job", found, exit_code, restarts, unscaled(target) if len(found) > 1 else [])
+    made = job_record(
+        f"{job}{record_files.OF_JOB}", found, exit_code, restarts, unscaled(target) if len(found) > 1 else []
+    )
     path = record_files.path_of(made.id)
     record_files.write(made, path)
     console.show(made, path)
