@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from stoker.attach.sites import shown_path
 from stoker.check.checker import check_paths
 from stoker.diagnosis.jobs import job_record
 from stoker.errors import RecordError
@@ -44,7 +45,7 @@ def unscaled(target: Target) -> list[Finding]:
         Finding(
             kind=kind.slug,
             code=kind.code,
-            file=problem.file,
+            file=shown_path(problem.file),
             line=problem.line,
             column=problem.column,
             function="",
