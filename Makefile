@@ -7,13 +7,14 @@ BENCH_READY := $(VENV)/.bench-ready
 DOCS_VENV := .venv-docs
 PEERS_VENV := .venv-peers
 SERVE_PEERS_VENV := .venv-serve-peers
+ENGINES_VENV := .venv-engines
 
-.PHONY: demo demo-ledger demo-fit demo-software-gpu test test-fast lint docs clean soak \
-	soak-run soak-resume soak-store soak-examples soak-serve soak-package screenshots browser postgresql image-tools \
+.PHONY: demo demo-ledger demo-fit demo-software-gpu demo-recipe test test-fast lint docs clean soak \
+	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers screenshots browser postgresql image-tools \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
-	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve
+	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve bench-workers bench-recipes recipe-figures fortunes
 
-demo: demo-ledger demo-fit demo-software-gpu
+demo: demo-ledger demo-fit demo-software-gpu demo-recipe
 
 # A stalled training program, its ledger, its repair.
 demo-ledger: $(READY)
@@ -27,6 +28,10 @@ demo-fit: $(READY)
 demo-software-gpu: $(READY)
 	@if $(BIN)/stoker software-gpu --build; then $(BIN)/python examples/software_gpu/one_debug_line.py; \
 	else echo "The software GPU example was left out: it needs a C++ compiler."; fi
+
+# A table becomes a model that is asked over HTTP.
+demo-recipe: $(READY)
+	@$(BIN)/python examples/show_recipe.py
 
 # As many processes as the machine has room for.
 PYTEST := $(BIN)/python -m pytest -n auto
@@ -66,7 +71,7 @@ docs: $(DOCS_VENV)/.ready
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
 
 bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint bench-data \
-	bench-tune bench-store bench-serve
+	bench-tune bench-store bench-serve bench-workers
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
@@ -102,7 +107,7 @@ bench-short-jobs: $(READY)
 peers: $(READY)
 	$(BIN)/python benchmarks/keras_suites.py $(SUITES)
 
-soak: soak-run soak-resume soak-store soak-examples soak-serve
+soak: soak-run soak-resume soak-store soak-cases soak-serve soak-engines soak-workers
 
 # A million steps: the record stays small and the process does not grow.
 soak-run: $(READY)
@@ -112,9 +117,13 @@ soak-run: $(READY)
 soak-resume: $(READY)
 	$(BIN)/python benchmarks/soak_resume.py
 
-# Every example finds its stall, and its repaired twin has none.
-soak-examples: $(READY)
-	STOKER_ALL_TWINS=1 $(PYTEST) tests/test_examples.py
+# All cases of the tests that `make test` runs for some: every example and its twin, every repair, large networks.
+soak-cases: $(READY)
+	STOKER_ALL_CASES=1 $(PYTEST) tests/test_examples.py tests/fix/test_repaired_examples.py tests/software_gpu/test_parity.py
+
+# Workers of a job killed at random moments: the job ends with the bits of one that was left alone.
+soak-workers: $(READY)
+	$(BIN)/python benchmarks/soak_workers.py
 
 # Killed fifty times while it logs, a program leaves a store that has every value once.
 soak-store: $(READY) postgresql
@@ -132,14 +141,41 @@ image-tools:
 	@if command -v buildah >/dev/null && command -v mmdebstrap >/dev/null; then :; \
 	else apt-get -qq update && \
 	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends buildah mmdebstrap >/dev/null; fi
+# Jobs by ssh, on SLURM and on Ray, all of this machine; what cannot be had is skipped. Ray has an environment of its own.
+soak-engines: $(ENGINES_VENV)/.ready
+	@if command -v slurmd >/dev/null && command -v sshd >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
+	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends openssh-server slurm-wlm munge >/dev/null; \
+	then :; else echo "ssh and SLURM are skipped: they need the packages openssh-server, slurm-wlm and munge."; fi
+	$(ENGINES_VENV)/bin/python -m pytest tests/distributed
 
 # The store against MLflow, W&B offline and Aim, which get an environment of their own.
 bench-store: $(READY) $(PEERS_VENV)/.ready postgresql
 	PYTHONPATH=. $(BIN)/python benchmarks/store.py
 
+# Recipes against pandas or Keras' loaders with model.fit; and every real data set through them, for docs/recipes.md.
+bench-recipes: $(READY) fortunes
+	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,bench-recipes]'
+	$(BIN)/python benchmarks/recipes.py
+
+recipe-figures: $(READY) fortunes
+	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,bench-recipes]'
+	$(BIN)/python benchmarks/recipe_figures.py
+
+# Texts by topic and by language.
+fortunes:
+	@if [ -d /usr/share/games/fortunes/de ]; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
+	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends fortunes fortunes-de fortunes-es \
+	fortunes-it fortunes-pl fortunes-cs >/dev/null; then :; else echo "The texts are missing: they need the packages fortunes*."; fi
+
 # The readers of stoker.data against the usual ways.
 bench-data: $(READY)
 	$(BIN)/python benchmarks/data.py
+
+# Step times of jobs of one, two and three workers, by bytes; one sum a step or four.
+bench-workers: $(READY)
+	$(BIN)/python benchmarks/workers.py
 
 # Pipelines before and after stoker.tune, and its predictions.
 bench-tune: $(READY)
@@ -175,10 +211,17 @@ $(BENCH_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,bench]'
 	@touch $@
 
+# What the benchmark of the store is measured against, and MLflow for its tests.
 $(PEERS_VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(PEERS_VENV)
 	$(PEERS_VENV)/bin/python -m pip install --quiet --upgrade pip
 	$(PEERS_VENV)/bin/python -m pip install --quiet mlflow wandb aim
+	@touch $@
+
+$(ENGINES_VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(ENGINES_VENV)
+	$(ENGINES_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(ENGINES_VENV)/bin/python -m pip install --quiet --editable '.[cpu,dev,ray]'
 	@touch $@
 
 $(DOCS_VENV)/.ready: pyproject.toml
@@ -188,4 +231,4 @@ $(DOCS_VENV)/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(DOCS_VENV) $(PEERS_VENV) $(SERVE_PEERS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(DOCS_VENV) $(PEERS_VENV) $(SERVE_PEERS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache $(ENGINES_VENV)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from stoker.version import __version__
 
 if TYPE_CHECKING:
-    from stoker import data, software_gpu
+    from stoker import data, recipes, software_gpu
     from stoker.guards import (
         CopyError,
         EagerOpError,
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from stoker.train.update.rates import Times
     from stoker.train.update.scaling import LossScale
     from stoker.train.update.watching import Spike
+    from stoker.train.workers.strategy import strategy
     from stoker.tuning.tuner import tune
     from stoker.watch import Watch
 
@@ -87,6 +88,7 @@ _HOMES = {
     "guard": "stoker.guards",
     "load_ipython_extension": "stoker.notebook",
     "predict": "stoker.inference.predict",
+    "strategy": "stoker.train.workers.strategy",
     "tune": "stoker.tuning.tuner",
     "runs": "stoker.store.table",
     "track": "stoker.store.tracking",
@@ -129,15 +131,17 @@ __all__ = [
     "guard",
     "load_ipython_extension",
     "predict",
+    "recipes",
     "runs",
     "software_gpu",
+    "strategy",
     "track",
     "tune",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("data", "software_gpu"):
+    if name in ("data", "recipes", "software_gpu"):
         return importlib.import_module(f"stoker.{name}")
     home = _HOMES.get(name)
     if home is None:

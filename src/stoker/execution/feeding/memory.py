@@ -16,9 +16,13 @@ _MODEST = 1 << 30
 
 def room_for_data() -> int:
     """How many bytes of data may lie on the default device."""
-    gpus = tf.config.list_logical_devices("GPU")
-    free = _free_on_gpu() if gpus else _free_on_host()
-    return _MODEST if free is None else int(free * _SHARE)
+    there = free()
+    return _MODEST if there is None else int(there * _SHARE)
+
+
+def free() -> int | None:
+    """The memory of the default device that nothing uses; None where nothing tells."""
+    return _free_on_gpu() if tf.config.list_logical_devices("GPU") else _free_on_host()
 
 
 def _free_on_host() -> int | None:

@@ -24,6 +24,7 @@ class Tracked:
     def __init__(
         self, program: Program, params: Mapping[str, Any], data: Mapping[str, Any], callbacks: Any = None
     ) -> None:
+        """Of a job's workers the chief alone keeps it."""
         self._program = program
         self._callbacks = callbacks
         self._logged: set[str] = set()
@@ -32,7 +33,7 @@ class Tracked:
         self._last = (0, 0)
         self._steps = 0
         self._batch_size = params.get("batch_size")
-        store = address.find()
+        store = address.find() if program.group.chief else None
         name = str(program.model.name)
         known = {} if store is None else {"model": name, **_optimizer(program.model), **params}
         self.run = Run(name, known, store=store, kind="train")

@@ -1,0 +1,108 @@
+"""The usual way from raw files to an exported model: pandas or Keras' loaders, `model.fit`, `model.export`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import keras
+import pandas as pd
+import tensorflow as tf
+from keras import layers
+
+from stoker.recipes.programs import image
+
+KIND, DATA, OUT, EPOCHS = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+
+
+def read_table():
+    frame = pd.read_csv(DATA)
+    frame = frame.sample(frac=1, random_state=0)
+    target = frame.pop("bikers").astype("float32")
+    cut = int(len(frame) * 0.7)
+    inputs, parts = {}, []
+    for name in frame:
+        column = frame[name][:cut]
+        if column.dtype == object or str(column.dtype) in ("str", "string"):
+            inputs[name] = keras.Input((1,), name=name, dtype="string")
+            lookup = layers.StringLookup(output_mode="one_hot")
+            lookup.adapt(column.to_numpy(object))
+            parts.append(lookup(inputs[name]))
+        else:
+            frame[name] = frame[name].astype("float32")
+            inputs[name] = keras.Input((1,), name=name)
+            scale = layers.Normalization(axis=None)
+            scale.adapt(frame[name][:cut].to_numpy())
+            parts.append(scale(inputs[name]))
+    mean, variance = float(target[:cut].mean()), float(target[:cut].var())
+
+    def dataset(part):
+        columns = {name: frame[name][part].to_numpy()[:, None] for name in frame}
+        return tf.data.Dataset.from_tensor_slices((columns, target[part].to_numpy()))
+
+    train = dataset(slice(0, cut)).shuffle(cut).batch(512).prefetch(tf.data.AUTOTUNE)
+    x = layers.Concatenate()(parts)
+    for width in (128, 64):
+        x = layers.Dropout(0.1)(layers.Dense(width, activation="relu")(x))
+    answer = layers.Normalization(axis=None, mean=mean, variance=variance, invert=True)(layers.Dense(1)(x))
+    model = keras.Model(inputs, answer)
+    optimizer = keras.optimizers.AdamW(2e-3, weight_decay=1e-3)
+    model.compile(optimizer, "mse", loss_weights=[1 / variance], metrics=["mae"])
+    return model, train, dataset(slice(cut, None)).batch(512)
+
+
+def read_text():
+    options = {"batch_size": 32, "seed": 0, "validation_split": 0.3}
+    train, test = keras.utils.text_dataset_from_directory(DATA, subset="both", **options)
+    classes = len(train.class_names)
+    words = layers.TextVectorization(max_tokens=20_000)
+    words.adapt(train.map(lambda text, _: text))
+
+    def ids(text, label):
+        return words(text)[:, :300], label
+
+    train, test = (one.map(ids, num_parallel_calls=tf.data.AUTOTUNE) for one in (train, test))
+    given = keras.Input((None,), dtype="int64")
+    x = layers.GlobalAveragePooling1D()(layers.Embedding(words.vocabulary_size(), 64, mask_zero=True)(given))
+    x = layers.Dropout(0.4)(layers.Dense(64, activation="relu")(layers.Dropout(0.4)(x)))
+    model = keras.Model(given, layers.Dense(classes, activation="softmax")(x))
+    model.compile(keras.optimizers.Adam(2e-3), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model, train.cache().prefetch(tf.data.AUTOTUNE), test
+
+
+def read_images():
+    options = {
+        "batch_size": 32,
+        "seed": 0,
+        "validation_split": 0.3,
+        "image_size": (28, 28),
+        "color_mode": "grayscale",
+    }
+    train, test = keras.utils.image_dataset_from_directory(DATA, subset="both", **options)
+    pictures = image.Settings(data=DATA, run=OUT, size=(28, 28), color_mode="grayscale", filters=(16, 32, 64))
+    model = image.network("convolutions", train, pictures)
+    names = train.class_names
+    assert len(names) == 10
+    return model, train.cache().shuffle(50).prefetch(tf.data.AUTOTUNE), test
+
+
+def main() -> None:
+    keras.utils.set_random_seed(0)
+    start, cpu = time.perf_counter(), time.process_time()
+    model, train, test = {"table": read_table, "text": read_text, "image": read_images}[KIND]()
+    read = time.perf_counter() - start
+    model.fit(train, epochs=EPOCHS, verbose=0)
+    trained = time.perf_counter() - start
+    model.export(OUT, verbose=False)
+    found = {
+        "seconds": time.perf_counter() - start,
+        "cpu": time.process_time() - cpu,
+        "read": read,
+        "trained": trained,
+    }
+    found["score"] = model.evaluate(test, verbose=0)[1]
+    print(json.dumps(found))
+
+
+main()

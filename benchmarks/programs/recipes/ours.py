@@ -1,0 +1,50 @@
+"""A recipe's own way from raw files to an exported model: the parts of its program, a fixed number of epochs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import keras
+
+import stoker
+from stoker import recipes
+from stoker.recipes.programs import image, table, text
+
+KIND, DATA, OUT, EPOCHS = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+
+
+def main() -> None:
+    keras.utils.set_random_seed(0)
+    start, cpu = time.perf_counter(), time.process_time()
+    if KIND == "table":
+        settings = table.Settings(data=DATA, target="bikers", run=OUT, batch_size=512)
+        train, _, test = table.read(settings)
+        model = table.network("plain", train, recipes.rows_of(train, most=100_000).labels, settings)
+    elif KIND == "text":
+        words = text.Settings(data=DATA, run=OUT)
+        train, _, _, test = text.read(words)
+        test = test.map(lambda given, label: (train.vectorization(given)[:, :300], label))
+        model = text.network("mean", train, words)
+    else:
+        pictures = image.Settings(
+            data=DATA, run=OUT, size=(28, 28), color_mode="grayscale", filters=(16, 32, 64)
+        )
+        train, _, test = image.read(pictures)
+        model = image.network("convolutions", train, pictures)
+    read = time.perf_counter() - start
+    stoker.fit(model, train, epochs=EPOCHS, verbose=0)
+    trained = time.perf_counter() - start
+    stoker.export(model, OUT, features=train)
+    found = {
+        "seconds": time.perf_counter() - start,
+        "cpu": time.process_time() - cpu,
+        "read": read,
+        "trained": trained,
+    }
+    found["score"] = stoker.evaluate(model, test, verbose=0)[1]
+    print(json.dumps(found))
+
+
+main()

@@ -1,0 +1,80 @@
+"""From raw files to a trained and exported model: a recipe's way against pandas or Keras' loaders with `model.fit`.
+
+    make bench-recipes
+
+Same networks, batches and number of epochs, no early stopping, no baselines. Each run is a process of its own, with a
+cold cache; the time is from the first line after the imports to the end of the export, which here includes its proof in
+another process. Rounds are interleaved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import recipe_data
+
+HERE = Path(__file__).parent / "programs" / "recipes"
+WAYS = {"usual": "keras_way.py", "stoker": "ours.py"}
+
+
+def table(where: Path) -> str:
+    """The rows of the bike share table, drawn again until there are 200,000."""
+    path = Path(recipe_data.SETS["bike share"](where)[1])
+    header, *rows = csv.reader(path.read_text().splitlines())
+    random.seed(0)
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *random.choices(rows, k=200_000)])
+    return str(path)
+
+
+def run(way: str, kind: str, data: str, epochs: int, where: Path) -> dict[str, Any]:
+    """One run, in a process of its own."""
+    with tempfile.TemporaryDirectory(dir=where) as scratch:
+        words = [sys.executable, str(HERE / WAYS[way]), kind, data, f"{scratch}/out", str(epochs)]
+        quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "STOKER_STORE": "off", "STOKER_CACHE_DIR": f"{scratch}/cache"}
+        done = subprocess.run(words, env={**os.environ, **quiet}, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="*", default=["table", "text", "image"])
+    parser.add_argument("--epochs", type=int, default=10)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        where = Path(scratch)
+        for kind in args.only:
+            made = {"text": recipe_data.topics, "image": recipe_data.mnist}
+            data = table(where) if kind == "table" else made[kind](where)[1]
+            found: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
+            for _ in range(args.rounds):
+                for way in WAYS:
+                    found[way].append(run(way, kind, data, args.epochs, where))
+            middle = {
+                way: {key: statistics.median(one[key] for one in runs) for key in runs[0]}
+                for way, runs in found.items()
+            }
+            for way, one in middle.items():
+                print(
+                    f"{kind:<6} {way:<7}" + "".join(f" {key} {value:.3f}" for key, value in one.items()),
+                    flush=True,
+                )
+            print(f"{kind:<6} {middle['usual']['seconds'] / middle['stoker']['seconds']:.1f}x", flush=True)
+
+
+if __name__ == "__main__":
+    main()

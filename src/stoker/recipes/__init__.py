@@ -1,0 +1,70 @@
+"""Recipes: data in, a trained, compared and exported model out, for a table, texts or images.
+
+    stoker.recipes.table("sales.csv", target="price")
+    stoker.recipes.text("reviews/")
+    stoker.recipes.image("photos/")
+
+A recipe looks at the data, fills in the settings of a program (`programs/`), and runs it. The program uses nothing but
+what is public: the readers of `stoker.data`, Keras' layers, `stoker.fit`, the store, `stoker.export`, and the names
+below. `eject` writes the same program to a file of yours.
+
+Importing this package imports neither TensorFlow nor scikit-learn: names are resolved when they are used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stoker.recipes.baselines import image_baselines, table_baselines, text_baselines
+    from stoker.recipes.directory import Run
+    from stoker.recipes.ejecting import eject
+    from stoker.recipes.images import image
+    from stoker.recipes.progress import Progress, Trained
+    from stoker.recipes.rows import Rows, balanced_weights, rows_of
+    from stoker.recipes.tables import table
+    from stoker.recipes.texts import text
+
+_HOMES = {
+    "Progress": "stoker.recipes.progress",
+    "Rows": "stoker.recipes.rows",
+    "Run": "stoker.recipes.directory",
+    "Trained": "stoker.recipes.progress",
+    "balanced_weights": "stoker.recipes.rows",
+    "eject": "stoker.recipes.ejecting",
+    "image": "stoker.recipes.images",
+    "image_baselines": "stoker.recipes.baselines",
+    "rows_of": "stoker.recipes.rows",
+    "table": "stoker.recipes.tables",
+    "table_baselines": "stoker.recipes.baselines",
+    "text": "stoker.recipes.texts",
+    "text_baselines": "stoker.recipes.baselines",
+}
+
+__all__ = [
+    "Progress",
+    "Rows",
+    "Run",
+    "Trained",
+    "balanced_weights",
+    "eject",
+    "image",
+    "image_baselines",
+    "rows_of",
+    "table",
+    "table_baselines",
+    "text",
+    "text_baselines",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'stoker.recipes' has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,65 @@
+"""What is asked of the classes of any recipe, and of the folders that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stoker.errors import ArgumentError
+
+MOST_CLASSES = 1_000
+LEAST_ROWS = 20
+_UNEVEN = 4
+_HELD_OUT = 0.3
+
+
+def check_classes(what: str, labels: Any, names: Sequence[Any] | None) -> None:
+    """There is something to learn, and something to learn it from.
+
+    Args:
+        what: whose classes these are, for the message.
+        labels: of the rows: indices of `names`, or the values themselves.
+        names: of the classes.
+
+    Raises:
+        ArgumentError: one class, too few rows, or too many classes for them.
+    """
+    if len(labels) < LEAST_ROWS:
+        raise ArgumentError(
+            f"{what} has {len(labels)} rows: a recipe needs {LEAST_ROWS} or more to hold some out"
+        )
+    values = np.unique(labels)
+    if len(values) < 2:
+        only = values[0].item() if names is None else names[int(values[0])]
+        raise ArgumentError(f"{what} is {only!r} in every row: there is nothing to learn")
+    if len(values) > MOST_CLASSES or len(values) > len(labels) / 2:
+        raise ArgumentError(
+            f"{what} has {len(values):,} different values in {len(labels):,} rows, too many for classes "
+            f"(at most {MOST_CLASSES:,}, and two rows for each)"
+        )
+
+
+def uneven(labels: Any) -> bool:
+    """Some class is so rare that it would hardly count."""
+    counts = np.unique(labels, return_counts=True)[1]
+    return bool(counts.max() > _UNEVEN * counts.min())
+
+
+def batch_size(rows: int, wanted: int) -> int:
+    """A power of two, so small that what is held out has four batches or more: half to choose by, half to test on."""
+    most = max(1, int(rows * _HELD_OUT / 4))
+    return int(2 ** int(np.log2(min(most, wanted))))
+
+
+def files_below(folder: str, *endings: str) -> list[Path]:
+    """The files of a folder with a folder for each class, in order.
+
+    Raises:
+        ArgumentError: it is no folder.
+    """
+    if not Path(folder).is_dir():
+        raise ArgumentError(f"there is no folder {folder}: give one with a folder for each class")
+    return sorted(path for path in Path(folder).glob("*/*") if path.name.lower().endswith(endings))

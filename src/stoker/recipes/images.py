@@ -1,0 +1,145 @@
+"""`stoker.recipes.image`: what the images are decides on the settings of the program that learns their classes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from stoker.data.image_reader import SUFFIXES
+from stoker.errors import ArgumentError
+from stoker.recipes import durations
+from stoker.recipes.beginning import Place, begin
+from stoker.recipes.counting import batch_size, check_classes, files_below, uneven
+from stoker.recipes.programs.image import Settings
+
+_FILTERS = (32, 64, 128, 256)
+_LARGEST, _LARGEST_FOR_BASE, _LEAST_FOR_BASE = 96, 160, 96
+# Images that are opened to see their size and colours.
+_OPENED = 40
+
+
+def image(
+    data: str | os.PathLike[str],
+    *,
+    size: tuple[int, int] | None = None,
+    base: str | None = None,
+    weights: str | None = None,
+    augment: Sequence[str] | None = None,
+    epochs: int | None = None,
+    time: str | float | None = None,
+    seed: int = 0,
+    runs: str = "runs",
+    name: str | None = None,
+    fresh: bool = False,
+    eject: str | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any] | None:
+    """Train, compare and export a network that tells the class of an image.
+
+    Args:
+        data: a folder with a folder for each class.
+        size: height and width the images are brought to; what they have, or 96 pixels, by default.
+        base: a model of `keras.applications` to begin from, such as "MobileNetV2": first a new head is trained on it,
+            then its last layers, too. A small network from scratch by default.
+        weights: a file with the weights of the base, if not those that Keras has or downloads.
+        augment: changes to the training images, as `stoker.data.images` names them; by their colours by default.
+
+    The other arguments, what is returned and what is raised are those of `table`.
+    """
+    path = os.fspath(data)
+    found = files_below(path, *SUFFIXES)
+    if not found:
+        raise ArgumentError(f"{path} has no folders with images ({', '.join(SUFFIXES)}), one for each class")
+    seen, colours = _looked_at(found)
+    classes = np.array([file.parent.name for file in found])
+    check_classes(path, classes, None)
+    settings = Settings(
+        data=path,
+        run="",
+        size=size or _size(seen, base),
+        color_mode="rgb" if colours or base else "grayscale",
+        augment=tuple(augment) if augment is not None else ("flip", "crop", "brightness") if colours else (),
+        balanced=uneven(classes),
+        batch_size=batch_size(len(found), 16 if len(found) < 1000 else 32),
+        seed=seed,
+        time_s=None if time is None else durations.seconds(time),
+    )
+    blocks = max(1, min(len(_FILTERS), int(np.log2(min(settings.size))) - 1))
+    settings = replace(settings, filters=_FILTERS[:blocks])
+    if base is not None:
+        settings = _on(base, weights, settings)
+    elif weights is not None:
+        raise ArgumentError("weights are those of a base: say which, --base")
+    if epochs is not None:
+        settings = replace(settings, epochs=epochs)
+    place = Place(runs, name, fresh, eject, overwrite)
+    return begin("image", settings, place, found, [Path(path).name])
+
+
+def _looked_at(found: list[Path]) -> tuple[list[tuple[int, int]], bool]:
+    """Sizes of some images, and whether any has colours.
+
+    Raises:
+        ArgumentError: one cannot be decoded.
+    """
+    sizes, colours = [], False
+    for file in found[:: max(1, len(found) // _OPENED)]:
+        try:
+            pixels = tf.io.decode_image(file.read_bytes(), expand_animations=False).numpy()
+        except tf.errors.InvalidArgumentError as error:
+            line = str(error.message).splitlines()[0]
+            raise ArgumentError(f"{file} cannot be decoded ({line}): remove or replace it") from None
+        sizes.append(pixels.shape[:2])
+        grey = pixels.shape[2] < 3 or bool(np.all(pixels[..., :1] == pixels[..., :3]))
+        colours = colours or not grey
+    return sizes, colours
+
+
+def _size(seen: list[tuple[int, int]], base: str | None) -> tuple[int, int]:
+    """As the images are, within limits."""
+    height, width = (int(np.median([one[axis] for one in seen])) for axis in (0, 1))
+    if base is not None:
+        side = min(_LARGEST_FOR_BASE, max(_LEAST_FOR_BASE, min(height, width)))
+        return side, side
+    shrink = min(1.0, _LARGEST / max(height, width))
+    return max(4, round(height * shrink)), max(4, round(width * shrink))
+
+
+def _on(base: str, weights: str | None, settings: Settings) -> Settings:
+    """The settings for a base, whose weights are seen to be there.
+
+    Raises:
+        ArgumentError: there is no such model, or no weights for it.
+    """
+    made = getattr(keras.applications, base, None)
+    if not base[:1].isupper() or not callable(made):
+        known = sorted(name for name in vars(keras.applications) if name[0].isupper())
+        raise ArgumentError(f"base={base!r} is no model of keras.applications: {', '.join(known)}")
+    if weights is not None and not Path(weights).is_file():
+        raise ArgumentError(f"there is no file {weights} with the weights of {base}")
+    settings = replace(
+        settings,
+        base=base,
+        family=made.__module__.split(".")[-1],
+        weights=weights or "imagenet",
+        learning_rate=1e-3,
+        epochs=30,
+    )
+    try:
+        made(include_top=False, weights=settings.weights, input_shape=(*settings.size, 3), pooling="avg")
+    except Exception as error:  # noqa: BLE001 - what Keras raises where there is no network
+        line = str(error).strip().splitlines()[0]
+        if weights is None:
+            raise ArgumentError(
+                f"the weights of {base} are not in Keras' cache and cannot be downloaded ({line}): give a file with "
+                "--weights, or leave out --base to train from scratch"
+            ) from None
+        raise ArgumentError(f"{weights} are no weights of {base} without its top: {line}") from None
+    return settings

@@ -1,0 +1,152 @@
+"""Learn the classes of images: read, train, compare, export.
+
+    python train.py
+
+Killed at any moment, it goes on where it was when it is run again. After changing the networks, give it another
+directory to run in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+import stoker
+from stoker import recipes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What there is to choose."""
+
+    data: str  # a folder with a folder for each class
+    run: str  # the directory of this run
+    size: tuple[int, int]  # height and width the images are brought to
+    color_mode: str = "rgb"  # or "grayscale"
+    augment: tuple[str, ...] = ()  # changes to the training images
+    balanced: bool = False  # rare classes count as much as frequent ones
+    filters: tuple[int, ...] = (32, 64, 128)  # of the blocks of a network from scratch
+    base: str = ""  # or a model of keras.applications to begin from ...
+    family: str = ""  # ... the module with the preparation it was trained with ...
+    weights: str = "imagenet"  # ... a file with its weights, if not the ones Keras has ...
+    unfrozen: int = 20  # ... and how many of its last layers are trained in the end
+    dropout: float = 0.3
+    learning_rate: float = 2e-3
+    batch_size: int = 32
+    epochs: int = 60
+    patience: int = 8  # epochs without a gain after which training ends
+    held_out: float = 0.3  # half of it for choosing, half for the figures
+    seed: int = 0
+    save_every: str | int = "5s"  # training goes on from there after a crash; a number is one of steps
+    time_s: float | None = None  # for all phases together
+
+
+def read(settings: Settings) -> tuple[Any, Any, Any]:
+    """Training, validation and test images, as bytes."""
+    train, held_out = stoker.data.images(
+        settings.data,
+        image_size=settings.size,
+        color_mode=settings.color_mode,
+        augment=settings.augment,
+        batch_size=settings.batch_size,
+        seed=settings.seed,
+        validation_split=settings.held_out,
+    )
+    return train, held_out.shard(2, 0), held_out.shard(2, 1)
+
+
+def from_scratch(x: Any, settings: Settings) -> Any:
+    """Blocks of convolutions, each on half the height and width of the one before."""
+    x = keras.layers.Rescaling(1 / 255)(x)
+    for number, filters in enumerate(settings.filters):
+        x = keras.layers.MaxPooling2D()(x) if number else x
+        for _ in range(2):
+            x = keras.layers.Conv2D(filters, 3, padding="same", use_bias=False)(x)
+            x = keras.layers.BatchNormalization()(x)
+            x = keras.layers.Activation("relu")(x)
+    return keras.layers.GlobalAveragePooling2D()(x)
+
+
+def from_base(x: Any, phase: str, settings: Settings) -> Any:
+    """A trained model, behind the preparation it was trained with: frozen, or with its last layers free."""
+    base = getattr(keras.applications, settings.base)(
+        include_top=False, weights=settings.weights, input_shape=(*settings.size, 3), pooling="avg"
+    )
+    base.trainable = phase == "top"
+    for number, layer in enumerate(reversed(base.layers)):
+        if number >= settings.unfrozen or isinstance(layer, keras.layers.BatchNormalization):
+            layer.trainable = False
+    # Its batch normalisation goes by the statistics of the images it was trained on, in both phases.
+    prepare = getattr(keras.applications, settings.family).preprocess_input
+    return base(prepare(keras.ops.cast(x, "float32")), training=False)
+
+
+def network(phase: str, train: Any, settings: Settings) -> Any:
+    """A model that takes images as bytes."""
+    channels = 1 if settings.color_mode == "grayscale" else 3
+    images = keras.Input((*settings.size, channels), dtype="uint8", name="image")
+    x = from_base(images, phase, settings) if settings.base else from_scratch(images, settings)
+    x = keras.layers.Dropout(settings.dropout)(x)
+    answer = keras.layers.Dense(len(train.class_names), activation="softmax", name="probabilities")(x)
+    model = keras.Model(images, answer)
+    optimizer = keras.optimizers.Adam(settings.learning_rate / (20 if phase == "top" else 1))
+    model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model
+
+
+def train_one(
+    phase: str, before: recipes.Trained | None, labels: Any, run: recipes.Run, settings: Settings
+) -> recipes.Trained:
+    """One phase, until the network no longer gets better on the validation images."""
+    keras.utils.set_random_seed(settings.seed)
+    train, validation, _ = read(settings)
+    model = network(phase, train, settings)
+    if before is not None:
+        model.set_weights(before.model.get_weights())
+    stopping = keras.callbacks.EarlyStopping(patience=settings.patience, restore_best_weights=True)
+    slower = keras.callbacks.ReduceLROnPlateau(factor=0.3, patience=max(2, settings.patience // 2))
+    share = settings.time_s and settings.time_s / (2 if settings.base else 1)
+    progress = recipes.Progress(phase, share)
+    try:
+        stoker.fit(
+            model,
+            train,
+            validation_data=validation,
+            epochs=settings.epochs,
+            callbacks=[stopping, slower, progress],
+            class_weight=recipes.balanced_weights(labels, len(train.class_names))
+            if settings.balanced
+            else None,
+            checkpoint=run.checkpoint(phase, settings.save_every),
+            check=True,
+            shuffle=False,
+            verbose=0,
+        )
+    except KeyboardInterrupt as error:
+        # Ctrl-C, or the time is up: the best so far is kept.
+        progress.interrupted(error)
+        if stopping.best_weights is not None:
+            model.set_weights(stopping.best_weights)
+    return progress.trained(model)
+
+
+def main(settings: Settings) -> dict[str, Any]:
+    """Train the network and the baselines; export and report the network."""
+    with recipes.Run(settings.run, settings, "image", settings.data) as run:
+        train, _, test = read(settings)
+        seen, unseen = recipes.rows_of(train, most=20_000), recipes.rows_of(test)
+        tried: list[recipes.Trained] = []
+        # From scratch there is one phase; from a base, first the new layers alone, then its last layers, too.
+        for phase in ("head", "top") if settings.base else ("convolutions",):
+            tried.append(train_one(phase, tried[-1] if tried else None, seen.labels, run, settings))
+            if tried[-1].stopped == "interrupted":
+                break
+        classes = train.class_names
+        peers = recipes.image_baselines(seen, unseen, classes=len(classes), balanced=settings.balanced)
+        return run.conclude(tried, peers, train, seen, unseen, classes=classes, balanced=settings.balanced)
+
+
+if __name__ == "__main__":
+    main(Settings(data="photos", run="runs/photos", size=(96, 96)))

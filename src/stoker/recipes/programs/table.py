@@ -1,0 +1,157 @@
+"""Predict a column of a table: read, train, compare, export.
+
+    python train.py
+
+Killed at any moment, it goes on where it was when it is run again. After changing the networks, give it another
+directory to run in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+import stoker
+from stoker import recipes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What there is to choose."""
+
+    data: str  # a file, a glob or a folder
+    target: str  # the column to predict
+    run: str  # the directory of this run
+    format: str = "csv"  # or "parquet", "jsonl"
+    sep: str = ","  # between the fields of a CSV file
+    columns: tuple[str, ...] | None = None  # the ones to learn from, and the target; None for all
+    classes: bool = False  # the target is a class, not a number
+    balanced: bool = False  # rare classes count as much as frequent ones
+    networks: tuple[str, ...] = ("plain", "periodic")  # the best on the validation rows is taken
+    hidden: tuple[int, ...] = (128, 64)
+    dropout: float = 0.1
+    learning_rate: float = 2e-3
+    batch_size: int = 64
+    epochs: int = 200
+    patience: int = 16  # epochs without a gain after which training ends
+    held_out: float = 0.3  # half of it for choosing, half for the figures
+    seed: int = 0
+    save_every: str | int = "5s"  # training goes on from there after a crash; a number is one of steps
+    time_s: float | None = None  # for all networks together
+
+
+def read(settings: Settings) -> tuple[Any, Any, Any]:
+    """Training, validation and test rows."""
+    options: dict[str, Any] = {"sep": settings.sep} if settings.format == "csv" else {}
+    train, held_out = getattr(stoker.data, settings.format)(
+        settings.data,
+        label=settings.target,
+        batch_size=settings.batch_size,
+        shuffle=True,
+        seed=settings.seed,
+        validation_split=settings.held_out,
+        columns=settings.columns,
+        label_mode="int" if settings.classes else "number",
+        **options,
+    )
+    return train, held_out.shard(2, 0), held_out.shard(2, 1)
+
+
+def periodic(x: Any) -> Any:
+    """Each number as sines and cosines of learned frequencies: networks learn steps and bends from them."""
+    width = x.shape[-1]
+    near_zero = keras.initializers.RandomNormal(stddev=0.3)
+    waves = keras.layers.EinsumDense("bf,fk->bfk", (width, 8), kernel_initializer=near_zero, name="waves")(x)
+    waves = keras.layers.Concatenate(name="sines")(
+        [keras.ops.sin(6.2832 * waves), keras.ops.cos(6.2832 * waves)]
+    )
+    mixed = keras.layers.EinsumDense(
+        "bfk,fkd->bfd", (width, 8), bias_axes="fd", activation="relu", name="mixed"
+    )
+    return keras.layers.Concatenate(name="both")([x, keras.layers.Flatten()(mixed(waves))])
+
+
+def network(kind: str, train: Any, labels: Any, settings: Settings) -> Any:
+    """A model that takes the columns as they are in the file: what prepares them is its first layers."""
+    inputs = train.features.inputs()
+    x = train.features.encode(inputs)
+    if kind == "periodic":
+        x = periodic(x)
+    for width in settings.hidden:
+        x = keras.layers.Dense(width, activation="relu")(x)
+        x = keras.layers.Dropout(settings.dropout)(x)
+    optimizer = keras.optimizers.AdamW(settings.learning_rate, weight_decay=1e-3)
+    if settings.classes:
+        answer = keras.layers.Dense(len(train.class_names), activation="softmax", name="probabilities")(x)
+        model = keras.Model(inputs, answer)
+        model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
+        return model
+    # It learns the target scaled, and answers in the target's own units.
+    mean, variance = float(labels.mean()), float(labels.var()) or 1.0
+    answer = keras.layers.Dense(1)(x)
+    answer = keras.layers.Normalization(
+        axis=None, mean=mean, variance=variance, invert=True, name="prediction"
+    )(answer)
+    model = keras.Model(inputs, answer)
+    model.compile(optimizer, "mse", loss_weights=[1 / variance], metrics=["mae"])
+    return model
+
+
+def train_one(kind: str, labels: Any, run: recipes.Run, settings: Settings) -> recipes.Trained:
+    """One network, trained until it no longer gets better on the validation rows."""
+    keras.utils.set_random_seed(settings.seed)
+    train, validation, _ = read(settings)
+    model = network(kind, train, labels, settings)
+    stopping = keras.callbacks.EarlyStopping(patience=settings.patience, restore_best_weights=True)
+    slower = keras.callbacks.ReduceLROnPlateau(factor=0.3, patience=settings.patience // 3)
+    share = settings.time_s and settings.time_s / len(settings.networks)
+    progress = recipes.Progress(kind, share)
+    try:
+        stoker.fit(
+            model,
+            train,
+            validation_data=validation,
+            epochs=settings.epochs,
+            callbacks=[stopping, slower, progress],
+            class_weight=recipes.balanced_weights(labels, len(train.class_names))
+            if settings.balanced
+            else None,
+            checkpoint=run.checkpoint(kind, settings.save_every),
+            check=True,
+            shuffle=False,
+            verbose=0,
+        )
+    except KeyboardInterrupt as error:
+        # Ctrl-C, or the time is up: the best so far is kept.
+        progress.interrupted(error)
+        if stopping.best_weights is not None:
+            model.set_weights(stopping.best_weights)
+    return progress.trained(model)
+
+
+def main(settings: Settings) -> dict[str, Any]:
+    """Train the networks and the baselines; export and report the best network."""
+    with recipes.Run(settings.run, settings, "table", settings.data) as run:
+        train, _, test = read(settings)
+        seen, unseen = recipes.rows_of(train, most=100_000), recipes.rows_of(test)
+        tried = []
+        for kind in settings.networks:
+            tried.append(train_one(kind, seen.labels, run, settings))
+            if tried[-1].stopped == "interrupted":
+                break
+        classes = train.class_names if settings.classes else None
+        peers = recipes.table_baselines(
+            train.features,
+            seen,
+            unseen,
+            classes=len(classes or ()),
+            balanced=settings.balanced,
+            seed=settings.seed,
+        )
+        return run.conclude(tried, peers, train, seen, unseen, classes=classes, balanced=settings.balanced)
+
+
+if __name__ == "__main__":
+    main(Settings(data="sales.csv", target="price", run="runs/sales"))

@@ -1,0 +1,145 @@
+"""Learn the classes of texts: read, train, compare, export.
+
+    python train.py
+
+Killed at any moment, it goes on where it was when it is run again. After changing the networks, give it another
+directory to run in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+import stoker
+from stoker import recipes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What there is to choose."""
+
+    data: str  # a folder with a folder for each class; with `column`, a table
+    run: str  # the directory of this run
+    column: str | None = None  # of a table: where the texts are
+    target: str | None = None  # of a table: where their classes are
+    sep: str = ","  # between the fields of a CSV file
+    max_tokens: int = 20_000  # words in the vocabulary
+    max_length: int = 300  # words of a text that are looked at
+    balanced: bool = False  # rare classes count as much as frequent ones
+    networks: tuple[str, ...] = ("mean", "gru")  # the best on the validation texts is taken
+    width: int = 64
+    dropout: float = 0.4
+    learning_rate: float = 2e-3
+    batch_size: int = 32
+    epochs: int = 40
+    patience: int = 4  # epochs without a gain after which training ends
+    held_out: float = 0.3  # half of it for choosing, half for the figures
+    seed: int = 0
+    save_every: str | int = "5s"  # training goes on from there after a crash; a number is one of steps
+    time_s: float | None = None  # for all networks together
+
+
+def read(settings: Settings) -> tuple[Any, Any, Any, Any]:
+    """Training texts as ids of words, those of like length together; as they are; validation and test texts."""
+    options: dict[str, Any] = {
+        "batch_size": settings.batch_size,
+        "seed": settings.seed,
+        "validation_split": settings.held_out,
+        "column": settings.column,
+        "label": settings.target,
+        "sep": settings.sep,
+        "label_mode": "int",
+    }
+    train, _ = stoker.data.text(
+        settings.data, max_tokens=settings.max_tokens, max_length=settings.max_length, **options
+    )
+    texts, held_out = stoker.data.text(settings.data, **options)
+    return train, texts, held_out.shard(2, 0), held_out.shard(2, 1)
+
+
+def network(kind: str, train: Any, settings: Settings) -> Any:
+    """A model of the words' ids; in the export the vocabulary stands in front of it."""
+    ids = keras.Input((None,), dtype="int64", name="words")
+    size = train.vectorization.vocabulary_size()
+    x = keras.layers.Embedding(size, settings.width, mask_zero=True)(ids)
+    if kind == "mean":
+        x = keras.layers.GlobalAveragePooling1D()(x)
+    else:
+        x = keras.layers.Bidirectional(keras.layers.GRU(settings.width))(x)
+    x = keras.layers.Dropout(settings.dropout)(x)
+    x = keras.layers.Dense(settings.width, activation="relu")(x)
+    x = keras.layers.Dropout(settings.dropout)(x)
+    answer = keras.layers.Dense(len(train.class_names), activation="softmax", name="probabilities")(x)
+    model = keras.Model(ids, answer)
+    optimizer = keras.optimizers.Adam(settings.learning_rate)
+    model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model
+
+
+def train_one(kind: str, labels: Any, run: recipes.Run, settings: Settings) -> recipes.Trained:
+    """One network, trained until it no longer gets better on the validation texts."""
+    keras.utils.set_random_seed(settings.seed)
+    train, _, validation, _ = read(settings)
+
+    def ids(texts: Any, classes: Any) -> Any:
+        return train.vectorization(texts)[:, : settings.max_length], classes
+
+    model = network(kind, train, settings)
+    stopping = keras.callbacks.EarlyStopping(patience=settings.patience, restore_best_weights=True)
+    share = settings.time_s and settings.time_s / len(settings.networks)
+    progress = recipes.Progress(kind, share)
+    try:
+        stoker.fit(
+            model,
+            train,
+            validation_data=validation.map(ids, num_parallel_calls=tf.data.AUTOTUNE)
+            .cache()
+            .prefetch(tf.data.AUTOTUNE),
+            epochs=settings.epochs,
+            callbacks=[stopping, progress],
+            class_weight=recipes.balanced_weights(labels, len(train.class_names))
+            if settings.balanced
+            else None,
+            checkpoint=run.checkpoint(kind, settings.save_every),
+            check=True,
+            shuffle=False,
+            verbose=0,
+        )
+    except KeyboardInterrupt as error:
+        # Ctrl-C, or the time is up: the best so far is kept.
+        progress.interrupted(error)
+        if stopping.best_weights is not None:
+            model.set_weights(stopping.best_weights)
+    return progress.trained(model)
+
+
+def main(settings: Settings) -> dict[str, Any]:
+    """Train the networks and the baselines; export and report the best network."""
+    with recipes.Run(settings.run, settings, "text", settings.data) as run:
+        train, texts, _, test = read(settings)
+        seen, unseen = recipes.rows_of(texts, most=100_000), recipes.rows_of(test)
+        tried = []
+        for kind in settings.networks:
+            tried.append(train_one(kind, seen.labels, run, settings))
+            if tried[-1].stopped == "interrupted":
+                break
+        classes = train.class_names
+        peers = recipes.text_baselines(seen, unseen, classes=len(classes), balanced=settings.balanced)
+        return run.conclude(
+            tried,
+            peers,
+            train,
+            seen,
+            unseen,
+            classes=classes,
+            balanced=settings.balanced,
+            ids=lambda texts: train.vectorization(texts)[:, : settings.max_length],
+        )
+
+
+if __name__ == "__main__":
+    main(Settings(data="reviews", run="runs/reviews"))

@@ -1,0 +1,251 @@
+"""The report of a recipe's run: one HTML file in the look of the run's page, that needs nothing else and runs nothing.
+
+Whatever comes from the data is put there escaped; the policy allows one style sheet, by its hash, and pictures that are
+in the file itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import re
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from stoker.recipes import drawing
+from stoker.recipes.rows import Rows
+from stoker.recipes.scores import Score
+
+_MOST_CLASSES, _MISTAKES, _MOST_COLUMNS, _MOST_DOTS, _BINS = 24, 12, 12, 1_000, 10
+
+
+def report(
+    result: Mapping[str, Any],
+    answers: Any,
+    test: Rows,
+    features: Any,
+    pictures: Sequence[bytes] | None = None,
+) -> str:
+    """The page.
+
+    Args:
+        result: as it is in `result.json`.
+        answers: of the network, for the test rows.
+        test: the rows, as raw as they are.
+        features: of a table: what the ids of its categories stand for.
+        pictures: of the worst mistakes in `worst(...)`, as PNG.
+    """
+    classes = result["classes"]
+    verdict = result["verdict"]
+    parts = [
+        f'<header class="brand"><b>Stoker</b><span class="program">{_text(result["settings"]["data"])}</span></header>',
+        f"<h1><strong>{_text(verdict[0].upper() + verdict[1:])}.</strong></h1>",
+        _chips(result),
+        _section("Against the baselines", _contenders(result)),
+        _section("Learning curves", _curves(result)),
+    ]
+    if classes is None:
+        parts.append(_section("Predicted and true", _scatter(answers, test.labels)))
+    else:
+        parts.append(_section("Which classes are taken for which", _confusion(answers, test.labels, classes)))
+        parts.append(_section("Calibration", _calibration(answers, test.labels)))
+    if result.get("importance"):
+        parts.append(_section("What it goes by", _important(result)))
+    parts.append(_section("The worst mistakes", _mistakes(answers, test, classes, features, pictures)))
+    return _page(result["settings"]["data"], "".join(parts))
+
+
+def worst(answers: Any, labels: Any) -> Any:
+    """The rows it is most wrong about, the worst first."""
+    if answers.ndim == 1:
+        wrong = np.abs(answers - labels)
+        return np.argsort(-wrong, kind="stable")[:_MISTAKES]
+    sure = answers[np.arange(len(labels)), labels]
+    missed = np.flatnonzero(answers.argmax(1) != labels)
+    return missed[np.argsort(sure[missed], kind="stable")][:_MISTAKES]
+
+
+def _text(value: Any) -> str:
+    return html.escape(str(value))
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{_text(title)}</h2>{body}</section>"
+
+
+def _chips(result: Mapping[str, Any]) -> str:
+    best = result["networks"][result["network"]]
+    shown = {
+        "training rows": f"{result['rows']['train']:,}",
+        "test rows": f"{result['rows']['test']:,}",
+        "network": result["network"],
+        "epochs": best["epochs"],
+        "state": result["state"],
+    }
+    chips = "".join(
+        f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in shown.items()
+    )
+    if not result["repeated"]:
+        return f'<dl class="chips">{chips}</dl>'
+    note = f"{result['repeated']:,} test rows are also among the training rows: the figures flatter."
+    return f'<dl class="chips">{chips}</dl><ul class="notes"><li>{note}</li></ul>'
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], best: int = -1) -> str:
+    """Cells are HTML already."""
+    top = "".join(f"<th>{cell}</th>" for cell in head)
+    body = "".join(
+        f"<tr{' class=best' if number == best else ''}>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>"
+        for number, row in enumerate(rows)
+    )
+    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _contenders(result: Mapping[str, Any]) -> str:
+    rows = result["contenders"]
+    metrics = list(rows[0]["scores"])
+    best = min(range(len(rows)), key=lambda number: rows[number]["behind"]["value"])
+    cells = [
+        [_text(row["name"]), *(_text(Score(**row["scores"][metric])) for metric in metrics)] for row in rows
+    ]
+    lead = (
+        '<p class="lead">On the same test rows, which none of them has seen; in brackets, 95 % intervals.</p>'
+    )
+    return lead + _table(["", *(_text(metric) for metric in metrics)], cells, best)
+
+
+def _curves(result: Mapping[str, Any]) -> str:
+    parts = [
+        '<p class="lead">Loss by epoch:<i class="key one"></i>training<i class="key two"></i>validation</p>'
+    ]
+    for name, about in result["networks"].items():
+        curves = about["curves"]
+        if not curves:
+            continue
+        lines = {
+            kind: [one.get(key, np.nan) for one in curves]
+            for kind, key in (("one", "loss"), ("two", "val_loss"))
+        }
+        values = [value for line in lines.values() for value in line if np.isfinite(value)]
+        chart = drawing.Chart((1, len(curves)), (0, max(values)), ("epoch", "loss"))
+        for kind, line in lines.items():
+            chart.line(list(enumerate(line, 1)), kind)
+        parts.append(f"<h3>{_text(name)}</h3>{chart.svg(f'learning curves of {name}')}")
+    return "".join(parts)
+
+
+def _scatter(answers: Any, labels: Any) -> str:
+    ends = float(min(answers.min(), labels.min())), float(max(answers.max(), labels.max()))
+    chart = drawing.Chart(ends, ends, ("true", "predicted"))
+    chart.line([(ends[0], ends[0]), (ends[1], ends[1])], "ideal")
+    chart.dots(list(zip(labels[:_MOST_DOTS].tolist(), answers[:_MOST_DOTS].tolist(), strict=True)), "one")
+    return chart.svg("predicted against true values")
+
+
+def _confusion(answers: Any, labels: Any, classes: Sequence[str]) -> str:
+    given = answers.argmax(1)
+    counts: Any = np.zeros((len(classes), len(classes)), int)
+    np.add.at(counts, (labels, given), 1)
+    if len(classes) <= _MOST_CLASSES:
+        lead = '<p class="lead">A row for each true class, a column for each answer, in the same order.</p>'
+        return lead + drawing.matrix(counts, classes)
+    np.fill_diagonal(counts, 0)
+    order = np.argsort(-counts, axis=None, kind="stable")[:_MISTAKES]
+    pairs = [divmod(int(place), len(classes)) for place in order]
+    rows = [[_text(classes[a]), _text(classes[b]), str(counts[a, b])] for a, b in pairs if counts[a, b]]
+    return _table(["true", "taken for", "times"], rows)
+
+
+def _calibration(answers: Any, labels: Any) -> str:
+    """How often it is right when it says it is so sure."""
+    sure, right = answers.max(1), answers.argmax(1) == labels
+    place = np.minimum((sure * _BINS).astype(int), _BINS - 1)
+    points = [
+        (float(sure[place == one].mean()), float(right[place == one].mean()))
+        for one in range(_BINS)
+        if (place == one).any()
+    ]
+    chart = drawing.Chart((0, 1), (0, 1), ("how sure it is", "how often it is right"))
+    chart.line([(0, 0), (1, 1)], "ideal")
+    chart.line(points, "one")
+    chart.dots(points, "one", 4)
+    off = sum(abs(x - y) * float((place == min(int(x * _BINS), _BINS - 1)).mean()) for x, y in points)
+    lead = f'<p class="lead">On the dashed line it is as often right as it says; it is off by {off:.3f} on average.</p>'
+    return lead + chart.svg("calibration")
+
+
+def _important(result: Mapping[str, Any]) -> str:
+    metric = next(iter(result["contenders"][0]["scores"]))
+    lead = f'<p class="lead">How much worse {_text(metric)} gets when a column\'s values are given to other rows.</p>'
+    return lead + drawing.bars(result["importance"][:_MOST_COLUMNS], "importance of the columns")
+
+
+def _mistakes(answers: Any, test: Rows, classes: Any, features: Any, pictures: Sequence[bytes] | None) -> str:
+    rows = worst(answers, test.labels)
+    if not len(rows):
+        return "<p>There is none: every test row is answered rightly.</p>"
+    if pictures is not None:
+        figures = [
+            f'<figure><img alt="" src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
+            f"<figcaption>{' '.join(_said(answers, test.labels, classes, row))}</figcaption></figure>"
+            for row, picture in zip(rows, pictures, strict=True)
+        ]
+        return f'<div class="gallery">{"".join(figures)}</div>'
+    if not isinstance(test.inputs, Mapping):
+        cells = [
+            [*_said(answers, test.labels, classes, row), _text(_cell(test.inputs[row], 300))] for row in rows
+        ]
+        return _table(["true", "answered", "text"], cells)
+    names = list(test.inputs)[:_MOST_COLUMNS]
+    cells = [
+        [
+            *_said(answers, test.labels, classes, row),
+            *(_text(_raw(features[name], test.inputs[name][row])) for name in names),
+        ]
+        for row in rows
+    ]
+    return _table(["true", "answered", *(_text(name) for name in names)], cells)
+
+
+def _said(answers: Any, labels: Any, classes: Any, row: int) -> list[str]:
+    if classes is None:
+        return [f"{labels[row]:,.4g}", f"{answers[row]:,.4g}"]
+    given = int(answers[row].argmax())
+    return [_text(classes[labels[row]]), f"{_text(classes[given])} ({answers[row, given]:.2f})"]
+
+
+def _raw(feature: Any, value: Any) -> str:
+    """A cell as it is in the file."""
+    if feature.kind == "category":
+        return str(feature.vocabulary[int(value)]) if int(value) else ""
+    return _cell(value, 60)
+
+
+def _cell(value: Any, most: int) -> str:
+    if isinstance(value, bytes):
+        words = value.decode("utf-8", "replace")
+        return words if len(words) <= most else words[: most - 1] + "…"
+    return "" if value != value else f"{value:.6g}"
+
+
+def _page(title: str, body: str) -> str:
+    style = resources.files("stoker.report.page").joinpath("assets/page.css").read_text(encoding="utf-8")
+    # The run's page is told by its script; this one has none, and asks the system.
+    dark = re.search(r':root\[data-theme="dark"\] (\{.*?\n\})', style, re.DOTALL)
+    if dark is not None:
+        style += f"\n@media (prefers-color-scheme: dark) {{ :root {dark[1]} }}\n"
+    style += resources.files("stoker.recipes").joinpath("report.css").read_text(encoding="utf-8")
+    sign = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{sign}'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
+        f"<title>Stoker: {_text(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )

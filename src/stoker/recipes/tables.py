@@ -1,0 +1,181 @@
+"""`stoker.recipes.table`: what a table holds decides on the settings of the program that learns from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import stoker
+from stoker.data.table_files import table_files
+from stoker.errors import ArgumentError
+from stoker.recipes import durations
+from stoker.recipes.beginning import Place, begin
+from stoker.recipes.counting import LEAST_ROWS, batch_size, check_classes, uneven
+from stoker.recipes.programs.table import Settings
+from stoker.recipes.progress import say
+from stoker.recipes.rows import Rows, rows_of
+
+_MOST_COLUMNS = 1_000
+_FEW_VALUES = 20
+# Rows that are looked at before training.
+_LOOKED_AT = 200_000
+# Beyond this, periodic features make a network of mostly those.
+_MOST_PERIODIC = 200
+
+
+def table(
+    data: str | os.PathLike[str],
+    target: str,
+    *,
+    task: str | None = None,
+    columns: Sequence[str] | None = None,
+    sep: str | None = None,
+    epochs: int | None = None,
+    time: str | float | None = None,
+    seed: int = 0,
+    runs: str = "runs",
+    name: str | None = None,
+    fresh: bool = False,
+    eject: str | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any] | None:
+    """Train, compare and export a network that predicts a column of a table.
+
+    Args:
+        data: CSV, Parquet or JSON lines: a file, a glob or a folder.
+        target: the column to predict.
+        task: "classes" or "numbers"; seen from the target otherwise.
+        columns: the ones to learn from; all by default.
+        sep: between the fields of a CSV file; a comma, or a tab in `.tsv` files.
+        epochs: the most there are; training ends earlier when it no longer helps.
+        time: the most training may take: seconds, or "10min".
+        seed: of the split, the shuffles and the first weights.
+        runs: the directory of all runs.
+        name: of this run's directory; made from what is asked otherwise.
+        fresh: begin again, even if this was trained before.
+        eject: write the program to this file instead of running it.
+        overwrite: also where that file is there already.
+
+    Returns:
+        The result: scores, baselines, where the bundle is; None with `eject`.
+
+    Raises:
+        ArgumentError: the data or an argument makes no sense.
+    """
+    path = os.fspath(data)
+    sep = sep or ("\t" if path.lower().endswith((".tsv", ".tsv.gz")) else ",")
+    kind, source, found = table_files(path, sep, "utf8")
+    count = len(source.columns() if columns is None else columns)
+    if count > _MOST_COLUMNS:
+        raise ArgumentError(
+            f"{path} has {count:,} columns, and the recipe takes up to {_MOST_COLUMNS:,}: choose some with --columns"
+        )
+    asked = Settings(
+        data=path,
+        target=target,
+        run="",
+        format=kind,
+        sep=sep,
+        columns=None if columns is None else (*columns, *(() if target in columns else (target,))),
+        seed=seed,
+        time_s=None if time is None else durations.seconds(time),
+    )
+    settings = _chosen(asked, task)
+    if epochs is not None:
+        settings = replace(settings, epochs=epochs)
+    place = Place(runs, name, fresh, eject, overwrite)
+    return begin("table", settings, place, found, (Path(path).name.split(".")[0], target))
+
+
+def _chosen(asked: Settings, task: str | None) -> Settings:
+    """The settings that fit the data."""
+    if task not in (None, "classes", "numbers"):
+        raise ArgumentError(f"task={task!r} must be 'classes' or 'numbers'")
+    whole = _read(asked, "auto")
+    if whole.rows < LEAST_ROWS:
+        raise ArgumentError(
+            f"{asked.data} has {whole.rows} rows: a recipe needs {LEAST_ROWS} or more to hold some out"
+        )
+    rows = rows_of(whole, most=_LOOKED_AT)
+    classes = _classes(asked.target, whole, rows, task)
+    kept = _columns(asked, whole, rows)
+    width = len(kept) + sum(min(33, len(whole.features[name].vocabulary or ())) for name in kept)
+    balanced = classes and uneven(rows.labels)
+    return replace(
+        asked,
+        columns=None if len(kept) == len(whole.features) and asked.columns is None else (*kept, asked.target),
+        classes=classes,
+        balanced=balanced,
+        networks=("plain", "periodic") if width <= _MOST_PERIODIC else ("plain",),
+        # About two hundred steps an epoch.
+        batch_size=batch_size(whole.rows, min(512, max(16, whole.rows // 200))),
+    )
+
+
+def _read(asked: Settings, label_mode: str) -> Any:
+    options: dict[str, Any] = {"sep": asked.sep} if asked.format == "csv" else {}
+    return getattr(stoker.data, asked.format)(
+        asked.data,
+        label=asked.target,
+        batch_size=4096,
+        columns=asked.columns,
+        label_mode=label_mode,
+        **options,
+    )
+
+
+def _classes(target: str, whole: Any, rows: Rows, task: str | None) -> bool:
+    """Whether the target is a class."""
+    if whole.class_names is None:
+        values = np.unique(rows.labels)
+        steps = bool(np.all(values == np.round(values)))
+        classes = task == "classes" or (
+            task is None and steps and len(values) <= min(_FEW_VALUES, len(rows) // 10)
+        )
+        if not np.all(np.isfinite(rows.labels)):
+            raise ArgumentError(
+                f"target {target!r} has values that are no numbers, such as infinity: leave those rows out"
+            )
+    else:
+        if task == "numbers":
+            raise ArgumentError(f"task='numbers': target {target!r} holds text")
+        values, classes = np.unique(rows.labels), True
+    if classes or len(values) < 2:
+        check_classes(f"target {target!r}", rows.labels, whole.class_names)
+    return classes
+
+
+def _columns(asked: Settings, whole: Any, rows: Rows) -> list[str]:
+    """The columns worth learning from; what is left out is said."""
+    kept = []
+    for name in whole.features:
+        why = _useless(rows.inputs[name], whole.features[name].kind)
+        if why is None:
+            kept.append(name)
+        elif asked.columns is None:
+            say(f"stoker: column {name!r} is left out: {why}")
+        else:
+            kept.append(name)
+    if not kept:
+        raise ArgumentError(
+            f"{asked.data} has no column to learn {asked.target!r} from: all are constant, empty or ids"
+        )
+    return kept
+
+
+def _useless(values: Any, kind: str) -> str | None:
+    if values.dtype.kind == "f" and np.isnan(values).all():
+        return "all its values are missing"
+    first = values[0]
+    if np.all(values == first) or (kind == "category" and len(np.unique(values)) == 1):
+        return "all its values are the same"
+    if kind == "category" and len(np.unique(values)) > 0.95 * len(values):
+        return "nearly every row has a value of its own, as ids have"
+    if kind == "whole" and len(values) > 1 and np.all(np.abs(np.diff(values)) == 1):
+        return "it counts the rows"
+    return None

@@ -1,0 +1,99 @@
+"""`stoker.recipes.text`: what the texts are decides on the settings of the program that learns their classes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import stoker
+from stoker.data.table_files import table_files
+from stoker.errors import ArgumentError
+from stoker.recipes import durations
+from stoker.recipes.beginning import Place, begin
+from stoker.recipes.counting import batch_size, check_classes, files_below, uneven
+from stoker.recipes.programs.text import Settings
+from stoker.recipes.rows import rows_of
+
+_LOOKED_AT = 50_000
+_LEAST_LENGTH, _MOST_LENGTH = 16, 400
+
+
+def text(
+    data: str | os.PathLike[str],
+    *,
+    column: str | None = None,
+    target: str | None = None,
+    sep: str | None = None,
+    epochs: int | None = None,
+    time: str | float | None = None,
+    seed: int = 0,
+    runs: str = "runs",
+    name: str | None = None,
+    fresh: bool = False,
+    eject: str | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any] | None:
+    """Train, compare and export a network that tells the class of a text.
+
+    Args:
+        data: a folder with a folder of `.txt` files for each class; with `column`, a CSV, Parquet or JSON lines table.
+        column: the column that holds the texts.
+        target: the column of their classes.
+
+    The other arguments, what is returned and what is raised are those of `table`.
+    """
+    path = os.fspath(data)
+    sep = sep or ("\t" if path.lower().endswith((".tsv", ".tsv.gz")) else ",")
+    if (column is None) != (target is None):
+        raise ArgumentError(
+            "texts in a table need both --column, which holds them, and --target, their classes"
+        )
+    found = files_below(path, ".txt") if column is None else table_files(path, sep, "utf8")[2]
+    asked = Settings(
+        data=path,
+        run="",
+        column=column,
+        target=target,
+        sep=sep,
+        seed=seed,
+        time_s=None if time is None else durations.seconds(time),
+    )
+    settings = _chosen(asked)
+    if epochs is not None:
+        settings = replace(settings, epochs=epochs)
+    place = Place(runs, name, fresh, eject, overwrite)
+    return begin("text", settings, place, found, [Path(path).name.split(".")[0]])
+
+
+def _chosen(asked: Settings) -> Settings:
+    """The settings that fit the texts."""
+    whole = stoker.data.text(
+        asked.data,
+        batch_size=1024,
+        seed=asked.seed,
+        column=asked.column,
+        label=asked.target,
+        sep=asked.sep,
+        label_mode="int",
+    )
+    if whole.class_names is None:
+        raise ArgumentError(
+            f"{asked.data} has texts without classes: put them into a folder for each class, or give a table with "
+            "--column and --target"
+        )
+    rows = rows_of(whole, most=_LOOKED_AT)
+    check_classes(asked.data, rows.labels, whole.class_names)
+    lengths = [len(one.split()) for one in rows.inputs]
+    if max(lengths) == 0:
+        raise ArgumentError(f"{asked.data}: all texts are empty")
+    longest = int(np.percentile(lengths, 95)) + 1
+    return replace(
+        asked,
+        max_length=min(_MOST_LENGTH, max(_LEAST_LENGTH, longest)),
+        balanced=uneven(rows.labels),
+        batch_size=batch_size(whole.rows, 16 if whole.rows < 2000 else 32 if whole.rows < 20_000 else 128),
+    )

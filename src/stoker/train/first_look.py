@@ -1,0 +1,298 @@
+"""A look at model and data before the first step: what would train in vain, each in one line with its remedy.
+
+    stoker.fit(model, x, y, validation_split=0.1, check=True)
+
+What cannot be right (labels the loss cannot take) is raised; what may be meant is a warning. Of a dataset the first
+batches are looked at, in a pass of their own.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from stoker import units
+from stoker.errors import ArgumentError
+from stoker.execution.feeding import memory
+
+_BATCHES = 8
+_ROWS = 100_000
+_FEW = 5
+# Beyond these, a first layer sees numbers its first weights were not made for.
+_FAR, _WIDE = 10.0, 20.0
+_LEAK = 0.9999
+_SCALING = (
+    keras.layers.Normalization,
+    keras.layers.Rescaling,
+    keras.layers.BatchNormalization,
+    keras.layers.LayerNormalization,
+    keras.layers.Embedding,
+    keras.layers.CategoryEncoding,
+    keras.layers.Discretization,
+)
+# Operations of keras.ops by which a model sees what is missing.
+_FILLING = ("Isnan", "NanToNum", "Isfinite", "Masking")
+
+
+class CheckWarning(UserWarning):
+    """Something about model or data that may be meant, and more often is not."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One line; `certain` means that training makes no sense."""
+
+    line: str
+    certain: bool = False
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The first rows: arrays by name, labels, rows a batch, and whether these are all rows."""
+
+    inputs: dict[str, Any]
+    labels: Any
+    batch: int
+    all_rows: bool
+
+
+def look(model: Any, x: Any, y: Any, batch_size: int | None, validated: bool) -> None:
+    """Raise what is certainly wrong, warn of the rest.
+
+    Raises:
+        ArgumentError: training makes no sense; the line says why, and what to do.
+    """
+    found = list(faults(model, sample(x, y, batch_size), validated))
+    certain = [one.line for one in found if one.certain]
+    if certain:
+        raise ArgumentError("; ".join(certain))
+    for one in found:
+        warnings.warn(one.line, CheckWarning, stacklevel=4)
+
+
+def sample(x: Any, y: Any, batch_size: int | None) -> Sample:
+    """The rows to look at: of arrays the first hundred thousand, of a dataset the first batches."""
+    if isinstance(x, tf.data.Dataset):
+        inputs, labels, batch = _drawn(x)
+        return Sample(_named(inputs), labels, batch, False)
+    if not hasattr(x, "__len__") or hasattr(x, "__next__") or isinstance(x, keras.utils.PyDataset):
+        return Sample({}, None, batch_size or 32, False)
+    inputs = {name: np.asarray(one[:_ROWS]) for name, one in _named(x).items()}
+    labels = None if y is None or isinstance(y, list | dict) else np.asarray(y[:_ROWS])
+    return Sample(inputs, labels, batch_size or 32, labels is not None and len(labels) == len(y))
+
+
+def _drawn(dataset: Any) -> tuple[Any, Any, int]:
+    batches = list(dataset.take(_BATCHES).as_numpy_iterator())
+    if not batches:
+        return {}, None, 0
+    inputs = [one[0] if isinstance(one, tuple) else one for one in batches]
+    joined = {name: _joined([_named(one)[name] for one in inputs]) for name in _named(inputs[0])}
+    labels = None
+    if isinstance(batches[0], tuple) and isinstance(batches[0][1], np.ndarray):
+        labels = _joined([one[1] for one in batches])
+    return joined, labels, len(next(iter(_named(inputs[0]).values()), ()))
+
+
+def _joined(parts: list[Any]) -> Any:
+    """One array; of batches that are padded to different lengths, the first."""
+    same = all(one.shape[1:] == parts[0].shape[1:] for one in parts)
+    return np.concatenate(parts) if same else parts[0]
+
+
+def _named(x: Any) -> dict[str, Any]:
+    if isinstance(x, Mapping):
+        return {str(name): one for name, one in x.items() if hasattr(one, "__len__")}
+    if isinstance(x, tuple | list):
+        return {f"input {number}": one for number, one in enumerate(x) if hasattr(one, "shape")}
+    return {"x": x}
+
+
+def faults(model: Any, rows: Sample, validated: bool) -> Iterator[Fault]:
+    """Everything there is to say, in the order in which it matters."""
+    if rows.labels is not None:
+        yield from _labels(model, rows)
+    for name, values in rows.inputs.items():
+        yield from _input(model, name, values)
+        yield from _columns(name, values, rows.labels)
+    yield from _memory(model, rows.batch)
+    if not validated:
+        yield Fault(
+            "there is no validation data, so nothing shows when the model begins to learn by heart: give "
+            "validation_split=0.1 or validation_data (no-validation-data)"
+        )
+
+
+def _labels(model: Any, rows: Sample) -> Iterator[Fault]:
+    y = rows.labels
+    if y.dtype.kind in "OUS":
+        yield Fault(
+            f"labels are text, such as {_plain(y.reshape(-1)[0])!r}, and losses take numbers: make indices of them "
+            "with keras.layers.StringLookup or a reader of stoker.data (string-labels)",
+            True,
+        )
+        return
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        yield Fault("labels are missing or infinite: leave those rows out", True)
+        return
+    outputs = getattr(model, "output_shape", None)
+    width = outputs[-1] if isinstance(outputs, tuple) and outputs else None
+    yield from _loss(_loss_name(model), width, y, _ending(model))
+    if rows.all_rows and y.dtype.kind in "iu" and _loss_name(model).startswith("sparse"):
+        values, counts = np.unique(y, return_counts=True)
+        few = [(int(v), int(n)) for v, n in zip(values, counts, strict=True) if n < _FEW]
+        if few:
+            more = f", and {len(few) - 1} more have few" if len(few) > 1 else ""
+            yield Fault(
+                f"class {few[0][0]} has {few[0][1]} examples{more}: collect more, merge it with another, or leave it "
+                "out"
+            )
+
+
+def _plain(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _loss_name(model: Any) -> str:
+    loss = getattr(model, "loss", "")
+    name = loss if isinstance(loss, str) else getattr(loss, "name", getattr(loss, "__name__", ""))
+    return {"mse": "mean_squared_error", "mae": "mean_absolute_error"}.get(str(name), str(name))
+
+
+def _ending(model: Any) -> str:
+    """The last activation: "softmax", "sigmoid", "linear", or "" if it cannot be seen."""
+    layers = getattr(model, "layers", [])
+    return getattr(getattr(layers[-1] if layers else None, "activation", None), "__name__", "")
+
+
+def _loss(loss: str, width: int | None, y: Any, ending: str) -> Iterator[Fault]:
+    flat = y.ndim == 1 or y.shape[-1] == 1
+    whole = y.dtype.kind in "iub" or bool(np.all(y == np.round(y)))
+    if loss == "sparse_categorical_crossentropy" and width:
+        if not flat and y.shape[-1] == width:
+            yield Fault("labels are one-hot: use categorical_crossentropy (wrong-crossentropy)", True)
+        elif not whole:
+            yield Fault(
+                f"labels such as {y.reshape(-1)[0]} are no classes: use loss='mse' (wrong-crossentropy)", True
+            )
+        else:
+            yield from _range(y, width)
+    elif loss == "categorical_crossentropy" and flat and width and width > 1:
+        yield Fault(
+            "labels are indices, not one-hot: use sparse_categorical_crossentropy (wrong-crossentropy)", True
+        )
+    elif loss == "binary_crossentropy" and len(y) and (y.min() < 0 or y.max() > 1):
+        signs = (y.min(), y.max()) == (-1, 1)
+        advice = "add 1 and divide by 2" if signs else "use a loss for more classes, or for numbers"
+        yield Fault(
+            f"labels run from {y.min()} to {y.max()}, and binary_crossentropy takes 0 to 1: {advice}", True
+        )
+    elif loss.startswith("mean_") and ending == "softmax" and flat and width and width > 1:
+        yield Fault(
+            f"{loss} of {width} probabilities and one label: use sparse_categorical_crossentropy", True
+        )
+
+
+def _range(y: Any, width: int) -> Iterator[Fault]:
+    least, largest = int(y.min()), int(y.max())
+    if width == 1:
+        yield Fault(
+            "one output cannot tell classes: use binary_crossentropy with a sigmoid (wrong-crossentropy)",
+            True,
+        )
+    elif least >= 1 and largest == width:
+        yield Fault(
+            f"labels run from {least} to {largest}, the model's {width} classes from 0 to {width - 1}: subtract 1",
+            True,
+        )
+    elif least < 0 or largest >= width:
+        yield Fault(
+            f"labels run from {least} to {largest}, and the model has {width} outputs, for 0 to {width - 1}: "
+            f"give the last layer {largest + 1} outputs, or number the classes from 0",
+            True,
+        )
+
+
+def _input(model: Any, name: str, values: Any) -> Iterator[Fault]:
+    if values.dtype == np.float64:
+        yield Fault(
+            f"{name} is float64, and is made float32 batch by batch: make it float32 once (float64-compute)"
+        )
+    if values.dtype.kind not in "fiu" or not values.size:
+        return
+    finite = np.isfinite(values) if values.dtype.kind == "f" else np.array(True)
+    if not finite.all() and not _prepared(model):
+        yield Fault(f"{name} has missing or infinite values, which make every weight NaN: fill them in", True)
+        return
+    with np.errstate(all="ignore"):
+        mean, spread = float(np.nanmean(values, dtype=float)), float(np.nanstd(values, dtype=float))
+    if (abs(mean) > _FAR or spread > _WIDE) and not _scaled(model):
+        yield Fault(
+            f"{name} has values around {mean:.3g} that spread by {spread:.3g}: put keras.layers.Normalization, or "
+            "Rescaling(1 / 255) for images, first (unnormalized-input)"
+        )
+
+
+def _scaled(model: Any) -> bool:
+    return any(isinstance(layer, _SCALING) for layer in _layers(model))
+
+
+def _prepared(model: Any) -> bool:
+    """The model itself, or a layer of the user's, may take care of missing values."""
+    made = [*getattr(model, "operations", []), *_layers(model)]
+    return any(
+        type(one).__name__ in _FILLING or not type(one).__module__.startswith("keras.") for one in made
+    )
+
+
+def _layers(model: Any) -> Iterator[Any]:
+    for layer in getattr(model, "layers", []):
+        yield layer
+        yield from _layers(layer)
+
+
+def _columns(name: str, values: Any, labels: Any) -> Iterator[Fault]:
+    """Columns of a table that tell nothing, or too much."""
+    if values.dtype.kind not in "fiu" or values.ndim > 2 or len(values) < 2:
+        return
+    table = values.reshape(len(values), -1).astype(float)
+    constant = np.flatnonzero(np.all(table == table[0], axis=0))
+    if len(constant):
+        which = name if values.ndim == 1 else f"column {constant[0]} of {name}"
+        more = f", and {len(constant) - 1} more" if len(constant) > 1 else ""
+        yield Fault(f"{which} is {table[0, constant[0]]:g} in every row{more}: leave it out")
+    if labels is None or labels.size != len(values) or labels.dtype.kind not in "fiu":
+        return
+    with np.errstate(all="ignore"):
+        y = labels.reshape(-1).astype(float)
+        alike = np.abs(np.corrcoef(table, y, rowvar=False)[-1, :-1]) if len(values) > 2 else np.zeros(1)
+    leaking = np.flatnonzero(alike > _LEAK)
+    if len(leaking):
+        which = name if values.ndim == 1 else f"column {leaking[0]} of {name}"
+        yield Fault(
+            f"{which} tells the label by itself: leave it out if it is not known when the model is asked"
+        )
+
+
+def _memory(model: Any, batch: int) -> Iterator[Fault]:
+    """The outputs of all layers, kept for the gradients, and four numbers a weight."""
+    numbers = 0
+    for layer in _layers(model):
+        output = getattr(layer, "output", None) if getattr(layer, "_inbound_nodes", None) else None
+        for shape in [getattr(one, "shape", ()) for one in tf.nest.flatten(output)]:
+            if all(size is not None for size in shape[1:]):
+                numbers += int(np.prod(shape[1:]))
+    weights = 16 * model.count_params() if model.built else 0
+    free = memory.free()
+    if not numbers or free is None or weights + 4 * numbers * batch <= free:
+        return
+    fits = max(0, (free - weights) // (4 * numbers))
+    advice = f"use at most batch_size={2 ** int(np.log2(fits))}" if fits else "use a smaller model"
+    needed = units.size(weights + 4 * numbers * batch)
+    yield Fault(f"a step on {batch} rows needs about {needed}, and {units.size(free)} are free: {advice}")

@@ -1,0 +1,141 @@
+"""Data that nobody can learn from: one line, before any training, exit code 2."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stoker.commands import main
+from tests.recipes.data_files import reviews, sales, shapes
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def _wide(path: Path) -> None:
+    names = ",".join(f"c{number}" for number in range(10_000))
+    row = ",".join(str(number % 7) for number in range(10_000))
+    path.write_text("\n".join([f"{names},y", *(f"{row},{number % 2}" for number in range(30))]))
+
+
+def _lines(text: str, count: int = 60) -> Callable[[Path], None]:
+    """A header, and a row for each number."""
+
+    def write(path: Path) -> None:
+        path.write_text(
+            "a,y\n" + "".join(text.format(n=number, half=number % 2) + "\n" for number in range(count))
+        )
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [
+        (lambda path: path.write_bytes(b""), "empty"),
+        (lambda path: path.write_text("a,y\n"), "no rows"),
+        (_lines("{n},yes"), "'yes' in every row"),
+        (_lines("{n},3"), "3 in every row"),
+        (_lines("{n},"), "no label"),
+        (_lines(",{half}"), "no column to learn"),
+        (_lines("1,{half}"), "no column to learn"),
+        (_lines("{n}.5,{half}", 10), "10 rows"),
+        (_lines("{n}.5,name {n}"), "different values"),
+        (_wide, "10,001 columns"),
+        (lambda path: path.write_bytes(bytes(range(256)) * 200), "data.csv"),
+        (lambda path: None, "there is no file"),
+    ],
+    ids=[
+        "empty", "header only", "one class", "one number", "target missing", "column missing", "constant column",
+        "few rows", "too many classes", "10,000 columns", "binary", "no file",
+    ],
+)  # fmt: skip
+def test_a_table_nobody_can_learn_from(
+    write: Callable[[Path], None], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "data.csv")
+    assert main(["train", "table", "data.csv", "--target", "y"]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_million_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with open(tmp_path / "data.csv", "w") as file:
+        file.write("a,y\n")
+        file.writelines(f"{number % 9},class{number}\n" for number in range(1_000_000))
+    assert main(["train", "table", "data.csv", "--target", "y"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--target", "cost"], "cost"),
+        (["--target", "price", "--columns", "size,colour"], "colour"),
+        (["--target", "town", "--task", "numbers"], "holds text"),
+        (["--target", "price", "--time", "soon"], "time='soon'"),
+        (["--target", "price", "--epochs", "0"], "--epochs 0"),
+        (["--target", "price", "--name", "../x"], "must be the name of a directory"),
+    ],
+)
+def test_a_request_that_makes_no_sense(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sales(tmp_path / "sales.csv", 60)
+    assert main(["train", "table", "sales.csv", *words]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_texts_of_one_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reviews(tmp_path / "texts")
+    for file in (tmp_path / "texts" / "bad").iterdir():
+        file.rename(tmp_path / "texts" / "good" / f"x{file.name}")
+    (tmp_path / "texts" / "bad").rmdir()
+    assert main(["train", "text", "texts"]) == 2
+    assert "'good' in every row" in capsys.readouterr().err
+
+
+def test_texts_without_a_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in reviews(tmp_path / "texts").rglob("*.txt"):
+        file.write_text("")
+    assert main(["train", "text", "texts"]) == 2
+    assert "all texts are empty" in capsys.readouterr().err
+
+
+def test_a_corrupt_image_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shapes(tmp_path / "photos")
+    bad = tmp_path / "photos" / "down" / "007.png"
+    bad.write_bytes(bad.read_bytes()[:40])
+    assert main(["train", "image", "photos"]) == 2
+    error = capsys.readouterr().err
+    assert "007.png" in error
+    assert error.count("\n") == 1
+
+
+def test_a_base_whose_weights_cannot_be_had(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # An address nobody listens at, so that it fails where there is a network, too.
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
+    shapes(tmp_path / "photos")
+    with warnings.catch_warnings():
+        assert main(["train", "image", "photos", "--base", "MobileNetV2"]) == 2
+    error = capsys.readouterr().err
+    assert "--weights" in error
+    assert error.count("\n") == 1
+    assert main(["train", "image", "photos", "--base", "Nothing"]) == 2
+    assert "is no model of keras.applications" in capsys.readouterr().err

@@ -1,0 +1,145 @@
+"""`stoker.recipes.table`: from a file to a bundle that answers, with baselines, a report and a place in the store."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stoker
+from stoker.errors import StokerError
+from tests.recipes.data_files import sales
+
+
+class Done:
+    """A recipe that was run once, for all tests of this file."""
+
+    def __init__(self, directory: Path, result: Any, printed: str) -> None:
+        self.directory, self.result, self.printed = directory, result, printed
+
+    @property
+    def run(self) -> Path:
+        return Path(self.result["bundle"]).parent
+
+
+@pytest.fixture(scope="module")
+def _where(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A directory to work in, with a store and a cache of its own."""
+    directory = tmp_path_factory.mktemp("table")
+    before, kept = os.getcwd(), dict(os.environ)
+    os.chdir(directory)
+    os.environ["STOKER_STORE"] = f"sqlite:///{directory}/store.db"
+    os.environ["STOKER_CACHE_DIR"] = str(directory / "cache")
+    yield directory
+    os.chdir(before)
+    os.environ.clear()
+    os.environ.update(kept)
+
+
+@pytest.fixture(scope="module")
+def numbers(_where: Path) -> Done:
+    sales(_where / "sales.csv")
+    result = stoker.recipes.table("sales.csv", "price", epochs=25)
+    return Done(_where, result, "")
+
+
+@pytest.fixture(scope="module")
+def classes(_where: Path) -> Done:
+    sales(_where / "sold.csv")
+    result = stoker.recipes.table("sold.csv", "sold", columns=["size", "town"], epochs=8, name="sold")
+    return Done(_where, result, "")
+
+
+def test_a_target_of_numbers_is_predicted_in_its_own_units(numbers: Done) -> None:
+    network = numbers.result["contenders"][0]
+    constant = next(one for one in numbers.result["contenders"] if one["name"] == "constant")
+    assert network["scores"]["RMSE"]["value"] < 0.6 * constant["scores"]["RMSE"]["value"]
+    assert (
+        network["scores"]["RMSE"]["low"]
+        < network["scores"]["RMSE"]["value"]
+        < network["scores"]["RMSE"]["high"]
+    )
+    answer = stoker.Predictor(numbers.result["bundle"]).predict(
+        {"size": 100.0, "town": "Oslo", "rooms": 2, "sold": "yes"}
+    )
+    assert 60_000 < float(np.ravel(answer["prediction"])[0]) < 220_000
+
+
+def test_useless_columns_are_left_out(numbers: Done) -> None:
+    assert "id" not in numbers.result["settings"]["columns"]
+    assert "country" not in numbers.result["settings"]["columns"]
+
+
+def test_all_baselines_are_there_and_the_verdict_names_the_best(numbers: Done, classes: Done) -> None:
+    for done in (numbers, classes):
+        rows = {one["name"]: one for one in done.result["contenders"]}
+        assert set(rows) == {"network", "constant", "linear", "boosted trees"}
+        best = min(
+            (one for one in rows.values() if one["name"] != "network"), key=lambda one: one["behind"]["value"]
+        )
+        assert best["name"] in done.result["verdict"]
+
+
+def test_a_target_of_words_is_told_by_its_words(classes: Done) -> None:
+    answer = stoker.Predictor(classes.result["bundle"]).predict({"size": 190.0, "town": "Oslo"})
+    assert answer["label"] == "yes"
+    assert set(classes.result["contenders"][0]["scores"]) == {
+        "accuracy",
+        "balanced accuracy",
+        "log loss",
+        "AUC",
+    }
+
+
+def test_the_newest_run_is_latest(classes: Done) -> None:
+    assert (classes.directory / "runs" / "latest").resolve() == classes.run.resolve()
+
+
+def test_the_same_call_again_finds_the_run_done(numbers: Done, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (numbers.run / "result.json").stat().st_mtime_ns
+    again = stoker.recipes.table("sales.csv", "price", epochs=25)
+    assert again == json.loads((numbers.run / "result.json").read_text())
+    assert (numbers.run / "result.json").stat().st_mtime_ns == before
+    assert "is trained to its end" in capsys.readouterr().out
+
+
+def test_a_name_that_is_taken_is_said(classes: Done) -> None:
+    with pytest.raises(StokerError, match="is a run of other settings"):
+        stoker.recipes.table("sold.csv", "sold", columns=["size"], name="sold")
+
+
+def test_the_store_has_the_run_its_trainings_and_its_files(numbers: Done) -> None:
+    found = {one["name"]: one for one in stoker.runs()}
+    mine = found[numbers.run.name]
+    assert mine["kind"] == "table recipe"
+    assert mine["state"] == "finished"
+    children = [one for one in stoker.runs() if one.get("parent") == mine["id"]]
+    assert len(children) >= 2
+    bundle = json.loads((numbers.run / "bundle" / "bundle.json").read_text())
+    assert bundle["lineage"]["run"] == mine["id"]
+    assert "RMSE" in bundle["evaluation"]
+
+
+def test_the_report_shows_everything_and_runs_nothing(numbers: Done, classes: Done) -> None:
+    page = (numbers.run / "report.html").read_text()
+    for title in (
+        "Against the baselines",
+        "Learning curves",
+        "Predicted and true",
+        "What it goes by",
+        "worst mistakes",
+    ):
+        assert title in page
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", "")
+    page = (classes.run / "report.html").read_text()
+    for title in ("Which classes are taken for which", "Calibration"):
+        assert title in page
+
+
+def test_importance_finds_the_column_that_counts(numbers: Done) -> None:
+    assert numbers.result["importance"][0][0] == "size"

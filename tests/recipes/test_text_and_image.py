@@ -1,0 +1,64 @@
+"""`stoker.recipes.text` and `.image`: from folders to bundles that take raw texts and images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import stoker
+from tests.recipes.data_files import reviews, shapes
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def test_texts_of_folders(tmp_path: Path) -> None:
+    reviews(tmp_path / "reviews")
+    result = stoker.recipes.text("reviews", epochs=8)
+    assert result is not None
+    assert set(result["networks"]) == {"mean", "gru"}
+    assert result["network"] == min(result["networks"], key=lambda name: result["networks"][name]["loss"])
+    assert {one["name"] for one in result["contenders"]} == {"network", "constant", "TF-IDF + linear"}
+    predictor = stoker.Predictor(result["bundle"])
+    assert predictor.predict({"text": "the film was great and lovely"})["label"] == "good"
+    assert predictor.predict({"text": "a dull and poor film"})["label"] == "bad"
+    assert "TF-IDF" in Path(result["report"]).read_text()
+
+
+def test_images_from_scratch(tmp_path: Path) -> None:
+    shapes(tmp_path / "photos")
+    result = stoker.recipes.image("photos", epochs=6)
+    assert result is not None
+    assert result["settings"]["size"] == (12, 12)
+    assert result["settings"]["color_mode"] == "grayscale"
+    pixels: Any = np.full((12, 12, 1), 20, np.uint8)
+    pixels[5] = 220
+    answer = stoker.Predictor(result["bundle"]).predict(pixels[None])
+    assert answer["scores"].shape == (1, 2)
+    assert {one["name"] for one in result["contenders"]} == {
+        "network",
+        "constant",
+        "linear",
+        "support vectors",
+    }
+
+
+def test_images_on_a_base_whose_weights_are_in_a_file(tmp_path: Path) -> None:
+    shapes(tmp_path / "photos", each=12, size=32)
+    base = keras.applications.MobileNet(
+        include_top=False, weights=None, input_shape=(32, 32, 3), pooling="avg"
+    )
+    base.save_weights("base.weights.h5")
+    result = stoker.recipes.image(
+        "photos", size=(32, 32), base="MobileNet", weights="base.weights.h5", epochs=1
+    )
+    assert result is not None
+    assert set(result["networks"]) == {"head", "top"}
+    assert result["settings"]["family"] == "mobilenet"
