@@ -125,8 +125,9 @@ def test_lists_of_numbers_are_taken_as_they_come_and_nothing_else_is() -> None:
         assert found.arrays[0].dtype == np.float32
         assert (found.arrays[0].shape, found.alone) == ((2, 2), False)
     assert as_rows(field, [1, 2]).alone
-    for wrong in ([["1", "2"]], [[1, 2, 3]], [[1], [1, 2]], [[None, {}]]):
-        with pytest.raises(RowError):
+    wrongs: list[Any] = [[["1", "2"]], [[1, 2, 3]], [[1], [1, 2]], [[None, {}]]]
+    for wrong in wrongs:
+        with pytest.raises(ArgumentError):
             as_rows(field, wrong)
     alone = as_rows((Field("x", "float32", (), "x"),), np.array(1.0, np.float32))
     assert (alone.count, alone.alone) == (1, True)
