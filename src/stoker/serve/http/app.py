@@ -69,7 +69,8 @@ class App:
             started = now()
             if self.settings.ledger:
                 request.spent, request.began = Spent(), started
-            response = await self._answer(request, receive)
+            request.receive = receive
+            response = await self._answer(request)
         except HttpError as error:
             response = error.response()
         except Gone:
@@ -103,14 +104,10 @@ class App:
             if not message.get("more_body"):
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    async def _answer(self, request: Request, receive: Receive) -> Response:
+    async def _answer(self, request: Request) -> Response:
         """Whatever goes wrong with a request is told in one line."""
-
-        async def ask(request: Request, version: Version, rows: Rows) -> dict[str, Any]:
-            return await self._ask(request, version, rows, receive)
-
         try:
-            return await self._routed(request, ask)
+            return await self._routed(request)
         except ArgumentError as error:
             raise HttpError(400, str(error)) from None
         except BusyError as error:
@@ -129,16 +126,16 @@ class App:
         self._say(json.dumps({"id": request, "path": path, "error": line}))
         return f"the model failed: {line}"
 
-    async def _routed(self, request: Request, ask: tensorflow_rest.Ask) -> Response:
+    async def _routed(self, request: Request) -> Response:
         path = request.path
         if self.settings.token and path not in _OPEN:
             self._check_token(request)
         if path.startswith("/v1/models/"):
-            return await tensorflow_rest.handle(request, self.models, ask)
+            return await tensorflow_rest.handle(request, self.models, self._ask)
         if path == "/readyz" and not self.ready:
             raise HttpError(503, "not ready", retry_after=1)
         if path == "/v2" or path.startswith("/v2/"):
-            return await inference_protocol.handle(request, self.models, ask)
+            return await inference_protocol.handle(request, self.models, self._ask)
         if request.method not in ("GET", "HEAD"):
             raise HttpError(
                 405 if path in ("/", "/metrics", "/healthz", "/readyz") else 404,
@@ -175,13 +172,15 @@ class App:
             raise HttpError(404, "there is no ledger: start the server with --ledger")
         return {name: described(*self.models.books(name)) for name in self.models.names()}
 
-    async def _ask(self, request: Request, version: Version, rows: Rows, receive: Receive) -> dict[str, Any]:
+    async def _ask(self, request: Request, version: Version, rows: Rows) -> dict[str, Any]:
         request.rows = rows.count
         self.check_limits(version, rows)
         spent = request.spent
         if spent is not None:
             spent.parse = now() - request.began
-        found = version.predictor.named(await self._waited(version, rows, spent, receive))
+        asked = version.line.ask(rows.arrays, rows.count, self.settings.timeout, spent)
+        answers = await (_unless_left(asked, request) if version.line.slow else asked)
+        found = version.predictor.named(answers)
         if self.deployment.chosen():
             self.sampled(request.id, request.model, version, rows, found)
         if spent is not None:
@@ -194,22 +193,6 @@ class App:
         inputs = dict(zip(names, rows.arrays, strict=True))
         self.deployment.record(request, model, version.number, inputs, found)
         self.models.saw(model, version, rows)
-
-    async def _waited(self, version: Version, rows: Rows, spent: Spent | None, receive: Receive) -> list[Any]:
-        asked = version.line.ask(rows.arrays, rows.count, self.settings.timeout, spent)
-        if not version.line.slow:
-            return await asked
-        # It may take a while: if the client leaves, its rows leave the line.
-        task = asyncio.ensure_future(asked)
-        left = asyncio.ensure_future(_left(receive))
-        try:
-            await asyncio.wait({task, left}, return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                raise Gone
-            return task.result()
-        finally:
-            task.cancel()
-            left.cancel()
 
     def check_limits(self, version: Version, rows: Rows) -> None:
         """How much one request may ask for.
@@ -246,6 +229,21 @@ class App:
                 "rows": request.rows, "ms": round(1000 * seconds, 3),
             }  # fmt: skip
             self._say(json.dumps(entry))
+
+
+async def _unless_left(asked: asyncio.Future[list[Any]], request: Request) -> list[Any]:
+    """It may take a while: if the client leaves, its rows leave the line."""
+    assert request.receive is not None
+    left = asyncio.ensure_future(_left(request.receive))
+    try:
+        both: set[asyncio.Future[Any]] = {asked, left}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if not asked.done():
+            raise Gone
+        return asked.result()
+    finally:
+        asked.cancel()
+        left.cancel()
 
 
 async def _left(receive: Receive) -> None:
