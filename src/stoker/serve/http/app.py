@@ -14,7 +14,7 @@ from typing import Any
 
 from stoker.errors import ArgumentError
 from stoker.serve.batching import BusyError, DeadlineError, now
-from stoker.serve.http import inference_protocol, page, tensorflow_rest
+from stoker.serve.http import inference_protocol, page, refusing, tensorflow_rest
 from stoker.serve.http.ledger import Spent, described
 from stoker.serve.http.messages import HttpError, Request, Response, answer
 from stoker.serve.http.metrics import Metrics
@@ -26,6 +26,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 # For everybody, with a token or without: who asks is a load balancer.
+_REFUSED = b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\n"
 _OPEN = ("/healthz", "/readyz", "/v2/health/live", "/v2/health/ready")
 
 
@@ -86,6 +87,21 @@ class App:
         ]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
+
+    def crowded(self) -> bool:
+        """Some line is full."""
+        return self.models.full() and not self.settings.access_log
+
+    def refusal(self, data: bytes) -> bytes | None:
+        """The answer to a request that would be refused anyway, from its bytes; None if it is to be looked at."""
+        name = refusing.model_of(data)
+        line = None if name is None else self.models.fullness(name)
+        if name is None or line is None:
+            return None
+        self.metrics.answered(name, 429, 0.0, 0)
+        response = HttpError(429, line, retry_after=1).response()
+        head = f"content-length: {len(response.body)}\r\nx-request-id: {self._next_id()}\r\nretry-after: 1\r\n\r\n"
+        return _REFUSED + head.encode() + response.body
 
     async def _body(self, request: Request, receive: Receive) -> bytes:
         most = self.settings.body_bytes

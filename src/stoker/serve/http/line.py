@@ -75,6 +75,11 @@ class Line:
         """Its calls run in a thread: waiting may be long."""
         return self._seconds > _QUICK_S
 
+    @property
+    def full(self) -> bool:
+        """Not one more row may wait."""
+        return self.rows >= self._most_waiting
+
     def check(self, rows: int = 1) -> None:
         """There is room for so many more; asked before a request is parsed, a refusal costs next to nothing.
 
