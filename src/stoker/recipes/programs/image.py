@@ -109,16 +109,15 @@ def train_one(
     slower = keras.callbacks.ReduceLROnPlateau(factor=0.3, patience=max(2, settings.patience // 2))
     share = settings.time_s and settings.time_s / (2 if settings.base else 1)
     progress = recipes.Progress(phase, share)
+    weights = recipes.balanced_weights(labels, len(train.class_names)) if settings.balanced else None
     try:
         stoker.fit(
             model,
             train,
-            validation_data=validation,
+            validation_data=recipes.weighted(validation, weights),
             epochs=settings.epochs,
             callbacks=[stopping, slower, progress],
-            class_weight=recipes.balanced_weights(labels, len(train.class_names))
-            if settings.balanced
-            else None,
+            class_weight=weights,
             checkpoint=run.checkpoint(phase, settings.save_every),
             check=True,
             shuffle=False,
