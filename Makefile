@@ -6,11 +6,13 @@ READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 DOCS_VENV := .venv-docs
 PEERS_VENV := .venv-peers
+SERVE_PEERS_VENV := .venv-serve-peers
+ENGINES_VENV := .venv-engines
 
 .PHONY: demo demo-ledger demo-fit demo-software-gpu demo-recipe test test-fast lint docs clean soak \
-	soak-run soak-resume soak-store soak-examples screenshots browser postgresql \
+	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers screenshots browser postgresql image-tools \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
-	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve bench-recipes recipe-figures fortunes
+	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve bench-workers bench-recipes recipe-figures fortunes
 
 demo: demo-ledger demo-fit demo-software-gpu demo-recipe
 
@@ -69,7 +71,7 @@ docs: $(DOCS_VENV)/.ready
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
 
 bench: bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint bench-data \
-	bench-tune bench-store bench-serve
+	bench-tune bench-store bench-serve bench-workers
 
 bench-overhead: $(BENCH_READY)
 	$(BIN)/python benchmarks/overhead.py
@@ -105,7 +107,7 @@ bench-short-jobs: $(READY)
 peers: $(READY)
 	$(BIN)/python benchmarks/keras_suites.py $(SUITES)
 
-soak: soak-run soak-resume soak-store soak-examples
+soak: soak-run soak-resume soak-store soak-cases soak-serve soak-engines soak-workers
 
 # A million steps: the record stays small and the process does not grow.
 soak-run: $(READY)
@@ -115,13 +117,37 @@ soak-run: $(READY)
 soak-resume: $(READY)
 	$(BIN)/python benchmarks/soak_resume.py
 
-# Every example finds its stall, and its repaired twin has none.
-soak-examples: $(READY)
-	STOKER_ALL_TWINS=1 $(PYTEST) tests/test_examples.py
+# All cases of the tests that `make test` runs for some: every example and its twin, every repair, large networks.
+soak-cases: $(READY)
+	STOKER_ALL_CASES=1 $(PYTEST) tests/test_examples.py tests/fix/test_repaired_examples.py tests/software_gpu/test_parity.py
+
+# Workers of a job killed at random moments: the job ends with the bits of one that was left alone.
+soak-workers: $(READY)
+	$(BIN)/python benchmarks/soak_workers.py
 
 # Killed fifty times while it logs, a program leaves a store that has every value once.
 soak-store: $(READY) postgresql
 	PYTHONPATH=. $(BIN)/python benchmarks/soak_store.py
+
+# 100,000 requests, right and wrong: no 500, and no memory that grows.
+soak-serve: $(READY)
+	$(BIN)/python benchmarks/soak_serve.py
+
+# An image of a bundle, built and run: the recorded answers over REST. Needs root, and about 4 GB of disk.
+soak-package: $(READY) image-tools
+	$(BIN)/python benchmarks/soak_package.py
+
+image-tools:
+	@if command -v buildah >/dev/null && command -v mmdebstrap >/dev/null; then :; \
+	else apt-get -qq update && \
+	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends buildah mmdebstrap >/dev/null; fi
+# Jobs by ssh, on SLURM and on Ray, all of this machine; what cannot be had is skipped. Ray has an environment of its own.
+soak-engines: $(ENGINES_VENV)/.ready
+	@if command -v slurmd >/dev/null && command -v sshd >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
+	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends openssh-server slurm-wlm munge >/dev/null; \
+	then :; else echo "ssh and SLURM are skipped: they need the packages openssh-server, slurm-wlm and munge."; fi
+	$(ENGINES_VENV)/bin/python -m pytest tests/distributed
 
 # The store against MLflow, W&B offline and Aim, which get an environment of their own.
 bench-store: $(READY) $(PEERS_VENV)/.ready postgresql
@@ -147,19 +173,22 @@ fortunes:
 bench-data: $(READY)
 	$(BIN)/python benchmarks/data.py
 
+# Step times of jobs of one, two and three workers, by bytes; one sum a step or four.
+bench-workers: $(READY)
+	$(BIN)/python benchmarks/workers.py
+
 # Pipelines before and after stoker.tune, and its predictions.
 bench-tune: $(READY)
 	$(BIN)/python benchmarks/tune.py
 
 # A bundle's answers: one row, a million rows, requests over HTTP. The peers have an environment of their own.
-PEERS_VENV := .venv-peers
-bench-serve: $(READY) $(PEERS_VENV)/.ready
-	$(BIN)/python benchmarks/serve.py --peers $(PEERS_VENV)/bin/python
+bench-serve: $(READY) $(SERVE_PEERS_VENV)/.ready
+	$(BIN)/python benchmarks/serve.py --peers $(SERVE_PEERS_VENV)/bin/python
 
-$(PEERS_VENV)/.ready: pyproject.toml
-	$(PYTHON) -m venv $(PEERS_VENV)
-	$(PEERS_VENV)/bin/python -m pip install --quiet --upgrade pip
-	$(PEERS_VENV)/bin/python -m pip install --quiet --editable '.[cpu,serve]' litserve mosec
+$(SERVE_PEERS_VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(SERVE_PEERS_VENV)
+	$(SERVE_PEERS_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(SERVE_PEERS_VENV)/bin/python -m pip install --quiet --editable '.[cpu,serve]' litserve mosec
 	@touch $@
 
 # A 2 GB CSV file is trained on; how far the process grows.
@@ -182,10 +211,17 @@ $(BENCH_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,bench]'
 	@touch $@
 
+# What the benchmark of the store is measured against, and MLflow for its tests.
 $(PEERS_VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(PEERS_VENV)
 	$(PEERS_VENV)/bin/python -m pip install --quiet --upgrade pip
 	$(PEERS_VENV)/bin/python -m pip install --quiet mlflow wandb aim
+	@touch $@
+
+$(ENGINES_VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(ENGINES_VENV)
+	$(ENGINES_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(ENGINES_VENV)/bin/python -m pip install --quiet --editable '.[cpu,dev,ray]'
 	@touch $@
 
 $(DOCS_VENV)/.ready: pyproject.toml
@@ -195,4 +231,4 @@ $(DOCS_VENV)/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(DOCS_VENV) $(PEERS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(DOCS_VENV) $(PEERS_VENV) $(SERVE_PEERS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache $(ENGINES_VENV)

@@ -10,10 +10,9 @@ answers, with all its threads and children; the client is a process of its own.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
-import selectors
-import socket
 import statistics
 import subprocess
 import sys
@@ -23,10 +22,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from serve_client import client
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 HERE = Path(__file__).parent / "programs" / "serve"
 Way = Callable[[], Any]
+CLIENT = Path(__file__).parent / "serve_client.py"
 
 
 def models() -> dict[str, Any]:
@@ -57,8 +59,14 @@ def exported(directory: Path) -> dict[str, tuple[Any, Path]]:
     found = {}
     for number, (name, model) in enumerate(models().items()):
         found[name] = (model, directory / str(number))
-        stoker.export(model, directory / str(number))
+        stoker.export(model, directory / str(number), engines=engines())
     return found
+
+
+def engines() -> list[str]:
+    """Those beside TensorFlow that are installed."""
+    needs = {"litert": ["ai_edge_litert"], "onnx": ["onnxruntime", "tf2onnx"]}
+    return [name for name, modules in needs.items() if all(map(importlib.util.find_spec, modules))]
 
 
 def interleaved(ways: dict[str, tuple[Way, int]], rounds: int) -> dict[str, list[float]]:
@@ -107,8 +115,12 @@ def single_rows(bundles: dict[str, tuple[Any, Path]], rounds: int) -> None:
                 lambda f=function, r=row: f(input=tf.constant(r))["output"].numpy(),
                 200,
             ),
-            f"Predictor ({predictor.engine.name})": (lambda p=predictor, r=row: p.predict(r), 200),
         }
+        for engine in ("session", *engines()):
+            one = stoker.Predictor(path, engine=engine)
+            ways[f"Predictor ({engine})"] = (lambda p=one, r=row: p.predict(r), 200)
+        chosen = f"Predictor, as it chooses ({predictor.engine.name})"
+        ways[chosen] = (lambda p=predictor, r=row: p.predict(r), 200)
         table(name, interleaved(ways, rounds), list(ways)[-1], 1e6, "us")
 
 
@@ -156,47 +168,11 @@ def cpu_of(process: int) -> float:
     return total
 
 
-def client(port: int, path: str, clients: int, seconds: float) -> dict[str, Any]:
-    """Keep so many connections asking, each one row after the other; what came of it."""
-    body = json.dumps({"instances": [[0.5] * 100]}).encode()
-    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
-    request = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
-    chosen = selectors.DefaultSelector()
-    state: dict[socket.socket, list[Any]] = {}
-    for _ in range(clients):
-        connection = socket.create_connection(("127.0.0.1", port))
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.setblocking(False)
-        chosen.register(connection, selectors.EVENT_READ)
-        state[connection] = [time.perf_counter(), b""]
-        connection.send(request)
-    times: list[float] = []
-    refused: list[float] = []
-    ends = time.perf_counter() + seconds
-    while time.perf_counter() < ends:
-        for key, _ in chosen.select(0.1):
-            connection = key.fileobj  # type: ignore[assignment]
-            one = state[connection]
-            one[1] += connection.recv(65536)
-            head, found, rest = one[1].partition(b"\r\n\r\n")
-            if not found:
-                continue
-            length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
-            if len(rest) < length:
-                continue
-            now = time.perf_counter()
-            if head.startswith(b"HTTP/1.1 200"):
-                times.append(now - one[0])
-            else:
-                refused.append(now - one[0])
-            state[connection] = [now, b""]
-            connection.send(request)
-    return {"requests": len(times), "refused": sorted(refused), "times": sorted(times), "seconds": seconds}
-
-
-def in_a_process(port: int, path: str, clients: int, seconds: float) -> dict[str, Any]:
+def in_a_process(
+    port: int, path: str, clients: float, seconds: float, kind: str = "--client"
+) -> dict[str, Any]:
     """The client, where it takes no time of anything else."""
-    command = [sys.executable, __file__, "--client", str(port), path, str(clients), str(seconds)]
+    command = [sys.executable, str(CLIENT), kind, str(port), path, str(clients), str(seconds)]
     found: dict[str, Any] = json.loads(
         subprocess.run(command, capture_output=True, text=True, check=True).stdout
     )
@@ -316,17 +292,51 @@ def overload(bundles: dict[str, tuple[Any, Path]], rounds: int, seconds: float) 
         server.wait()
 
 
+def loads(bundles: dict[str, tuple[Any, Path]], rounds: int, seconds: float) -> None:
+    """What the server can hold, and how long answers take at parts and multiples of it."""
+    path = next(iter(bundles.values()))[1]
+    command = [sys.executable, "-m", "stoker", "serve", str(path), "--port", "9106", "--queue", "128"]
+    server, place = started(command), "/v1/models/model:predict"
+    try:
+        if not wait_for(9106, place, server):
+            print("\nstoker serve did not start")
+            return
+        most = statistics.median(
+            in_a_process(9106, place, 64, seconds)["requests"] / seconds for _ in range(rounds)
+        )
+        print(
+            f"\n64 clients that ask on: {most:,.0f} requests/s. Requests that come by chance, --queue 128:\n"
+        )
+        print(
+            "| load | asked/s | answered/s | p50 | p99 | refused/s | p50 of a refusal |\n|---|---|---|---|---|---|---|"
+        )
+        for share in (0.5, 0.9, 3.0):
+            done = [in_a_process(9106, place, share * most, seconds, "--rate") for _ in range(rounds)]
+            answered = statistics.median(one["requests"] / seconds for one in done)
+            refused = statistics.median(len(one["refused"]) / seconds for one in done)
+            cells = [f"{share:.0%}", f"{share * most:,.0f}", f"{answered:,.0f}"]
+            cells += [
+                f"{1e3 * statistics.median(_part(one['times'], at) for one in done):.1f} ms"
+                for at in (0.5, 0.99)
+            ]
+            late = statistics.median(_part(one["refused"], 0.5) for one in done)
+            print(f"| {' | '.join(cells)} | {refused:,.0f} | {f'{1e3 * late:.1f} ms' if refused else ''} |")
+    finally:
+        os.killpg(server.pid, 9)
+        server.wait()
+
+
+def _part(times: list[float], share: float) -> float:
+    return times[int(share * len(times))] if times else 0.0
+
+
 def main() -> None:
     """All of it, or a part."""
-    if sys.argv[1:2] == ["--client"]:
-        port, path, clients, seconds = sys.argv[2:]
-        print(json.dumps(client(int(port), path, int(clients), float(seconds))))
-        return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--only", choices=["rows", "offline", "http"])
+    parser.add_argument("--only", choices=["rows", "offline", "http", "loads"])
     parser.add_argument("--peers", help="a Python that has LitServe and Mosec beside TensorFlow")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
@@ -338,6 +348,8 @@ def main() -> None:
         if args.only in (None, "http"):
             over_http(bundles, args.rounds, args.peers, args.seconds)
             overload(bundles, args.rounds, args.seconds)
+        if args.only in (None, "loads"):
+            loads(bundles, args.rounds, args.seconds)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from stoker.software_gpu import build
 ROOT = Path(__file__).parent.parent
 # No test is about how long something takes: this long is a hang on the busiest machine.
 HANGS_S = 600.0
+# `make soak-cases`: also the costly cases that resemble those `make test` has.
+ALL_CASES = bool(os.environ.get("STOKER_ALL_CASES"))
 
 # TensorFlow's own start-up chatter, with times and thread numbers in it.
 _CHATTER = re.compile(

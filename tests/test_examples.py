@@ -19,7 +19,7 @@ import pytest
 
 from stoker.kinds import KINDS
 from stoker.probes.environment import OTHER_WORK
-from tests.support import HANGS_S, ROOT
+from tests.support import ALL_CASES, HANGS_S, ROOT
 
 EXAMPLES = ROOT / "examples"
 MARK = "# <-- the stall"
@@ -36,8 +36,9 @@ def kind_of(program: Path) -> str:
 STALLED = sorted(twin.with_name(twin.name.replace("_fixed", "")) for twin in EXAMPLES.glob("*_fixed.py"))
 ONE_STALL = [program for program in STALLED if kind_of(program) in KINDS]
 SEVERAL_STALLS = [program for program in STALLED if program not in ONE_STALL]
-# The twins are run for some examples; `make soak` runs them all.
-WITH_TWINS = ONE_STALL if os.environ.get("STOKER_ALL_TWINS") else ONE_STALL[::4]
+# Every second one is run, some with their twins; `make soak-cases` runs them all.
+RUN = ONE_STALL if ALL_CASES else ONE_STALL[::2]
+WITH_TWINS = ONE_STALL if ALL_CASES else ONE_STALL[::4]
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def test_marks(program: Path) -> None:
 
 @pytest.mark.tensorflow
 @pytest.mark.slow
-@pytest.mark.parametrize("program", ONE_STALL, ids=lambda program: program.stem)
+@pytest.mark.parametrize("program", RUN, ids=lambda program: program.stem)
 def test_one_stall(program: Path, tmp_path: Path) -> None:
     (line,) = marked_lines(program)
     expected = (kind_of(program), line)

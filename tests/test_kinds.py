@@ -10,7 +10,7 @@ from stoker.records import ACCOUNTS
 
 def test_codes_are_unique_and_by_family() -> None:
     assert len(BY_CODE) == len(KINDS)
-    assert all(re.fullmatch(r"STK[1-5]\d\d", code) for code in BY_CODE)
+    assert all(re.fullmatch(r"STK[1-6]\d\d", code) for code in BY_CODE)
     assert KINDS["sync-in-loop"].code == "STK101"
 
 

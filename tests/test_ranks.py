@@ -36,13 +36,15 @@ RANKS: tuple[frozenset[str], ...] = (
 # The rooms of a package that has several, lowest first.
 ROOMS: dict[str, tuple[frozenset[str], ...]] = {
     "train": (
-        frozenset({"__init__", "variables", "checks", "first_look", "tracebacks"}),
+        frozenset({"__init__", "checks", "first_look", "tracebacks", "workers"}),
+        frozenset({"variables"}),
         frozenset({"update"}),
         frozenset({"program"}),
         frozenset({"planning"}),
         frozenset({"checkpoint"}),
         frozenset({"loop"}),
         frozenset({"custom", "request"}),
+        frozenset({"servers"}),
         frozenset({"fit", "trainer"}),
     ),
 }

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from stoker.train.update.rates import Times
     from stoker.train.update.scaling import LossScale
     from stoker.train.update.watching import Spike
+    from stoker.train.workers.strategy import strategy
     from stoker.tuning.tuner import tune
     from stoker.watch import Watch
 
@@ -87,6 +88,7 @@ _HOMES = {
     "guard": "stoker.guards",
     "load_ipython_extension": "stoker.notebook",
     "predict": "stoker.inference.predict",
+    "strategy": "stoker.train.workers.strategy",
     "tune": "stoker.tuning.tuner",
     "runs": "stoker.store.table",
     "track": "stoker.store.tracking",
@@ -132,6 +134,7 @@ __all__ = [
     "recipes",
     "runs",
     "software_gpu",
+    "strategy",
     "track",
     "tune",
 ]

@@ -15,10 +15,21 @@ from typing import BinaryIO
 HOME = Path(".stoker")
 # Records of runs, and the profiler's events beside them.
 RUNS = HOME / "runs"
+# Logs of the workers of `stoker launch`, a directory a job.
+JOBS = HOME / "jobs"
 # What the trainer decided by measuring.
 PLANS = HOME / "plans"
 # Results of `stoker check` for files that did not change.
 CACHE = HOME / "cache"
+
+
+def user_cache(subject: str) -> Path:
+    """Where what all projects share is kept: in `STOKER_CACHE_DIR`, else in `stoker` of the user's cache directory."""
+    own = os.environ.get("STOKER_CACHE_DIR")
+    if own:
+        return Path(own) / subject
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "stoker" / subject
 
 
 def write_atomically(path: Path, data: bytes | str, *, durable: bool = False) -> None:

@@ -1,7 +1,7 @@
 """The vocabulary of stalls: static rules, run-time probes, reports and docs all use these names.
 
 A kind is named after the bad pattern. Codes are stable, by family: STK1xx syncs and copies, STK2xx graphs,
-STK3xx input, STK4xx precision and devices, STK5xx training and inference practice.
+STK3xx input, STK4xx precision and devices, STK5xx training and inference practice, STK6xx jobs of many workers.
 
 The words of a remedy are here, a sentence for each kind; a detector may say it more exactly for a run (`Draft.remedy`),
 and a guard adds how to allow it. What goes by other names: a *fix* edits the source (`check`, `fix`), a *repair* is
@@ -246,6 +246,27 @@ _KINDS = (
         "checkpoint",
         "The model is saved so often that saving slows the run down",
         "Save every N steps or minutes, or once an epoch.",
+    ),
+    Kind(
+        "straggler",
+        "STK601",
+        "communication",
+        "One worker is slower than the others, and all wait for it",
+        "Look at what it does longer than the others: its input, its machine, what only the chief does.",
+    ),
+    Kind(
+        "many-small-collectives",
+        "STK602",
+        "communication",
+        "A step exchanges with the other workers many times, a little each time",
+        "Exchange once a step: all gradients in one all_reduce call, metrics with them; stoker.fit does.",
+    ),
+    Kind(
+        "unsharded-input",
+        "STK603",
+        "input",
+        "Every worker reads the whole dataset",
+        "Give each worker its part: dataset.shard(size, rank) before shuffle, or a reader of stoker.data.",
     ),
 )
 

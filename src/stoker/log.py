@@ -13,7 +13,7 @@ from typing import Any
 import keras
 
 from stoker.errors import whole_number
-from stoker.store import address
+from stoker.store import address, origins
 from stoker.store.tracking import Run, current, scalars
 
 
@@ -107,6 +107,8 @@ class Log(keras.callbacks.Callback):  # type: ignore[misc]
         name = str(self.model.name)
         params = {"model": name, **known, **self._given}
         self._run = Run(self._name or name, params, store=self._store, kind=kind)
+        if kind == "train":
+            origins.note(self.model, self._run)
 
     def _finish(self, **columns: Any) -> None:
         if self._run is not None:

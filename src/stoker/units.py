@@ -8,6 +8,7 @@ _LETTERS = "KMGT"
 # What may be written: "4 KiB" and, for those who count so, "4 kB".
 _SIZES = {"B": 1, "kB": 1000}
 _SIZES |= {f"{letter}iB": 1024**power for power, letter in enumerate(_LETTERS, 1)}
+_TIMES = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZES |= {f"{letter}B": 1000**power for power, letter in enumerate(_LETTERS, 1)}
 
 
@@ -36,3 +37,19 @@ def duration(seconds: float | None) -> str:
     if seconds is None:
         return "?"
     return f"{seconds:.2f} s" if seconds >= 0.1 else f"{seconds * 1e3:.1f} ms"
+
+
+def long_duration(seconds: float) -> str:
+    """`3.5 h`, `12 min`, `40 s`: for what takes longer than a step."""
+    for unit in ("d", "h", "min"):
+        if seconds >= _TIMES[unit]:
+            return f"{seconds / _TIMES[unit]:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def seconds_of(text: str) -> float | None:
+    """The seconds in `30`, `30s`, `5m`, `4h` or `1.5d`; None if the text is no time."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text)
+    if match is None or (match[2] or "s") not in _TIMES:
+        return None
+    return float(match[1]) * _TIMES[match[2] or "s"]

@@ -174,3 +174,32 @@ def test_a_damaged_timeline_is_one_clear_line(directory: Path) -> None:
     assert done.code == 2
     assert "broken.json is damaged (timeline.windows[0].start_s is missing)" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_large_job(directory: Path) -> None:
+    outcome = whatif(directory, "--workers", "256", "--mtbf", "4h", "--json")
+    jobs = json.loads(outcome.stdout)["jobs"]
+    assert [job["workers"] for job in jobs] == [8, 64, 256, 1024]
+    assert all(0 < job["efficiency"] < 1 for job in jobs)
+    shown = whatif(directory, "--workers", "256", "--mtbf", "4h")
+    assert "a job of 256 workers fails every 4 h" in shown.stdout
+    assert (shown.code, shown.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["--mtbf", "4h"],
+            "a job that fails needs both --workers and --mtbf: such as --workers 1024 --mtbf 4h",
+        ),
+        (["--workers", "8", "--mtbf", "often"], "--mtbf 'often': give a time such as 30s or 4h"),
+        (
+            ["--workers", "8", "--mtbf", "4h", "--restart-cost", "0"],
+            "--restart-cost '0': give a time such as 30s or 4h",
+        ),
+    ],
+)
+def test_a_large_job_that_makes_no_sense_is_one_line(directory: Path, words: list[str], said: str) -> None:
+    outcome = whatif(directory, *words)
+    assert (outcome.code, outcome.stderr) == (2, f"stoker: {said}\n")

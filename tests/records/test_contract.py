@@ -52,6 +52,7 @@ def test_the_accounts_are_the_contracts() -> None:
             "sync",
             "compute",
             "dispatch",
+            "communication",
             "checkpoint",
             "teardown",
             "python",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ import numpy as np
 import stoker
 
 LABELS = ["cat", "dog", "eel"]
+_NEEDS = {"litert": ["ai_edge_litert"], "onnx": ["onnxruntime", "onnx", "tf2onnx"]}
+# The engines beside TensorFlow that can be had here.
+ENGINES = [name for name, needs in _NEEDS.items() if all(map(importlib.util.find_spec, needs))]
 
 
 def classifier() -> keras.Model:
@@ -33,5 +37,5 @@ def rows(count: int, seed: int = 0) -> dict[str, Any]:
 
 def made(directory: Path) -> tuple[keras.Model, Path]:
     model = classifier()
-    stoker.export(model, directory / "bundle", labels=LABELS)
+    stoker.export(model, directory / "bundle", labels=LABELS, engines=ENGINES)
     return model, directory / "bundle"

@@ -18,15 +18,37 @@ pytest.importorskip("grpc")
 pytest.importorskip("tensorflow_serving")
 
 import grpc
-from tensorflow_serving.apis import predict_pb2
+from google.protobuf import text_format
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tensorflow_serving.apis import (
+    classification_pb2,
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    inference_pb2,
+    input_pb2,
+    predict_pb2,
+    regression_pb2,
+)
+from tensorflow_serving.apis.model_service_pb2_grpc import ModelServiceStub
 from tensorflow_serving.apis.prediction_service_pb2_grpc import PredictionServiceStub
 
 import stoker
-from stoker.serve.grpc.service import started
+from stoker.serve.grpc.messages import CLASSES, PACKAGE
+from stoker.serve.grpc.service import CALLS, started
 from stoker.serve.http.supervising import Tls
 from tests.serve.bundles import rows
 from tests.serve.http.asking import application
 from tests.support import HANGS_S
+
+
+class Stub(PredictionServiceStub):  # type: ignore[misc]
+    """The services of one server, and its channel."""
+
+    def __init__(self, channel: Any) -> None:
+        super().__init__(channel)
+        self.channel = channel
+        self.models = ModelServiceStub(channel)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +59,7 @@ def stub(pets: tuple[Any, Path]) -> Iterator[Any]:
     thread.start()
     server = asyncio.run_coroutine_threadsafe(started(app, "127.0.0.1:0", Tls()), loop).result(HANGS_S)
     with grpc.insecure_channel(f"127.0.0.1:{server.bound}") as channel:
-        yield PredictionServiceStub(channel)
+        yield Stub(channel)
     asyncio.run_coroutine_threadsafe(server.stop(None), loop).result(HANGS_S)
     loop.call_soon_threadsafe(loop.stop)
     thread.join(HANGS_S)
@@ -53,7 +75,11 @@ def request(count: int, **changed: Any) -> Any:
 
 
 def ask(stub: Any, made: Any, token: str = "secret") -> Any:
-    return stub.Predict(made, timeout=HANGS_S, metadata=[("authorization", f"Bearer {token}")])
+    return called(stub.Predict, made, token)
+
+
+def called(call: Any, made: Any, token: str = "secret") -> Any:
+    return call(made, timeout=HANGS_S, metadata=[("authorization", f"Bearer {token}")])
 
 
 def test_the_answers_are_the_bundles(stub: Any, pets: tuple[Any, Path]) -> None:
@@ -100,3 +126,156 @@ def test_models_versions_limits_and_the_token(stub: Any) -> None:
     made = request(1)
     made.inputs["numbers"].tensor_content = b"123"
     assert refused(made)[0] == "INVALID_ARGUMENT"
+
+
+def examples(count: int, **changed: Any) -> Any:
+    """The rows as TensorFlow's examples."""
+    made = input_pb2.Input()
+    given = rows(count)
+    for row in range(count):
+        feature = made.example_list.examples.add().features.feature
+        feature["numbers"].float_list.value.extend(given["numbers"][row])
+        feature["width"].int64_list.value.append(int(given["width"][row]))
+        for name, value in changed.items():
+            feature[name].CopyFrom(value)
+    return made
+
+
+def test_classify_and_regress(stub: Any, pets: tuple[Any, Path]) -> None:
+    right = stoker.Predictor(pets[1]).predict(rows(3))
+    made = classification_pb2.ClassificationRequest(input=examples(3))
+    made.model_spec.name = "pets"
+    found = called(stub.Classify, made)
+    best = [one.classes[0] for one in found.result.classifications]
+    assert [one.label for one in best] == right["label"].tolist()
+    np.testing.assert_allclose([one.score for one in best], right["scores"].max(-1), atol=1e-5)
+    assert [len(one.classes) for one in found.result.classifications] == [3, 3, 3]
+    assert found.model_spec.name == "pets"
+    # What all examples share stands in the context.
+    shared = classification_pb2.ClassificationRequest()
+    shared.model_spec.name = "pets"
+    held = shared.input.example_list_with_context
+    held.context.features.feature["width"].int64_list.value.append(1)
+    held.examples.add().features.feature["numbers"].float_list.value.extend([1, 2, 3, 4])
+    alone = stoker.Predictor(pets[1]).predict({"numbers": [1, 2, 3, 4], "width": 1})
+    assert called(stub.Classify, shared).result.classifications[0].classes[0].label == alone["label"]
+    regression = regression_pb2.RegressionRequest(input=examples(1))
+    regression.model_spec.name = "pets"
+    with pytest.raises(grpc.RpcError) as caught:
+        called(stub.Regress, regression)
+    assert caught.value.code().name == "INVALID_ARGUMENT"
+    assert "does not give one number a row" in caught.value.details()
+
+
+def test_several_models_at_once(stub: Any, pets: tuple[Any, Path]) -> None:
+    made = inference_pb2.MultiInferenceRequest(input=examples(2))
+    for _ in range(2):
+        task = made.tasks.add(method_name="tensorflow/serving/classify")
+        task.model_spec.name = "pets"
+    found = called(stub.MultiInference, made)
+    right = stoker.Predictor(pets[1]).predict(rows(2))["label"].tolist()
+    for result in found.results:
+        labels = [one.classes[0].label for one in result.classification_result.classifications]
+        assert labels == right
+    made.tasks[1].method_name = "guess"
+    with pytest.raises(grpc.RpcError) as caught:
+        called(stub.MultiInference, made)
+    assert "method_name 'guess' must be" in caught.value.details()
+
+
+def test_metadata_and_status(stub: Any, pets: tuple[Any, Path]) -> None:
+    number = stoker.Predictor(pets[1]).bundle.version
+    made = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=["signature_def"])
+    made.model_spec.name = "pets"
+    found = called(stub.GetModelMetadata, made)
+    assert found.model_spec.version.value == number
+    signatures = get_model_metadata_pb2.SignatureDefMap()
+    assert found.metadata["signature_def"].Unpack(signatures)
+    inputs = signatures.signature_def["serving_default"].inputs
+    assert inputs["width"].dtype == tf.int32.as_datatype_enum
+    assert [one.size for one in inputs["numbers"].tensor_shape.dim] == [-1, 4]
+    with pytest.raises(grpc.RpcError) as caught:
+        called(stub.GetModelMetadata, get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=["x"]))
+    assert "metadata_field must be signature_def, got 'x'" in caught.value.details()
+    asked = get_model_status_pb2.GetModelStatusRequest()
+    asked.model_spec.name = "pets"
+    (status,) = called(stub.models.GetModelStatus, asked).model_version_status
+    assert (status.version, status.state) == (number, get_model_status_pb2.ModelVersionStatus.AVAILABLE)
+    asked.model_spec.name = "cats"
+    with pytest.raises(grpc.RpcError) as caught:
+        called(stub.models.GetModelStatus, asked)
+    assert caught.value.code().name == "NOT_FOUND"
+
+
+def test_the_messages_are_numbered_as_the_clients() -> None:
+    modules = (
+        classification_pb2, get_model_metadata_pb2, get_model_status_pb2, inference_pb2, input_pb2, predict_pb2,
+        regression_pb2,
+    )  # fmt: skip
+    theirs = {
+        name: one for module in modules for name, one in module.DESCRIPTOR.message_types_by_name.items()
+    }
+    compared = 0
+    for name, made in CLASSES.items():
+        if name in theirs:
+            compared += 1
+            ours = {one.name: one.number for one in made.DESCRIPTOR.fields}
+            # Theirs may have more: what only streams or large deployments use.
+            assert ours.items() <= {one.name: one.number for one in theirs[name].fields}.items(), name
+    assert compared >= 20
+
+
+@pytest.mark.parametrize(
+    ("feature", "line"),
+    [
+        ("float_list { value: 1.5 }", "'width': expected int32, got 1.5"),
+        ("bytes_list { value: 'x' }", "'width': expected int32, got b'x'"),
+        ("int64_list { value: 1 value: 2 }", "'width': a row has shape [], got 2 values"),
+    ],
+)
+def test_bad_examples_are_one_line(stub: Any, feature: str, line: str) -> None:
+    value = text_format.Parse(feature, tf.train.Feature())
+    made = classification_pb2.ClassificationRequest(input=examples(1, width=value))
+    made.model_spec.name = "pets"
+    with pytest.raises(grpc.RpcError) as caught:
+        called(stub.Classify, made)
+    assert caught.value.code().name == "INVALID_ARGUMENT"
+    assert line in caught.value.details()
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    call=st.sampled_from(CALLS),
+    noise=st.binary(max_size=60),
+    place=st.integers(0, 200),
+    kind=st.sampled_from(["anything", "changed", "cut"]),
+)
+def test_whatever_is_sent_the_server_answers(
+    stub: Any, call: Any, noise: bytes, place: int, kind: str
+) -> None:
+    service, name, *_ = call
+    made = {
+        "Predict": request(2),
+        "Classify": classification_pb2.ClassificationRequest(input=examples(2)),
+        "Regress": regression_pb2.RegressionRequest(input=examples(2)),
+    }.get(name, get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=["signature_def"]))
+    made.model_spec.name = "pets"
+    data = made.SerializeToString()
+    place %= len(data)
+    sent = {
+        "anything": noise,
+        "changed": data[:place] + noise + data[place + len(noise) :],
+        "cut": data[:place],
+    }[kind]
+    raw = stub.channel.unary_unary(f"/{PACKAGE}.{service}/{name}")
+    code, line = "OK", ""
+    try:
+        called(raw, sent)
+    except grpc.RpcError as error:
+        code, line = error.code().name, error.details() or ""
+    assert code in ("OK", "INVALID_ARGUMENT", "NOT_FOUND"), line
+    assert "\n" not in line
+
+
+def test_after_all_that_it_still_answers(stub: Any) -> None:
+    assert ask(stub, request(1)).model_spec.name == "pets"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.software_gpu.conftest import Run
+from tests.support import ALL_CASES
 
 MODELS = [
     "mlp",
@@ -17,10 +18,11 @@ MODELS = [
     "bidirectional",
     "two_layers",
     "attention",
-    "mobilenet_v2",
-    "resnet50",
 ]
-DEEP = {"mobilenet_v2", "resnet50"}
+# Dear to build and to train a step of.
+DEEP = ["mobilenet_v2", "resnet50"]
+if ALL_CASES:
+    MODELS += DEEP
 # These rename a buffer, which launches nothing on a GPU, or have no kernel for it with these arguments.
 NO_LAUNCH = {"identity", "reshape", "expand_dims", "squeeze", "crop_and_resize"}
 
@@ -37,7 +39,7 @@ def test_at_least_150_ops_agree_with_the_cpu(run: Run) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_keras_models_train_with_the_losses_of_the_cpu(run: Run, name: str) -> None:
-    cpu, gpu = run("models", "cpu")[name], run("models", "gpu")[name]
+    cpu, gpu = run("models", "cpu", *MODELS)[name], run("models", "gpu", *MODELS)[name]
     if name in DEEP:
         # Fifty untrained layers multiply the rounding in which processors differ: the first loss shows the forward
         # pass, the way to the second the gradient and the update.
@@ -52,7 +54,7 @@ def test_keras_models_train_with_the_losses_of_the_cpu(run: Run, name: str) -> N
 
 
 def test_a_compiled_model_launches_less_than_the_same_one_op_by_op(run: Run) -> None:
-    facts = run("models", "gpu")
+    facts = run("models", "gpu", *MODELS)
     assert facts["mlp_compiled"]["launches"] < facts["mlp"]["launches"] / 5
 
 

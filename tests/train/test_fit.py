@@ -327,3 +327,18 @@ def test_the_plan_and_the_pace_are_shown(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out == ""
     stoker.fit(dense(), X, Y, 12, verbose=2)
     assert capsys.readouterr().out.count("\n") == 2
+
+
+def test_a_loss_scale_that_moved_is_the_one_that_is_used() -> None:
+    """An overflow halves it: what was traced must read the scale, not know the first one."""
+    x = X.copy()
+    x[1, 0] = 1e6
+    ends = []
+    for fit in (stoker.fit, lambda model, *data, **options: model.fit(*data, **options)):
+        keras.utils.set_random_seed(5)
+        model = models.mixed("mixed_float16")
+        fit(model, x, Y, batch_size=8, shuffle=False, verbose=0)
+        assert float(model.optimizer.dynamic_scale) < 2.0**15
+        ends.append(model.get_weights())
+    for mine, theirs in zip(*ends, strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-5)

@@ -55,6 +55,9 @@ def test_keras_reads_at_every_step(facts: dict[str, Any]) -> None:
     assert facts["keras"]["d2h"] >= 2 * facts["keras"]["steps"]
 
 
-def test_a_model_on_several_devices_is_refused_in_one_line(facts: dict[str, Any]) -> None:
-    assert facts["mirrored"].startswith("the model was made under a MirroredStrategy with 2 replicas")
-    assert "\n" not in facts["mirrored"]
+def test_a_model_on_two_devices_is_trained_as_on_one(facts: dict[str, Any]) -> None:
+    found = facts["mirrored"]
+    assert found["devices"] == ["GPU:0", "GPU:1"]
+    assert found["apart"] < 1e-5
+    assert found["copies"]
+    assert found["history"][0] == pytest.approx(found["history"][1], abs=1e-5)

@@ -1,8 +1,9 @@
 """How Stoker enters an unmodified program: Python imports `sitecustomize` before the program starts.
 
-`stoker run` puts this directory first on PYTHONPATH and runs the program with the same Python. Here that is
-undone at once, the environment's own `sitecustomize` gets its turn, and the probes begin to watch for
-TensorFlow. From then on the program runs as if started by hand: same argv, same `__main__`, same everything.
+`stoker run` and `stoker launch` put this directory first on PYTHONPATH and run the program with the same Python. Here
+that is undone at once, the environment's own `sitecustomize` gets its turn, a worker's heartbeat begins, and the probes
+begin to watch for TensorFlow. From then on the program runs as if started by hand: same argv, same `__main__`, same
+everything.
 """
 
 import os
@@ -25,12 +26,17 @@ def _enter() -> None:
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here]
     settings = os.environ.pop("STOKER_RUN", None)
+    heartbeat = os.environ.pop("STOKER_HEARTBEAT", None)
     own_path = os.environ.pop("STOKER_PYTHONPATH", None)
     if own_path is None:
         os.environ.pop("PYTHONPATH", None)
     else:
         os.environ["PYTHONPATH"] = own_path
     _own_sitecustomize()
+    if heartbeat is not None:
+        from stoker.distributed.heartbeat import begin
+
+        begin(heartbeat)
     if settings is not None:
         from stoker.measure.child import attach
 

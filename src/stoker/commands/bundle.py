@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         from stoker.serve.proof import prove
 
-        rows = prove(Path(args.path))["rows"]
+        rows = prove(Path(args.path), lenient=True)["rows"]
         if not args.json:
             print(
                 f"verified: the files are the ones exported, and {rows} examples give their recorded answers"
@@ -62,5 +62,10 @@ def _show(found: bundle.Bundle) -> None:
         print(f"labels {len(found.labels)}: {shown}")
     if said["evaluation"]:
         print("worth  " + ", ".join(f"{name} {value:.4g}" for name, value in said["evaluation"].items()))
+    if said.get("engines"):
+        print("engines session, threads, function, " + ", ".join(said["engines"]))
+    training = said["lineage"].get("training")
+    if training:
+        print(f"run    {training['run']} ({training['name']}), in {training['store']}")
     if said["keras"]["fault"]:
         print(f"{bundle.KERAS} does not load by itself: {said['keras']['fault']}")

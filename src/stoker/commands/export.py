@@ -1,10 +1,12 @@
-"""Make a bundle of a saved Keras model: pinned names and types, proven in a process of its own.
+"""Make a bundle of a saved Keras model, or of a run's: pinned names and types, proven in a process of its own.
 
     stoker export model.keras bundle/
+    stoker export 20261115-2107 bundle/ --engine litert
     stoker export model.keras bundle/ --labels cat,dog --force
 
-Without examples a few rows are drawn from what is known of the inputs. Exit code: 0; 2 if the model cannot be
-exported, in which case nothing is left.
+A run is named by its id or the beginning of it; its model is the .keras file it has made last. Without examples a few
+rows are drawn from what is known of the inputs. Exit code: 0; 2 if the model cannot be exported, in which case nothing
+is left.
 """
 
 from __future__ import annotations
@@ -17,23 +19,34 @@ from pathlib import Path
 from typing import Any
 
 from stoker import units
-from stoker.errors import UsageError
+from stoker.commands.runs import add_store
+from stoker.errors import RecordError, UsageError
+from stoker.serve.saved_models import SavedModel, model_of
+from stoker.store import address
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker export`."""
-    parser.add_argument("model", metavar="MODEL", help="a .keras file")
+    parser.add_argument("model", metavar="MODEL", help="a .keras file, or a run of the store")
     parser.add_argument("bundle", metavar="BUNDLE", help="the directory to make")
     parser.add_argument("--labels", metavar="NAMES", help="what the classes are called, separated by commas")
     parser.add_argument("--examples", metavar="FILE", help="rows to record: JSON lines, or one .npy array")
+    parser.add_argument(
+        "--engine",
+        action="append",
+        default=[],
+        choices=["litert", "onnx"],
+        help="also for this engine; may be repeated",
+    )
+    add_store(parser)
     parser.add_argument("--force", action="store_true", help="replace a bundle that is there")
 
 
 def run(args: argparse.Namespace) -> int:
     """Load, export, say what came of it."""
-    file = Path(args.model)
-    if not file.is_file():
-        raise UsageError(f"there is no file {file}")
+    url = getattr(args, "store", None)
+    given = _model(args.model, url)
+    file = given.file
     examples = None if args.examples is None else _rows(Path(args.examples))
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
@@ -52,17 +65,34 @@ def run(args: argparse.Namespace) -> int:
     except (ValueError, TypeError, OSError, KeyError) as error:
         line = str(error).strip().splitlines()[0]
         raise UsageError(f"{file} cannot be loaded: {line}") from None
-    labels = None if args.labels is None else [word.strip() for word in args.labels.split(",")]
+    labels = given.labels if args.labels is None else [word.strip() for word in args.labels.split(",")]
     made = export(
         model,
         args.bundle,
         labels=labels,
         examples=examples,
         lineage={"model": file.name},
+        run=given.run or None,
+        store=url,
+        engines=args.engine,
         overwrite=args.force,
     )
     print(f"{args.bundle}: {units.size(made.bytes)}, proven on {made.description['examples']['rows']} rows")
     return 0
+
+
+def _model(word: str, url: str | None) -> SavedModel:
+    """A file if there is one, a run otherwise."""
+    file = Path(word)
+    if file.is_file():
+        return SavedModel("", file)
+    store = address.find(url)
+    if file.suffix or len(file.parts) > 1 or store is None:
+        raise UsageError(f"there is no file {file}")
+    try:
+        return model_of(store, word)
+    except RecordError as error:
+        raise UsageError(f"there is no file {file}, and {error}") from None
 
 
 def _rows(file: Path) -> Any:

@@ -15,12 +15,16 @@ import argparse
 import importlib.util
 import os
 import re
+import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+from stoker.commands.runs import add_store
 from stoker.errors import UsageError
 from stoker.serve.http import supervising
 from stoker.serve.http.settings import Settings
+from stoker.store import address
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +64,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--batch", type=int, default=256, metavar="ROWS", help="the most rows in one call (256)"
     )
     parser.add_argument(
+        "--engine",
+        default="",
+        choices=["session", "threads", "function", "xla", "litert", "onnx"],
+        help="what computes the answers (the quickest that gives the recorded ones)",
+    )
+    parser.add_argument(
+        "--record",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="keep this share of requests, and tell of drift (0)",
+    )
+    parser.add_argument(
+        "--ledger",
+        action="store_true",
+        help="account every second of a request; told at the end and at /ledger",
+    )
+    add_store(parser)
+    parser.add_argument(
         "--access-log", action="store_true", help="a line of JSON for every request, to stderr"
     )
 
@@ -86,14 +109,35 @@ def run(args: argparse.Namespace) -> int:
         batch=args.batch,
         access_log=args.access_log,
         grpc=f"{args.host}:{args.grpc_port}" if args.grpc_port else "",
+        engine=args.engine,
+        ledger=args.ledger,
+        record=args.record,
     )
+    store = address.find(getattr(args, "store", None))
+    if args.record and store is None:
+        raise UsageError("--record needs a store: STOKER_STORE says off; give --store URL")
     sock = supervising.listening(args.host, args.port)
     scheme = "https" if args.tls_cert else "http"
     host, port = sock.getsockname()[:2]
     _say(f"serving {', '.join(models)} on {scheme}://{host}:{port}")
     tls = supervising.Tls(args.tls_cert, args.tls_key)
-    if args.workers > 1:
-        return supervising.supervise(settings, sock, tls, _say, args.workers)
+    from stoker.serve.http import deployment  # needs orjson, an extra
+
+    kept = deployment.begun(settings, store)
+    url = "" if store is None else store.url or f"sqlite:///{store.path}"
+    settings = replace(settings, run=kept.id, store=url)
+    try:
+        code = _served(settings, sock, tls, args.workers)
+    except BaseException as error:
+        deployment.ended(kept, error)
+        raise
+    deployment.ended(kept)
+    return code
+
+
+def _served(settings: Settings, sock: socket.socket, tls: supervising.Tls, workers: int) -> int:
+    if workers > 1:
+        return supervising.supervise(settings, sock, tls, _say, workers)
     from stoker.serve.http.running import serve  # loads TensorFlow
 
     return serve(settings, sock, tls, _say)
@@ -114,6 +158,8 @@ def _check(args: argparse.Namespace) -> None:
     for option in ("workers", "max_body", "max_rows", "max_string", "queue", "timeout", "batch"):
         if getattr(args, option) <= 0:
             raise UsageError(f"--{option.replace('_', '-')} {getattr(args, option)} must be more than 0")
+    if not 0 <= args.record <= 1:
+        raise UsageError(f"--record {args.record} must be between 0 and 1")
     if bool(args.tls_cert) != bool(args.tls_key):
         raise UsageError("HTTPS needs both --tls-cert and --tls-key")
     for file in (args.tls_cert, args.tls_key):

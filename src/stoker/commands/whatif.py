@@ -1,26 +1,28 @@
-"""What a saved run would have been: without a finding, on another device, with a larger batch, on N replicas.
+"""What a saved run would have been: without a finding, on another device, with a larger batch, on N workers.
 
 A model that replays the recorded steps, with its assumptions; nothing is run.
 
     stoker whatif                                   # every finding, and in which order to repair them
     stoker whatif --without sync-in-loop --without train.py:42
     stoker whatif 20261115-2107 --device-profile a100 --batch 4x --workers 8
+    stoker whatif --workers 1024 --mtbf 4h          # efficiency and checkpoint interval of a large job
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from stoker import config
+from stoker import config, units
 from stoker.errors import RecordError, UsageError
 from stoker.kinds import KINDS
 from stoker.records import Finding, Record, SteppingRow
-from stoker.replay import prices, scaling
+from stoker.replay import fleet, prices, scaling
 from stoker.replay import program as programs
 from stoker.replay.program import Program
 from stoker.replay.repairs import REPAIRS
@@ -28,6 +30,9 @@ from stoker.replay.scaling import Scale
 from stoker.report import whatif as report
 from stoker.software_gpu import profiles
 from stoker.store import record_files
+
+# Jobs that are shown beside the one that is asked for.
+_SIZES = (8, 64, 1024)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +49,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--workers", metavar="N", help="N replicas that exchange their gradients at every step"
     )
     parser.add_argument("--bandwidth", metavar="GB/s", help="between replicas; the device's bus by default")
+    parser.add_argument(
+        "--mtbf", metavar="TIME", help="with --workers: a job of that size fails so often, such as 4h"
+    )
+    parser.add_argument(
+        "--checkpoint-cost", metavar="TIME", help="with --mtbf: what saving takes; as measured by default"
+    )
+    parser.add_argument(
+        "--restart-cost", metavar="TIME", help="with --mtbf: from a failure until all work again"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON, to stdout")
 
 
@@ -58,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
         )
     chosen = _chosen(record, args.without)
     scale = _scale(record, phase, args)
+    if args.mtbf or args.checkpoint_cost or args.restart_cost:
+        return _fleet(record, phase, scale, args)
     if not chosen and not scale.uncertain and scale.workers == 1:
         rows, findings = _every_finding(record, program), [f for f in record.findings if f.kind in REPAIRS]
     else:
@@ -120,6 +136,44 @@ def _scale(record: Record, phase: SteppingRow, args: argparse.Namespace) -> Scal
         gradient_bytes=phase.gradient_bytes,
         bandwidth=bandwidth,
     )
+
+
+def _fleet(record: Record, phase: SteppingRow, scale: Scale, args: argparse.Namespace) -> int:
+    """A job of many workers that fail."""
+    if not args.mtbf or scale.workers < 2:
+        raise UsageError("a job that fails needs both --workers and --mtbf: such as --workers 1024 --mtbf 4h")
+    if args.without or args.device_profile or args.batch:
+        raise UsageError(
+            "--mtbf: the job is simulated with the run as it was, without --without, --batch or a device"
+        )
+    made = fleet.fleet_of(
+        record,
+        phase,
+        scale.bandwidth,
+        _seconds("--mtbf", args.mtbf),
+        scale.workers,
+        _seconds("--checkpoint-cost", args.checkpoint_cost) if args.checkpoint_cost else None,
+        _seconds("--restart-cost", args.restart_cost) if args.restart_cost else None,
+    )
+    sizes = sorted({*_SIZES, scale.workers})
+    answer = {
+        "run": record.id,
+        "program": record.program,
+        "jobs": [dataclasses.asdict(fleet.outlook(made, size)) for size in sizes],
+        "assumptions": made.assumptions(),
+    }
+    if args.json:
+        sys.stdout.write(json.dumps(answer, indent=2) + "\n")
+    else:
+        report.show_fleet(answer)
+    return 0
+
+
+def _seconds(option: str, text: str) -> float:
+    seconds = units.seconds_of(text)
+    if not seconds:
+        raise UsageError(f"{option} {text!r}: give a time such as 30s or 4h")
+    return seconds
 
 
 def _number(text: str, option: str, form: str, example: str) -> float:

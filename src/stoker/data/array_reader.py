@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from stoker.data.order import Order
 from stoker.data.splits import Passes, finished, orders
 from stoker.data.store import Writer
 from stoker.errors import ArgumentError
@@ -62,11 +63,11 @@ def arrays(
         )
 
     parts = orders(rows, options)
-    datasets = [order.dataset(epoch) for order in parts]
-    for dataset in datasets:
-        # The descriptors of the files live as long as the store does.
-        dataset.store = store
-    return finished(datasets, parts, None)
+
+    def made(order: Order) -> Any:
+        return order.dataset(epoch)
+
+    return finished([made(order) for order in parts], parts, None, made)
 
 
 def _common_length(leaves: list[Any]) -> int:

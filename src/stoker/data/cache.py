@@ -22,6 +22,7 @@ from typing import Any
 from stoker.data.columns import DataWarning
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError
+from stoker.files import user_cache
 
 FORMAT = 1
 # Of a file's two ends: with its length and the time of its last change they tell it from another.
@@ -29,15 +30,6 @@ _END = 1 << 16
 # A lock on a file does not part the threads of one process.
 _threads = threading.Lock()
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
-def directory() -> Path:
-    """Where caches are kept: `STOKER_CACHE_DIR`, else `stoker` in the user's cache directory."""
-    own = os.environ.get("STOKER_CACHE_DIR")
-    if own:
-        return Path(own) / "data"
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "stoker" / "data"
 
 
 def state_of(path: Path) -> list[Any]:
@@ -68,7 +60,7 @@ def cached(
         where = None
     if state is None or where is False:
         return make(lambda: Writer(None))
-    root = Path(where) if where is not None else directory()
+    root = Path(where) if where is not None else user_cache("data")
     family = _digest([FORMAT, source])
     place = root / f"{family}-{_digest(state)}"
     try:

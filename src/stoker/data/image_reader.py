@@ -82,7 +82,7 @@ def images(
         dataset = order.dataset(_epoch(store, label_mode, len(names)))
         if augment and order.part != "held out":
             dataset = augmenting.augmented(dataset, augment, seed, label_mode is not None)
-        dataset.store, dataset.skipped = store, int(store.meta["skipped"])
+        dataset.skipped = int(store.meta["skipped"])
         datasets.append(dataset)
     return finished(datasets, parts, SimpleNamespace(labels=names))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from stoker.data.order import Order
@@ -58,13 +60,30 @@ def _some(order: Order) -> Order:
     return order
 
 
-def finished(datasets: list[Any], parts: list[Order], features: Any) -> Any:
-    """The datasets with what is known of them: `rows`, `features`, `class_names`, `labels`."""
+def finished(
+    datasets: list[Any], parts: list[Order], features: Any, make: Callable[[Order], Any] | None = None
+) -> Any:
+    """The datasets with what is known of them: `rows`, `features`, `class_names`, `labels`, `for_worker`.
+
+    Args:
+        datasets: one for each order.
+        parts: the orders.
+        features: of a table.
+        make: makes the dataset of an order, for workers that each read a share of every batch.
+    """
     for dataset, order in zip(datasets, parts, strict=True):
         dataset.rows = order.own
+        dataset.for_worker = partial(_for_worker, make, order)
         dataset.features = features
         dataset.class_names = dataset.labels = getattr(features, "labels", None)
     return datasets[0] if len(datasets) == 1 else tuple(datasets)
+
+
+def _for_worker(make: Callable[[Order], Any] | None, order: Order, rank: int, count: int) -> Any:
+    """Of each batch every `count`-th row, together the rows of all of it; None where that cannot be had."""
+    if make is None or order.shard != (0, 1) or order.batch_size % count or order.own < count:
+        return None
+    return make(replace(order, shard=(rank, count), batch_size=order.batch_size // count))
 
 
 def check_sizes(batch_size: Any, seed: Any, shard: Any) -> tuple[int, int, tuple[int, int]]:

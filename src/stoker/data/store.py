@@ -1,4 +1,4 @@
-"""The store: arrays of equally many rows as plain binary files, which TensorFlow maps into memory inside the graph.
+"""The store: arrays of equally many rows as plain binary files, which NumPy and TensorFlow see through one mapping.
 
     writer = Writer(directory)            # or Writer(None): in memory
     writer.append("float32", block)       # [rows of this block, ...]
@@ -6,13 +6,14 @@
     store.array("float32")                # NumPy's view of the file
     store.tensor("float32")               # in a graph: the same bytes as a tensor, nothing copied
 
-A file is mapped anew each time `tensor` runs, and let go with the tensor: an epoch maps it once. The files are kept
-open and are found through their descriptors, so a store outlives its directory.
+The files are kept open and are found through their descriptors, so a store outlives its directory; a tensor outlives
+the store.
 """
 
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import sys
 import tempfile
@@ -27,21 +28,22 @@ META = "store.json"
 # An empty file cannot be mapped.
 _PADDING = b"\0" * 64
 _BUFFER = 1 << 20
+# MAP_NORESERVE, for which Python has no name.
+_NO_RESERVE = 0x4000
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One array: its type, the shape of all of it, and where it is."""
+    """One array: its type, the shape of all of it, and its file."""
 
     dtype: str
     shape: tuple[int, ...]
     descriptor: int
-    path: str
 
     @property
-    def region(self) -> str:
-        """The name under which TensorFlow finds the file."""
-        return f"/proc/self/fd/{self.descriptor}" if sys.platform == "linux" else self.path
+    def size(self) -> int:
+        """How many values it holds."""
+        return int(np.prod(self.shape, dtype=np.int64))
 
 
 class Store:
@@ -70,18 +72,19 @@ class Store:
     def tensor(self, name: str) -> Any:
         """In a graph: the array as a tensor that is the mapped file.
 
-        It comes out of an Optional made outside the graph. As an op of the graph TensorFlow would take it for a
-        constant to fold, and copy all of it at the beginning of every epoch; as a captured tensor, once.
+        It comes out of an Optional made outside the graph. As an op of the graph (`ImmutableConst`) or a captured
+        tensor TensorFlow would take it for a constant, and copy all of it.
         """
         import tensorflow as tf
 
         entry = self.entries[name]
+        dtype = np.dtype(entry.dtype)
+        # NumPy cannot hand over bfloat16 and the like.
+        plain = np.dtype(f"u{dtype.itemsize}") if dtype.kind == "V" else dtype
+        array = np.frombuffer(_mapped(entry.descriptor), plain, entry.size).reshape(entry.shape)
         with tf.init_scope():
-            mapped = tf.raw_ops.ImmutableConst(
-                dtype=tf.as_dtype(entry.dtype), shape=list(entry.shape), memory_region_name=entry.region
-            )
-            kept = tf.experimental.Optional.from_value(mapped)
-        return kept.get_value()
+            kept = tf.experimental.Optional.from_value(tf.experimental.dlpack.from_dlpack(array.__dlpack__()))
+        return tf.bitcast(kept.get_value(), dtype.name) if plain != dtype else kept.get_value()
 
     @classmethod
     def read(cls, directory: Path) -> Store:
@@ -94,20 +97,31 @@ class Store:
         entries: dict[str, Entry] = {}
         try:
             for name, (dtype, shape) in content["entries"].items():
-                path = directory / f"{name}.bin"
-                entries[name] = _entry(dtype, tuple(shape), os.open(path, os.O_RDONLY), str(path))
+                entries[name] = _entry(dtype, tuple(shape), directory / f"{name}.bin")
         except BaseException:
             _close([entry.descriptor for entry in entries.values()])
             raise
         return cls(entries, content["meta"])
 
 
-def _entry(dtype: str, shape: tuple[int, ...], descriptor: int, path: str) -> Entry:
-    wanted = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    if os.fstat(descriptor).st_size < wanted:
-        os.close(descriptor)
+def _entry(dtype: str, shape: tuple[int, ...], path: Path) -> Entry:
+    entry = Entry(dtype, shape, os.open(path, os.O_RDONLY))
+    wanted = entry.size * np.dtype(dtype).itemsize
+    if os.fstat(entry.descriptor).st_size < wanted:
+        os.close(entry.descriptor)
         raise ValueError(f"{path} is shorter than the {wanted} bytes it should have")
-    return Entry(dtype, shape, descriptor, path)
+    return entry
+
+
+def _mapped(descriptor: int) -> mmap.mmap:
+    """The whole file, as something that may be written: NumPy hands over nothing else.
+
+    Nobody writes, so no memory is reserved: a file may be larger than the machine's.
+    """
+    if sys.platform == "linux":
+        flags = mmap.MAP_PRIVATE | _NO_RESERVE
+        return mmap.mmap(descriptor, 0, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    return mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)
 
 
 def _close(descriptors: list[int]) -> None:
@@ -137,7 +151,7 @@ class Writer:
             file = self._files[name] = self._open(name)
         dtype, rows, inner = self._shapes.get(name, (block.dtype.name, 0, block.shape[1:]))
         self._shapes[name] = (dtype, rows + len(block), inner)
-        file.write(memoryview(np.ascontiguousarray(block)).cast("B"))
+        file.write(np.ascontiguousarray(block).reshape(-1).view(np.uint8).data)
 
     def _open(self, name: str) -> BinaryIO:
         if self._directory is not None:
@@ -160,17 +174,9 @@ class Writer:
             content = json.dumps({"meta": meta, "entries": shapes})
             (self._directory / META).write_text(content, encoding="utf-8")
         # All is written: only now descriptors are taken that the store lets go of.
-        entries = {
-            name: Entry(*shapes[name], os.dup(file.fileno()), str(file.name))
-            for name, file in self._files.items()
-        }
-        store = Store(entries, meta)
-        if self._directory is None and not hasattr(os, "memfd_create"):
-            # A temporary file is gone when it is closed.
-            weakref.finalize(store, self.close)
-        else:
-            self.close()
-        return store
+        entries = {name: Entry(*shapes[name], os.dup(file.fileno())) for name, file in self._files.items()}
+        self.close()
+        return Store(entries, meta)
 
     def close(self) -> None:
         """Let go of the files; what was buffered and cannot be written is lost."""

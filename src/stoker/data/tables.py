@@ -55,7 +55,7 @@ def table(source: Source, options: Options, reading: list[Any]) -> Any:
         label = label_of(store, column, options.label_mode, source.name)
     parts = orders(store.rows, options)
     whole = Table(store, columns, options, label, parts[0])
-    return finished([whole.dataset(order) for order in parts], parts, whole.features)
+    return finished([whole.dataset(order) for order in parts], parts, whole.features, whole.dataset)
 
 
 def _wanted(source: Source, options: Options) -> list[Column]:

@@ -15,6 +15,7 @@ from stoker.data import cache as caches
 from stoker.data import paths as found
 from stoker.data.columns import nearest
 from stoker.data.image_reader import check_size
+from stoker.data.order import Order
 from stoker.data.splits import Passes, finished, orders
 from stoker.data.store import Store, Writer
 from stoker.data.strings import strings
@@ -76,11 +77,11 @@ def tar(
         drop_remainder=drop_remainder,
     )
     parts = orders(store.rows, options)
-    datasets = [order.dataset(_epoch(store, extensions, label)) for order in parts]
-    for dataset in datasets:
-        # The descriptors of the files live as long as the store does.
-        dataset.store = store
-    return finished(datasets, parts, None)
+
+    def made(order: Order) -> Any:
+        return order.dataset(_epoch(store, extensions, label))
+
+    return finished([made(order) for order in parts], parts, None, made)
 
 
 def _epoch(store: Store, extensions: list[str], label: str | None) -> Callable[[], Callable[[Any], Any]]:

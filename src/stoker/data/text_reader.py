@@ -85,13 +85,19 @@ def text(
     parts = orders(store.rows, options)
     table = Table(store, columns, options, classes, parts[0])
     if max_tokens is None:
-        datasets = [table.dataset(order).map(_plain) for order in parts]
-        for dataset in datasets:
+
+        def plain(order: Order) -> Any:
+            dataset = table.dataset(order).map(_plain)
             dataset.table = table
-        return finished(datasets, parts, table.features)
+            return dataset
+
+        return finished([plain(order) for order in parts], parts, table.features, plain)
     layer = _layer(table, max_tokens)
-    datasets = [_vectorised(table, store, order, layer, max_length) for order in parts]
-    return finished(datasets, parts, table.features)
+
+    def vectorised(order: Order) -> Any:
+        return _vectorised(table, store, order, layer, max_length)
+
+    return finished([vectorised(order) for order in parts], parts, table.features, vectorised)
 
 
 def _source(paths: Any, encoding: str) -> Source:

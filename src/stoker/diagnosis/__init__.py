@@ -6,9 +6,10 @@
 |---|---|
 | ledger | raw totals folded into the accounts of the record |
 | findings, draft | all detectors in a row; what a detector yields, and when it is worth yielding |
-| syncs, copies, eager, graphs, inputs, keras, checkpoints | the detectors |
+| syncs, copies, eager, graphs, inputs, keras, checkpoints, collectives | the detectors |
 | excerpts, timeline | the user's source around findings; the kept windows of spans |
 | record | all of it as one `Record` |
+| jobs | the records of a job's workers as one |
 | comparison, noise | which of two sides of runs is faster, and whether the noise allows a verdict |
 
 What a loss is: a finding has `seconds` (what it took) and `lost_s` (what the run would have been spared). For a sync

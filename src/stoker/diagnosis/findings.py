@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from stoker.attach.sites import SiteKey, shown_path
-from stoker.diagnosis import checkpoints, copies, eager, graphs, inputs, keras, syncs
+from stoker.diagnosis import checkpoints, collectives, copies, eager, graphs, inputs, keras, syncs
 from stoker.diagnosis.draft import Draft
 from stoker.kinds import KINDS
 from stoker.probes.session import Measurements
@@ -21,6 +21,7 @@ DETECTORS: tuple[Callable[[Measurements], Iterator[Draft]], ...] = (
     inputs.find,
     keras.find,
     checkpoints.find,
+    collectives.find,
 )
 
 # Beyond this many the list no longer helps.

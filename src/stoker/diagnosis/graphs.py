@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from stoker.attach.sites import SiteKey
 from stoker.diagnosis.draft import MIN_REPEATS, Draft, most
-from stoker.diagnosis.ledger import device, graph_busy_share, graph_input_share
+from stoker.diagnosis.ledger import device, graph_busy_share, graph_communication_share, graph_input_share
 from stoker.probes.graph_calls import CalledFunction
 from stoker.probes.retrace import Change, TracedFunction
 from stoker.probes.session import Measurements
@@ -95,7 +95,8 @@ def _dispatch_bound(m: Measurements, site: SiteKey, calls: int, around: int, gra
         computing = busy * (around + graph)
     else:
         computing = graph * graph_busy_share(m)
-    launching = int(around + graph * (1 - graph_input_share(m)) - computing)
+    elsewhere = graph_input_share(m) + graph_communication_share(m)
+    launching = int(around + graph * (1 - elsewhere) - computing)
     if launching > computing:
         detail = {
             "calls": calls,

@@ -1,9 +1,9 @@
 """Folding the recorder's raw totals into the accounts of the record.
 
 Two raw totals are mixtures that only the profiler's windows can take apart: time inside compiled functions
-(kernels, waiting for the next element, starting and ending the graph) and time inside eager ops (kernels, or
-dispatching them). On a GPU the host only launches work in either: there all of it is dispatch, and the device
-has a book of its own.
+(kernels, waiting for the next element, exchanging with other workers, starting and ending the graph) and time inside
+eager ops (kernels, or dispatching them). On a GPU the host only launches work in either: there all of it is dispatch,
+and the device has a book of its own.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ def accounts(m: Measurements) -> dict[str, float]:
     graph -= first_calls
     if m.device_kind == "CPU":
         waiting, running = graph * graph_input_share(m), graph * graph_busy_share(m)
+        exchanging = graph * graph_communication_share(m)
         ns["input"] += waiting
+        ns["communication"] += exchanging
         ns["compute"] += running + eager * eager_kernel_share(m)
-        ns["dispatch"] += graph - waiting - running + eager * (1 - eager_kernel_share(m))
+        ns["dispatch"] += graph - waiting - running - exchanging + eager * (1 - eager_kernel_share(m))
     else:
         ns["dispatch"] += graph + eager
     return {name: value / 1e9 for name, value in ns.items()}
@@ -37,6 +39,11 @@ def first_call_ns(m: Measurements) -> int:
 def graph_input_share(m: Measurements) -> float:
     """Of the time inside compiled functions, the part in which they only waited for input."""
     return m.windows.graph_input_ns / m.windows.graph_ns if m.windows.graph_ns else 0.0
+
+
+def graph_communication_share(m: Measurements) -> float:
+    """Of the time inside compiled functions, the part in which they only waited for an exchange with other workers."""
+    return m.windows.graph_communication_ns / m.windows.graph_ns if m.windows.graph_ns else 0.0
 
 
 def graph_busy_share(m: Measurements) -> float:

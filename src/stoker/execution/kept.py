@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
@@ -17,6 +17,8 @@ from stoker.execution.batch_function import BatchFunction, Inner, Step, accepts,
 from stoker.execution.feed import Feed
 from stoker.execution.loop import Loop
 from stoker.execution.staleness import PythonSide
+
+Owned = TypeVar("Owned")
 
 _ATTRIBUTE = "_stoker_compiled"
 
@@ -36,6 +38,7 @@ class Kept:
         self.python_side = PythonSide(model)
         self.functions: dict[Any, BatchFunction] = {}
         self._loops: dict[Any, _Entry] = {}
+        self._owned: dict[type, Any] = {}
 
     def loop(
         self, kind: str, feed: Feed, make: Callable[[], Loop], *, jit: str = "none", owner: Any = None
@@ -66,6 +69,13 @@ class Kept:
                 loop.share(entry.loop)
         self._loops[key] = _Entry(loop, feed.shapes, step)
         return loop
+
+    def owned(self, kind: type[Owned], holds: Callable[[Owned], bool], *given: Any) -> Owned:
+        """What makes the steps of loops, one of its kind, for as long as it `holds`."""
+        found = self._owned.get(kind)
+        if found is None or not holds(found):
+            found = self._owned[kind] = kind(*given)
+        return found
 
     def _traced(self) -> None:
         """Tracing builds what was not built yet."""

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import keras
 from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 from keras.src.trainers.trainer import Trainer
 
@@ -22,17 +23,29 @@ _THEIRS = {
 }
 
 
+STEPS = tuple(_THEIRS)
+
+
 def keras_loop(model: Any, kind: str, feed: Feed, jit: str, *, eager: bool = False) -> Loop:
     """The kept loop of the model's "train_step" or "test_step" over a feed: one for `fit` and `evaluate`."""
     testing = kind == "test_step"
 
     def make() -> Loop:
+        if not testing:
+            _build_loss_scale(model, feed)
         # A test's steps need not compute results that nobody reads.
         results = weakly(model, "get_metrics_result") if testing and returns_metrics(model) else None
         return Loop(weakly(model, kind), feed, jit=jit, eager=eager, results=results)
 
     owner = None if testing else model.optimizer
     return kept(model).loop(kind, feed, make, jit="eager" if eager else jit, owner=owner)
+
+
+def _build_loss_scale(model: Any, feed: Feed) -> None:
+    """Before tracing: a `LossScaleOptimizer` that is not built would put its first scale into the graph, for good."""
+    optimizer = model.optimizer
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer) and not optimizer.built:
+        model._symbolic_build(data_batch=feed.spec())
 
 
 def weakly(model: Any, name: str) -> Callable[..., Logs]:
@@ -48,10 +61,12 @@ def weakly(model: Any, name: str) -> Callable[..., Logs]:
 
 def returns_metrics(model: Any) -> bool:
     """Whether the model's steps are Keras' own, which return what its metrics hold."""
-    return all(
-        getattr(type(model), name) is getattr(home, name) and name not in vars(model)
-        for name, home in _THEIRS.items()
-    )
+    return all(is_keras(model, name) for name in STEPS)
+
+
+def is_keras(model: Any, name: str) -> bool:
+    """Whether one of `STEPS` is Keras' own."""
+    return getattr(type(model), name) is getattr(_THEIRS[name], name) and name not in vars(model)
 
 
 def results(model: Any, logs: Logs) -> Logs:

@@ -18,6 +18,8 @@ from stoker.execution.feed import Feed, without_optionals
 from stoker.execution.lifting import lifting
 
 Logs = dict[str, Any]
+# Among a step's logs, for the loop alone: whether all workers' streams have another batch.
+MORE = "stoker/more"
 Step = Callable[[Any], Logs]
 
 
@@ -33,6 +35,8 @@ class Loop:
         eager: bool = False,
         autograph: bool = False,
         results: Callable[[], Logs] | None = None,
+        closing: Callable[[], Logs] | None = None,
+        together: Callable[[Any], Any] | None = None,
     ) -> None:
         """Nothing is traced before the first `run` (or `build`).
 
@@ -43,6 +47,10 @@ class Loop:
             eager: call the step eagerly, batch by batch, and compile nothing.
             autograph: let Python's `if` and `while` on tensors in the step become graph ops.
             results: gives the logs after the last step of a call, in place of what each step returns.
+            closing: gives logs after the last step of a call, beside what each step returns.
+            together: for one of several workers, each with a stream: in graph, whether a flag is set on all of them.
+                Then the step takes `(batch, more)`, whether the stream has another batch, and its logs say under
+                `MORE` whether all have: a stream that is out ends the loop for all.
         """
         if jit == "loop" and feed.kind != "resident":
             raise ArgumentError("XLA over the whole loop needs resident data: a stream comes from the host")
@@ -56,6 +64,8 @@ class Loop:
         self.when_traced: Callable[[], None] = lambda: None
         self._plain_step = step
         self._results = results
+        self._closing = closing
+        self._together = together if feed.kind == "streamed" else None
         self._for_any_rows: Any = None
         self._step = _compiled(lifting(step), jit == "step", autograph)
         self._traced: Any = None
@@ -66,7 +76,8 @@ class Loop:
 
     def share(self, other: Loop) -> None:
         """Take over another loop's traced step, if it has one: the same step, with XLA around it or not at all."""
-        if "step" not in (self.jit, other.jit) and other._traced is not None:
+        alike = "step" not in (self.jit, other.jit) and (self._together is None) == (other._together is None)
+        if alike and other._traced is not None:
             self._step, self._traced, self._logs = other._step, other._traced, other._logs
 
     def release(self) -> None:
@@ -81,10 +92,12 @@ class Loop:
     def build(self) -> tf.types.experimental.ConcreteFunction:
         """Trace the step once: creates the variables it creates, and gives its graph."""
         if self._traced is None:
-            self._traced = self._step.get_concrete_function(self.feed.spec())
-            self._logs = tf.nest.map_structure(
-                lambda out: tf.TensorSpec(out.shape, out.dtype), _tensors(self._traced.structured_outputs)
-            )
+            flag = [] if self._together is None else [tf.TensorSpec([], tf.bool)]
+            self._traced = self._step.get_concrete_function(self.feed.spec(), *flag)
+            returned = _tensors(self._traced.structured_outputs)
+            if self._together is not None:
+                returned = {name: value for name, value in returned.items() if name != MORE}
+            self._logs = tf.nest.map_structure(lambda out: tf.TensorSpec(out.shape, out.dtype), returned)
             self.when_traced()
         return self._traced
 
@@ -101,7 +114,7 @@ class Loop:
         self.build()
         operands = self.feed.operands()
         logs: Logs
-        if self.feed.steps is None:
+        if self.feed.steps is None or self._together is not None:
             self._ran, logs = self._until_out(tf.constant(count), operands)
             return logs
         self._ran = count
@@ -151,6 +164,9 @@ class Loop:
             nothing = tf.experimental.Optional.empty(operands.element_spec)
             return tf.cond(wanted, operands.get_next_as_optional, lambda: nothing)
 
+        if self._together is not None:
+            return self._together_until_out(count, taken_if)
+
         def body(ran: tf.Tensor, taken: Any, _: Any) -> Any:
             logs = self._carried(self._traced(without_optionals(taken.get_value())))
             return ran + 1, taken_if(ran + 1 < count), logs
@@ -164,6 +180,26 @@ class Loop:
         )
         return ran, self._final(logs)
 
+    def _together_until_out(self, count: tf.Tensor, taken_if: Callable[[Any], Any]) -> Any:
+        """Workers stay in step: the step's own collective says whether all of them have another batch."""
+        assert self._together is not None
+
+        def body(ran: tf.Tensor, _go: Any, taken: Any, _: Any) -> Any:
+            following = taken_if(ran + 1 < count)
+            more = following.has_value() | (ran + 1 >= count)
+            logs = dict(self._traced(without_optionals(taken.get_value()), more))
+            going = logs.pop(MORE)
+            return ran + 1, going & (ran + 1 < count), following, self._carried(logs)
+
+        taken = taken_if(count > 0)
+        ran, _, _, logs = tf.while_loop(
+            lambda ran, go, taken, _: go,
+            body,
+            (tf.constant(0), self._together(taken.has_value()), taken, self._zeros()),
+            shape_invariants=(tf.TensorShape([]), tf.TensorShape([]), taken._type_spec, self._shapes()),
+        )
+        return ran, self._final(logs)
+
     def _last_step(self, operands: Any) -> Any:
         return self._final(self._carried(self._traced(self.feed.tail(operands))))
 
@@ -173,7 +209,9 @@ class Loop:
 
     def _final(self, logs: Any) -> Any:
         """What a call returns, after its last step."""
-        return _tensors(self._results()) if self._results is not None else logs
+        if self._results is not None:
+            return _tensors(self._results())
+        return logs if self._closing is None else {**logs, **_tensors(self._closing())}
 
     def _zeros(self) -> Any:
         if self._results is not None:

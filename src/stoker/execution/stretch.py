@@ -23,10 +23,19 @@ class Stretch:
         """The number of the last call's last batch, as callbacks are told it."""
         self._per_execution = steps_per_execution
 
-    def call(self, limit: int | None = None) -> tuple[int, Logs]:
-        """One compiled call: how many steps it ran, and the last one's logs as numbers."""
-        first, room = self.epoch_steps.step, self.epoch_steps.room()
-        asked = self.length.ask(room if limit is None else min(room or limit, limit))
+    def ahead(self, limit: int | None = None) -> int:
+        """How many steps the next call would run: 0 when the epoch is over."""
+        room = self.epoch_steps.room()
+        return 0 if room == 0 else self.length.ask(room if limit is None else min(room or limit, limit))
+
+    def call(self, asked: int, limit: int | None = None) -> tuple[int, Logs]:
+        """One compiled call: how many steps it ran, and the last one's logs as numbers.
+
+        Args:
+            asked: how many to run.
+            limit: what bounded `asked`, if anything did.
+        """
+        first = self.epoch_steps.step
         # Not once for all: the same loop may have run over other data since, for a callback that evaluates.
         self.loop.feed = self.epoch_steps.feed
         begin = clock.now_ns()

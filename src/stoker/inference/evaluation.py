@@ -5,6 +5,7 @@ Training uses it for its validations, `stoker.Trainer.evaluate` and `stoker.eval
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -43,6 +44,7 @@ class Evaluation:
         callbacks: keras.callbacks.CallbackList | None = None,
         steps: int | None = None,
         adapter: Any = None,
+        agreed: Callable[[int], int] | None = None,
     ) -> None:
         """Nothing is traced before the first `run`.
 
@@ -53,9 +55,11 @@ class Evaluation:
             callbacks: told of the test and its batches.
             steps: how many batches, if not all.
             adapter: Keras' reader of the data; told of the beginning and end of a pass.
+            agreed: of the steps this worker would run next, what all workers run.
         """
         self._tested = tested
         self._callbacks = callbacks
+        self._agreed = agreed
         wanting = hooks.wanting_every_batch(callbacks.callbacks, hooks.TEST) if callbacks is not None else []
         per_execution = int(getattr(tested.model, "steps_per_execution", 1))
         length = CallLength(per_execution if wanting else None, loop.step_seconds)
@@ -73,8 +77,8 @@ class Evaluation:
         with self._tested.validating():
             epoch_steps.begin_epoch()
             logs: Logs = {}
-            while epoch_steps.room() != 0:
-                logs = self._call() or logs
+            while steps := self._ahead():
+                logs = self._call(steps) or logs
                 # As Keras does: a wish to stop is heard after a batch, not before the first.
                 if self._tested.model.stop_evaluating:
                     break
@@ -84,10 +88,14 @@ class Evaluation:
             callbacks.on_test_end(logs)
         return logs
 
-    def _call(self) -> Logs:
+    def _ahead(self) -> int:
+        steps = self.stretch.ahead()
+        return steps if self._agreed is None else self._agreed(steps)
+
+    def _call(self, steps: int) -> Logs:
         if self._callbacks is not None:
             self._callbacks.on_test_batch_begin(self.stretch.epoch_steps.step)
-        ran, logs = self.stretch.call()
+        ran, logs = self.stretch.call(steps)
         self.steps_ran += ran
         if ran and self._callbacks is not None:
             self._callbacks.on_test_batch_end(self.stretch.last_index, logs)

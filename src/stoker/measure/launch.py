@@ -33,6 +33,7 @@ from stoker.store import address, measured, record_files
 from stoker.version import __version__
 
 _DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-rocm", "tf-nightly")
+RUN_ID = "STOKER_RUN_ID"
 # Before this release TensorFlow's C++ log level is fixed at start-up, and the profiler writes to it.
 _LOG_LEVEL_IS_DYNAMIC = (2, 21)
 # How often the ledger goes to the store while the program runs.
@@ -85,7 +86,9 @@ class Launched:
         self, target: Target, device: dict[str, Any] | None = None, store: str | None = None
     ) -> None:
         record_files.prepare()
-        facts = RunFacts(record_files.new_id(), target.name, target.arguments, clock.utc_timestamp())
+        # A worker of a job has the id that its job knows it by.
+        own = os.environ.pop(RUN_ID, None)
+        facts = RunFacts(own or record_files.new_id(), target.name, target.arguments, clock.utc_timestamp())
         self.path = record_files.path_of(facts.id)
         # Before anything is written: a store that makes no sense is a wrong request.
         self._run = measured.begin(facts.id, facts.program, facts.argv, "run", store)

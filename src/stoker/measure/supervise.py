@@ -23,7 +23,7 @@ def run(command: list[str], environment: dict[str, str], tick: Callable[[], None
     waited = {*_FORWARDED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
     try:
-        process = subprocess.Popen(command, env=environment, preexec_fn=_in_child(before))
+        process = subprocess.Popen(command, env=environment, preexec_fn=in_child(before))
         return _wait(process, waited, tick)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -44,7 +44,7 @@ def _wait(
             tick()
 
 
-def _in_child(mask: set[signal.Signals | int]) -> Callable[[], None]:
+def in_child(mask: set[signal.Signals | int]) -> Callable[[], None]:
     """What the child does before it becomes the program: undo our mask, and die with us."""
     parent = os.getpid()
     prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import sys
@@ -75,15 +76,25 @@ def environment() -> dict[str, str | int | float]:
         facts["memory"] = memory
     facts |= _tensorflow_build()
     for name in sorted(os.environ):
-        if _matters(name):
+        if matters(name):
             facts[name] = os.environ[name][:_MAX_VALUE]
     return facts
 
 
-def _matters(name: str) -> bool:
+def matters(name: str) -> bool:
+    """Whether a variable steers what TensorFlow does, and holds no secret."""
     if name.startswith(_LEFT_OUT) or any(word in name.upper() for word in _SECRET):
         return False
     return name.startswith(_PREFIXES) or name in _NAMES
+
+
+def workers_in_job() -> int:
+    """How many processes train together, by TF_CONFIG; 1 where it says nothing."""
+    try:
+        cluster = json.loads(os.environ.get("TF_CONFIG", "{}"))["cluster"]
+        return max(1, len(cluster.get("chief", [])) + len(cluster.get("worker", [])))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return 1
 
 
 def _memory() -> int:

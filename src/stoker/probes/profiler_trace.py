@@ -75,6 +75,7 @@ def summarise(threads: Threads, window_ns: int) -> Summary:
     """The sums of one window, from its events by thread."""
     graph: list[Interval] = []
     waits: list[Interval] = []
+    exchanges: list[Interval] = []
     kernels: list[Interval] = []
     streams: list[Interval] = []
     summary = Summary(windows=1, window_ns=window_ns)
@@ -89,6 +90,8 @@ def summarise(threads: Threads, window_ns: int) -> Summary:
                 graph.append((start, end))
             elif name == "IteratorGetNextOp::DoCompute":
                 waits.append((start, end))
+            elif name.startswith("Collective") and ":" in detail:
+                exchanges.append((start, end))
             elif not input_thread and _is_kernel(name, detail):
                 kernels.append((start, end))
         eager = _eager_kernels(summary, events)
@@ -98,6 +101,7 @@ def summarise(threads: Threads, window_ns: int) -> Summary:
         summary.eager_calm_ns += _calm([(name, end - start) for name, start, end in eager])
         kernels += [(start, end) for _, start, end in eager]
     graph, waits, kernels = merge(graph), merge(waits), merge(kernels)
+    exchanging = intersect(graph, merge(exchanges))
     summary.graph_ns = length(graph)
     busy = intersect(graph, kernels)
     summary.graph_busy_ns = length(busy)
@@ -105,6 +109,8 @@ def summarise(threads: Threads, window_ns: int) -> Summary:
     summary.graph_quick_ns = _quickest(_by_interval(graph, busy)) * len(graph)
     waiting = intersect(graph, waits)
     summary.graph_input_ns = length(waiting) - length(intersect(waiting, kernels))
+    other = merge([*kernels, *waiting])
+    summary.graph_communication_ns = length(exchanging) - length(intersect(exchanging, other))
     summary.busy_ns = length(merge(streams)) if streams else length(kernels)
     return summary
 

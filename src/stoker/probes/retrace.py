@@ -46,6 +46,9 @@ class TracedFunction:
     updates_variables: bool = False
     # Of the variables it trains.
     variable_bytes: int = 0
+    # What it exchanges with other workers: how many times, and how many bytes in all.
+    collectives: int = 0
+    collective_bytes: int = 0
     last_serial: int = -1
     sites: dict[SiteKey, int] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
@@ -113,6 +116,7 @@ class Retrace(Probe):
         if concrete is not None:
             entry.updates_variables = entry.updates_variables or updates_variables(concrete.graph)
             entry.variable_bytes = max(entry.variable_bytes, nbytes_of(concrete.graph.trainable_variables))
+            entry.collectives, entry.collective_bytes = collectives(concrete.graph)
         return entry
 
     def _previous(
@@ -195,6 +199,19 @@ def updates_variables(graph: Any) -> bool:
         return True
     called = [getattr(f, "graph", None) for f in getattr(graph, "_functions", {}).values()]
     return any(_assigns(op) for g in called if g is not None for op in g.get_operations())
+
+
+def collectives(graph: Any) -> tuple[int, int]:
+    """How many exchanges with other workers a graph has, and of how many bytes; one in a loop counts once."""
+    called = [getattr(f, "graph", None) for f in getattr(graph, "_functions", {}).values()]
+    found = [
+        op.inputs[0]
+        for inner in (graph, *called)
+        if inner is not None
+        for op in inner.get_operations()
+        if op.type.startswith("Collective") and op.inputs and op.inputs[0].dtype.size
+    ]
+    return len(found), sum(int(t.dtype.size) * int(t.shape.num_elements() or 0) for t in found)
 
 
 def _assigns(op: Any) -> bool:

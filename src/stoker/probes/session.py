@@ -20,7 +20,7 @@ from stoker.errors import StokerError
 from stoker.probes.checkpoints import Checkpoints, KerasCheckpoints
 from stoker.probes.device import SOFTWARE_GPU, DeviceProbe
 from stoker.probes.eager_ops import EagerOps
-from stoker.probes.environment import OTHER_WORK, OtherWork, environment
+from stoker.probes.environment import OTHER_WORK, OtherWork, environment, workers_in_job
 from stoker.probes.graph_calls import CalledFunction, GraphCalls
 from stoker.probes.host_sync import HostSync
 from stoker.probes.import_watch import ImportWatcher
@@ -94,6 +94,8 @@ class Measurements:
     memory: list[Point] = field(default_factory=list)
     environment: dict[str, str | int | float] = field(default_factory=dict)
     tensorflow_events: list[WindowEvents] = field(default_factory=list)
+    # Processes that train together, by TF_CONFIG.
+    workers: int = 1
 
 
 class Session:
@@ -120,6 +122,7 @@ class Session:
         self.imported = False
         self._facts: dict[str, str | int | float] = {}
         self._other_work = OtherWork()
+        self._workers = workers_in_job()
         # Called once TensorFlow is there.
         self.on_import: Callable[[], None] = lambda: None
         self._tensorflow_probes: list[Probe] = [
@@ -275,6 +278,7 @@ class Session:
             memory=list(self.device.memory.points),
             environment=self._environment(),
             tensorflow_events=list(self.windows.events),
+            workers=self._workers,
         )
 
     def _environment(self) -> dict[str, str | int | float]:

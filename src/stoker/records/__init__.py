@@ -35,6 +35,7 @@ from stoker.records.tables import (
     TallyRow,
     TraceRow,
     WindowSums,
+    WorkerRow,
 )
 from stoker.records.timeline import (
     Lane,
@@ -82,6 +83,7 @@ __all__ = [
     "TraceRow",
     "WhatIf",
     "WindowSums",
+    "WorkerRow",
     "plain",
     "read",
     "speedup_without",

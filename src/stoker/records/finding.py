@@ -37,6 +37,11 @@ class Detail(TypedDict, total=False):
     through: str
     # It is the same array that is copied every time.
     same_array: bool
+    # A job: the worker that is slow, on which account, and those on which it was found; exchanges in a step.
+    worker: int
+    account: str
+    workers: list[int]
+    collectives: int
     # The stages of an input pipeline, and the one the profiler saw at work longest.
     pipeline: list[str]
     slow_stage: str | None

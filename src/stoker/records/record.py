@@ -24,6 +24,7 @@ ACCOUNTS = (
     "sync",
     "compute",
     "dispatch",
+    "communication",
     "checkpoint",
     "teardown",
     "python",

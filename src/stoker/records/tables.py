@@ -125,6 +125,8 @@ class WindowSums:
     # Inside compiled functions, and the part of it in which the graph only waited for the next element.
     graph_ns: int = 0
     graph_input_ns: int = 0
+    # The part of it in which it only waited for an exchange with other workers.
+    graph_communication_ns: int = absent(0)
     # The part of it in which kernels ran; how many calls; and what it were, had all been as quick as the quickest.
     graph_busy_ns: int = 0
     graph_calls: int = 0
@@ -163,6 +165,22 @@ class SteppingRow(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WorkerRow(Section):
+    """A worker of a job; `waiting_s` (for its peers) and `exchange_s` are what its `communication` is made of."""
+
+    rank: int
+    # The id of its own record.
+    run: str
+    wall_s: float
+    steps: int
+    steps_per_s: float | None = None
+    exit_code: int | None = None
+    accounts: dict[str, float] = field(default_factory=dict)
+    waiting_s: float = 0.0
+    exchange_s: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tables(Section):
     """All tables; those a run has nothing for are empty."""
 
@@ -179,6 +197,8 @@ class Tables(Section):
     # One row, or none: `sums` and `stepping_phase` give it.
     windows: list[WindowSums] = field(default_factory=list)
     stepping: list[SteppingRow] = field(default_factory=list)
+    # Of a job: its workers.
+    workers: list[WorkerRow] = field(default_factory=list)
 
     @property
     def sums(self) -> WindowSums:

@@ -8,4 +8,5 @@
 | repairs, call_repairs, input_repairs | what a program is like once a finding is repaired |
 | prices | a price for each finding, for all together, and the order |
 | scaling | the same program on other devices, batches, replicas |
+| fleet | a job of many workers: stragglers, failures, checkpoints |
 """

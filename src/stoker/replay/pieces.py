@@ -168,7 +168,8 @@ def inside_graphs(step: list[Piece], windows: WindowSums) -> list[Piece]:
     if not total:
         return step
     waiting = windows.graph_input_ns / total
-    running = min(1.0 - waiting, windows.graph_busy_ns / total)
+    exchanging = windows.graph_communication_ns / total
+    running = min(1.0 - waiting - exchanging, windows.graph_busy_ns / total)
     pieces = []
     for piece in step:
         if piece.account != "graph":
@@ -176,7 +177,10 @@ def inside_graphs(step: list[Piece], windows: WindowSums) -> list[Piece]:
             continue
         if waiting > 0:
             pieces.append(replace(piece, account="input", seconds=piece.seconds * waiting))
-        pieces.append(replace(piece, account="launch", seconds=piece.seconds * (1 - waiting - running)))
+        if exchanging > 0:
+            pieces.append(replace(piece, account="communication", seconds=piece.seconds * exchanging))
+        rest = 1 - waiting - exchanging - running
+        pieces.append(replace(piece, account="launch", seconds=piece.seconds * rest))
         pieces.append(replace(piece, account="compute", seconds=piece.seconds * running))
     return pieces
 

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from stoker.records import Finding, Record, RepairPlace, WhatIf
+from stoker.records import Finding, Record, RepairPlace, WhatIf, WorkerRow
 from stoker.report.whatif import price, times
 from stoker.report.words import MEANINGS, MINOR, evidence, rate, short_path
 from stoker.units import duration
@@ -23,6 +23,7 @@ _COLOURS = {
     "sync": "red",
     "compute": "green",
     "dispatch": "blue",
+    "communication": "bright_red",
     "checkpoint": "bright_magenta",
     "teardown": "bright_cyan",
     "python": "bright_yellow",
@@ -50,6 +51,8 @@ def render(record: Record, path: Path, width: int) -> RenderableType:
     parts: list[RenderableType] = [Text(), _headline(record)]
     if record.accounts and record.wall_s:
         parts += [Text(), _accounts(record, width)]
+    if record.tables.workers:
+        parts += [Text(), _workers(record.tables.workers)]
     parts += [Text(), *_findings(record, width)]
     parts += [Text(f"note: {note}", style="yellow") for note in _notes(record)]
     parts.append(Text(f"record: {path}", style="bright_black"))
@@ -96,6 +99,25 @@ def _accounts(record: Record, width: int) -> Table:
             continue
         bar = Text("█" * max(1, round(share * room)) if share >= 0.01 else "▏", style=_COLOURS.get(name, ""))
         table.add_row(name, f"{spent:.2f} s", f"{share:.1%}", bar, MEANINGS.get(name, ""))
+    return table
+
+
+def _workers(rows: list[WorkerRow]) -> Table:
+    """The workers of a job, and what each spends on the exchange and on waiting for the others."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="bright_black")
+    for name in ("worker", "steps", "steps/s", "waiting for peers", "exchange", "most on"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        own = {name: spent for name, spent in row.accounts.items() if name != "communication"}
+        most = max(own, key=lambda name: own[name], default="")
+        table.add_row(
+            str(row.rank),
+            f"{row.steps:,}",
+            "?" if row.steps_per_s is None else rate(row.steps_per_s),
+            duration(row.waiting_s),
+            duration(row.exchange_s),
+            f"{most} {duration(own[most])}" if most else "",
+        )
     return table
 
 

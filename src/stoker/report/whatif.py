@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stoker.records import WhatIf
+from stoker.units import duration, long_duration
 
 
 def price(what_if: WhatIf | Mapping[str, Any]) -> str:
@@ -40,6 +41,39 @@ def show(answer: Mapping[str, Any]) -> None:
     console.print(
         Text("This is a model, not a measurement: it replays the recorded steps. It assumes:", style="yellow")
     )
+    for line in answer["assumptions"]:
+        console.print(Text(f"- {line}", style="bright_black"))
+
+
+def show_fleet(answer: Mapping[str, Any]) -> None:
+    """Print what jobs of several sizes would be to stdout."""
+    console = Console(highlight=False)
+    console.print(Text(f"a large job  {answer['program']}  (run {answer['run']})", style="bold"))
+    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="bright_black")
+    for name in (
+        "workers",
+        "efficiency",
+        "speed",
+        "a step",
+        "waiting",
+        "exchange",
+        "fails every",
+        "save every",
+    ):
+        table.add_column(name, justify="right")
+    for job in answer["jobs"]:
+        table.add_row(
+            f"{job['workers']:,}",
+            Text(f"{job['efficiency']:.0%}", style="bold"),
+            times(job["efficiency"] * job["workers"]),
+            duration(job["step_s"]),
+            duration(job["waiting_s"]),
+            duration(job["exchange_s"]),
+            long_duration(job["mtbf_s"]),
+            long_duration(job["interval_s"]),
+        )
+    console.print(table)
+    console.print(Text("This is a simulation, not a measurement. It assumes:", style="yellow"))
     for line in answer["assumptions"]:
         console.print(Text(f"- {line}", style="bright_black"))
 

@@ -16,6 +16,7 @@ MEANINGS = {
     "sync": "reading tensors back",
     "compute": "running kernels",
     "dispatch": "launching work from Python",
+    "communication": "exchanging with other workers",
     "checkpoint": "saving and loading",
     "teardown": "taking iterators down",
     "python": "the program's own Python",
@@ -59,6 +60,12 @@ def _details(finding: Finding) -> list[str]:
         parts.append(
             "most in " + ", ".join(f"{short_path(p['file'])}:{p['line']}" for p in detail["parts"][:3])
         )
+    if "collectives" in detail:
+        parts.append(f"{detail['collectives']} exchanges a step")
+    if "worker" in detail:
+        parts.append(f"worker {detail['worker']}, by its {detail['account']}")
+    elif len(detail.get("workers", ())) > 1:
+        parts.append(f"on {len(detail['workers'])} workers")
     if "callback" in detail:
         parts.append(f"{detail['callback']}.{detail['hook']}")
     return parts

@@ -12,9 +12,12 @@
 | rows | what people call rows (dicts, lists, arrays, frames) as one array for each input |
 | proof | a bundle gives its recorded answers |
 | export | a model becomes a bundle |
-| engine | what computes the answers, chosen by measuring |
+| saved_models | the model that a run of the store has made |
+| engines | what computes the answers, chosen by measuring |
 | batching | callers of several threads, answered together |
 | predictor | `Predictor`: a bundle that answers |
+| drift | whether what is asked is still what the model was trained on |
+| packaging | `stoker package`: images of bundles and of training programs |
 | http | `stoker serve`: bundles over HTTP |
 | grpc | `stoker serve --grpc-port`: TensorFlow Serving's PredictionService |
 """

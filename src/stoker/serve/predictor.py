@@ -13,7 +13,7 @@ import tensorflow as tf
 from stoker.errors import ArgumentError
 from stoker.serve import bundle
 from stoker.serve.batching import Batcher
-from stoker.serve.engine import chosen
+from stoker.serve.engines.choosing import chosen
 from stoker.serve.proof import recorded
 from stoker.serve.rows import Rows, as_rows
 
@@ -42,7 +42,7 @@ class Predictor:
 
         Args:
             path: its directory.
-            engine: "session", "threads" or "function"; measured otherwise.
+            engine: "session", "threads", "function", "xla", "litert" or "onnx"; measured otherwise.
             queue: how many rows may wait while others are answered.
 
         Raises:

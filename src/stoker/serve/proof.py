@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from stoker.serve import bundle, examples
+from stoker.serve.batching import Run
 from stoker.serve.bundle import Bundle, BundleError
+from stoker.serve.engines import converted
 from stoker.serve.signature import Field
 
 # How far answers may be apart, for the largest answer: the order of a sum changes with the number of rows.
@@ -19,8 +21,8 @@ _OTHER_TOLERANCE = 1e-4
 _MIXED = ": an answer depends on the other rows of its batch (padding without a mask, a layer that looks at all rows)"
 
 
-def prove(path: Path) -> dict[str, Any]:
-    """Check a bundle's files and answers.
+def prove(path: Path, *, lenient: bool = False) -> dict[str, Any]:
+    """Check a bundle's files and answers, of every engine it has; `lenient` leaves out those that are not installed.
 
     Returns:
         `rows`, how many examples were answered, and `keras`: None, or why `model.keras` does not load by itself.
@@ -30,24 +32,38 @@ def prove(path: Path) -> dict[str, Any]:
     """
     known = bundle.read(path)
     bundle.check_files(known)
-    inputs, answers = recorded(known)
+    recordings = recorded(known)
     function = loaded(known)
+    names = [field.tensor for field in known.signature.inputs]
+    wanted = [field.tensor for field in known.signature.outputs]
+
+    def run(arrays: list[Any]) -> list[Any]:
+        found = call(function, dict(zip(names, arrays, strict=True)))
+        return [found[name] for name in wanted]
+
+    rows = _proven(known, run, recordings, "")
+    for name in converted.names_of(known):
+        if not lenient or converted.runnable(name):
+            _proven(known, converted.loaded(known, name), recordings, f"engine {name!r}: ")
+    return {"rows": rows, "keras": _keras_fault(known, *recordings)}
+
+
+def _proven(known: Bundle, run: Run, recordings: tuple[dict[str, Any], dict[str, Any]], who: str) -> int:
+    """Every recorded example, alone and in batches, twice."""
+    inputs, answers = recordings
     rows = len(next(iter(inputs.values())))
     for what, first, last in _batches(rows):
-        given = {field.tensor: inputs[field.name][first:last] for field in known.signature.inputs}
-        found = call(function, given)
+        given = [inputs[field.name][first:last] for field in known.signature.inputs]
+        found = dict(zip((field.name for field in known.signature.outputs), run(given), strict=True))
         for field in known.signature.outputs:
-            difference = apart(field, found[field.tensor], answers[field.name][first:last], found)
+            difference = apart(field, found[field.name], answers[field.name][first:last], found)
             if difference:
                 why = "" if last - first == rows else _MIXED
-                raise BundleError(f"output {field.name!r} {difference}, asked for {what}{why}")
-        again = call(function, given)
-        for field in known.signature.outputs:
-            if not _identical(found[field.tensor], again[field.tensor]):
-                raise BundleError(
-                    f"{path.name}: output {field.name!r} is another one the second time, for {what}"
-                )
-    return {"rows": rows, "keras": _keras_fault(known, inputs, answers)}
+                raise BundleError(f"{who}output {field.name!r} {difference}, asked for {what}{why}")
+        for field, again in zip(known.signature.outputs, run(given), strict=True):
+            if not _identical(found[field.name], again):
+                raise BundleError(f"{who}output {field.name!r} is another one the second time, for {what}")
+    return rows
 
 
 def recorded(known: Bundle) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stoker.errors import StokerError
+from stoker.files import user_cache
 
 SOURCES = Path(__file__).parent / "plugin"
 KERNEL_TABLE = SOURCES / "kernel_table.txt"
@@ -76,12 +77,8 @@ def too_old(tensorflow: TensorFlow) -> bool:
 
 
 def cache_directory() -> Path:
-    """Where builds are kept: `STOKER_CACHE_DIR`, else `stoker` in the user's cache directory."""
-    own = os.environ.get("STOKER_CACHE_DIR")
-    if own:
-        return Path(own) / "software-gpu"
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "stoker" / "software-gpu"
+    """Where builds are kept."""
+    return user_cache("software-gpu")
 
 
 def library_path(tensorflow: TensorFlow) -> Path:

@@ -14,6 +14,7 @@
 | fingerprints, surroundings | the content hash of data and files; code, versions and machine of a run |
 | measured | a record's ledger and findings, in step with its file |
 | queries, table, differing | runs read back; `stoker.runs`; two of them side by side |
+| linking, origins | what a run uses or makes; which run a model in memory was trained by |
 | provenance | what an exported model carries with it |
 | deleting | taking a run out, never its audit |
 | importing, exporting | from and to other trackers and files |

@@ -106,7 +106,7 @@ def resolve(run_id: str | None, directory: Path = DIRECTORY) -> Path:
         return path_of(known[-1], directory)
     if run_id.endswith(".json") and Path(run_id).exists():
         return Path(run_id)
-    matches = [name for name in known if name.startswith(run_id)]
+    matches = [run_id] if run_id in known else [name for name in known if name.startswith(run_id)]
     if len(matches) != 1:
         problem = "no run" if not matches else f"{len(matches)} runs"
         raise RecordError(f"{problem} with id {run_id!r} in {directory}: `stoker runs` lists them")

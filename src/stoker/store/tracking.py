@@ -23,9 +23,9 @@ from typing import Any
 from stoker.errors import ArgumentError, whole_number
 from stoker.store import address as addresses
 from stoker.store import around, audit, delivery, entries, fingerprints, surroundings, writer
+from stoker.store.linking import MAKES, USES, linked
 from stoker.store.record_files import new_id
 
-USES, MAKES = "uses", "makes"
 # Steps are whole numbers of 64 bits in both databases.
 _LARGEST = 2**63 - 1
 
@@ -74,6 +74,11 @@ class Run:
         self._token: Token[Run | None] | None = None
         if self._writer is not None:
             self._begin(self._writer, more or {})
+
+    @property
+    def store(self) -> addresses.Address | None:
+        """Where it is kept; None if it is not."""
+        return None if self._writer is None else self._writer.address
 
     def _begin(self, to: writer.Writer, more: Mapping[str, Any]) -> None:
         program, arguments = surroundings.program()
@@ -152,7 +157,7 @@ class Run:
             return
 
         def known() -> list[entries.Entry]:
-            return self._linked(USES, fingerprints.of_data(data), "data", name, "")
+            return linked(self.id, USES, fingerprints.of_data(data), kind="data", name=name)
 
         once = _Once(known)
         self._reading.append(once)
@@ -163,18 +168,8 @@ class Run:
             return ""
         place = Path(path).absolute()
         found = fingerprints.of_path(place)
-        self.put(*self._linked(relation, found, kind, name or place.name, str(place)))
+        self.put(*linked(self.id, relation, found, kind=kind, name=name or place.name, path=str(place)))
         return found.hash
-
-    def _linked(
-        self, relation: str, found: fingerprints.Fingerprint, kind: str, name: str, path: str
-    ) -> list[entries.Entry]:
-        columns = {"hash": found.hash, "kind": kind, "name": name, "size": found.size, "path": path}
-        told = {"relation": relation, **columns}
-        return [
-            ["artifact", self.id, relation, {**columns, "time": time.time()}],
-            audit.entry("artifact", self.id, told),
-        ]
 
     def finish(self, state: str = "finished", *, error: str | None = None, **columns: Any) -> None:
         """The run has ended; what is logged after that is not kept."""

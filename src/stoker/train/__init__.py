@@ -11,6 +11,7 @@
 |---|---|
 | fit, trainer | the public verbs |
 | request, checks, tracebacks | their arguments, read once and checked; errors without the frames between |
+| servers | `fit` with the weights on parameter servers |
 | first_look | what would train in vain, said before the first step |
 | custom/ | `stoker.Trainer`: a step of one's own in the loop |
 | loop/ | one training run: its epochs, and what it shows |
@@ -18,6 +19,7 @@
 | planning/ | how to run, decided by measuring, remembered |
 | program, variables | what is trained; everything it changes, by name |
 | update/ | the pieces of an update |
+| workers/ | several devices and processes: strategies, agreement, one collective a step |
 
 Each room imports only those below it. Nothing is imported here: TensorFlow comes with the module that is used.
 """

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import tensorflow as tf
+
 from stoker.errors import ArgumentError
 from stoker.train import checks, first_look
+from stoker.train.custom.keras_model import KerasReplicasProgram
 from stoker.train.planning.plan import Plan
 from stoker.train.program import KerasProgram
 from stoker.train.request import Request
+from stoker.train.servers import ServedTraining
 from stoker.train.tracebacks import filtered
+from stoker.train.workers.group import replicated
 
 
 @filtered
@@ -35,6 +40,7 @@ def fit(
     *,
     plan: Plan | str | Mapping[str, Any] | None = None,
     checkpoint: Any = None,
+    divide: str = "share",
     tune: bool = False,
     check: bool = False,
 ) -> Any:
@@ -44,6 +50,7 @@ def fit(
         model: a compiled Keras model. The other positional arguments are those of `model.fit`.
         plan: how to run, instead of having it decided: a `stoker.Plan`, a dict, or words such as "resident, loop".
         checkpoint: a directory, or a `stoker.Checkpoint`: the same call after a crash goes on where it was.
+        divide: among the workers of a job: each takes its "share" of every batch, or has "rows" or "files" of its own.
         tune: put the tf.data pipeline `x` through `stoker.tune` first; `plan="tuned"` does the same.
         check: look at labels, loss, inputs and memory before the first step: what cannot be right is raised, what may
             be meant is a warning, each in one line with its remedy.
@@ -76,9 +83,13 @@ def fit(
         validation_freq=validation_freq,
         plan=plan,
         checkpoint=checkpoint,
+        divide=divide,
         tune=tune,
     )
-    return request.run(KerasProgram(model)).train()
+    if isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):
+        return ServedTraining(model, request).train()
+    program = KerasReplicasProgram(model) if replicated(model.distribute_strategy) else KerasProgram(model)
+    return request.run(program).train()
 
 
 def _check(model: Any) -> None:
@@ -88,9 +99,3 @@ def _check(model: Any) -> None:
             "the model is not compiled: call model.compile(optimizer, loss) before stoker.fit"
         )
     checks.nothing_bypassed(model)
-    if model.distribute_strategy.num_replicas_in_sync > 1:
-        raise ArgumentError(
-            f"the model was made under a {type(model.distribute_strategy).__name__} with "
-            f"{model.distribute_strategy.num_replicas_in_sync} replicas, which stoker.fit does not support yet: "
-            "use model.fit, or make the model outside of the strategy's scope"
-        )

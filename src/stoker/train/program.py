@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -14,6 +14,7 @@ from stoker.execution.feed import Feed
 from stoker.execution.kept import kept
 from stoker.execution.loop import Logs, Loop, Step
 from stoker.train.variables import named_variables
+from stoker.train.workers.group import Group
 
 
 class Program:
@@ -29,6 +30,8 @@ class Program:
     """Whether a checkpoint of the very start is wanted."""
     fingerprint: str = ""
     """Readable: what a checkpoint must agree with to be resumed."""
+    group: Group = Group()
+    """The workers that train it together."""
 
     def step(self, kind: str) -> Step:
         """The callable that is traced: `kind` is "train_step" or "test_step"."""
@@ -38,9 +41,20 @@ class Program:
         """The loop for this step over this feed: the kept one, if the model is what it was."""
 
         def make() -> Loop:
-            return Loop(self.step(kind), feed, jit=jit, eager=self.eager)
+            return Loop(
+                self.step(kind),
+                feed,
+                jit=jit,
+                eager=self.eager,
+                closing=self.closing(),
+                together=None if self.group.alone else self.group.everywhere,
+            )
 
         return kept(self.model).loop(kind, feed, make, jit="eager" if self.eager else jit, owner=self.owner())
+
+    def closing(self) -> Callable[[], Logs] | None:
+        """Traced after the last step of a call: logs that are costly to have at every step."""
+        return None
 
     def train_step(self, batch: Any) -> Logs:
         """Traced: one update; the epoch's running results."""
@@ -102,6 +116,9 @@ class Program:
     def owner(self) -> object:
         """Whose steps they are: loops are kept for the same owner, by identity."""
         return type(self)
+
+    def reads(self, *, apart: bool) -> None:
+        """Told before the first step: whether each worker reads rows of its own."""
 
     def jit_refusal(self) -> str | None:
         """Why XLA is out of question, or None."""

@@ -17,6 +17,7 @@ from stoker.train.checkpoint.options import Checkpoint
 from stoker.train.loop.run import Run
 from stoker.train.planning.plan import Plan, parse
 from stoker.train.program import Program
+from stoker.train.workers.shares import divided
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,7 @@ class Request:
     checkpoint: Any
     class_weight: Any = None
     tune: bool = False
+    divide: str = "share"
 
     def run(self, program: Program) -> Run:
         """The training run of a program.
@@ -60,14 +62,19 @@ class Request:
         if self.tune or wanted.tuned:
             x, gained = self._tuned()
             wanted = wanted.because(gained, tuned=True)
-        data, validation_data = (x, self.y, self.sample_weight), self.validation_data
+        data: tuple[Any, Any, Any] = (x, self.y, self.sample_weight)
+        validation_data = self.validation_data
         if self.validation_split and validation_data is None:
             data, validation_data = sources.split(*data, self.validation_split)
+        share = divided(*data, batch_size, self.divide, program.group)
+        program.reads(apart=share.apart)
         return Run(
             program,
             sources.source(
-                *data,
-                batch_size=batch_size,
+                share.x,
+                share.y,
+                share.sample_weight,
+                batch_size=share.batch_size,
                 steps_per_epoch=steps_per_epoch,
                 shuffle=self.shuffle,
                 class_weight=self.class_weight,
@@ -81,6 +88,7 @@ class Request:
             plan=wanted,
             checkpoint=None if self.checkpoint is None else Checkpoint.of(self.checkpoint),
             given=self._given(),
+            share=share,
         )
 
     def _tuned(self) -> tuple[Any, str]:

@@ -29,7 +29,8 @@ from stoker.store.tracking import scalars
 from stoker.train.custom.parts import Options, named
 from stoker.train.custom.program import Models, TrainerProgram
 from stoker.train.custom.state import UpdateState
-from stoker.train.custom.step import Logs, TracedSteps, takes_training, with_sum
+from stoker.train.custom.step import TracedSteps, takes_training, with_sum
+from stoker.train.custom.updating import Logs
 from stoker.train.request import Request
 from stoker.train.tracebacks import filtered
 from stoker.train.update.averaging import EMA
@@ -62,6 +63,7 @@ class Trainer(TracedSteps):
         on_spike: Spike | None = None,
         metrics: Sequence[keras.metrics.Metric] = (),
         seed: int = 0,
+        strategy: Any = None,
     ) -> None:
         """Nothing is traced or built before the first `fit`.
 
@@ -83,6 +85,7 @@ class Trainer(TracedSteps):
             on_spike: restore the checkpoint before a spike of the loss, and go on differently.
             metrics: Keras metrics that your step updates; shown and reset with the epoch.
             seed: of `self.random`, the generator for what a step draws; checkpoints keep its place.
+            strategy: the one the models were made under, such as `stoker.strategy()`; found from them if left out.
         """
         options = Options(
             losses=losses,
@@ -100,6 +103,10 @@ class Trainer(TracedSteps):
         if set(models) != set(optimizers):
             raise ArgumentError(
                 f"models {sorted(models)}, optimizers {sorted(optimizers)}: give one for each."
+            )
+        if strategy is not None and any(one.distribute_strategy is not strategy for one in models.values()):
+            raise ArgumentError(
+                f"the model was not made under the {type(strategy).__name__}: make it in strategy.scope()."
             )
         super().__init__(models, optimizers, options, metrics, seed)
         self._step = step
@@ -177,6 +184,7 @@ class Trainer(TracedSteps):
         evaluate_every: int | None = None,
         plan: Any = None,
         checkpoint: Any = None,
+        divide: str = "share",
     ) -> Any:
         """Train: the arguments, feeds, plans, callbacks and checkpoints of `stoker.fit`.
 
@@ -185,6 +193,7 @@ class Trainer(TracedSteps):
             evaluate_every: evaluate on the validation data every so many steps, besides the end of an epoch.
             plan: how to run, instead of having it decided.
             checkpoint: a directory, or a `stoker.Checkpoint`: the same call after a crash goes on where it was.
+            divide: among the workers of a job, as `stoker.fit` has it.
 
         Returns:
             Keras' `History`; with `plan`, with `events` (what was not finite, spikes, recoveries) and with
@@ -213,6 +222,7 @@ class Trainer(TracedSteps):
             validation_freq=validation_freq,
             plan=plan,
             checkpoint=checkpoint,
+            divide=divide,
         )
         history = request.run(program).train()
         history.events, history.evaluations = program.events, program.evaluations
@@ -232,7 +242,12 @@ class Trainer(TracedSteps):
             ):
                 loop = program.loop("test_step", feed, "none")
                 logs = Evaluation(
-                    program, loop, feed, steps=source.steps_per_epoch, adapter=source.adapter
+                    program,
+                    loop,
+                    feed,
+                    steps=source.steps_per_epoch,
+                    adapter=source.adapter,
+                    agreed=program.group.fewest,
                 ).run()
                 run.log(0, scalars(logs))
                 return logs
@@ -270,6 +285,7 @@ class Trainer(TracedSteps):
 
     def _check(self) -> None:
         overridden = type(self).train_step is not Trainer.train_step
+        self.updates_last = not overridden
         if self._step is None and not overridden:
             raise ArgumentError("give a step(model, batch) that returns the loss, or override train_step.")
         if self._step is not None and (overridden or len(self.models) > 1):

@@ -21,9 +21,11 @@ import tensorflow as tf
 from keras.src.random.seed_generator import global_seed_generator
 
 from stoker.errors import CheckpointError
+from stoker.train.workers.copies import Mirrored, Part, copies_of, has_parts, part_name
+from stoker.train.workers.group import group_of
 
 
-def named_variables(model: Any, *, extra: Mapping[str, Any] | None = None) -> dict[str, tf.Variable]:
+def named_variables(model: Any, *, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The state of a built model, its optimizers and its metrics.
 
     An optimizer that is not built yet is built on the model's trainable variables, as Keras does at the first step.
@@ -35,7 +37,7 @@ def named_variables(model: Any, *, extra: Mapping[str, Any] | None = None) -> di
         raise CheckpointError(
             f"the model {model.name!r} has no weights yet: build it or call it on a batch before it is saved"
         )
-    found = _Found()
+    found = _Found(group_of(model.distribute_strategy).first_replica)
     _add_layer(found, "model", model)
     # A model that was never compiled has no such attribute.
     optimizer = vars(model).get("optimizer")
@@ -57,9 +59,11 @@ def named_variables(model: Any, *, extra: Mapping[str, Any] | None = None) -> di
 class _Found:
     """Variables under unique names, each once."""
 
-    def __init__(self) -> None:
-        self.variables: dict[str, tf.Variable] = {}
+    def __init__(self, first_replica: int = 0) -> None:
+        self.variables: dict[str, Any] = {}
+        self._first_replica = first_replica
         self.layers: list[tuple[Any, str]] = []
+        self._names: set[str] = set()
         self._seen: set[int] = set()
 
     def first_visit(self, thing: Any) -> bool:
@@ -73,11 +77,17 @@ class _Found:
         inner = variable.value if isinstance(variable, keras.Variable) else variable
         if not self.first_visit(inner):
             return
-        while name in self.variables:
+        while name in self._names:
             name += "'"
-        copies = inner.values if isinstance(inner, tf.distribute.DistributedValues) else (inner,)
-        for number, copy in enumerate(copies):
-            self.variables[name if len(copies) == 1 else f"{name}@{number}"] = copy
+        self._names.add(name)
+        copies = copies_of(inner)
+        # A traced step knows the copies, not what they are copies of.
+        self._seen |= {id(copy) for copy in copies}
+        if has_parts(inner):
+            numbered = enumerate(copies, self._first_replica)
+            self.variables |= {part_name(name, number): Part(copy) for number, copy in numbered}
+        else:
+            self.variables[name] = inner if inner is copies[0] else Mirrored(copies)
 
     def add_all(self, prefix: str, variables: Iterable[Any]) -> None:
         for number, variable in enumerate(variables):

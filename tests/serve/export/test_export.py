@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -33,6 +34,18 @@ def answers(path: Path, **inputs: Any) -> dict[str, Any]:
     }
 
 
+def over_rest(path: Path, instances: list[Any]) -> list[Any]:
+    """What a client of TensorFlow Serving gets for raw rows."""
+    from tests.serve.http.asking import application, ask
+
+    app, _ = application({"m": path})
+    found = asyncio.run(ask(app, "POST", "/v1/models/m:predict", {"instances": instances}))
+    app.models.close()
+    assert found.status == 200, found.body
+    predictions: list[Any] = found.json()["predictions"]
+    return predictions
+
+
 def test_a_table_takes_its_raw_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame = mixed(200)
     frame.loc[::9, "weight"] = np.nan
@@ -61,6 +74,10 @@ def test_a_table_takes_its_raw_rows(tmp_path: Path, capsys: pytest.CaptureFixtur
     for engine in ("session", "function"):
         scores = stoker.Predictor(path, engine=engine).predict(frame)["scores"]
         np.testing.assert_allclose(scores, found["scores"], atol=1e-5)
+    with pytest.raises(stoker.BundleError, match=r"engine 'xla' cannot run .*: it lacks an operation"):
+        stoker.Predictor(path, engine="xla")
+    plain = json.loads(frame[[one.name for one in made.signature.inputs]].head(20).to_json(orient="records"))
+    assert [one["label"] for one in over_rest(path, plain)] == [one.decode() for one in found["label"][:20]]
     # The command shows it, and verifies it; a changed file is found.
     assert main(["bundle", str(path), "--verify"]) == 0
     shown = capsys.readouterr().out
@@ -94,6 +111,8 @@ def test_texts_are_taken_as_text(tmp_path: Path) -> None:
         predicted = model.predict(train.vectorization(tf.constant([text]))[:, :4], verbose=0)[0, 0]
         assert found["scores"][row] == pytest.approx([1 - predicted, predicted], abs=1e-4)
         assert found["label"][row] == made.labels[int(predicted > 0.5)].encode()  # type: ignore[index]
+    told = over_rest(tmp_path / "bundle", texts)
+    assert [one["label"] for one in told] == [one.decode() for one in found["label"]]
 
 
 def test_images_are_taken_as_bytes_and_the_command_exports_a_file(
@@ -126,6 +145,8 @@ def test_images_are_taken_as_bytes_and_the_command_exports_a_file(
     found = answers(path, input=pixels)
     np.testing.assert_allclose(found["animal"], model.predict(pixels, verbose=0), atol=1e-5)
     assert set(found["label"]) <= {b"cat", b"dog"}
+    told = over_rest(path, pixels.astype(int).tolist())
+    assert [one["label"] for one in told] == [one.decode() for one in found["label"]]
     # What is there is replaced only if asked to.
     assert main(["export", str(tmp_path / "model.keras"), str(path)]) == 2
     assert "exists; overwrite=True (--force) replaces it" in capsys.readouterr().err

@@ -64,6 +64,39 @@ _MEASURED_ONLY = {
             train_step(batch)
         """,
     ),
+    "straggler": (
+        "An exchange ends when the last worker has come: what one does longer, all others wait for.",
+        """
+        for step, batch in enumerate(dataset):
+            train_step(batch)
+            if rank == 0:
+                write_summaries(step)
+        """,
+        """
+        for step, batch in enumerate(dataset):
+            train_step(batch)
+            if rank == 0 and step % 100 == 0:
+                write_summaries(step)
+        """,
+    ),
+    "many-small-collectives": (
+        "Every exchange has a latency beside its bytes, and the step waits for each of them.",
+        """
+        gradients = [context.all_reduce("SUM", gradient) for gradient in gradients]
+        """,
+        """
+        gradients = context.all_reduce("SUM", gradients)
+        """,
+    ),
+    "unsharded-input": (
+        "Every worker reads, decodes and trains on the same rows: the work of one, done by all.",
+        """
+        dataset = tf.data.TFRecordDataset(files).shuffle(10_000).batch(32)
+        """,
+        """
+        dataset = tf.data.TFRecordDataset(files).shard(size, rank).shuffle(10_000).batch(32)
+        """,
+    ),
     "checkpoint-in-loop": (
         "Nothing else runs while the weights are written, and most of those files are never read.",
         """

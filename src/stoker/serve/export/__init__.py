@@ -9,5 +9,8 @@
 | drawn | example rows where none are given |
 | graph | the traced function, and the SavedModel that has each weight once |
 | faults | which layer it is, when something is wrong |
+| converting | the function in another engine's file |
+| statistics | what the training rows were like |
+| lineage | the run that trained the model, and the export in the store |
 | child | the proof in a new process |
 """

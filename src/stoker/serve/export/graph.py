@@ -111,11 +111,15 @@ def _check_rows(keys: list[str], outputs: list[Any]) -> None:
             )
 
 
+def graph_nodes(concrete: Any) -> list[Any]:
+    """All of a function, with what it calls."""
+    graph = concrete.graph.as_graph_def()
+    return [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+
+
 def _demand_no_python(concrete: Any) -> None:
     """A function that calls back into this process cannot be loaded in another."""
-    graph = concrete.graph.as_graph_def()
-    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
-    for node in nodes:
+    for node in graph_nodes(concrete):
         if node.op in _PYTHON_OPS:
             raise BundleError(
                 f"{node.name!r} runs Python (py_function or numpy_function), which no other process has: "

@@ -22,13 +22,17 @@ from stoker.errors import ArgumentError
 from stoker.execution.structures import flatten
 from stoker.serve import bundle
 from stoker.serve.bundle import Bundle, BundleError
+from stoker.serve.engines import converted
 from stoker.serve.examples import write as write_examples
+from stoker.serve.export import converting
 from stoker.serve.export.answers import LABEL, SCORES
 from stoker.serve.export.child import proven_elsewhere
 from stoker.serve.export.drawn import drawn
 from stoker.serve.export.faults import restless
 from stoker.serve.export.graph import Traced
 from stoker.serve.export.intake import Intake, as_tensor, intake_of
+from stoker.serve.export.lineage import Exporting, Lineage, lineage_of
+from stoker.serve.export.statistics import statistics_of
 from stoker.serve.proof import apart
 from stoker.serve.rows import as_rows
 
@@ -48,6 +52,9 @@ def export(
     examples: Any = None,
     evaluation: Mapping[str, float] | None = None,
     lineage: Mapping[str, Any] | None = None,
+    run: str | None = None,
+    store: str | None = None,
+    engines: Sequence[str] = (),
     overwrite: bool = False,
 ) -> Bundle:
     """Write a bundle: the model with pinned names and types, ready to answer anywhere.
@@ -62,8 +69,11 @@ def export(
             rows (categories and texts as text, images as bytes) and gives labels.
         labels: what the classes are called; the features know it otherwise.
         examples: a few rows to record with their answers; drawn from what is known of the inputs otherwise.
-        evaluation: what the model was found to be worth; what its last epoch said otherwise.
-        lineage: where it comes from: the run, the data, whatever helps to find them again.
+        evaluation: what the model was found to be worth; what its last epoch, or its run, said otherwise.
+        lineage: what else helps to find where it comes from.
+        run: the id of the run that trained it; the run of `stoker.fit`, `Trainer` or `Log` is found by itself.
+        store: the URL of the store, if not the one of `STOKER_STORE` or `[tool.stoker]`.
+        engines: "litert", "onnx": engines to answer with, beside TensorFlow (`stoker[litert]`, `stoker[onnx]`).
         overwrite: replace a bundle that is there.
 
     Returns:
@@ -75,10 +85,38 @@ def export(
     """
     target = Path(path)
     _check(model, target, overwrite)
-    intake = intake_of(model, features, examples)
-    traced = Traced(model, intake, labels if labels is not None else intake.labels, labels is not None)
-    inputs = _examples(intake, features, examples)
-    answers = _answers(traced, inputs)
+    engines = converting.check(engines)
+    known = lineage_of(model, run, store)
+    with Exporting(known, model, target) as exporting:
+        intake = intake_of(model, features, examples)
+        traced = Traced(model, intake, labels if labels is not None else intake.labels, labels is not None)
+        inputs = _examples(intake, features, examples)
+        answers = _answers(traced, inputs)
+        exporting.uses({one.path: one.value for one in model.weights}, str(model.name))
+        description = {
+            **_description(traced, len(inputs[0])),
+            "evaluation": _evaluation(model, evaluation, known),
+            "lineage": {**(lineage or {}), **exporting.described()},
+            "statistics": statistics_of(intake.fields, features, examples),
+        }
+        _written(target, traced, intake, inputs, answers, description, engines)
+        exporting.made()
+    for line in (known.fault, _keras_line(target, description)):
+        if line:
+            warnings.warn(line, BundleWarning, stacklevel=2)
+    return bundle.read(target)
+
+
+def _written(
+    target: Path,
+    traced: Traced,
+    intake: Intake,
+    inputs: list[Any],
+    answers: list[Any],
+    description: dict[str, Any],
+    engines: list[str],
+) -> None:
+    """Make it beside its place, prove it, and put it there; or leave nothing."""
     beside = target.with_name(f".{target.name}.{os.getpid()}.new")
     beside.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -91,7 +129,11 @@ def export(
             {field.name: array for field, array in zip(fields[0], inputs, strict=True)},
             {field.name: array for field, array in zip(fields[1], answers, strict=True)},
         )
-        description = _description(traced, len(inputs[0]), evaluation, lineage, beside)
+        computed = [one for one in fields[1] if traced.labels is None or one.name != LABEL]
+        for name in engines:
+            converting.convert(name, traced.concrete, fields[0], computed, beside / converted.FILES[name])
+        description["engines"] = {name: {"file": converted.FILES[name]} for name in engines}
+        description["files"] = bundle.hashes(beside)
         _write(beside, description)
         found = proven_elsewhere(beside)
         description["keras"] = _keras_said(keras_fault or found["keras"])
@@ -99,14 +141,13 @@ def export(
         _put(beside, target)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-    if description["keras"]["fault"]:
-        warnings.warn(
-            f"{target / bundle.KERAS} does not load by itself ({description['keras']['fault']}); "
-            "the bundle answers without it",
-            BundleWarning,
-            stacklevel=2,
-        )
-    return bundle.read(target)
+
+
+def _keras_line(target: Path, description: dict[str, Any]) -> str:
+    fault = description["keras"]["fault"]
+    if not fault:
+        return ""
+    return f"{target / bundle.KERAS} does not load by itself ({fault}); the bundle answers without it"
 
 
 def _check(model: Any, target: Path, overwrite: bool) -> None:
@@ -195,9 +236,16 @@ def _keras_said(fault: str | None) -> dict[str, Any]:
     return {"file": bundle.KERAS, "fault": fault}
 
 
-def _description(traced: Traced, rows: int, evaluation: Any, lineage: Any, directory: Path) -> dict[str, Any]:
-    history = getattr(getattr(traced.model, "history", None), "history", None) or {}
+def _evaluation(model: keras.Model, given: Mapping[str, float] | None, known: Lineage) -> dict[str, float]:
+    """What was given, what the last epoch in this process said, or what the run in the store says."""
+    if given is not None:
+        return {name: float(one) for name, one in given.items()}
+    history = getattr(getattr(model, "history", None), "history", None) or {}
     last = {name: float(values[-1]) for name, values in history.items() if len(values)}
+    return last or dict(known.evaluation or {})
+
+
+def _description(traced: Traced, rows: int) -> dict[str, Any]:
     now = time.time()
     return {
         "schema": bundle.SCHEMA,
@@ -214,11 +262,8 @@ def _description(traced: Traced, rows: int, evaluation: Any, lineage: Any, direc
             "keras": keras.__version__,
             "python": platform.python_version(),
         },
-        "evaluation": last if evaluation is None else {name: float(one) for name, one in evaluation.items()},
-        "lineage": dict(lineage or {}),
         "examples": {"file": bundle.EXAMPLES, "rows": rows},
         "keras": _keras_said(None),
-        "files": bundle.hashes(directory),
     }
 
 

@@ -1,7 +1,8 @@
-"""`stoker serve --grpc-port`: TensorFlow Serving's PredictionService, for its unmodified clients.
+"""`stoker serve --grpc-port`: TensorFlow Serving's PredictionService and ModelService, for its unmodified clients.
 
 | module | subject |
 |---|---|
 | messages | the protocol's messages, made here: its own package would bring a second TensorFlow |
-| service | Predict: from a request's tensors to the answer's |
+| tensors | between the protocol's values and arrays |
+| service | the calls |
 """

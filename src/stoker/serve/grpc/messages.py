@@ -1,19 +1,90 @@
-"""The messages of PredictionService, as TensorFlow Serving numbers their fields.
+"""The messages of PredictionService and ModelService, as TensorFlow Serving numbers their fields.
 
 The package that has them depends on TensorFlow's full build, so they are described here, in a pool of their own: a
-process that has that package, too, does not see them twice.
+process that has that package, too, does not see them twice. Enumerations are numbers here, which is the same in bytes.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, wrappers_pb2
+from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, message_factory, wrappers_pb2
+from tensorflow.core.example import example_pb2
 from tensorflow.core.framework import tensor_pb2
+from tensorflow.core.protobuf import meta_graph_pb2
 
-_TEXT, _MESSAGE = 9, 11
+PACKAGE = "tensorflow.serving"
+_PLAIN = {"int64": 3, "int32": 5, "float": 2, "string": 9}
+_MESSAGE = 11
 _ONE, _MANY = 1, 3
-_PACKAGE = "tensorflow.serving"
+_NEEDS = (tensor_pb2, wrappers_pb2, any_pb2, example_pb2, meta_graph_pb2)
+
+
+class _Field(NamedTuple):
+    """One field; `many` of them, a `map` from strings, or one of a `choice`."""
+
+    name: str
+    number: int
+    of: str
+    many: bool = False
+    map: bool = False
+    choice: str = ""
+
+
+_SPEC = _Field("model_spec", 1, "ModelSpec")
+_SPEC_SECOND = _Field("model_spec", 2, "ModelSpec")
+_INPUT = _Field("input", 2, "Input")
+MESSAGES: dict[str, list[_Field]] = {
+    "ModelSpec": [
+        _Field("name", 1, "string"),
+        _Field("version", 2, "google.protobuf.Int64Value", choice="version_choice"),
+        _Field("version_label", 4, "string", choice="version_choice"),
+        _Field("signature_name", 3, "string"),
+    ],
+    "PredictRequest": [
+        _SPEC,
+        _Field("inputs", 2, "tensorflow.TensorProto", map=True),
+        _Field("output_filter", 3, "string", many=True),
+    ],
+    "PredictResponse": [_SPEC_SECOND, _Field("outputs", 1, "tensorflow.TensorProto", map=True)],
+    "ExampleList": [_Field("examples", 1, "tensorflow.Example", many=True)],
+    "ExampleListWithContext": [
+        _Field("examples", 1, "tensorflow.Example", many=True),
+        _Field("context", 2, "tensorflow.Example"),
+    ],
+    "Input": [
+        _Field("example_list", 1, "ExampleList", choice="kind"),
+        _Field("example_list_with_context", 2, "ExampleListWithContext", choice="kind"),
+    ],
+    "Class": [_Field("label", 1, "string"), _Field("score", 2, "float")],
+    "Classifications": [_Field("classes", 1, "Class", many=True)],
+    "ClassificationResult": [_Field("classifications", 1, "Classifications", many=True)],
+    "ClassificationRequest": [_SPEC, _INPUT],
+    "ClassificationResponse": [_SPEC_SECOND, _Field("result", 1, "ClassificationResult")],
+    "Regression": [_Field("value", 1, "float")],
+    "RegressionResult": [_Field("regressions", 1, "Regression", many=True)],
+    "RegressionRequest": [_SPEC, _INPUT],
+    "RegressionResponse": [_SPEC_SECOND, _Field("result", 1, "RegressionResult")],
+    "InferenceTask": [_SPEC, _Field("method_name", 2, "string")],
+    "InferenceResult": [
+        _SPEC,
+        _Field("classification_result", 2, "ClassificationResult", choice="result"),
+        _Field("regression_result", 3, "RegressionResult", choice="result"),
+    ],
+    "MultiInferenceRequest": [_Field("tasks", 1, "InferenceTask", many=True), _INPUT],
+    "MultiInferenceResponse": [_Field("results", 1, "InferenceResult", many=True)],
+    "SignatureDefMap": [_Field("signature_def", 1, "tensorflow.SignatureDef", map=True)],
+    "GetModelMetadataRequest": [_SPEC, _Field("metadata_field", 2, "string", many=True)],
+    "GetModelMetadataResponse": [_SPEC, _Field("metadata", 2, "google.protobuf.Any", map=True)],
+    "StatusProto": [_Field("error_code", 1, "int32"), _Field("error_message", 2, "string")],
+    "ModelVersionStatus": [
+        _Field("version", 1, "int64"),
+        _Field("state", 2, "int32"),
+        _Field("status", 3, "StatusProto"),
+    ],
+    "GetModelStatusRequest": [_SPEC],
+    "GetModelStatusResponse": [_Field("model_version_status", 1, "ModelVersionStatus", many=True)],
+}
 
 
 def _with_all_it_needs(pool: Any, file: Any, known: set[str]) -> None:
@@ -26,52 +97,52 @@ def _with_all_it_needs(pool: Any, file: Any, known: set[str]) -> None:
         pool.Add(copy)
 
 
-def _field(message: Any, name: str, number: int, kind: int, of: str = "", label: int = _ONE) -> Any:
-    field = message.field.add(name=name, number=number, type=kind, label=label)
-    if of:
-        field.type_name = f".{of}"
-    return field
+def _typed(field: Any, of: str) -> None:
+    if of in _PLAIN:
+        field.type = _PLAIN[of]
+    else:
+        field.type = _MESSAGE
+        field.type_name = f".{of}" if "." in of else f".{PACKAGE}.{of}"
 
 
-def _tensors(message: Any, name: str, number: int) -> None:
-    """A map from names to tensors, which is a list of entries."""
-    entry = message.nested_type.add(name=f"{name.capitalize()}Entry")
+def _add(message: Any, given: _Field) -> None:
+    many = given.many or given.map
+    field = message.field.add(name=given.name, number=given.number, label=_MANY if many else _ONE)
+    if given.choice:
+        choices = [one.name for one in message.oneof_decl]
+        if given.choice not in choices:
+            message.oneof_decl.add(name=given.choice)
+            choices.append(given.choice)
+        field.oneof_index = choices.index(given.choice)
+    if not given.map:
+        _typed(field, given.of)
+        return
+    # A map is a list of entries.
+    words = "".join(word.capitalize() for word in given.name.split("_"))
+    entry = message.nested_type.add(name=f"{words}Entry")
     entry.options.map_entry = True
-    _field(entry, "key", 1, _TEXT)
-    _field(entry, "value", 2, _MESSAGE, "tensorflow.TensorProto")
-    _field(message, name, number, _MESSAGE, f"{_PACKAGE}.{message.name}.{entry.name}", _MANY)
+    _typed(entry.field.add(name="key", number=1, label=_ONE), "string")
+    _typed(entry.field.add(name="value", number=2, label=_ONE), given.of)
+    field.type = _MESSAGE
+    field.type_name = f".{PACKAGE}.{message.name}.{entry.name}"
 
 
-def _described() -> Any:
-    file = descriptor_pb2.FileDescriptorProto(name="stoker/predict.proto", package=_PACKAGE, syntax="proto3")
-    file.dependency.extend([tensor_pb2.DESCRIPTOR.name, wrappers_pb2.DESCRIPTOR.name])
-    spec = file.message_type.add(name="ModelSpec")
-    spec.oneof_decl.add(name="version_choice")
-    _field(spec, "name", 1, _TEXT)
-    _field(spec, "version", 2, _MESSAGE, "google.protobuf.Int64Value").oneof_index = 0
-    _field(spec, "version_label", 4, _TEXT).oneof_index = 0
-    _field(spec, "signature_name", 3, _TEXT)
-    request = file.message_type.add(name="PredictRequest")
-    _field(request, "model_spec", 1, _MESSAGE, f"{_PACKAGE}.ModelSpec")
-    _tensors(request, "inputs", 2)
-    _field(request, "output_filter", 3, _TEXT, label=_MANY)
-    response = file.message_type.add(name="PredictResponse")
-    _field(response, "model_spec", 2, _MESSAGE, f"{_PACKAGE}.ModelSpec")
-    _tensors(response, "outputs", 1)
-    return file
-
-
-def _classes() -> tuple[Any, Any]:
+def _classes() -> dict[str, Any]:
     pool = descriptor_pool.DescriptorPool()
     known: set[str] = set()
-    for file in (tensor_pb2.DESCRIPTOR, wrappers_pb2.DESCRIPTOR):
-        _with_all_it_needs(pool, file, known)
-    pool.Add(_described())
-    found = [
-        message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
-        for name in ("PredictRequest", "PredictResponse")
-    ]
-    return found[0], found[1]
+    file = descriptor_pb2.FileDescriptorProto(name="stoker/serving.proto", package=PACKAGE, syntax="proto3")
+    for needed in _NEEDS:
+        _with_all_it_needs(pool, needed.DESCRIPTOR, known)
+        file.dependency.append(needed.DESCRIPTOR.name)
+    for name, fields in MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for field in fields:
+            _add(message, field)
+    pool.Add(file)
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}"))
+        for name in MESSAGES
+    }
 
 
-PredictRequest, PredictResponse = _classes()
+CLASSES = _classes()

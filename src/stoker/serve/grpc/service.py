@@ -1,26 +1,29 @@
-"""Predict: from a request's tensors to the answer's, through the same line as HTTP's requests."""
+"""The calls of PredictionService and ModelService, through the same line as HTTP's requests."""
 
 from __future__ import annotations
 
 import hmac
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import grpc
-import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import meta_graph_pb2
 
 from stoker.errors import ArgumentError, UsageError
 from stoker.serve.batching import BusyError, DeadlineError, now
 from stoker.serve.bundle import SIGNATURE
-from stoker.serve.grpc.messages import PredictRequest, PredictResponse
+from stoker.serve.grpc.messages import CLASSES, PACKAGE
+from stoker.serve.grpc.tensors import rows_of_examples, rows_of_tensors, tensor_of
 from stoker.serve.http.app import App
 from stoker.serve.http.messages import HttpError
 from stoker.serve.http.models import Version
 from stoker.serve.http.supervising import Tls
-from stoker.serve.rows import Rows, as_rows
+from stoker.serve.http.tensorflow_rest import classes, numbers
+from stoker.serve.rows import Rows
 
-_NAME = "tensorflow.serving.PredictionService"
 _STATUS = {
     400: grpc.StatusCode.INVALID_ARGUMENT,
     401: grpc.StatusCode.UNAUTHENTICATED,
@@ -33,40 +36,148 @@ _HTTP = {
     grpc.StatusCode.INTERNAL: 500,
     **{code: status for status, code in _STATUS.items()},
 }
+_AVAILABLE = 30
+_CLASSIFY, _REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
+# Service, call, the handler's name, request and response.
+CALLS = (
+    ("PredictionService", "Predict", "predict", "PredictRequest", "PredictResponse"),
+    ("PredictionService", "Classify", "classify", "ClassificationRequest", "ClassificationResponse"),
+    ("PredictionService", "Regress", "regress", "RegressionRequest", "RegressionResponse"),
+    ("PredictionService", "MultiInference", "multi_inference", "MultiInferenceRequest", "MultiInferenceResponse"),
+    ("PredictionService", "GetModelMetadata", "metadata", "GetModelMetadataRequest", "GetModelMetadataResponse"),
+    ("ModelService", "GetModelStatus", "status", "GetModelStatusRequest", "GetModelStatusResponse"),
+)  # fmt: skip
 
 
 class Service:
-    """The calls of one server."""
+    """The calls of one server. Each gets a request and an empty response, fills it, and gives the number of rows."""
 
     def __init__(self, app: App) -> None:
         self._app = app
 
-    async def predict(self, request: Any, context: Any) -> Any:
-        """Answer, or end the call with a code and one line."""
-        started = now()
-        code, line, rows, response = grpc.StatusCode.OK, "", 0, None
-        try:
-            self._check_token(context)
-            version = self._version(request.model_spec)
-            version.line.check()
-            given = self._rows(version, request)
-            rows = given.count
-            response = await self._answered(request, version, given)
-        except HttpError as error:
-            code, line = _STATUS.get(error.status, grpc.StatusCode.INTERNAL), error.line
-        except ArgumentError as error:
-            code, line = grpc.StatusCode.INVALID_ARGUMENT, str(error)
-        except BusyError as error:
-            code, line = grpc.StatusCode.RESOURCE_EXHAUSTED, str(error)
-        except DeadlineError:
-            code, line = grpc.StatusCode.DEADLINE_EXCEEDED, "there was no answer in time"
-        except tf.errors.OpError as error:
-            code, line = grpc.StatusCode.INTERNAL, f"the model failed: {str(error).splitlines()[0]}"
-        if request.model_spec.name in self._app.settings.models:
-            self._app.metrics.answered(request.model_spec.name, _HTTP[code], now() - started, rows)
-        if response is None:
-            await context.abort(code, line)
-        return response
+    def handler(
+        self, work: Callable[[Any, Any], Awaitable[int]], request_class: Any, response_class: Any
+    ) -> Callable[[bytes, Any], Awaitable[Any]]:
+        """A call as gRPC makes it: it is answered, or ends with a code and one line."""
+
+        async def answered(data: bytes, context: Any) -> Any:
+            started = now()
+            code, line, rows = grpc.StatusCode.OK, "", 0
+            request, response = request_class(), response_class()
+            try:
+                self._check_token(context)
+                # Here, and not by gRPC, which answers what is no message with a traceback.
+                request.ParseFromString(data)
+                rows = await work(request, response)
+            except DecodeError:
+                code, line = grpc.StatusCode.INVALID_ARGUMENT, f"that is no {request_class.DESCRIPTOR.name}"
+            except HttpError as error:
+                code, line = _STATUS.get(error.status, grpc.StatusCode.INTERNAL), error.line
+            except ArgumentError as error:
+                code, line = grpc.StatusCode.INVALID_ARGUMENT, str(error)
+            except BusyError as error:
+                code, line = grpc.StatusCode.RESOURCE_EXHAUSTED, str(error)
+            except DeadlineError:
+                code, line = grpc.StatusCode.DEADLINE_EXCEEDED, "there was no answer in time"
+            except Exception as error:  # noqa: BLE001 - one request must not take the server with it
+                code, line = grpc.StatusCode.INTERNAL, self._app.failed(error, "gRPC", _name(request))
+            name = _name(request)
+            if name in self._app.settings.models:
+                self._app.metrics.answered(name, _HTTP[code], now() - started, rows)
+            if code is not grpc.StatusCode.OK:
+                await context.abort(code, line)
+            return response
+
+        return answered
+
+    async def predict(self, request: Any, response: Any) -> int:
+        """Tensors to tensors."""
+        version = self._version(request.model_spec)
+        version.line.check()
+        signature = version.predictor.bundle.signature
+        rows = rows_of_tensors(signature.inputs, request.inputs)
+        fields = {field.name: field for field in signature.outputs}
+        for name in request.output_filter:
+            if name not in fields:
+                raise HttpError(400, f"there is no output {name!r}; there are {', '.join(fields)}")
+        answers = await self._ask(request.model_spec.name, version, rows)
+        _said(response.model_spec, request.model_spec.name, version)
+        for (name, field), array in zip(fields.items(), answers, strict=True):
+            if not request.output_filter or name in request.output_filter:
+                response.outputs[name].MergeFromString(tensor_of(field, array))
+        return rows.count
+
+    async def classify(self, request: Any, response: Any) -> int:
+        """Examples to labels with their scores, the best first."""
+        version = self._version(request.model_spec)
+        found, count = await self._examples(request.model_spec.name, version, request.input)
+        _classified(response.result, classes(request.model_spec.name, version, found))
+        _said(response.model_spec, request.model_spec.name, version)
+        return count
+
+    async def regress(self, request: Any, response: Any) -> int:
+        """Examples to a number each."""
+        version = self._version(request.model_spec)
+        found, count = await self._examples(request.model_spec.name, version, request.input)
+        _regressed(response.result, numbers(request.model_spec.name, version, found))
+        _said(response.model_spec, request.model_spec.name, version)
+        return count
+
+    async def multi_inference(self, request: Any, response: Any) -> int:
+        """The same examples, classified or regressed by several models."""
+        if not request.tasks:
+            raise HttpError(400, "there are no tasks")
+        count = 0
+        for task in request.tasks:
+            version = self._version(task.model_spec)
+            found, rows = await self._examples(task.model_spec.name, version, request.input)
+            result = response.results.add()
+            if task.method_name == _CLASSIFY:
+                _classified(result.classification_result, classes(task.model_spec.name, version, found))
+            elif task.method_name == _REGRESS:
+                _regressed(result.regression_result, numbers(task.model_spec.name, version, found))
+            else:
+                raise HttpError(400, f"method_name {task.method_name!r} must be {_CLASSIFY} or {_REGRESS}")
+            _said(result.model_spec, task.model_spec.name, version)
+            count += rows
+        return count
+
+    async def metadata(self, request: Any, response: Any) -> int:
+        """The signature."""
+        odd = [name for name in request.metadata_field if name != "signature_def"]
+        if odd or not request.metadata_field:
+            raise HttpError(400, f"metadata_field must be signature_def, got {odd[0] if odd else 'none'!r}")
+        version = self._version(request.model_spec)
+        made = CLASSES["SignatureDefMap"]()
+        made.signature_def[SIGNATURE].MergeFromString(_signature(version).SerializeToString())
+        packed = response.metadata["signature_def"]
+        packed.type_url = f"type.googleapis.com/{PACKAGE}.SignatureDefMap"
+        packed.value = made.SerializeToString()
+        response.model_spec.name = request.model_spec.name
+        response.model_spec.version.value = version.number
+        return 0
+
+    async def status(self, request: Any, response: Any) -> int:
+        """Which versions answer."""
+        spec = request.model_spec
+        one = spec.HasField("version") or spec.version_label
+        versions = [self._version(spec)] if one else self._app.models.versions(spec.name)
+        for version in versions:
+            told = response.model_version_status.add(version=version.number, state=_AVAILABLE)
+            told.status.error_code = 0
+        return 0
+
+    async def _ask(self, name: str, version: Version, rows: Rows) -> list[Any]:
+        self._app.check_limits(version, rows)
+        found = await version.line.ask(rows.arrays, rows.count, self._app.settings.timeout)
+        if self._app.deployment.chosen():
+            self._app.sampled("", name, version, rows, version.predictor.named(found))
+        return found
+
+    async def _examples(self, name: str, version: Version, given: Any) -> tuple[dict[str, Any], int]:
+        version.line.check()
+        rows = rows_of_examples(version.predictor.bundle.signature.inputs, given)
+        return version.predictor.named(await self._ask(name, version, rows)), rows.count
 
     def _check_token(self, context: Any) -> None:
         token = self._app.settings.token
@@ -82,37 +193,43 @@ class Service:
         number = str(spec.version.value) if spec.HasField("version") else None
         return self._app.models.version(spec.name, number, spec.version_label or None)
 
-    def _rows(self, version: Version, request: Any) -> Rows:
-        given = {}
-        for name, tensor in request.inputs.items():
-            try:
-                given[name] = tf.make_ndarray(tensor)
-            except (TypeError, ValueError) as error:
-                raise HttpError(400, f"{name!r} is no tensor: {str(error).splitlines()[0]}") from None
-        rows = as_rows(version.predictor.bundle.signature.inputs, given)
-        if rows.alone:
-            raise HttpError(400, "an input's first size must be the number of rows")
-        self._app.check_limits(version, rows)
-        return rows
 
-    async def _answered(self, request: Any, version: Version, rows: Rows) -> Any:
-        fields = {field.name: field for field in version.predictor.bundle.signature.outputs}
-        for name in request.output_filter:
-            if name not in fields:
-                raise HttpError(400, f"there is no output {name!r}; there are {', '.join(fields)}")
-        answers = await version.line.ask(rows.arrays, rows.count, self._app.settings.timeout)
-        response = PredictResponse()
-        response.model_spec.name = request.model_spec.name
-        response.model_spec.version.value = version.number
-        response.model_spec.signature_name = SIGNATURE
-        for (name, field), array in zip(fields.items(), answers, strict=True):
-            if not request.output_filter or name in request.output_filter:
-                plain = np.asarray(array)
-                tensor = tf.make_tensor_proto(
-                    plain.tolist() if plain.dtype == object else plain, field.dtype, plain.shape
-                )
-                response.outputs[name].MergeFromString(tensor.SerializeToString())
-        return response
+def _name(request: Any) -> str:
+    spec = getattr(request, "model_spec", None)
+    if spec is None:
+        spec = request.tasks[0].model_spec if request.tasks else None
+    return "" if spec is None else str(spec.name)
+
+
+def _said(spec: Any, name: str, version: Version) -> None:
+    spec.name = name
+    spec.version.value = version.number
+    spec.signature_name = SIGNATURE
+
+
+def _classified(result: Any, found: list[list[tuple[str, float]]]) -> None:
+    for row in found:
+        one = result.classifications.add()
+        for label, score in row:
+            one.classes.add(label=label, score=score)
+
+
+def _regressed(result: Any, found: Any) -> None:
+    for value in found:
+        result.regressions.add(value=float(value))
+
+
+def _signature(version: Version) -> Any:
+    """As TensorFlow describes it."""
+    made = meta_graph_pb2.SignatureDef(method_name="tensorflow/serving/predict")
+    signature = version.predictor.bundle.signature
+    for fields, infos in ((signature.inputs, made.inputs), (signature.outputs, made.outputs)):
+        for field in fields:
+            info = infos[field.name]
+            info.name = f"{SIGNATURE}_{field.tensor}:0"
+            info.dtype = tf.as_dtype(field.dtype).as_datatype_enum
+            info.tensor_shape.CopyFrom(tf.TensorShape([None, *field.shape]).as_proto())
+    return made
 
 
 async def started(app: App, address: str, tls: Tls) -> Any:
@@ -123,12 +240,19 @@ async def started(app: App, address: str, tls: Tls) -> Any:
     """
     most = [("grpc.max_receive_message_length", app.settings.body_bytes)]
     server = grpc.aio.server(options=most)
-    handler = grpc.unary_unary_rpc_method_handler(
-        Service(app).predict,
-        request_deserializer=PredictRequest.FromString,
-        response_serializer=PredictResponse.SerializeToString,
-    )
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_NAME, {"Predict": handler}),))
+    service = Service(app)
+    for home in dict.fromkeys(call[0] for call in CALLS):
+        handlers = {
+            name: grpc.unary_unary_rpc_method_handler(
+                service.handler(getattr(service, work), CLASSES[request], CLASSES[response]),
+                response_serializer=CLASSES[response].SerializeToString,
+            )
+            for of, name, work, request, response in CALLS
+            if of == home
+        }
+        server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(f"{PACKAGE}.{home}", handlers),)
+        )
     try:
         if tls.certificate:
             pair = (Path(tls.key).read_bytes(), Path(tls.certificate).read_bytes())

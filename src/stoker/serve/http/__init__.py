@@ -4,6 +4,8 @@
 |---|---|
 | settings | what the server may do: limits, token, time |
 | messages | a request, a response, and an error as a status and one line |
+| ledger | every second of a request on one account; what to change |
+| deployment | the server in the store: the bundles it uses, what it answered |
 | line | requests of one event loop, batched together without a timer |
 | models | the models by name and version, and how they are replaced while they answer |
 | tensorflow_rest | TensorFlow Serving's REST API |

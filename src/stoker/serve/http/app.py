@@ -15,6 +15,7 @@ from typing import Any
 from stoker.errors import ArgumentError
 from stoker.serve.batching import BusyError, DeadlineError, now
 from stoker.serve.http import inference_protocol, page, tensorflow_rest
+from stoker.serve.http.ledger import Spent, described
 from stoker.serve.http.messages import HttpError, Request, Response, answer
 from stoker.serve.http.metrics import Metrics
 from stoker.serve.http.models import Models, Version
@@ -36,9 +37,16 @@ class App:
     """The server as ASGI calls it."""
 
     def __init__(
-        self, settings: Settings, models: Models, metrics: Metrics, say: Callable[[str], None]
+        self,
+        settings: Settings,
+        models: Models,
+        metrics: Metrics,
+        say: Callable[[str], None],
+        worker: int = 0,
     ) -> None:
         self.settings, self.models, self.metrics, self._say = settings, models, metrics, say
+        self.deployment = models.deployment
+        self._worker = worker
         self.ready = False
         # Ids that no other worker gives, without asking the system for each.
         self._prefix, self._asked = secrets.token_hex(6), 0
@@ -59,6 +67,8 @@ class App:
         try:
             request.body = await self._body(request, receive)
             started = now()
+            if self.settings.ledger:
+                request.spent, request.began = Spent(), started
             response = await self._answer(request, receive)
         except HttpError as error:
             response = error.response()
@@ -111,13 +121,13 @@ class App:
             raise
         except Exception as error:
             # One request must not take the server with it.
-            line = (str(error).splitlines() or [""])[0]
-            self._say(
-                json.dumps(
-                    {"id": request.id, "path": request.path, "error": f"{type(error).__name__}: {line}"}
-                )
-            )
-            raise HttpError(500, f"the model failed: {type(error).__name__}: {line}") from error
+            raise HttpError(500, self.failed(error, request.path, request.id)) from error
+
+    def failed(self, error: Exception, path: str, request: str) -> str:
+        """Something that is not the client's fault: it is logged, and told in one line."""
+        line = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        self._say(json.dumps({"id": request, "path": path, "error": line}))
+        return f"the model failed: {line}"
 
     async def _routed(self, request: Request, ask: tensorflow_rest.Ask) -> Response:
         path = request.path
@@ -138,6 +148,8 @@ class App:
             return answer({"status": "ok"})
         if path == "/metrics":
             return self._metrics()
+        if path == "/ledger":
+            return answer(self._ledger())
         if path == "/":
             return page.page()
         if path.startswith("/try/"):
@@ -155,14 +167,38 @@ class App:
     def _metrics(self) -> Response:
         for name in self.models.names():
             self.metrics.waits(name, sum(one.line.rows for one in self.models.versions(name)))
-        return Response(200, self.metrics.text().encode(), b"text/plain; version=0.0.4; charset=utf-8")
+        text = self.metrics.text() + self.models.drift_text(self._worker)
+        return Response(200, text.encode(), b"text/plain; version=0.0.4; charset=utf-8")
+
+    def _ledger(self) -> dict[str, Any]:
+        if not self.settings.ledger:
+            raise HttpError(404, "there is no ledger: start the server with --ledger")
+        return {name: described(*self.models.books(name)) for name in self.models.names()}
 
     async def _ask(self, request: Request, version: Version, rows: Rows, receive: Receive) -> dict[str, Any]:
         request.rows = rows.count
         self.check_limits(version, rows)
-        asked = version.line.ask(rows.arrays, rows.count, self.settings.timeout)
+        spent = request.spent
+        if spent is not None:
+            spent.parse = now() - request.began
+        found = version.predictor.named(await self._waited(version, rows, spent, receive))
+        if self.deployment.chosen():
+            self.sampled(request.id, request.model, version, rows, found)
+        if spent is not None:
+            request.began = now()  # of encoding
+        return found
+
+    def sampled(self, request: str, model: str, version: Version, rows: Rows, found: dict[str, Any]) -> None:
+        """Keep it, and look whether what is asked is still what training had."""
+        names = [field.name for field in version.predictor.bundle.signature.inputs]
+        inputs = dict(zip(names, rows.arrays, strict=True))
+        self.deployment.record(request, model, version.number, inputs, found)
+        self.models.saw(model, version, rows)
+
+    async def _waited(self, version: Version, rows: Rows, spent: Spent | None, receive: Receive) -> list[Any]:
+        asked = version.line.ask(rows.arrays, rows.count, self.settings.timeout, spent)
         if not version.line.slow:
-            return version.predictor.named(await asked)
+            return await asked
         # It may take a while: if the client leaves, its rows leave the line.
         task = asyncio.ensure_future(asked)
         left = asyncio.ensure_future(_left(receive))
@@ -170,7 +206,7 @@ class App:
             await asyncio.wait({task, left}, return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
                 raise Gone
-            return version.predictor.named(task.result())
+            return task.result()
         finally:
             task.cancel()
             left.cancel()
@@ -198,6 +234,11 @@ class App:
 
     def _count(self, request: Request, response: Response, seconds: float) -> None:
         if request.model in self.settings.models:
+            if request.spent is not None and request.rows:
+                # What is left of it is the loop's.
+                if response.status == 200:
+                    request.spent.encode = now() - request.began
+                self.metrics.accounted(request.model, request.spent, seconds, len(request.body))
             self.metrics.answered(request.model, response.status, seconds, request.rows)
         if self.settings.access_log or response.status >= 500:
             entry = {

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from stoker.serve.batching import BusyError, DeadlineError, Job, Run, now, run_together, take
+from stoker.serve.http.ledger import Spent
 
 # A call that takes longer than this does not run on the loop.
 _QUICK_S = 0.01
@@ -22,12 +23,18 @@ _QUICK_S = 0.01
 class AsyncJob(Job):
     """A job whose caller awaits it."""
 
-    __slots__ = ("future",)
+    __slots__ = ("asked", "future", "spent")
 
     def __init__(
-        self, arrays: list[Any], rows: int, deadline: float, future: asyncio.Future[list[Any]]
+        self,
+        arrays: list[Any],
+        rows: int,
+        deadline: float,
+        future: asyncio.Future[list[Any]],
+        spent: Spent | None = None,
     ) -> None:
         self.arrays, self.rows, self.deadline, self.future = arrays, rows, deadline, future
+        self.spent, self.asked = spent, now() if spent is not None else 0.0
         self.answers, self.error, self.batch = None, None, None
 
     def late(self) -> bool:
@@ -77,8 +84,10 @@ class Line:
         if self.rows and self.rows + rows > self._most_waiting:
             raise BusyError(f"{self.rows} rows wait already, and {self._most_waiting} may")
 
-    async def ask(self, arrays: list[Any], rows: int, timeout: float) -> list[Any]:
-        """The answers for these rows; a caller who is cancelled leaves the line.
+    async def ask(
+        self, arrays: list[Any], rows: int, timeout: float, spent: Spent | None = None
+    ) -> list[Any]:
+        """The answers for these rows; a caller who is cancelled leaves the line. `spent` is told where time went.
 
         Raises:
             BusyError: the line is full.
@@ -86,7 +95,7 @@ class Line:
         """
         self.check(rows)
         loop = asyncio.get_running_loop()
-        job = AsyncJob(arrays, rows, now() + timeout, loop.create_future())
+        job = AsyncJob(arrays, rows, now() + timeout, loop.create_future(), spent)
         self._waiting.append(job)
         self.rows += rows
         if not self._busy:
@@ -104,18 +113,39 @@ class Line:
             self._busy = False
         elif self.slow:
             self._threads = self._threads or ThreadPoolExecutor(1, "stoker-model")
+            taken = now()
             done = loop.run_in_executor(self._threads, self._timed, batch)
-            done.add_done_callback(lambda ran: self._settled(loop, batch, ran.result()))
+            done.add_done_callback(lambda ran: self._settled(loop, batch, taken, ran.result()))
         else:
-            self._settled(loop, batch, self._timed(batch))
+            taken = now()
+            self._settled(loop, batch, taken, self._timed(batch))
 
-    def _timed(self, batch: list[Any]) -> float:
+    def _timed(self, batch: list[Any]) -> tuple[float, float]:
+        """Seconds of the whole call, and of the model in it."""
+        model = 0.0
+
+        def run(arrays: list[Any]) -> list[Any]:
+            nonlocal model
+            began = now()
+            try:
+                return self._run(arrays)
+            finally:
+                model += now() - began
+
         started = now()
-        run_together(self._run, batch)
-        return now() - started
+        run_together(run, batch)
+        return now() - started, model
 
-    def _settled(self, loop: asyncio.AbstractEventLoop, batch: list[Any], seconds: float) -> None:
+    def _settled(
+        self, loop: asyncio.AbstractEventLoop, batch: list[Any], taken: float, ran: tuple[float, float]
+    ) -> None:
+        seconds, model = ran
         self._seconds += 0.2 * (seconds - self._seconds)
+        for job in batch:
+            if job.spent is not None:
+                job.spent.queue = taken - job.asked
+                job.spent.engine = model
+                job.spent.batch = max(0.0, now() - taken - model)
         self._ran(sum(job.rows for job in batch), seconds)
         for job in batch:
             job.settle()

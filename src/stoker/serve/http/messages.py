@@ -7,6 +7,8 @@ from typing import Any
 
 import orjson
 
+from stoker.serve.http.ledger import Spent
+
 JSON = b"application/json"
 OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
@@ -22,6 +24,8 @@ class Request:
     id: str = ""
     model: str = ""
     rows: int = 0
+    spent: Spent | None = None
+    began: float = 0.0
 
     def json(self) -> Any:
         """The body.

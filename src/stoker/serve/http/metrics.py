@@ -10,6 +10,9 @@ import os
 from bisect import bisect_left
 from pathlib import Path
 
+from stoker.serve.http.ledger import ACCOUNTS, Facts, Spent
+from stoker.serve.http.settings import Settings
+
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 STATUSES = (200, 400, 401, 404, 405, 408, 413, 429, 499, 500, 503, 504)
@@ -20,6 +23,8 @@ _HELP = {
     "stoker_batch_rows": ("histogram", "Rows in one call of the model."),
     "stoker_engine_seconds_total": ("counter", "Time the model ran."),
     "stoker_queue_rows": ("gauge", "Rows that wait."),
+    "stoker_account_seconds_total": ("counter", "Time of requests by account, with --ledger."),
+    "stoker_request_bytes_total": ("counter", "Bytes of requests' bodies, with --ledger."),
 }
 
 
@@ -37,6 +42,8 @@ class Metrics:
             self._histogram("stoker_batch_rows", model, ROWS)
             self._place("stoker_engine_seconds_total", model, "")
             self._place("stoker_queue_rows", model, "")
+            self._place("stoker_account_seconds_total", model, *(f'account="{one}"' for one in ACCOUNTS))
+            self._place("stoker_request_bytes_total", model, "")
         self._width, self._rows = len(self._places), workers
         size = 8 * self._width * workers
         if file is None:
@@ -69,6 +76,42 @@ class Metrics:
         self._own[self._places["stoker_engine_seconds_total", model, ""]] += seconds
         self._observe("stoker_batch_rows", model, ROWS, rows)
 
+    def accounted(self, model: str, spent: Spent, total: float, size: int) -> None:
+        """Where the time of a request went."""
+        first = self._places["stoker_account_seconds_total", model, f'account="{ACCOUNTS[0]}"']
+        for place, seconds in enumerate(
+            (spent.parse, spent.queue, spent.batch, spent.engine, spent.encode, spent.loop(total)), first
+        ):
+            self._own[place] += seconds
+        self._own[self._places["stoker_request_bytes_total", model, ""]] += size
+
+    def total(self, name: str, model: str, label: str = "") -> float:
+        """A count, of all workers."""
+        place = self._places[name, model, label]
+        return float(sum(self._all[row * self._width + place] for row in range(self._rows)))
+
+    def calls(self, model: str) -> tuple[float, float]:
+        """How often the model was called, with how many rows in all."""
+        labels = [*(f'le="{one:g}"' for one in ROWS), 'le="+Inf"']
+        count = sum(self.total("stoker_batch_rows", model, label) for label in labels)
+        return count, self.total("stoker_batch_rows", model, "sum")
+
+    def books(
+        self, model: str, settings: Settings, workers: int, engine: str, converted: bool
+    ) -> tuple[dict[str, float], Facts]:
+        """The ledger's accounts of a model, of all workers, and what advice depends on."""
+        accounts = {
+            one: self.total("stoker_account_seconds_total", model, f'account="{one}"') for one in ACCOUNTS
+        }
+        requests = int(self.total("stoker_requests_total", model, 'status="200"'))
+        size = self.total("stoker_request_bytes_total", model) / max(1, requests)
+        calls, rows = self.calls(model)
+        cores = os.cpu_count() or 1
+        facts = Facts(
+            requests, size, rows / max(1.0, calls), settings.batch, workers, cores, engine, converted
+        )
+        return accounts, facts
+
     def waits(self, model: str, rows: int) -> None:
         """So many rows wait now."""
         self._own[self._places["stoker_queue_rows", model, ""]] = rows
@@ -85,10 +128,10 @@ class Metrics:
         cumulative = 0.0
         for name, (kind, text) in _HELP.items():
             lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
-            for (key, model, label), place in self._places.items():
+            for key, model, label in self._places:
                 if key != name:
                     continue
-                value = sum(self._all[row * self._width + place] for row in range(self._rows))
+                value = self.total(key, model, label)
                 labels = f'model="{model}"' + (f",{label}" if label and label != "sum" else "")
                 if kind != "histogram":
                     lines.append(f"{name}{{{labels}}} {value:g}")

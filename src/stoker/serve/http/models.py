@@ -13,11 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stoker.serve import bundle
+from stoker.serve.drift import Drift, Shift
+from stoker.serve.http.deployment import Deployment
+from stoker.serve.http.ledger import Facts
 from stoker.serve.http.line import Line
 from stoker.serve.http.messages import HttpError
 from stoker.serve.http.metrics import Metrics
 from stoker.serve.http.settings import Settings
 from stoker.serve.predictor import Predictor
+from stoker.serve.rows import Rows
 
 Mark = tuple[int, int, int]
 
@@ -30,13 +34,24 @@ class Version:
     predictor: Predictor
     line: Line
     mark: Mark
+    drift: Drift
 
 
 class Models:
     """All that is served."""
 
-    def __init__(self, settings: Settings, metrics: Metrics, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        metrics: Metrics,
+        say: Callable[[str], None],
+        worker: int = 0,
+        workers: int = 1,
+    ) -> None:
         self.settings, self.metrics, self._say = settings, metrics, say
+        self.deployment = Deployment(settings, worker, say)
+        self._workers = workers
+        self._told: set[tuple[str, str, str]] = set()
         self._versions: dict[str, dict[int, Version]] = {name: {} for name in settings.models}
         self._failed: dict[Path, Mark] = {}
         self._ended = threading.Event()
@@ -104,7 +119,7 @@ class Models:
         raise HttpError(404, f"model {name!r} has no version {number!r}; it has {have}")
 
     def _version(self, name: str, place: Path, mark: Mark) -> Version:
-        predictor = Predictor(place)
+        predictor = Predictor(place, engine=self.settings.engine or None)
         predictor.warm()
         number = (
             int(place.name) if place.name.isdecimal() and place != Path(self.settings.models[name]) else None
@@ -116,7 +131,53 @@ class Models:
             self.settings.queue,
             lambda rows, seconds: self.metrics.ran(name, rows, seconds),
         )
-        return Version(predictor.bundle.version if number is None else number, predictor, line, mark)
+        known = predictor.bundle
+        drift = Drift(known.signature.inputs, known.description.get("statistics") or {})
+        made = Version(known.version if number is None else number, predictor, line, mark, drift)
+        self._say(f"{name}: {predictor.engine}")
+        self.deployment.answers(name, made.number, known)
+        return made
+
+    def saw(self, name: str, version: Version, rows: Rows) -> None:
+        """Rows of the sample: are they still what the model was trained on? What has changed is told once."""
+        if not version.drift:
+            return
+        version.drift.add(rows.arrays)
+        shifts = version.drift.shifts()
+        for one in shifts:
+            key = (name, one.input, one.of)
+            if one.sure and key not in self._told:
+                self._told.add(key)
+                self._say(f"{name}: {one.line}")
+            elif not one.sure:
+                self._told.discard(key)
+        self.deployment.drifted(name, shifts)
+
+    def drifts(self, name: str) -> list[Shift]:
+        """How far the newest version's inputs are from training, as far as this worker has seen."""
+        return self.version(name).drift.shifts()
+
+    def drift_text(self, worker: int) -> str:
+        """For Prometheus."""
+        shifts = [(name, one) for name in self.names() for one in self.drifts(name)]
+        if not shifts:
+            return ""
+        head = (
+            "# HELP stoker_drift How far inputs are from the training rows: a mean in deviations, a spread in powers "
+            "of two, shares.\n# TYPE stoker_drift gauge\n"
+        )
+        lines = [
+            f'stoker_drift{{model="{name}",input={_quoted(one.input)},of="{one.of}",worker="{worker}"}} '
+            f"{one.amount:.6g}\n"
+            for name, one in shifts
+        ]
+        return head + "".join(lines)
+
+    def books(self, name: str) -> tuple[dict[str, float], Facts]:
+        """The ledger's accounts of a model, and what advice depends on."""
+        predictor = self.version(name).predictor
+        converted = bool(predictor.bundle.description.get("engines"))
+        return self.metrics.books(name, self.settings, self._workers, predictor.engine.name, converted)
 
     def _watch(self) -> None:
         while not self._ended.wait(self.settings.reload_s):
@@ -144,6 +205,10 @@ class Models:
         # One step: a request sees the old versions or the new.
         if fresh:
             self._versions[name] = fresh
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def bundles_of(path: Path) -> dict[Path, Mark]:

@@ -34,6 +34,7 @@ def described(name: str, models: Models) -> dict[str, Any]:
             {"name": one.name, "dtype": one.dtype, "shape": one.shape} for one in known.signature.inputs
         ],
         "labels": known.labels,
+        "drift": [one.line for one in models.drifts(name) if one.sure],
         "example": {field.name: _shown(inputs[field.name][0]) for field in known.signature.inputs},
     }
 

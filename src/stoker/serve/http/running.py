@@ -15,6 +15,7 @@ from pathlib import Path
 import uvicorn
 
 from stoker.errors import StokerError
+from stoker.serve.http import ledger
 from stoker.serve.http.app import App
 from stoker.serve.http.metrics import Metrics
 from stoker.serve.http.models import Models
@@ -40,9 +41,9 @@ def serve(
         BundleError: a model cannot be loaded.
     """
     metrics = Metrics(list(settings.models), metrics_file, worker, workers)
-    models = Models(settings, metrics, say)
+    models = Models(settings, metrics, say, worker, workers)
     models.load()
-    app = App(settings, models, metrics, say)
+    app = App(settings, models, metrics, say, worker)
     config = uvicorn.Config(
         app,
         http=Protocol,
@@ -68,6 +69,10 @@ def serve(
     loop = _event_loop()
     asyncio.set_event_loop(loop)
     loop.run_until_complete(_until_told(server, sock, app, tls))
+    if settings.ledger and workers == 1:
+        for name in models.names():
+            for line in ledger.lines(name, *models.books(name)):
+                say(line)
     models.close()
     return 0
 

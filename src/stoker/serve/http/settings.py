@@ -21,6 +21,10 @@ class Settings:
         batch: the most rows in one call of a model.
         access_log: a line of JSON for every request, not only for failures.
         reload_s: how often new bundles are looked for.
+        engine: what computes the answers; "" measures.
+        ledger: account every second of a request.
+        record: the share of requests that is kept with its answers.
+        run: the id of the server's run in the store, "" if nothing is kept; `store` is the store's URL.
         grpc: the address of the gRPC service, such as 127.0.0.1:8500; empty for none.
     """
 
@@ -35,6 +39,11 @@ class Settings:
     access_log: bool = False
     reload_s: float = 1.0
     grpc: str = ""
+    engine: str = ""
+    ledger: bool = False
+    record: float = 0.0
+    run: str = ""
+    store: str = ""
 
     def dumps(self) -> str:
         """For another process."""

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stoker.errors import StokerError, UsageError
+from stoker.serve.http import ledger
+from stoker.serve.http.metrics import Metrics
 from stoker.serve.http.settings import Settings
 
 _BACKLOG = 2048
@@ -76,7 +78,17 @@ def supervise(
             if child.poll() is None:
                 child.send_signal(signal.SIGTERM)
         codes = [child.wait() for child in children.values()]
+        if settings.ledger:
+            _tell(settings, Path(file.name), workers, say)
     return StokerError.exit_code if StokerError.exit_code in codes else int(any(codes))
+
+
+def _tell(settings: Settings, file: Path, workers: int, say: Callable[[str], None]) -> None:
+    """The ledger of all workers, from the counts they have left."""
+    metrics = Metrics(list(settings.models), file, 0, workers)
+    for name in settings.models:
+        for line in ledger.lines(name, *metrics.books(name, settings, workers, "its engine", False)):
+            say(line)
 
 
 def _started(

@@ -130,24 +130,51 @@ def _instances(fields: tuple[Field, ...], given: Any) -> Any:
 
 async def classify(request: Request, version: Version, ask: Ask) -> Response:
     """Labels with their scores, the best first."""
-    bundle = version.predictor.bundle
-    if bundle.labels is None:
-        raise HttpError(400, f"model {request.model!r} has no labels: ask :predict")
-    found = await _examples(request, version, ask)
-    result = []
-    for scores in found["scores"]:
-        order = np.argsort(-scores, kind="stable")
-        result.append([[bundle.labels[place], float(scores[place])] for place in order])
-    return answer({"result": result})
+    _labels(request.model, version)
+    return answer({"result": classes(request.model, version, await _examples(request, version, ask))})
 
 
 async def regress(request: Request, version: Version, ask: Ask) -> Response:
     """One number for each example."""
+    _number(request.model, version)
+    return answer({"result": numbers(request.model, version, await _examples(request, version, ask))})
+
+
+def classes(name: str, version: Version, found: dict[str, Any]) -> list[list[tuple[str, float]]]:
+    """For each row of the answers the labels with their scores, the best first.
+
+    Raises:
+        HttpError: the model has no labels.
+    """
+    labels = _labels(name, version)
+    result = []
+    for scores in found["scores"]:
+        order = np.argsort(-scores, kind="stable")
+        result.append([(labels[place], float(scores[place])) for place in order])
+    return result
+
+
+def _labels(name: str, version: Version) -> tuple[str, ...]:
+    labels = version.predictor.bundle.labels
+    if labels is None:
+        raise HttpError(400, f"model {name!r} has no labels: ask for predict")
+    return labels
+
+
+def numbers(name: str, version: Version, found: dict[str, Any]) -> Any:
+    """One number for each row of the answers.
+
+    Raises:
+        HttpError: the model gives something else.
+    """
+    return found[_number(name, version).name].reshape(-1)
+
+
+def _number(name: str, version: Version) -> Field:
     outputs = version.predictor.bundle.signature.outputs
     if len(outputs) != 1 or outputs[0].shape not in ((), (1,)) or outputs[0].dtype == "string":
-        raise HttpError(400, f"model {request.model!r} does not give one number a row: ask :predict")
-    found = await _examples(request, version, ask)
-    return answer({"result": found[outputs[0].name].reshape(-1)})
+        raise HttpError(400, f"model {name!r} does not give one number a row: ask for predict")
+    return outputs[0]
 
 
 async def _examples(request: Request, version: Version, ask: Ask) -> dict[str, Any]:

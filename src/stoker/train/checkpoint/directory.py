@@ -14,6 +14,7 @@ from stoker.train.checkpoint.options import CheckpointError
 
 _NAME = re.compile(r"checkpoint-(\d+)-step-(\d+)\.stoker")
 _LOCK = "lock"
+PARTS = "parts"
 
 # A POSIX lock keeps other processes out and vanishes with its process however that dies; unlike flock it is not
 # inherited by forked data workers. It does not see a second user in the same process: this does.
@@ -62,8 +63,13 @@ class CheckpointDirectory:
 
     def _remove_leftovers(self) -> None:
         try:
-            for leftover in self.path.glob(f"*{TEMPORARY}"):
-                leftover.unlink()
+            for folder in (self.path, self.path / PARTS):
+                for leftover in folder.glob(f"*{TEMPORARY}"):
+                    leftover.unlink()
+            known = {part.name for path in self.files() for part in parts_of(path)}
+            for part in (self.path / PARTS).glob("*"):
+                if part.name not in known:
+                    part.unlink()
         except OSError:
             self.release()
             raise
@@ -92,8 +98,20 @@ class CheckpointDirectory:
         old = [path for path in files if path not in good[-keep:]]
         for path in old:
             path.unlink(missing_ok=True)
+            for part in parts_of(path):
+                part.unlink(missing_ok=True)
         if old:
             sync_directory(self.path)
+
+
+def part_path(path: Path, rank: int) -> Path:
+    """The file of a worker that belongs to a checkpoint."""
+    return path.parent / PARTS / f"{path.stem}.worker-{rank}{path.suffix}"
+
+
+def parts_of(path: Path) -> list[Path]:
+    """The files of workers that belong to a checkpoint."""
+    return sorted((path.parent / PARTS).glob(f"{path.stem}.worker-*{path.suffix}"))
 
 
 def finished(directory: Path) -> list[Path]:

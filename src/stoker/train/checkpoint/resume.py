@@ -11,8 +11,9 @@ resume.close()
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -24,29 +25,42 @@ from stoker.execution.feeding import iterator_state
 from stoker.execution.feeding.host_random import host_random_state, restore_host_random_state
 from stoker.execution.feeding.streamed import Streamed, StreamedRows
 from stoker.train import variables
-from stoker.train.checkpoint import saved
+from stoker.train.checkpoint import job
 from stoker.train.checkpoint.callback_state import callbacks_state, restore_callbacks
 from stoker.train.checkpoint.directory import CheckpointDirectory
 from stoker.train.checkpoint.options import Checkpoint, CheckpointWarning
 from stoker.train.checkpoint.saver import Saver
 from stoker.train.planning.plan import Plan
 from stoker.train.program import Program
+from stoker.train.workers.copies import part_name
+from stoker.train.workers.group import Group
+from stoker.train.workers.shares import Share
 
 
 class Resume:
     """A run's checkpoints: the one it goes on from, and those it writes."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        """Takes the directory and reads the newest good checkpoint.
+    def __init__(
+        self, checkpoint: Checkpoint, group: Group | None = None, share: Share | None = None
+    ) -> None:
+        """Takes the directory and reads the newest good checkpoint; of a job's workers the chief does.
 
         Raises:
             CheckpointError: the directory is in use or cannot be written.
         """
         self.checkpoint = checkpoint
-        self._directory = CheckpointDirectory(checkpoint.directory)
+        self.group = group or Group()
+        self._apart = share is not None and share.apart
+        # Where workers have a place each, it is saved with the worker; or found by counting, without its iterator.
+        self._own_place = self._apart and share is not None and not share.again
         self._saver: Saver | None = None
         self._damaged: set[Any] = set()
-        self._saved = saved.newest(self._directory, self._damaged)
+        self._directory: CheckpointDirectory | None = None
+        if self.group.chief:
+            self._directory = CheckpointDirectory(checkpoint.directory)
+            self._saved = job.newest(self._directory, self._damaged, self.group)
+        else:
+            self._saved = job.told_one(Path(checkpoint.directory), self.group)
 
     @property
     def progress(self) -> dict[str, Any] | None:
@@ -81,15 +95,24 @@ class Resume:
             _warn_of_random_ops(graph)
         loose = {variable.ref(): variable for graph in traced for variable in _as_traced(graph)}
         extra = {f"step/{number}": variable for number, variable in enumerate(loose.values())}
-        self._saver = Saver(
-            self.checkpoint,
-            program.variables(extra),
-            program.fingerprint,
-            directory=self._directory,
-            damaged=self._damaged,
-        )
+        self._saver = self._saver_of(program.variables(extra), program.fingerprint)
+        self._saver.replicas = self.group.replicas
         if self._saved is not None:
+            if self._own_place and self._saved.replicas != self.group.replicas:
+                raise CheckpointError(
+                    f"{self._saved.path} is of {self._saved.replicas} replicas, here are {self.group.replicas}: with "
+                    "divide='rows' or 'files' a job goes on with the same number; with 'share' it may be another"
+                )
             self._saver.put_back(self._saved)
+
+    def _saver_of(self, variables: Mapping[str, Any], fingerprint: str) -> Saver:
+        given = (self.checkpoint, variables, fingerprint)
+        if not self.group.chief:
+            return job.WorkerSaver(*given, group=self.group)
+        owned: dict[str, Any] = {"directory": self._directory, "damaged": self._damaged}
+        return (
+            Saver(*given, **owned) if self.group.alone else job.ChiefSaver(*given, **owned, group=self.group)
+        )
 
     def put_back(
         self, epoch_steps: EpochSteps | None, callbacks: keras.callbacks.CallbackList
@@ -110,10 +133,14 @@ class Resume:
             epoch_steps.repeat_epochs(progress["pace"])
         restore_host_random_state(progress["random"])
         if epoch_steps is not None:
-            epoch_steps.seek(progress["pace"], found.blobs.get("iterator"), begun=progress["begun"])
+            epoch_steps.seek(progress["pace"], found.blobs.get(self._place_name), begun=progress["begun"])
         self.saver.use_memory_of(found)
         self._saved = None
         return progress
+
+    @property
+    def _place_name(self) -> str:
+        return part_name("iterator", self.group.rank if self._own_place else 0)
 
     def rewind(self, before: int) -> bool:
         """Go back to the newest checkpoint before this step; False if there is none."""
@@ -141,10 +168,13 @@ class Resume:
     ) -> None:
         """Save now: `progress` is what the epochs know beside their position."""
         blobs = {}
-        if isinstance(epoch_steps.feed, Streamed) and not isinstance(epoch_steps.feed, StreamedRows):
-            blob = iterator_state.capture(epoch_steps.feed.iterator)
+        feed = epoch_steps.feed
+        counted = self._apart and not self._own_place
+        saves = (self.group.chief and not counted) or self._own_place
+        if saves and isinstance(feed, Streamed) and not isinstance(feed, StreamedRows):
+            blob = iterator_state.capture(feed.iterator)
             if blob is not None:
-                blobs["iterator"] = blob
+                blobs[self._place_name] = blob
         content = {
             **progress,
             "step": step,
@@ -168,8 +198,11 @@ class Resume:
             CheckpointError: the last write failed, and there is no `error` that matters more.
         """
         if self._saver is None:
-            self._directory.release()
+            if self._directory is not None:
+                self._directory.release()
             return
+        if error is not None:
+            self._saver.give_up()
         try:
             self._saver.close()
         except CheckpointError:

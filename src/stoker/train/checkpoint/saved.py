@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 from stoker.attach import announced
 from stoker.errors import CheckpointError
 from stoker.train.checkpoint import files
-from stoker.train.checkpoint.directory import CheckpointDirectory, step_of
+from stoker.train.checkpoint.directory import PARTS, CheckpointDirectory, step_of
 from stoker.train.checkpoint.options import CheckpointWarning
 from stoker.train.checkpoint.packing import unpack
+from stoker.train.workers.copies import Part, whole_name
 
 VARIABLE, BLOB, PROGRESS = "variable/", "blob/", "progress"
 _WAY_OUT = "give another directory, or delete this one to start over"
@@ -26,14 +28,23 @@ class Saved:
         details = contents.index.details
         self.step: int = details["step"]
         self.fingerprint: str = details["fingerprint"]
-        self.variables = _named(contents, VARIABLE)
+        # Version 0.1 numbered all copies, the first one too.
+        found = _named(contents, VARIABLE)
+        self.variables = {name.removesuffix("@0"): array for name, array in found.items()}
+        # Files of version 0.1 do not say it, and have copies where these have parts.
+        self.replicas: int = details.get("replicas") or _counted(self.variables)
+        self._in_parts = {
+            whole_name(name) for name in self.variables if "@" in name and "replicas" in details
+        }
         self.blobs = {name: array.tobytes() for name, array in _named(contents, BLOB).items()}
         self.progress: dict[str, Any] = unpack(details["progress"], contents.arrays)
 
     def demand_same_run(self, variables: Mapping[str, Any], fingerprint: str) -> None:
         """Raise a `CheckpointError` if this is of another model, or of a run with other arguments."""
-        here = {name: (one.dtype.name, tuple(one.shape)) for name, one in variables.items()}
-        there = {name: (array.dtype.name, tuple(array.shape)) for name, array in self.variables.items()}
+        here = {whole_name(name): (one.dtype.name, tuple(one.shape)) for name, one in variables.items()}
+        there = {
+            whole_name(name): (array.dtype.name, tuple(array.shape)) for name, array in self.variables.items()
+        }
         differences = _differences(here, there)
         if differences:
             more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
@@ -44,10 +55,42 @@ class Saved:
                 f"{_WAY_OUT}"
             )
 
-    def put_into(self, variables: Mapping[str, Any]) -> None:
-        """Give the variables the saved values."""
+    def put_into(self, variables: Mapping[str, Any], replicas: int = 1) -> None:
+        """Give the variables the saved values; `replicas` is how many there are now."""
         for name, variable in variables.items():
-            variable.assign(self.variables[name])
+            divided = isinstance(variable, Part) or whole_name(name) in self._in_parts
+            anew = replicas != self.replicas and divided
+            variable.assign(self._divided(name) if anew else self.variables[name])
+
+    def _divided(self, name: str) -> Any:
+        """A part for another number of replicas: the first one takes over what all of them had."""
+        whole = whole_name(name)
+        parts = [array for other, array in self.variables.items() if whole_name(other) == whole]
+        return sum(parts[1:], parts[0]) if name == whole else parts[0] * 0
+
+
+def read(path: Path) -> Saved:
+    """A checkpoint, with what the other workers of a job wrote for it.
+
+    Raises:
+        DamagedFile: it, or one of theirs, is not there or not as it was written.
+    """
+    contents = files.read(path)
+    for part in contents.index.details.get("parts", ()):
+        contents.arrays.update(_part(path.parent / PARTS / part["file"], part))
+    return Saved(contents)
+
+
+def _part(path: Path, known: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise files.DamagedFile(
+            f"{path.name}, which belongs to it, cannot be read ({error.strerror})"
+        ) from error
+    if (len(content), zlib.crc32(content)) != (known["size"], known["crc"]):
+        raise files.DamagedFile(f"{path.name}, which belongs to it, is not as it was written")
+    return dict(files.read(path).arrays)
 
 
 @announced.region(announced.RESTORE)
@@ -64,7 +107,7 @@ def newest(directory: CheckpointDirectory, damaged: set[Path], before: int | Non
         if path in damaged:
             continue
         try:
-            return Saved(files.read(path))
+            return read(path)
         except files.DamagedFile as reason:
             warnings.warn(f"skipped the checkpoint {path}: {reason}", CheckpointWarning, stacklevel=3)
             damaged.add(path)
@@ -78,6 +121,11 @@ def _named(contents: files.Contents, prefix: str) -> dict[str, Any]:
     return {
         name.removeprefix(prefix): array for name, array in contents.arrays.items() if name.startswith(prefix)
     }
+
+
+def _counted(variables: Mapping[str, Any]) -> int:
+    """For files that do not say it."""
+    return 1 + max((int(name.partition("@")[2] or 0) for name in variables), default=0)
 
 
 _Kinds = Mapping[str, tuple[str, tuple[int, ...]]]

@@ -33,12 +33,15 @@ from stoker.train.checkpoint.writer import BackgroundWriter
 class Saver:
     """One per training run; the directory is its own until `close`.
 
+    `replicas` is how many there are of what is trained, in all processes together.
+
     Args:
         checkpoint: where, how often, how many.
         variables: what is saved, by names that are the same in every process of the run.
         fingerprint: readable text that is equal for two calls whose checkpoints may stand for each other.
         directory: if it was taken already.
         damaged: files in it that are known to be.
+        owned: False leaves the directory to another process.
 
     Raises:
         CheckpointError: the directory is in use or cannot be written, or a variable cannot be saved.
@@ -52,8 +55,10 @@ class Saver:
         *,
         directory: CheckpointDirectory | None = None,
         damaged: Iterable[Path] = (),
+        owned: bool = True,
     ) -> None:
         self.blobs: dict[str, bytes] = {}
+        self.replicas = 1
         self._checkpoint = checkpoint
         self._variables = dict(variables)
         self._fingerprint = fingerprint
@@ -62,7 +67,7 @@ class Saver:
                 raise CheckpointError(
                     f"{name} holds {variable.dtype.name}: only numbers and truth values can be saved"
                 )
-        self._directory = directory or CheckpointDirectory(checkpoint.directory)
+        self._directory = directory or CheckpointDirectory(checkpoint.directory) if owned else None
         self._writer = BackgroundWriter()
         self._copies: dict[str, Any] = {}
         self._damaged = set(damaged)
@@ -77,6 +82,9 @@ class Saver:
         if self._writer.busy:
             return False
         self._writer.check()
+        return self._due(step)
+
+    def _due(self, step: int) -> bool:
         return self._every.due(step)
 
     def save(
@@ -109,20 +117,31 @@ class Saver:
         packed = pack(progress, arrays, PROGRESS)
         arrays |= {BLOB + name: np.frombuffer(blob, np.uint8) for name, blob in (blobs or {}).items()}
         self._copy_variables()
+        path = self._named(step)
         details = {
             "step": step,
             "saved": clock.utc_timestamp(),
             "fingerprint": self._fingerprint,
+            "replicas": self.replicas,
             "progress": packed,
         }
-        self._writer.start(lambda: self._write(step, arrays, details))
+        self._writer.start(lambda: self._write(path, arrays, details))
         self._every.mark(step)
         if wait:
             self._writer.wait()
         return True
 
+    def _written_variables(self) -> Iterable[tuple[str, Any]]:
+        """What this process writes."""
+        return self._variables.items()
+
+    def _named(self, step: int) -> Path:
+        """The file of a new checkpoint."""
+        assert self._directory is not None
+        return self._directory.new(step)
+
     def _copy_variables(self) -> None:
-        for name, variable in self._variables.items():
+        for name, variable in self._written_variables():
             # On a CPU this is a view of the live weights: the copy is what makes it a snapshot.
             value = np.asarray(variable.numpy())
             copy = self._copies.get(name)
@@ -130,9 +149,10 @@ class Saver:
                 copy = self._copies[name] = np.empty(value.shape, value.dtype)
             np.copyto(copy, value)
 
-    def _write(self, step: int, arrays: dict[str, Any], details: dict[str, Any]) -> None:
+    def _write(self, path: Path, arrays: dict[str, Any], details: dict[str, Any]) -> None:
+        assert self._directory is not None
         stored = [(VARIABLE + name, copy) for name, copy in self._copies.items()]
-        files.write(self._directory.new(step), stored + list(arrays.items()), details)
+        files.write(path, stored + list(arrays.items()), details)
         self._directory.prune(self._checkpoint.keep, self._damaged)
 
     def restore(self, before: int | None = None) -> dict[str, Any] | None:
@@ -156,6 +176,10 @@ class Saver:
     def newest(self, before: int | None = None) -> Saved | None:
         """The newest good checkpoint, read."""
         self._writer.wait()
+        return self._found(before)
+
+    def _found(self, before: int | None) -> Saved | None:
+        assert self._directory is not None
         return saved.newest(self._directory, self._damaged, before)
 
     def put_back(self, found: Saved) -> None:
@@ -165,13 +189,14 @@ class Saver:
             CheckpointError: it is of another model or of a run with other arguments.
         """
         found.demand_same_run(self._variables, self._fingerprint)
-        found.put_into(self._variables)
+        found.put_into(self._variables, self.replicas)
         self.blobs = found.blobs
         self._every.mark(found.step)
 
     def use_memory_of(self, found: Saved) -> None:
         """Copy variables to where a checkpoint's were read to, which nobody needs any more."""
-        self._copies = dict(found.variables)
+        names = [name for name, _ in self._written_variables()]
+        self._copies = {name: found.variables[name] for name in names if name in found.variables}
 
     def wait(self) -> None:
         """Until what is being written is safe.
@@ -190,7 +215,11 @@ class Saver:
         try:
             self._writer.wait()
         finally:
-            self._directory.release()
+            if self._directory is not None:
+                self._directory.release()
+
+    def give_up(self) -> None:
+        """Training has failed: wait for nobody else."""
 
     def __enter__(self) -> Saver:
         return self

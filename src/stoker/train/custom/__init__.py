@@ -3,6 +3,8 @@
 | module | subject |
 |---|---|
 | step | one step: traced on a replica, run on all of them inside the step, so that the loop knows no replicas |
+| updating | the updates of a step: gradients, one sum over the replicas, the writing |
+| keras_model | a compiled Keras model's steps, on several replicas |
 | parts | the models, each with its optimizer and its `update.pipeline.Update` |
 | state | everything kept beside models and optimizers, in variables |
 | program | the trainer as `loop.epochs` sees it |

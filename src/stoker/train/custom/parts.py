@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import tensorflow as tf
+
 from stoker.errors import ArgumentError
 from stoker.train.update.accumulation import Accumulation
 from stoker.train.update.averaging import EMA, Averages
@@ -149,4 +151,9 @@ def common_strategy(models: Mapping[str, Any]) -> Any:
         raise ArgumentError(
             "the models were made under different strategies: make them all in one strategy.scope()."
         )
-    return next(iter(found.values()))
+    (strategy,) = found.values()
+    if isinstance(strategy, tf.distribute.ParameterServerStrategy):
+        raise ArgumentError(
+            "stoker.Trainer does not train under a ParameterServerStrategy: use stoker.fit, or stoker.strategy()."
+        )
+    return strategy

@@ -15,6 +15,7 @@ from stoker.train.loop.progress import show
 from stoker.train.program import Program
 from stoker.train.update.watching import Trouble
 from stoker.train.variables import named_variables
+from stoker.train.workers.copies import copies_of
 
 _REASONS = {
     Trouble.NOT_FINITE: "not finite",
@@ -26,30 +27,50 @@ _REASONS = {
 class TrainerProgram(Program):
     """Runs a trainer's steps, and deals on the host with what they noted."""
 
+    unwraps = True
+    """Whether a step gets `x` alone where only `x` was given, not a tuple of it."""
+
     def __init__(self, trainer: TracedSteps, *, evaluate_every: int | None = None, verbose: Any = 2) -> None:
         self.trainer = trainer
         self.model = trainer.callback_model
+        self.group = trainer.replicas.group
         self.stop_points = evaluate_every
         # A spike may come before the first checkpoint is due.
         self.saves_start = trainer.options.on_spike is not None
         self.events: list[dict[str, Any]] = []
         self.evaluations: list[dict[str, float]] = []
-        self._verbose = verbose
+        self._verbose = verbose if self.group.chief else 0
         self._slowdown = 1.0
 
     def step(self, kind: str) -> Step:
         # Compiled loops are kept for the model's next run: they must not keep the trainer alive.
         owner = weakref.ref(self.trainer)
         name = "run_train_step" if kind == "train_step" else "run_test_step"
+        plain = _plain if self.unwraps else lambda batch: batch
 
-        def run(batch: Any) -> Logs:
-            method: Callable[[Any], Logs] = getattr(owner(), name)
-            return method(_plain(batch))
+        def run(batch: Any, *more: Any) -> Logs:
+            method: Callable[..., Logs] = getattr(owner(), name)
+            return method(plain(batch), *more)
 
         return run
 
+    def closing(self) -> Callable[[], Logs] | None:
+        if not self.trainer.replicas.distributed:
+            return None
+        owner = weakref.ref(self.trainer)
+
+        def results() -> Logs:
+            trainer = owner()
+            assert trainer is not None
+            return trainer.results()
+
+        return results
+
     def owner(self) -> object:
-        return self.trainer.identity
+        return self.trainer.identities[self.trainer.apart]
+
+    def reads(self, *, apart: bool) -> None:
+        self.trainer.apart = apart
 
     def jit_refusal(self) -> str | None:
         return "XLA and several replicas do not go together" if self.trainer.replicas.distributed else None
@@ -74,7 +95,9 @@ class TrainerProgram(Program):
     def validating(self) -> Iterator[None]:
         """With the averaged weights, if there are any; the training's own metrics are not touched."""
         trainer = self.trainer
-        kept = [(one, one.numpy()) for metric in trainer.metrics for one in metric.variables]
+        # Copy by copy: under a strategy, reading a metric adds up all of them.
+        variables = [one.value for metric in trainer.metrics for one in metric.variables]
+        kept = [(copy, copy.numpy()) for variable in variables for copy in copies_of(variable)]
         trainer.reset_test_means()
         with trainer.averaged_weights() if trainer.options.ema is not None else nullcontext():
             yield

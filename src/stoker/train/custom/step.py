@@ -7,41 +7,31 @@ variables of all pieces of the update are made; the second time the updates are 
 from __future__ import annotations
 
 import inspect
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
-from stoker.train.custom.parts import Options, Part, common_strategy
+from stoker.execution.loop import MORE
+from stoker.train.custom.parts import Options, common_strategy
 from stoker.train.custom.state import UpdateState, results_of
-from stoker.train.update.clipping import dense
+from stoker.train.custom.updating import Logs, Moment, Updating
 from stoker.train.update.means import Means, scalar, take_apart
-from stoker.train.update.replicas import Replicas
-from stoker.train.update.watching import Trouble
-
-Logs = Mapping[str, Any]
+from stoker.train.update.replicas import Replicas, Weight
+from stoker.train.update.statistics import Statistics
 
 
-@dataclass
-class _Moment:
-    """What is known while one step is traced on one replica."""
-
-    rows: Any
-    share: Any
-    # For each update made in the step: its part, its loss over all replicas, and what is wrong with it.
-    made: list[dict[str, tuple[Any, Any]]] = field(default_factory=list)
-
-
-class TracedSteps:
+class TracedSteps(Updating):
     """The inside of a trainer: what makes its `train_step` and `test_step` steps of a loop."""
 
     callback_model: Any
     """What callbacks see: the model, or several as one."""
+    apart: bool = False
+    """Whether each worker trains on rows of its own, instead of its share of a batch that all read."""
 
     def __init__(
         self,
@@ -51,31 +41,20 @@ class TracedSteps:
         metrics: Sequence[keras.metrics.Metric],
         seed: int,
     ) -> None:
+        super().__init__(options, Replicas(common_strategy(models)))
         self.models = models
         self.optimizers = optimizers
-        self.options = options
         self.metrics = list(metrics)
         self.random = keras.random.SeedGenerator(seed)
-        self.replicas = Replicas(common_strategy(models))
         # Compiled loops know by this whose step they hold, without keeping the trainer alive.
-        self.identity = object()
+        self.identities = (object(), object())
         self._loss_names: list[str] = []
-        self._update_state: UpdateState | None = None
         self._test_means: Means | None = None
-        # Replicas are traced in threads of their own, one step at a time each.
-        self._local = threading.local()
 
     @property
     def model(self) -> Any:
         """The model, or the dict of models."""
         return next(iter(self.models.values())) if len(self.models) == 1 else self.models
-
-    @property
-    def update_state(self) -> UpdateState:
-        """Everything that is kept beside models and optimizers."""
-        if self._update_state is None:
-            raise ArgumentError("the trainer has not seen a batch yet: call fit, or build(batch).")
-        return self._update_state
 
     def train_step(self, batch: Any) -> Logs:
         raise NotImplementedError
@@ -99,55 +78,39 @@ class TracedSteps:
                 log_names=names,
             )
 
-    def run_train_step(self, batch: Any) -> dict[str, Any]:
-        """In graph: one step on all replicas; the epoch's means so far."""
-        self.build(batch)
-        logs, made, rows = self.replicas.run(lambda part: self._on_replica(self.train_step, part), batch)
-        return {**self.update_state.account(logs, made, rows), **results_of(self.metrics)}
+    def run_train_step(self, batch: Any, more: Any = None) -> dict[str, Any]:
+        """In graph: one step on all replicas; the epoch's means so far.
 
-    def run_test_step(self, batch: Any) -> dict[str, Any]:
-        """In graph: one step of a validation on all replicas; its means so far."""
+        Args:
+            batch: that of all replicas, or of this worker's.
+            more: where a stream of unknown length is read, whether it has another batch; then the logs say, under
+                `MORE`, whether all workers' streams have.
+        """
+        self.build(batch)
+        logs, made, rows, going = self.replicas.run(
+            lambda part, weight: self._on_replica(self.train_step, part, weight, more, training=True),
+            batch,
+            apart=self.apart,
+        )
+        return {**self.update_state.account(logs, made, rows), **self._read_each_step(), **going}
+
+    def run_test_step(self, batch: Any, more: Any = None) -> dict[str, Any]:
+        """In graph: one step of a validation on all replicas; its means so far. `more` as in training."""
         if self._test_means is None:
             names = self._names_of(self.test_step, batch)
             with tf.init_scope():
                 self._test_means = Means(names)
-        logs, _, rows = self.replicas.run(lambda part: self._on_replica(self.test_step, part), batch)
-        return {**self._test_means.add(logs, rows), **results_of(self.metrics)}
+        logs, _, rows, going = self.replicas.run(
+            lambda part, weight: self._on_replica(self.test_step, part, weight, more), batch
+        )
+        return {**self._test_means.add(logs, rows), **self._read_each_step(), **going}
 
-    def apply(self, gradients: Sequence[Any], loss: Any, part: str) -> None:
-        """Update a part's weights by gradients that `gradients` gave, changed as you like."""
-        if not self._updating:
-            return
-        moment, found = self._moment, self._part(part)
-        whole = self._over_replicas({"loss": scalar("loss", loss)})["loss"]
-        scaler, watched = found.update.scaler, self.options.watched
-        trouble = found.watch.judge(whole) if watched else tf.constant(Trouble.NONE, tf.float32)
-        if scaler is not None:
-            # An overflow: the scale goes down. Only when it is at its lowest is the loss itself to blame.
-            overflow = (trouble == Trouble.NOT_FINITE) & scaler.may_shrink
-            trouble = tf.where(overflow, tf.constant(Trouble.NONE, tf.float32), trouble)
-        allowed = tf.logical_not(self.update_state.halt.on) & (trouble == Trouble.NONE)
-        finite = found.update.apply(gradients, rows=moment.rows, share=moment.share, allowed=allowed)
-        if watched and scaler is None:
-            broken = tf.logical_not(finite) & (trouble == Trouble.NONE)
-            trouble = tf.where(broken, tf.constant(Trouble.GRADIENT, tf.float32), trouble)
-        moment.made.append({part: (whole, trouble)})
+    def _read_each_step(self) -> dict[str, Any]:
+        return {} if self.replicas.distributed else results_of(self.metrics)
 
-    def gradients(self, tape: tf.GradientTape, loss: Any, part: str) -> list[Any]:
-        """The gradients of a loss for a part's variables, multiplied by the loss scale if there is one."""
-        if not self._updating:
-            return []
-        if loss.dtype == tf.float16:
-            raise ArgumentError(
-                "the loss is float16: cast it to float32 inside the tape, a scale would overflow it."
-            )
-        update = self._part(part).update
-        # The slope at the loss is the scale: the same as scaling the loss, and it needs no place in the tape.
-        slope = None if update.scaler is None else tf.cast(update.scaler.scale, loss.dtype)
-        frozen = update.optimizing.frozen
-        wanted = [one.value for one, out in zip(update.optimizing.variables, frozen, strict=True) if not out]
-        slopes = iter(tape.gradient(loss, wanted, output_gradients=slope))
-        return [None if out else next(slopes) for out in frozen]
+    def results(self) -> dict[str, Any]:
+        """In graph, after the last step of a call: metrics that are added up over the replicas when they are read."""
+        return results_of(self.metrics) if self.replicas.distributed else {}
 
     @contextmanager
     def averaged_weights(self) -> Iterator[None]:
@@ -192,19 +155,34 @@ class TracedSteps:
             found.update({f"metric/{number}/{i}": one for i, one in enumerate(metric.variables)})
         return found
 
-    def _on_replica(self, step: Callable[[Any], Logs], batch: Any) -> Any:
-        self._local.moment = moment = _Moment(*self.replicas.weight(batch))
+    def _on_replica(
+        self, step: Callable[[Any], Logs], batch: Any, weight: Weight, more: Any, *, training: bool = False
+    ) -> Any:
+        self._local.moment = moment = Moment(weight)
+        statistics = Statistics(self.models.values(), self.replicas) if training else None
         try:
-            logs = self._over_replicas({name: scalar(name, value) for name, value in step(batch).items()})
+            logs = {name: scalar(name, value) for name, value in step(batch).items()}
+            changes = [] if statistics is None else statistics.changes()
+            means = self._together(moment.waiting, [*logs.values(), *changes], weight, more)
+            values, gradients = iter(means.values), iter(means.weighed)
+            losses = [next(values) for _ in moment.waiting]
+            for waiting, loss in zip(moment.waiting, losses, strict=True):
+                self._update(
+                    waiting, [*itertools.islice(gradients, len(waiting.gradients)), loss], means.rows
+                )
+            shown = {name: next(values) for name in logs}
+            if statistics is not None:
+                statistics.write(list(values))
         finally:
             self._local.moment = None
-        return logs, moment.made, moment.rows
+        going = {} if more is None else {MORE: means.counts[0] == 0}
+        return shown, moment.made, means.rows, going
 
     def _names_of(self, step: Callable[[Any], Logs], batch: Any) -> list[str]:
         """The names in a step's logs, found by tracing it without updates."""
         specs = tf.nest.map_structure(lambda one: tf.TensorSpec(one.shape, one.dtype), batch)
 
-        def returned(batch: Any) -> Any:
+        def returned(batch: Any, _: Weight) -> Any:
             return {name: scalar(name, value) for name, value in step(batch).items()}
 
         traced = tf.function(lambda batch: self.replicas.run(returned, batch), autograph=False)
@@ -222,46 +200,6 @@ class TracedSteps:
             return tf.add_n(list(losses.values()))
         return self._update_state.balancing.total(losses)
 
-    def _minimize_balanced(self, tape: Any, losses: Logs, part: str) -> tuple[Any, Logs]:
-        """Weigh the losses by the norms of their gradients, over all replicas, and update."""
-        balancing, share, first = self.update_state.balancing, self._moment.share, self.replicas.first
-        scaler = self._part(part).update.scaler
-        slopes = {name: self.gradients(tape, loss, part) for name, loss in losses.items()}
-        norms = {}
-        for name, listed in slopes.items():
-            whole = self.replicas.add([dense(one) * share for one in listed if one is not None])
-            norm = tf.linalg.global_norm(whole)
-            norms[name] = norm if scaler is None else norm / scaler.scale
-        weights = balancing.weights(norms)
-        mixed = [_weighted(column, weights.values()) for column in zip(*slopes.values(), strict=True)]
-        total = tf.add_n([weights[name] * loss for name, loss in losses.items()])
-        self.apply(mixed, total, part)
-        self.replicas.once(lambda all_: balancing.remember({n: first(v) for n, v in all_.items()}), norms)
-        return total, weights
-
-    def _over_replicas(self, values: Logs) -> dict[str, Any]:
-        """Means over the rows of all replicas."""
-        if not self.replicas.distributed:
-            return dict(values)
-        share = self._moment.share
-        parts = [tf.where(share > 0, value * share, 0.0) for value in values.values()]
-        return dict(zip(values, self.replicas.add(parts), strict=True))
-
-    @property
-    def _updating(self) -> bool:
-        """Whether updates are being traced; else the step only shows what it returns."""
-        return self._update_state is not None and getattr(self._local, "moment", None) is not None
-
-    @property
-    def _moment(self) -> _Moment:
-        return self._local.moment  # type: ignore[no-any-return]
-
-    def _part(self, name: str) -> Part:
-        parts = self.update_state.parts
-        if name not in parts:
-            raise ArgumentError(f"there is no part {name!r}: the trainer has {', '.join(map(repr, parts))}.")
-        return parts[name]
-
 
 def takes_training(step: Callable[..., Any] | None) -> bool:
     """Whether a user's step wants to know if it is for training."""
@@ -271,8 +209,3 @@ def takes_training(step: Callable[..., Any] | None) -> bool:
 def with_sum(losses: Logs, total: Any) -> dict[str, Any]:
     """Losses as logs show them: the sum, and the single ones if there are several."""
     return {"loss": total, **(losses if len(losses) > 1 else {})}
-
-
-def _weighted(column: Sequence[Any], weights: Iterable[Any]) -> Any:
-    terms = [dense(one) * weight for one, weight in zip(column, weights, strict=True) if one is not None]
-    return tf.add_n(terms) if terms else None

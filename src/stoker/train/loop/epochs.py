@@ -13,9 +13,11 @@ from stoker.execution.stretch import Stretch
 from stoker.inference.evaluation import Evaluation
 from stoker.periodic import steps_until
 from stoker.train.checkpoint.resume import Resume
+from stoker.train.loop.effects import Effects
 from stoker.train.loop.tracked import Tracked
 from stoker.train.planning.plan import Plan
 from stoker.train.program import Program
+from stoker.train.workers.leaving import Leaving, Left
 
 
 @dataclass
@@ -44,6 +46,7 @@ class Epochs:
         plan: Plan,
         resume: Resume | None = None,
         tracked: Tracked,
+        leaving: Leaving,
     ) -> None:
         self.program = program
         self.training = training
@@ -54,6 +57,9 @@ class Epochs:
         self.plan = plan
         self.resume = resume
         self.tracked = tracked
+        self.leaving = leaving
+        self.group = program.group
+        self.effects = Effects(program, callbacks)
         self.epoch = 0
         self.step = 0
         self.logs: Logs = {}
@@ -70,7 +76,8 @@ class Epochs:
             return self._history()
         while self.epoch < self.epochs:
             self.program.reset()
-            self.callbacks.on_epoch_begin(self.epoch)
+            with self.effects.shared():
+                self.callbacks.on_epoch_begin(self.epoch)
             if resuming:
                 self._go_on()
             else:
@@ -87,30 +94,65 @@ class Epochs:
                 break
         if self.epochs > 0:
             self.program.finish()
-        self.callbacks.on_train_end(logs)
+        with self.effects.shared(last=True):
+            self.callbacks.on_train_end(logs)
         self._keep_the_end()
         return self._history()
 
     def _epoch(self) -> Logs:
         """An epoch, from where it stands to its end."""
         model = self.program.model
-        while self.training.epoch_steps.room() != 0 and not self._stop_at_once:
-            self._call()
-            # As Keras does: a wish to stop is heard after a batch, also one from before the epoch.
-            if model.stop_training:
-                break
+        begun = False
+        while not self._stop_at_once and (steps := self._ahead(begun)):
+            self._call(steps)
+            begun = True
         self.training.epoch_steps.end_epoch()
         self.program.end_epoch()
         logs = dict(self.program.results(self.logs))
         if self.validation is not None and self.validation.due(model, self.epoch):
             logs.update({f"val_{name}": value for name, value in self.validation.evaluation.run().items()})
         self.tracked.epoch_ended(self.step, self.epoch, logs)
-        self.callbacks.on_epoch_end(self.epoch, logs)
+        with self.effects.shared():
+            self.callbacks.on_epoch_end(self.epoch, logs)
         return logs
 
-    def _call(self) -> None:
+    def _ahead(self, begun: bool) -> int:
+        """How many steps the next call runs, on all workers: 0 when the epoch is over for one of them.
+
+        As Keras does, a wish to stop is heard after a batch, also one from before the epoch.
+        """
+        wish = begun and bool(self.program.model.stop_training)
+        asked = 0 if wish else self.training.ahead(self._limit())
+        if self.group.alone:
+            if self.leaving.asked:
+                self._leave()
+            return asked
+        # The chief's clock decides on the length of the call, and whether it is time to save.
+        due = self.resume is not None and self.group.chief and self.resume.saver.due(self.step)
+        room = asked if self.group.chief or not asked else self.training.epoch_steps.room() or 2**31
+        said = self.group.agree(steps=room, stop=wish, leave=self.leaving.asked, due=due)
+        if any(said["leave"]):
+            self._leave()
+        if any(said["due"]) and self.resume is not None:
+            self.resume.save(self.step, **self._progress())
+        if begun and any(said["stop"]):
+            self.program.model.stop_training = True
+            return 0
+        steps = int(min(said["steps"]))
+        if steps == 0 and asked:
+            self.training.epoch_steps.ran_out()
+        return steps
+
+    def _leave(self) -> None:
+        """This worker, or another, was asked to go: all save what they have done, and go."""
+        if self.resume is not None:
+            self.resume.save(self.step, wait=True, **self._progress())
+        self.group.agree(saved=True)
+        raise Left
+
+    def _call(self, steps: int) -> None:
         self.callbacks.on_train_batch_begin(self.training.epoch_steps.step)
-        ran, values = self.training.call(self._limit())
+        ran, values = self.training.call(steps, self._limit())
         if not ran:
             return
         self.step += ran
@@ -118,7 +160,7 @@ class Epochs:
         self.tracked.called(self.step, ran, values)
         self.callbacks.on_train_batch_end(self.training.last_index, values)
         self._act_on(self.program.after_call(self.step, values))
-        if self.resume is not None:
+        if self.resume is not None and self.group.alone:
             self.resume.save_if_due(self.step, **self._progress())
 
     def _limit(self) -> int | None:

@@ -24,13 +24,16 @@ from stoker.execution.stretch import Stretch
 from stoker.inference.evaluation import Evaluation
 from stoker.train.checkpoint.options import Checkpoint
 from stoker.train.checkpoint.resume import Resume
+from stoker.train.loop.effects import Effects
 from stoker.train.loop.epochs import Epochs, Validation
 from stoker.train.loop.progress import Progress, show_plan, show_resume
 from stoker.train.loop.tracked import Tracked
 from stoker.train.planning import decide
 from stoker.train.planning.largest_batch import too_large
-from stoker.train.planning.plan import Plan
+from stoker.train.planning.plan import Plan, parse
 from stoker.train.program import Program
+from stoker.train.workers.leaving import Leaving, in_a_job
+from stoker.train.workers.shares import Share
 
 
 @dataclass
@@ -48,16 +51,28 @@ class Run:
     plan: Plan = field(default_factory=Plan)
     seed: int | None = None
     checkpoint: Checkpoint | None = None
+    # Which rows this worker reads.
+    share: Share | None = None
     # The data as it was given, by name, for the store.
     given: dict[str, Any] = field(default_factory=dict)
     _held_out_feed: Feed | None = None
+    _leaving: Leaving = field(default_factory=lambda: Leaving(listen=False))
+
+    def __post_init__(self) -> None:
+        self.group = self.program.group
+        if not self.group.chief:
+            # Files, prints and what callbacks do are wanted once.
+            self.callbacks, self.verbose = None, 0
 
     def train(self) -> Any:
         """Decide, train, and give the history."""
         with announced.region(announced.LOOP, batch_size=int(self.data.adapter.batch_size or 0)):
-            resume = None if self.checkpoint is None else Resume(self.checkpoint)
+            resume = None if self.checkpoint is None else Resume(self.checkpoint, self.group, self.share)
             try:
-                with Tracked(self.program, self._parameters(), self.given) as tracked:
+                with (
+                    Leaving(listen=in_a_job()) as self._leaving,
+                    Tracked(self.program, self._parameters(), self.given, self.callbacks) as tracked,
+                ):
                     history = self._train(resume, tracked)
                 history.run = tracked.run.id
                 return history
@@ -76,7 +91,7 @@ class Run:
 
     def _train(self, resume: Resume | None, tracked: Tracked) -> Any:
         plan = self.plan if resume is None else resume.pinned(self.plan)
-        plan = decide.feed_kind(self.data, plan)
+        plan = self._told(decide.feed_kind(self.data, plan))
         feed = self.data.feed(plan.feed or "resident", self._seed())
         try:
             return self._train_on(feed, plan, resume, tracked)
@@ -97,8 +112,12 @@ class Run:
         model.stop_training = False
         if resume is not None:
             self._begin(resume, feed, plan)
-        listed.on_train_begin()
-        plan = self._decided(plan, feed, epoch_steps, listed)
+        elif not self.group.alone:
+            # What callbacks change is looked for in the variables: they must be there.
+            self.program.loop("train_step", feed, plan.jit or "none").build()
+        with Effects(self.program, listed).shared():
+            listed.on_train_begin()
+        plan = self._told(self._decided(plan, feed, epoch_steps, listed))
         if self.verbose:
             show_plan(plan)
         if self.verbose and resume is not None and resume.progress is not None:
@@ -114,16 +133,21 @@ class Run:
             plan=plan,
             resume=resume,
             tracked=tracked,
+            leaving=self._leaving,
         )
         tracked.run.params(feed=plan.feed, jit=plan.jit)
         return epochs.train()
+
+    def _told(self, plan: Plan) -> Plan:
+        """The chief's plan: what it measured, and what its callbacks ask for, holds for all workers."""
+        return plan if self.group.alone else parse(self.group.told(plan.to_json))
 
     def _begin(self, resume: Resume, feed: Feed, plan: Plan) -> None:
         graphs = [self.program.loop("train_step", feed, plan.jit or "none").build().graph]
         if self.held_out is not None:
             graphs.append(self._held_out_loop(plan)[1].build().graph)
         if not self.program.fingerprint:
-            self.program.fingerprint = self.data.fingerprint()
+            self.program.fingerprint = str(self.group.told(self.data.fingerprint))
         resume.begin(self.program, graphs)
 
     def _decided(self, plan: Plan, feed: Feed, epoch_steps: EpochSteps, listed: Any) -> Plan:
@@ -160,6 +184,7 @@ class Run:
             callbacks=listed,
             steps=self.held_out.steps_per_epoch,
             adapter=self.held_out.adapter,
+            agreed=self.group.fewest,
         )
         return Validation(evaluation, self.validation_freq)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import keras
+
 from stoker import clock
-from stoker.store import address
+from stoker.store import address, origins
 from stoker.store.tracking import Run, scalars
 from stoker.train.program import Program
 
@@ -18,18 +21,23 @@ class Tracked:
         UsageError: the store's URL makes no sense.
     """
 
-    def __init__(self, program: Program, params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def __init__(
+        self, program: Program, params: Mapping[str, Any], data: Mapping[str, Any], callbacks: Any = None
+    ) -> None:
+        """Of a job's workers the chief alone keeps it."""
         self._program = program
+        self._callbacks = callbacks
         self._logged: set[str] = set()
         # After the first call, which has compiled everything, and after the last: step and time.
         self._first: tuple[int, int] | None = None
         self._last = (0, 0)
         self._steps = 0
         self._batch_size = params.get("batch_size")
-        store = address.find()
+        store = address.find() if program.group.chief else None
         name = str(program.model.name)
         known = {} if store is None else {"model": name, **_optimizer(program.model), **params}
         self.run = Run(name, known, store=store, kind="train")
+        origins.note(program.model, self.run)
         for what, given in data.items():
             self.run.uses_data(given, name=what)
 
@@ -40,6 +48,8 @@ class Tracked:
     def __exit__(self, *error: Any) -> None:
         for event in getattr(self._program, "events", ()):
             self.run.log(int(event["step"]), {f"event/{event['event']}": float(event["loss"])})
+        for file in _saved(self._callbacks):
+            self.run.artifact(file, kind="model")
         self.run.change(steps=self._steps, **self._rates())
         self.run.__exit__(*error)
 
@@ -78,3 +88,13 @@ def _optimizer(model: Any) -> dict[str, Any]:
         return {}
     config = optimizer.get_config()
     return {"optimizer": type(optimizer).__name__, "learning_rate": config.get("learning_rate")}
+
+
+def _saved(callbacks: Any) -> list[Path]:
+    """The models that Keras' own callback has written: each is what `stoker export RUN` can start from."""
+    listed = getattr(callbacks, "callbacks", callbacks)
+    if not isinstance(listed, list | tuple):
+        listed = [listed]
+    savers = [one for one in listed if isinstance(one, keras.callbacks.ModelCheckpoint)]
+    places = [Path(one.filepath) for one in savers if not one.save_weights_only]
+    return [one for one in places if one.is_file()]

@@ -43,29 +43,39 @@ class Update:
         self._guarded = guarded or scaler is not None
         self._present: list[int] = []
 
-    def apply(self, gradients: Sequence[Any], *, rows: Any, share: Any, allowed: Any = True) -> Any:
-        """Add up the replicas' gradients and write; whether they were finite.
+    def prepared(self, gradients: Sequence[Any]) -> list[Any]:
+        """Of this replica's gradients those that take part, as they can be added to the other replicas'.
 
         Args:
             gradients: one for each variable of the optimizer, of the (scaled) mean loss of this replica's rows.
-            rows: the rows of all replicas' batches together.
-            share: this replica's part of them.
-            allowed: False keeps the step from writing.
         """
-        present = [index for index, gradient in enumerate(gradients) if gradient is not None]
-        if not present:
+        self._present = [index for index, gradient in enumerate(gradients) if gradient is not None]
+        if not self._present:
             names = ", ".join(path_of(variable) for variable in self.optimizing.variables[:4])
             raise ArgumentError(f"the loss does not depend on any variable of its optimizer ({names}, ...).")
-        self._present = present
-        summed = self._summed([gradients[index] for index in present], share)
-        finite = (
-            all_finite([_values(gradient) for gradient in summed]) if self._guarded else tf.constant(True)
-        )
+        present = [gradients[index] for index in self._present]
+        if self._plain:
+            return present
+        shapes = [self.optimizing.variables[index].shape for index in self._present]
+        # The rows of an embedding, added up, do not say how many there are: replicas must send the same shapes.
+        return [tf.ensure_shape(dense(one), shape) for one, shape in zip(present, shapes, strict=True)]
+
+    def apply(self, means: Sequence[Any], *, rows: Any, allowed: Any = True) -> Any:
+        """Write; whether the gradients were finite.
+
+        Args:
+            means: of what `prepared` gave, over the rows of all replicas.
+            rows: of all replicas' batches together.
+            allowed: False keeps the step from writing.
+        """
+        present, count = self._present, len(self.optimizing.variables)
+        whole = self._unscaled(means)
+        finite = all_finite([_values(gradient) for gradient in whole]) if self._guarded else tf.constant(True)
 
         def write(values: Sequence[Any], *flags: Any) -> None:
-            self._write(_spread(values, present, len(gradients)), *flags)
+            self._write(_spread(values, present, count), *flags)
 
-        self._replicas.once(write, summed, finite, tf.convert_to_tensor(allowed), rows)
+        self._replicas.once(write, whole, finite, tf.convert_to_tensor(allowed), rows)
         return finite
 
     def flush(self) -> None:
@@ -74,19 +84,12 @@ class Update:
             waiting = self.accumulation
             tf.cond(waiting.pending, lambda: self._write_now(self._taken(waiting)), lambda: False)
 
-    def _summed(self, gradients: Sequence[Any], share: Any) -> list[Any]:
-        """The gradient of the whole batch's mean loss, unscaled."""
-        if self._plain:
+    def _unscaled(self, gradients: Sequence[Any]) -> list[Any]:
+        """The gradient of the whole batch's mean loss."""
+        if self.scaler is None:
             return list(gradients)
-        tensors = [dense(gradient) for gradient in gradients]
-        if self._replicas.distributed:
-            # A replica without rows has a mean over nothing, NaN: it takes no part.
-            tensors = [tf.where(share > 0, g * tf.cast(share, g.dtype), tf.zeros_like(g)) for g in tensors]
-            tensors = self._replicas.add(tensors)
-        if self.scaler is not None:
-            scale = self.scaler.scale
-            tensors = [tensor / tf.cast(scale, tensor.dtype) for tensor in tensors]
-        return tensors
+        scale = tf.convert_to_tensor(self.scaler.scale)
+        return [gradient / tf.cast(scale, gradient.dtype) for gradient in gradients]
 
     @property
     def _plain(self) -> bool:

@@ -8,9 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import tensorflow as tf
+
+from stoker.train.workers.group import Group, group_of
+from stoker.train.workers.packs import summed
+from stoker.train.workers.tracing import on_replica
+
+
+@dataclass(frozen=True)
+class Weight:
+    """How much a replica counts in the means of a step.
+
+    own: its share of the batch; or its rows, where it cannot know those of the others.
+    rows: of all replicas' batches together; None where only the sum tells.
+    """
+
+    own: Any
+    rows: Any
+
+
+class Means(NamedTuple):
+    """What `Replicas.means` found."""
+
+    values: list[Any]
+    weighed: list[Any]
+    rows: Any
+    counts: list[Any]
 
 
 class Replicas:
@@ -21,6 +47,7 @@ class Replicas:
             self.distributed = bool(tf.distribute.has_strategy())
         self.strategy = strategy
         self.count = int(strategy.num_replicas_in_sync)
+        self.group: Group = group_of(strategy)
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -28,27 +55,65 @@ class Replicas:
         with self.strategy.scope():
             yield
 
-    def run(self, step: Callable[[Any], Any], batch: Any) -> Any:
-        """Run a step on every replica with its share of the batch; what it returns is the same on all."""
+    def run(self, step: Callable[[Any, Weight], Any], batch: Any, *, apart: bool = False) -> Any:
+        """Run a step on every replica with its share of the batch; what it returns is the same on all.
+
+        Args:
+            step: takes its share and how much that counts.
+            batch: of all workers, or, `apart`, of this one alone.
+            apart: whether each worker reads rows of its own.
+        """
         if not self.distributed:
-            return step(batch)
-        results = self.strategy.run(lambda whole: step(self._share(whole)), args=(batch,))
+            return step(batch, Weight(tf.ones([]), _rows(batch)))
+        results = self.strategy.run(self._on_replica, args=(step, batch, apart))
         return tf.nest.map_structure(self.first, results)
 
-    def weight(self, batch: Any) -> tuple[Any, Any]:
-        """The rows of the whole batch, and this replica's part of them."""
-        rows = tf.cast(row_count(batch), tf.float32)
+    def _on_replica(self, step: Callable[[Any, Weight], Any], batch: Any, apart: bool) -> Any:
+        number = tf.distribute.get_replica_context().replica_id_in_sync_group
+        with on_replica(number):
+            here = self.count // self.group.count
+            # Each worker's own rows are divided among its devices, a batch that all read among all replicas.
+            part = _share(batch, number % here, here) if apart else _share(batch, number, self.count)
+            if apart:
+                return step(part, Weight(_rows(part), None))
+            rows = _rows(batch)
+            return step(part, Weight(_rows(part) / rows, rows))
+
+    def means(
+        self,
+        values: Sequence[Any],
+        weight: Weight,
+        *,
+        weighed: Sequence[Any] = (),
+        counts: Sequence[Any] = (),
+    ) -> Means:
+        """Means over the rows of all replicas, in one collective if the values are small.
+
+        Args:
+            values: a mean over this replica's rows each.
+            weight: how much this replica counts.
+            weighed: values that are multiplied by that already.
+            counts: what is added up and not divided.
+        """
         if not self.distributed:
-            return rows, tf.ones([])
-        whole = self.add([rows])[0]
-        return whole, rows / whole
+            return Means(list(values), list(weighed), weight.rows, list(counts))
+        # A replica without rows has a mean over nothing, NaN: it takes no part.
+        own = [
+            tf.where(weight.own > 0, one * tf.cast(weight.own, one.dtype), tf.zeros_like(one))
+            for one in values
+        ]
+        own += [tf.where(weight.own > 0, one, tf.zeros_like(one)) for one in weighed]
+        asked = [] if weight.rows is not None else [weight.own]
+        sums = self.add([*own, *counts, *asked])
+        found, counted, rows = sums[: len(own)], sums[len(own) : len(own) + len(counts)], weight.rows
+        if rows is None:
+            rows = sums[-1]
+            found = [one / tf.cast(rows, one.dtype) for one in found]
+        return Means(found[: len(values)], found[len(values) :], rows, counted)
 
     def add(self, values: Sequence[Any]) -> list[Any]:
-        """The sum of each value over the replicas, on every replica."""
-        if not self.distributed:
-            return list(values)
-        context = tf.distribute.get_replica_context()
-        return list(context.all_reduce(tf.distribute.ReduceOp.SUM, list(values)))
+        """The sum of each value over the replicas, on every replica: packed, so that it is one for small values."""
+        return summed(values) if self.distributed else list(values)
 
     def once(self, write: Callable[..., None], *arguments: Any) -> None:
         """Leave the replicas and write: each replica's own tensor arrives as one value of all."""
@@ -66,13 +131,17 @@ class Replicas:
         """The first replica's copy of a value that all have."""
         return self.strategy.experimental_local_results(value)[0] if self.distributed else value
 
-    def _share(self, batch: Any) -> Any:
-        index = tf.distribute.get_replica_context().replica_id_in_sync_group
-        rows = row_count(batch)
-        start, stop = rows * index // self.count, rows * (index + 1) // self.count
-        return tf.nest.map_structure(lambda leaf: leaf[start:stop], batch)
+
+def _share(batch: Any, number: Any, count: int) -> Any:
+    rows = row_count(batch)
+    start, stop = rows * number // count, rows * (number + 1) // count
+    return tf.nest.map_structure(lambda leaf: None if leaf is None else leaf[start:stop], batch)
+
+
+def _rows(batch: Any) -> Any:
+    return tf.cast(row_count(batch), tf.float32)
 
 
 def row_count(batch: Any) -> Any:
     """How many rows a batch has: the leading dimension of its first tensor."""
-    return tf.shape(tf.nest.flatten(batch)[0])[0]
+    return tf.shape(next(leaf for leaf in tf.nest.flatten(batch) if leaf is not None))[0]

@@ -61,6 +61,19 @@ class LossScaler:
         self._good.assign(tf.where(full, tf.zeros_like(good), good))
 
 
+class KerasLossScaler(LossScaler):
+    """The scale of Keras' `LossScaleOptimizer`, in its variables and by its rules, over all replicas."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self._options = LossScale(optimizer.initial_scale, optimizer.dynamic_growth_steps, lowest=2.0**-126)
+        self.scale, self._good = optimizer.dynamic_scale.value, optimizer.step_counter.value
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """The optimizer has them."""
+        return {}
+
+
 def all_finite(values: Sequence[Any]) -> Any:
     """Whether no element of any value is NaN or infinite: one such makes the sum so, and sums are cheap."""
     return tf.math.is_finite(tf.add_n([tf.cast(tf.reduce_sum(value), tf.float32) for value in values]))

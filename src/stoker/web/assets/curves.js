@@ -1,6 +1,6 @@
 // Curves: lines over steps or time, smoothed, zoomed by dragging, with moments marked.
 
-const PALETTE = ["a-dispatch", "a-sync", "a-compute", "a-trace", "a-input", "a-transfer", "a-checkpoint", "a-python", "a-teardown", "a-startup"];
+const PALETTE = ["a-dispatch", "a-sync", "a-compute", "a-trace", "a-input", "a-transfer", "a-checkpoint", "a-python", "a-teardown", "a-communication", "a-startup"];
 
 // An exponential moving average that knows its beginning; gaps stay gaps.
 function smoothed(values, weight) {

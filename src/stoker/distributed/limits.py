@@ -1,0 +1,23 @@
+"""How long a job waits for its workers, and how often it begins again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds and counts."""
+
+    # A worker without a sign of life for so long is lost.
+    heartbeat_s: float = 60.0
+    # All machines answer, all workers begin, and once one has joined its cluster, all have, within so long.
+    start_s: float = 120.0
+    # Workers that were told to end have so long to save.
+    grace_s: float = 60.0
+    # Preempted workers (exit code 75) do not count.
+    max_restarts: int = 3
+
+
+# "Try again later" in sysexits.h: all workers saved the same step and left.
+PREEMPTED = 75

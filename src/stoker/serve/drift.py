@@ -1,0 +1,135 @@
+"""Whether what is asked is still what the model was trained on: sampled rows against the training rows' statistics.
+
+Of numbers the mean, told in deviations of the training rows, the spread, and how many are missing; of categories how
+many the training rows did not have. Old rows count less and less, so that it is about now.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stoker.serve.examples import as_bytes
+from stoker.serve.rows import MISSING_CATEGORY
+from stoker.serve.signature import Field
+
+# From here on it is told, if it cannot be chance.
+_LIMITS = {"mean": 0.5, "spread": 1.0, "missing": 0.1, "unseen": 0.05}
+_SURE = 4.0
+_FEWEST = 50
+# With more rows than this, all that was seen counts half.
+_MOST = 10_000
+
+
+@dataclass(frozen=True)
+class Shift:
+    """How far one input is from training, in one respect.
+
+    Attributes:
+        input: its name.
+        of: "mean" (in deviations), "spread" (in powers of two), "missing" or "unseen" (shares).
+        amount: how far.
+        sure: it is more than chance, and more than is usual.
+        line: in words.
+    """
+
+    input: str
+    of: str
+    amount: float
+    sure: bool
+    line: str
+
+
+class Drift:
+    """What was asked of one bundle, summed up."""
+
+    def __init__(self, fields: Sequence[Field], statistics: Mapping[str, Mapping[str, Any]]) -> None:
+        self._inputs = [
+            (place, field.name, _Words(known["words"]) if "words" in known else _Numbers(known))
+            for place, field in enumerate(fields)
+            if (known := statistics.get(field.name))
+        ]
+
+    def __bool__(self) -> bool:
+        """Something is known of the training rows."""
+        return bool(self._inputs)
+
+    def add(self, arrays: Sequence[Any]) -> None:
+        """Rows that were asked for."""
+        for place, _, seen in self._inputs:
+            seen.add(arrays[place])
+
+    def shifts(self) -> list[Shift]:
+        """How far each input is from training by now."""
+        return [shift for _, name, seen in self._inputs for shift in seen.shifts(name)]
+
+
+class _Numbers:
+    def __init__(self, known: Mapping[str, Any]) -> None:
+        self._mean, self._deviation = float(known["mean"]), float(known["deviation"])
+        self._missing = float(known["missing"])
+        self._rows = self._all = self._there = self._sum = self._squares = 0.0
+
+    def add(self, array: Any) -> None:
+        numbers = np.asarray(array, np.float64) - self._mean  # small numbers: their squares stay exact
+        there = numbers[np.isfinite(numbers)]
+        self._rows += len(numbers)
+        self._all += numbers.size
+        self._there += there.size
+        self._sum += float(there.sum())
+        self._squares += float((there * there).sum())
+        if self._rows > _MOST:
+            for name in ("_rows", "_all", "_there", "_sum", "_squares"):
+                setattr(self, name, getattr(self, name) / 2)
+
+    def shifts(self, name: str) -> list[Shift]:
+        found = []
+        if self._rows and self._all:
+            missing = 1 - self._there / self._all
+            apart = abs(missing - self._missing)
+            line = f"{missing:.0%} are missing, in training {self._missing:.0%}"
+            found.append(_shift(name, "missing", apart, self._rows, line))
+        if self._there:
+            mean = self._sum / self._there
+            spread = math.sqrt(max(0.0, self._squares / self._there - mean * mean))
+            unit = self._deviation or 1e-9
+            line = f"the mean is {self._mean + mean:.4g}, in training {self._mean:.4g} (spread {self._deviation:.4g})"
+            found.append(_shift(name, "mean", abs(mean) / unit, self._rows, line))
+            if spread and self._deviation and self._rows >= _FEWEST:
+                line = f"the deviation is {spread:.4g}, in training {self._deviation:.4g}"
+                found.append(_shift(name, "spread", abs(math.log2(spread / unit)), self._rows, line))
+        return found
+
+
+class _Words:
+    def __init__(self, words: Sequence[str]) -> None:
+        self._known = {word.encode("utf-8") for word in words} | {MISSING_CATEGORY.encode(), b""}
+        self._rows = self._unseen = 0.0
+        self._example = ""
+
+    def add(self, array: Any) -> None:
+        for one in np.asarray(array, object).ravel():
+            text = as_bytes(one)
+            if text not in self._known:
+                self._unseen += 1
+                self._example = text.decode("utf-8", "replace")[:40]
+        self._rows += len(array)
+        if self._rows > _MOST:
+            self._rows, self._unseen = self._rows / 2, self._unseen / 2
+
+    def shifts(self, name: str) -> list[Shift]:
+        if not self._rows:
+            return []
+        share = self._unseen / self._rows
+        line = f"{share:.0%} are categories that training did not have, such as {self._example!r}"
+        return [_shift(name, "unseen", share, self._rows, line)]
+
+
+def _shift(name: str, of: str, amount: float, rows: float, words: str) -> Shift:
+    # By chance a mean is off by one deviation over the root of the rows, and a share by no more than that.
+    sure = rows >= _FEWEST and amount > _LIMITS[of] and amount > _SURE / math.sqrt(rows)
+    return Shift(name, of, amount, sure, f"{name!r} has drifted: {words}; over {rows:,.0f} sampled rows")

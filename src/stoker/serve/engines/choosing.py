@@ -1,0 +1,221 @@
+"""Which engine answers: the quickest on the bundle's own examples, of those that give their answers; remembered.
+
+One row and many rows are measured apart: an engine that is quick for one may not be for a batch. The choice is kept in
+`.stoker/plans`, under the content of the bundle, the machine and the versions; where that cannot be written, it is made
+anew.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from stoker import clock
+from stoker.files import PLANS, write_atomically
+from stoker.serve.batching import Run
+from stoker.serve.bundle import Bundle, BundleError
+from stoker.serve.engines import converted, tensorflow
+from stoker.serve.proof import apart, recorded
+
+# Weights of more than this are not loaded several times to compare: the first way that is right is taken.
+_MOST_COMPARED_BYTES = 256 << 20
+_TRIES, _MANY_TRIES = 20, 5
+_MANY = 64
+# XLA compiles for every number of rows, seconds each: nobody is made to wait for that unasked.
+_ONLY_NAMED = ("xla",)
+# Two engines in memory must be worth it.
+_WORTH = 1.5
+_WRONG = "{} does not give its recorded answers here: see stoker bundle --verify"
+_Recorded = tuple[dict[str, Any], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What computes.
+
+    Attributes:
+        name: of the engine for one row.
+        run: arrays to arrays.
+        row_seconds: what a single row took.
+        many: the name of the engine for more rows than one.
+        figures: seconds of one row and of `_MANY` rows, of every engine that was compared.
+    """
+
+    name: str
+    run: Run
+    row_seconds: float
+    many: str = ""
+    figures: dict[str, tuple[float, float]] | None = None
+
+    def __str__(self) -> str:
+        """One line: which, how quick, and against what."""
+        line = f"engine {self.name}, {1e6 * self.row_seconds:.0f} us a row"
+        if self.many and self.many != self.name:
+            line += f"; {self.many} for several rows"
+        others = [f"{name} {1e6 * one:.0f}" for name, (one, _) in (self.figures or {}).items()]
+        return f"{line} (measured: {', '.join(others)} us)" if len(others) > 1 else line
+
+
+def ways_of(known: Bundle) -> dict[str, Callable[[], Run]]:
+    """Every engine this bundle can have, and how it is loaded."""
+    ways: dict[str, Callable[[], Run]] = {
+        "session": functools.partial(tensorflow.session, known, "SINGLE_THREADED_EXECUTOR"),
+        "threads": functools.partial(tensorflow.session, known, ""),
+        "function": functools.partial(tensorflow.function, known),
+        "xla": functools.partial(tensorflow.xla, known),
+    }
+    return ways | {name: functools.partial(converted.loaded, known, name) for name in converted.FILES}
+
+
+def chosen(known: Bundle, name: str | None = None) -> Engine:
+    """The engine to use.
+
+    Args:
+        known: the bundle.
+        name: of an engine, instead of measuring.
+
+    Raises:
+        BundleError: there is no such engine, or none gives the recorded answers.
+    """
+    ways = ways_of(known)
+    examples = recorded(known)
+    if name is not None:
+        return _named(known, ways, name, examples)
+    key = _key(known)
+    kept = _recalled(key, ways)
+    if kept is not None:
+        one, many = ways[kept[0]](), ways[kept[1]]() if kept[1] != kept[0] else None
+        right = all(_right(known, run, examples) for run in (one, many) if run is not None)
+        if right:
+            run = one if many is None else _split(one, many)
+            return Engine(kept[0], run, _seconds(known, one, examples, 1, _TRIES), kept[1])
+    found = _compared(known, ways, examples)
+    _remember(key, found)
+    return found
+
+
+def _named(known: Bundle, ways: dict[str, Callable[[], Run]], name: str, examples: _Recorded) -> Engine:
+    if name not in ways:
+        raise BundleError(f"engine {name!r} is none of {', '.join(ways)}")
+    run = ways[name]()
+    right = _right(known, run, examples)
+    if right is None:
+        raise BundleError(f"engine {name!r} cannot run {known.path}: it lacks an operation")
+    if not right:
+        raise BundleError(f"engine {name!r} does not give the recorded answers of {known.path} here")
+    return Engine(name, run, _seconds(known, run, examples, 1, _TRIES), name)
+
+
+def _compared(known: Bundle, ways: dict[str, Callable[[], Run]], examples: _Recorded) -> Engine:
+    have = converted.names_of(known)
+    runs: dict[str, Run] = {}
+    figures: dict[str, tuple[float, float]] = {}
+    for way in ways:
+        if way in _ONLY_NAMED:
+            continue
+        if way in converted.FILES and (way not in have or not converted.runnable(way)):
+            continue
+        if runs and known.description["weights"]["bytes"] > _MOST_COMPARED_BYTES:
+            break
+        run = ways[way]()
+        right = _right(known, run, examples)
+        if right is False and way not in converted.FILES:
+            # Another engine may round otherwise on another machine; the SavedModel itself does not.
+            raise BundleError(_WRONG.format(known.path))
+        if right:
+            runs[way] = run
+            figures[way] = (
+                _seconds(known, run, examples, 1, _TRIES),
+                _seconds(known, run, examples, _MANY, _MANY_TRIES),
+            )
+    if not runs:
+        raise BundleError(_WRONG.format(known.path))
+    one = min(figures, key=lambda way: figures[way][0])
+    many = min(figures, key=lambda way: figures[way][1])
+    if figures[one][1] < _WORTH * figures[many][1]:
+        many = one
+    run = runs[one] if one == many else _split(runs[one], runs[many])
+    return Engine(one, run, figures[one][0], many, figures)
+
+
+def _split(one: Run, many: Run) -> Run:
+    return lambda arrays: (one if len(arrays[0]) == 1 else many)(arrays)
+
+
+def _right(known: Bundle, run: Run, examples: _Recorded) -> bool | None:
+    """Whether it gives the recorded answers; None if it cannot run at all."""
+    inputs, answers = examples
+    try:
+        found = run([inputs[field.name] for field in known.signature.inputs])
+    except tf.errors.OpError:
+        return None  # the single-threaded executor does not take every graph
+    beside = {field.name: one for field, one in zip(known.signature.outputs, found, strict=True)}
+    return not any(
+        apart(field, beside[field.name], answers[field.name], beside) for field in known.signature.outputs
+    )
+
+
+def _seconds(known: Bundle, run: Run, examples: _Recorded, rows: int, tries: int) -> float:
+    """The middle of some calls."""
+    inputs, _ = examples
+    given = [_rows(inputs[field.name], rows) for field in known.signature.inputs]
+    run(given)
+    times = []
+    for _ in range(tries):
+        started = clock.now_ns()
+        run(given)
+        times.append(clock.now_ns() - started)
+    return sorted(times)[tries // 2] / 1e9
+
+
+def _rows(array: Any, rows: int) -> Any:
+    return array[:1] if rows == 1 else np.concatenate([array] * -(-rows // len(array)))[:rows]
+
+
+def _key(known: Bundle) -> str:
+    """The name of a choice: the bundle's content, the machine, the versions."""
+    parts = [
+        known.description["files"],
+        platform.processor() or platform.machine(),
+        os.cpu_count(),
+        tf.__version__,
+        [one.name for one in tf.config.list_physical_devices()],
+        list(_versions(converted.RUNTIMES.values())),
+    ]
+    return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=12).hexdigest()
+
+
+def _versions(modules: Iterable[str]) -> Iterable[str]:
+    for name in modules:
+        try:
+            yield metadata.version(name.replace("_", "-"))
+        except metadata.PackageNotFoundError:
+            yield ""
+
+
+def _recalled(key: str, ways: dict[str, Any]) -> tuple[str, str] | None:
+    try:
+        choice = json.loads((PLANS / f"{key}.json").read_text(encoding="utf-8"))
+        found = (str(choice["engine"]), str(choice["many"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if all(name in ways for name in found) else None
+
+
+def _remember(key: str, engine: Engine) -> None:
+    kept = {"engine": engine.name, "many": engine.many, "figures": engine.figures}
+    try:
+        PLANS.mkdir(parents=True, exist_ok=True)
+        write_atomically(PLANS / f"{key}.json", json.dumps(kept))
+    except OSError:
+        return  # a read-only place: it is measured anew each time

@@ -1,0 +1,78 @@
+"""The model in another engine's file, as part of a bundle. Its labels are made of its scores here, not in the file.
+
+Reading one needs no TensorFlow.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stoker.serve.batching import Run
+from stoker.serve.bundle import Bundle, BundleError
+from stoker.serve.engines import litert, onnx
+from stoker.serve.signature import Field
+
+FILES = {"litert": "model.tflite", "onnx": "model.onnx"}
+RUNTIMES = {"litert": "ai_edge_litert", "onnx": "onnxruntime"}
+# From a file, the inputs and the outputs.
+LOADERS: dict[str, Callable[[Path, Sequence[Field], Sequence[Field]], Run]] = {
+    "litert": litert.loaded,
+    "onnx": onnx.loaded,
+}
+_LABEL, _SCORES = "label", "scores"
+
+
+def names_of(known: Bundle) -> list[str]:
+    """The engines that the bundle has files for."""
+    return list(known.description.get("engines") or {})
+
+
+def runnable(name: str) -> bool:
+    """What the engine needs is installed here."""
+    return importlib.util.find_spec(RUNTIMES[name]) is not None
+
+
+def computed(known: Bundle) -> list[Field]:
+    """The outputs that the file gives: all but the label."""
+    return [one for one in known.signature.outputs if known.labels is None or one.name != _LABEL]
+
+
+def loaded(known: Bundle, name: str) -> Run:
+    """The engine over its file.
+
+    Raises:
+        BundleError: it has no file, its runtime is not installed, or cannot load it.
+    """
+    if name not in names_of(known):
+        raise BundleError(f"{known.path} has no {FILES[name]}: export it with engines=[{name!r}]")
+    if not runnable(name):
+        raise BundleError(f"engine {name!r} needs {RUNTIMES[name]}: pip install 'stoker[{name}]'")
+    outputs = computed(known)
+    file = known.path / FILES[name]
+    try:
+        run = LOADERS[name](file, known.signature.inputs, outputs)
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise BundleError(f"{file} cannot be loaded: {(str(error).splitlines() or [''])[0]}") from None
+    return labelled(run, known)
+
+
+def labelled(run: Run, known: Bundle) -> Run:
+    """With the label beside what is computed, where the bundle has labels."""
+    if known.labels is None:
+        return run
+    outputs = computed(known)
+    words = np.array([word.encode("utf-8") for word in known.labels], dtype=object)
+    place = [one.name for one in outputs].index(_SCORES)
+    order = [one.name for one in known.signature.outputs]
+
+    def whole(arrays: list[Any]) -> list[Any]:
+        found = dict(zip((one.name for one in outputs), run(arrays), strict=True))
+        found[_LABEL] = words[found[outputs[place].name].argmax(-1)]
+        return [found[name] for name in order]
+
+    return whole

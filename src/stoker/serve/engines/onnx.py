@@ -1,0 +1,44 @@
+"""`model.onnx` on ONNX Runtime, which takes any number of rows and of callers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from stoker.serve.batching import Run
+from stoker.serve.signature import Field
+
+_ONLY_ERRORS = 3
+
+
+def loaded(file: Path, inputs: Sequence[Field], outputs: Sequence[Field]) -> Run:
+    """A function over the file.
+
+    Raises:
+        ValueError, RuntimeError: it cannot be loaded, or takes something else.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _ONLY_ERRORS
+    # One row is over before other threads would have begun.
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    try:
+        session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its own errors have no base but this
+        lacking = re.search(r"No Op registered for (\w+)", str(error))
+        line = (str(error).splitlines() or [""])[0]
+        raise ValueError(f"ONNX Runtime has no {lacking[1]}" if lacking else line) from error
+    named = [field.tensor for field in inputs]
+    given = {one.name for one in session.get_inputs()}
+    if given != set(named):
+        raise ValueError(f"it takes {', '.join(sorted(given))} instead of {', '.join(named)}")
+    wanted = [field.tensor for field in outputs]
+
+    def run(arrays: list[Any]) -> list[Any]:
+        found: list[Any] = session.run(wanted, dict(zip(named, arrays, strict=True)))
+        return found
+
+    return run

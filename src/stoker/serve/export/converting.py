@@ -1,0 +1,134 @@
+"""The exported function in another engine's file, for LiteRT and ONNX Runtime.
+
+The label is left out: it is made of the scores, and few engines have strings. A function that cannot be converted, or a
+file that cannot be loaded, is one line that says why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import logging
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+from stoker.errors import ArgumentError
+from stoker.serve.bundle import SIGNATURE, BundleError
+from stoker.serve.engines import converted
+from stoker.serve.export.graph import graph_nodes
+from stoker.serve.signature import Field
+
+_CONVERTERS = {"litert": "tensorflow", "onnx": "tf2onnx"}
+_OPSET = 18
+
+
+def check(engines: Sequence[str]) -> list[str]:
+    """The engines asked for, each once.
+
+    Raises:
+        ArgumentError: there is no such engine, or what it needs is not installed.
+    """
+    for name in engines:
+        if name not in converted.FILES:
+            raise ArgumentError(f"engine {name!r} is none of {', '.join(converted.FILES)}")
+        for module in (converted.RUNTIMES[name], _CONVERTERS[name]):
+            if importlib.util.find_spec(module) is None:
+                raise ArgumentError(f"engine {name!r} needs {module}: pip install 'stoker[{name}]'")
+    return list(dict.fromkeys(engines))
+
+
+def convert(name: str, concrete: Any, inputs: Sequence[Field], outputs: Sequence[Field], file: Path) -> None:
+    """Write the engine's file.
+
+    Raises:
+        BundleError: it cannot be done; the line says which operation stands in the way.
+    """
+    texts = [field.name for field in inputs if field.dtype == "string"]
+    if texts:
+        raise BundleError(f"engine {name!r} cannot be had: {texts[0]!r} is text, which only TensorFlow takes")
+    free = [field.name for field in inputs if name == "litert" and None in field.shape]
+    if free:
+        raise BundleError(
+            f"engine {name!r} cannot be had: the size of {free[0]!r} is free, and LiteRT pins it"
+        )
+    function = _without_label(concrete, inputs, outputs)
+    tables = sorted({node.op for node in graph_nodes(concrete) if node.op.startswith("LookupTable")})
+    if tables:
+        raise BundleError(f"engine {name!r} cannot be had: it has no {tables[0]}")
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), _quiet():
+            file.write_bytes({"litert": _litert, "onnx": _onnx}[name](function, inputs, outputs))
+            converted.LOADERS[name](file, inputs, outputs)
+    except Exception as error:  # noqa: BLE001 - converters raise what they like, and the line says what it was
+        raise BundleError(f"engine {name!r} cannot be had: {_reason(error)}") from None
+
+
+def _without_label(concrete: Any, inputs: Sequence[Field], outputs: Sequence[Field]) -> Any:
+    def served(**tensors: Any) -> dict[str, Any]:
+        answers = concrete(**tensors)
+        return {field.tensor: answers[field.tensor] for field in outputs}
+
+    specs = {one.tensor: tf.TensorSpec([None, *one.shape], one.dtype, name=one.tensor) for one in inputs}
+    return tf.function(served, autograph=False).get_concrete_function(**specs)
+
+
+def _litert(function: Any, inputs: Sequence[Field], outputs: Sequence[Field]) -> bytes:
+    module = tf.Module()
+    module.weights = list(function.variables)
+    with tempfile.TemporaryDirectory() as directory:
+        # Only of a SavedModel does the converter keep the names.
+        tf.saved_model.save(module, directory, signatures={SIGNATURE: function})
+        converter = tf.lite.TFLiteConverter.from_saved_model(directory, [SIGNATURE])
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+        made: bytes = converter.convert()
+    return made
+
+
+def _onnx(function: Any, inputs: Sequence[Field], outputs: Sequence[Field]) -> bytes:
+    import tf2onnx
+
+    # Frozen first: a weight that is left a variable would become an input that must be given.
+    frozen = convert_variables_to_constants_v2(function)
+    given = {f"{one.tensor}:0": one.tensor for one in inputs}
+    # TensorFlow has a dict's values in the order of its keys.
+    wanted = dict(
+        zip((one.name for one in frozen.outputs), sorted(one.tensor for one in outputs), strict=True)
+    )
+    model, _ = tf2onnx.convert.from_graph_def(
+        frozen.graph.as_graph_def(),
+        input_names=list(given),
+        output_names=list(wanted),
+        opset=_OPSET,
+        tensors_to_rename=given | wanted,
+    )
+    return bytes(model.SerializeToString())
+
+
+@contextlib.contextmanager
+def _quiet() -> Any:
+    """Converters tell of their progress in the log."""
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def _reason(error: BaseException) -> str:
+    """What stands in the way, from messages of many lines."""
+    text = str(error)
+    operations = re.findall(r"tf\.(\w+)\(|op: \"?(\w+)\"?|Unsupported ops: (.+)", text)
+    named = sorted({one for found in operations for one in found if one})
+    if named:
+        return f"it has no {', '.join(named[:4])}"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else 'no reason given'}"

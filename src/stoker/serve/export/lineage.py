@@ -1,0 +1,119 @@
+"""Where a bundle comes from, and that it was made: the run that trained its model, and the export, a run of its own.
+
+The training run makes the model, known by the content of its weights; the export uses it and makes the bundle; a server
+uses the bundle. So the store leads from an answer back to the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stoker.errors import ArgumentError, RecordError
+from stoker.store import address, fingerprints, origins, writer
+from stoker.store.connections import Trouble
+from stoker.store.linking import MAKES, USES, linked
+from stoker.store.provenance import provenance
+from stoker.store.queries import reading
+from stoker.store.tracking import Run
+
+KIND = "bundle"
+_WAIT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """What is known of a model's origin.
+
+    Attributes:
+        store: the store that knows it; None if nothing is kept.
+        run: the id of the run that trained it, "" if it is not known.
+        training: that run, its code and its data, as plain values.
+        evaluation: the last value of each of its series.
+        fault: why the store could not be asked.
+    """
+
+    store: address.Address | None
+    run: str = ""
+    training: Mapping[str, Any] | None = None
+    evaluation: Mapping[str, float] | None = None
+    fault: str = ""
+
+
+def lineage_of(model: Any, run: str | None, url: str | None) -> Lineage:
+    """What the store knows of the run that trained the model: the one that is named, or the one seen in this process.
+
+    Raises:
+        ArgumentError: a run was named, and is not there.
+    """
+    origin = None if run is not None or url is not None else origins.of(model)
+    store = address.find(url) if origin is None else origin.store
+    named = run if run is not None else origin.run if origin is not None else None
+    if store is None or named is None:
+        if run is not None:
+            raise ArgumentError(f"run={run!r}: the store is switched off")
+        return Lineage(store)
+    writer.of(store).flush(_WAIT_S)
+    try:
+        training = provenance(store, named)
+        with reading(store) as reader:
+            (row,) = reader.runs(training["run"])
+    except RecordError as error:
+        if run is not None:
+            raise ArgumentError(f"run={run!r}: {error}") from None
+        return Lineage(store, fault=str(error))
+    except Trouble as error:
+        return Lineage(store, named, fault=str(error))
+    last = {name: one.last for name, one in row.series.items() if _result(name) and math.isfinite(one.last)}
+    return Lineage(store, training["run"], training, last)
+
+
+def _result(name: str) -> bool:
+    return name != "epoch" and "/" not in name
+
+
+class Exporting:
+    """The export as a run of the store, around which it is a context."""
+
+    def __init__(self, known: Lineage, model: Any, target: Any) -> None:
+        self._known, self._target = known, target
+        params = {"model": str(model.name), **({"run": known.run} if known.run else {})}
+        self._run = Run(target.name, params, store=known.store, kind="export")
+
+    def __enter__(self) -> Exporting:
+        self._run.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._run.__exit__(*error)
+        self._run.flush(_WAIT_S)
+
+    def uses(self, weights: Mapping[str, Any], name: str) -> None:
+        """The model, by its weights; the run that trained it made it."""
+        if self._known.store is None:
+            return
+        found = fingerprints.of_data(dict(weights))
+        for run, relation in ((self._run.id, USES), (self._known.run, MAKES)):
+            if run:
+                self._run.put(*linked(run, relation, found, kind="model", name=name))
+
+    def described(self) -> dict[str, Any]:
+        """For `bundle.json`: this run, the one before it, and where the audit stands."""
+        known = self._known
+        told = {"training": dict(known.training)} if known.training is not None else {}
+        if known.store is None:
+            return {**told, "export": None, "audit": None}
+        self._run.flush(_WAIT_S)
+        try:
+            with reading(known.store) as reader:
+                head = reader.audit_head()
+        except Trouble:
+            head = None  # what the run logs waits in the spool
+        audit = None if head is None else {"store": str(known.store), "seq": head[0], "hash": head[1]}
+        return {**told, "export": self._run.id, "audit": audit}
+
+    def made(self) -> None:
+        """The bundle is in its place."""
+        self._run.artifact(self._target, kind=KIND)

@@ -1,0 +1,91 @@
+"""What the training rows were like, so that a server can tell when what it is asked is something else.
+
+Of numbers the mean, the spread and how many were missing; of categories which there were. From the features of
+`stoker.data`; otherwise from the examples, or the first batches of the dataset, if there are enough rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from stoker.data.features import Features
+from stoker.serve.rows import RowError, as_rows
+from stoker.serve.signature import Field
+
+# Fewer rows say too little of what is usual, and of more the first are enough.
+_FEWEST, _MOST = 100, 5000
+# Larger vocabularies are not repeated in `bundle.json`.
+_MOST_WORDS = 10_000
+
+
+def statistics_of(fields: Sequence[Field], features: Any, examples: Any) -> dict[str, dict[str, Any]]:
+    """By input; an input of which nothing is known is left out."""
+    table = features if isinstance(features, Features) else getattr(features, "features", None)
+    if isinstance(table, Features):
+        return {field.name: found for field in fields if (found := _of_column(field, table))}
+    for given in (examples, features):
+        rows = _rows(fields, given)
+        if rows is not None and len(rows[0]) >= _FEWEST:
+            return {
+                field.name: found
+                for field, array in zip(fields, rows, strict=True)
+                if (found := _of_array(array))
+            }
+    return {}
+
+
+def _of_column(field: Field, table: Features) -> dict[str, Any]:
+    if field.name not in table:
+        return {}
+    column = table[field.name]
+    if column.vocabulary is not None and len(column.vocabulary) <= _MOST_WORDS:
+        return {"words": list(column.vocabulary[1:])}
+    if field.name not in table.moments:
+        return {}
+    count = table.moments[field.name].count
+    return {
+        "rows": int(count + column.missing),
+        "mean": table.mean(field.name),
+        "deviation": math.sqrt(max(0.0, table.variance(field.name))),
+        "missing": column.missing / max(1, count + column.missing),
+    }
+
+
+def _of_array(array: Any) -> dict[str, Any]:
+    if array.dtype.kind not in "biuf":
+        return {}
+    numbers = array.astype(np.float64)
+    there = np.isfinite(numbers)
+    if not there.any():
+        return {}
+    return {
+        "rows": len(array),
+        "mean": float(numbers[there].mean()),
+        "deviation": float(numbers[there].std()),
+        "missing": float(1 - there.mean()),
+    }
+
+
+def _rows(fields: Sequence[Field], given: Any) -> list[Any] | None:
+    """An array for each input, as far as the rows are at hand."""
+    if given is None:
+        return None
+    try:
+        if not isinstance(given, tf.data.Dataset):
+            return [array[:_MOST] for array in as_rows(fields, given).arrays]
+        parts, count = [], 0
+        for element in itertools.islice(given.as_numpy_iterator(), _MOST):
+            rows = as_rows(fields, element[0] if isinstance(element, tuple) else element)
+            parts.append(rows.arrays)
+            count += rows.count
+            if count >= _MOST:
+                break
+    except RowError:
+        return None  # the dataset's rows are not what the bundle takes
+    return [np.concatenate(one) for one in zip(*parts, strict=True)] if parts else None

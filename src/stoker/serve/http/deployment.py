@@ -1,0 +1,120 @@
+"""A server in the store: a run that uses bundles, and what it answered, sampled.
+
+Whoever holds the socket begins and ends the run. Of the workers the first tells which bundles answer; each keeps its
+own file of sampled answers, which the run has made when it ends.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import orjson
+
+from stoker.errors import ArgumentError
+from stoker.files import HOME
+from stoker.serve.bundle import Bundle
+from stoker.serve.drift import Shift
+from stoker.serve.http.messages import OPTIONS
+from stoker.serve.http.settings import Settings
+from stoker.store import audit, fingerprints, writer
+from stoker.store.address import Address, parse
+from stoker.store.linking import USES, linked
+from stoker.store.tracking import Run
+
+ANSWERS = HOME / "answers"
+_SECRET = ("token", "run", "store")
+# Of a value with more numbers than this, only the shape is kept.
+_MOST_VALUES = 1024
+_WAIT_S = 5.0
+
+
+def begun(settings: Settings, store: Address | None) -> Run:
+    """The run of this server."""
+    params = {name: value for name, value in vars(settings).items() if name not in _SECRET}
+    return Run(", ".join(settings.models), params, store=store, kind="serve")
+
+
+def ended(run: Run, error: BaseException | None = None) -> None:
+    """The server has ended: what its workers have recorded is what it made."""
+    for file in sorted(ANSWERS.glob(f"{run.id}-*.jsonl")) if run.id else []:
+        run.artifact(file, kind="answers")
+    run.ended_with(error)
+    run.flush(_WAIT_S)
+
+
+class Deployment:
+    """What one worker tells the store."""
+
+    def __init__(self, settings: Settings, worker: int, say: Callable[[str], None]) -> None:
+        self._run = settings.run
+        self._store = parse(settings.store) if settings.run and settings.store else None
+        self._first = worker == 0
+        self._rate = settings.record
+        self._say = say
+        self._file = ANSWERS / f"{settings.run}-{worker}.jsonl"
+        self._failed = False
+        self._step = 0
+
+    @property
+    def samples(self) -> bool:
+        """Answers are recorded."""
+        return self._rate > 0
+
+    def chosen(self) -> bool:
+        """By chance: this request is one of the sample."""
+        return self._rate > 0 and random.random() < self._rate
+
+    def answers(self, name: str, version: int, bundle: Bundle) -> None:
+        """From now on, this bundle answers."""
+        if self._store is None or not self._first:
+            return
+        place = bundle.path.absolute()
+        try:
+            found = fingerprints.of_path(place)
+        except ArgumentError as error:
+            self._say(f"{name}: the store does not know what answers: {error}")
+            return
+        entries = linked(self._run, USES, found, kind="bundle", name=place.name, path=str(place))
+        told = {"model": name, "version": version, "hash": found.hash, "path": str(place)}
+        writer.of(self._store).put(*entries, audit.entry("deployed", self._run, told))
+
+    def drifted(self, name: str, shifts: list[Shift]) -> None:
+        """How far the inputs of a model are from training."""
+        if self._store is not None and shifts:
+            self._step += 1
+            values = {f"drift/{name}/{one.input}/{one.of}": one.amount for one in shifts}
+            writer.of(self._store).put(["values", self._run, self._step, time.time(), values])
+
+    def record(
+        self, request: str, name: str, version: int, inputs: Mapping[str, Any], answers: Mapping[str, Any]
+    ) -> None:
+        """Keep a request and its answer."""
+        if not self._run or self._failed:
+            return
+        entry = {
+            "time": time.time(), "request": request, "model": name, "version": version,
+            "inputs": {field: _plain(one) for field, one in inputs.items()},
+            "answers": {field: _plain(one) for field, one in answers.items()},
+        }  # fmt: skip
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with open(self._file, "ab") as file:
+                file.write(orjson.dumps(entry, option=OPTIONS) + b"\n")
+        except OSError as error:
+            self._failed = True
+            self._say(f"answers are not recorded: {self._file}: {error.strerror}")
+
+
+def _plain(array: Any) -> Any:
+    values = np.asarray(array)
+    if values.size > _MOST_VALUES:
+        return {"shape": list(values.shape), "dtype": str(values.dtype)}
+    if values.dtype != object:
+        return values.tolist()
+    return [
+        one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in values.ravel().tolist()
+    ]

@@ -1,0 +1,8 @@
+"""`stoker package`: all that an image of a bundle, or of a training program, is built and run from.
+
+| module | subject |
+|---|---|
+| wheelhouse | the wheels the image installs, each pinned by its hash |
+| templates | the Dockerfile, the compose file, the manifests; `$name` is filled in |
+| writing | `package_bundle`, `package_program`: the order of things |
+"""

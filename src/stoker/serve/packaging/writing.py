@@ -1,0 +1,208 @@
+"""Writing a package: the bundle or the program, its wheels, and the files an image is built and run from.
+
+It is made beside its place and renamed, so that a build never sees a half of it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import re
+import shutil
+import string
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
+
+from stoker import version
+from stoker.errors import UsageError
+from stoker.serve import bundle
+from stoker.serve.engines import converted
+from stoker.serve.packaging import wheelhouse
+
+MARK = "Dockerfile"
+_DISTRIBUTION = {"cpu": "tensorflow-cpu", "cuda": "tensorflow[and-cuda]"}
+_GPU_ENVIRONMENT = " \\\n    NVIDIA_VISIBLE_DEVICES=all \\\n    NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+_GPU_COMPOSE = """
+    deploy:
+      resources:
+        reservations:
+          devices:
+            - driver: nvidia
+              count: 1
+              capabilities: [gpu]"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What can be said of a package.
+
+    Attributes:
+        device: "cpu" or "cuda".
+        base: the image to build on; Debian's slim one of Python unless said otherwise.
+        python: the version of Python in it.
+        name: of the model or the training, in manifests and addresses.
+        image: what the image is called.
+        port: where a server listens.
+        wheels: a directory with the wheels; they are downloaded otherwise.
+        requirements: more requirements, as pip takes them.
+    """
+
+    name: str
+    device: str = "cpu"
+    base: str = ""
+    python: str = ".".join(platform.python_version_tuple()[:2])
+    image: str = ""
+    port: int = 8501
+    wheels: Path | None = None
+    requirements: Sequence[str] = ()
+
+    def check(self) -> None:
+        """Raises: UsageError: something makes no sense."""
+        if not re.fullmatch(r"[a-z]([-a-z0-9]{0,51}[a-z0-9])?", self.name):
+            raise UsageError(
+                f"--name {self.name!r}: small letters, digits and '-', as Kubernetes takes them; 53 at most"
+            )
+        if not re.fullmatch(r"3\.\d+", self.python):
+            raise UsageError(f"--python {self.python!r} must be like 3.11")
+        if not 1 <= self.port <= 65535:
+            raise UsageError(f"--port {self.port} must be between 1 and 65535")
+
+
+def package_bundle(path: Path, target: Path, options: Options, overwrite: bool = False) -> None:
+    """Everything for an image that serves a bundle.
+
+    Raises:
+        BundleError: it is none, or was changed.
+        UsageError: an option makes no sense, or the wheels cannot be had.
+    """
+    options.check()
+    known = bundle.read(path)
+    bundle.check_files(known)
+    versions = known.description["versions"]
+    wanted = [
+        f"stoker[serve]=={version.__version__}",
+        f"{_DISTRIBUTION[options.device]}=={versions['tensorflow']}",
+        f"keras=={versions['keras']}",
+        *(_runtime(name) for name in converted.names_of(known)),
+        *options.requirements,
+    ]
+    weights = int(known.description["weights"]["bytes"])
+    words = {
+        "title": f"{known.description['model']}, version {known.version}, served by stoker {version.__version__}",
+        # TensorFlow itself, and the weights in as many engines as are compared.
+        "memory": f"{1024 + 256 * math.ceil(4 * weights / (256 << 20))}Mi",
+    }
+    with _beside(target, overwrite) as place:
+        shutil.copytree(path, place / "bundle")
+        _finish(place, "serve", options, wanted, words)
+
+
+def package_program(
+    file: Path, target: Path, options: Options, include: Sequence[Path], overwrite: bool
+) -> None:
+    """Everything for an image that trains.
+
+    Raises:
+        UsageError: there is no such file, an option makes no sense, or the wheels cannot be had.
+    """
+    options.check()
+    for one in (file, *include):
+        if not one.exists():
+            raise UsageError(f"there is no {one}")
+    wanted = [
+        f"stoker=={version.__version__}",
+        f"{_DISTRIBUTION[options.device]}=={_installed('tensorflow-cpu', 'tensorflow')}",
+        f"keras=={_installed('keras')}",
+        *options.requirements,
+    ]
+    words = {
+        "title": f"{file.name}, trained by stoker {version.__version__}",
+        "program": file.name,
+        "memory": "4Gi",
+    }
+    with _beside(target, overwrite) as place:
+        (place / "program").mkdir()
+        for one in (file, *include):
+            copy = shutil.copytree if one.is_dir() else shutil.copy
+            copy(one, place / "program" / one.name)
+        _finish(place, "train", options, wanted, words)
+
+
+def _runtime(engine: str) -> str:
+    """Pinned to the version the engine was proven with here."""
+    name = converted.RUNTIMES[engine].replace("_", "-")
+    return f"{name}=={_installed(name)}"
+
+
+def _installed(*names: str) -> str:
+    for name in names:
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    raise UsageError(f"stoker package needs {names[0]} installed, to pin the version that is used here")
+
+
+def _finish(place: Path, kind: str, options: Options, wanted: list[str], words: dict[str, str]) -> None:
+    wheels = place / "wheelhouse"
+    if options.wheels is not None:
+        if not options.wheels.is_dir():
+            raise UsageError(f"there is no directory {options.wheels}")
+        shutil.copytree(options.wheels, wheels)
+    else:
+        wheelhouse.fill(wheels, wanted, options.python)
+    (place / "requirements.txt").write_text(wheelhouse.pinned(wheels), encoding="utf-8")
+    gpu = options.device == "cuda"
+    words |= {
+        "name": options.name,
+        "image": options.image or f"{options.name}:{version.__version__}",
+        "base": options.base or f"python:{options.python}-slim-bookworm",
+        "port": str(options.port),
+        "environment": _GPU_ENVIRONMENT if gpu else "",
+        "compose_gpu": _GPU_COMPOSE if gpu else "",
+        "limit_gpu": f"\n{' ' * 14}nvidia.com/gpu: 1" if gpu else "",
+        "limit_gpu_kserve": f"\n{' ' * 12}nvidia.com/gpu: 1" if gpu else "",
+    }
+    templates = resources.files(__package__).joinpath("templates")
+    for name, template in _files(templates.joinpath(kind)):
+        file = place / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(string.Template(template).substitute(words), encoding="utf-8")
+    ignored = templates.joinpath("dockerignore").read_text(encoding="utf-8")
+    (place / ".dockerignore").write_text(ignored, encoding="utf-8")
+
+
+def _files(directory: Any, above: str = "") -> Iterator[tuple[str, str]]:
+    for one in directory.iterdir():
+        if one.is_dir():
+            yield from _files(one, f"{above}{one.name}/")
+        else:
+            yield f"{above}{one.name}", one.read_text(encoding="utf-8")
+
+
+class _beside:
+    """A directory that takes the place of `target` when the block ends well."""
+
+    def __init__(self, target: Path, overwrite: bool) -> None:
+        if target.exists() and any(target.iterdir() if target.is_dir() else [target]):
+            if not (target / MARK).is_file():
+                raise UsageError(f"{target} exists and is no package; it is left alone")
+            if not overwrite:
+                raise UsageError(f"{target} exists; --force replaces it")
+        self._target = target
+        self._place = target.with_name(f".{target.name}.{os.getpid()}.new")
+
+    def __enter__(self) -> Path:
+        self._place.mkdir(parents=True)
+        return self._place
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            shutil.rmtree(self._target, ignore_errors=True)
+            os.rename(self._place, self._target)
+        else:
+            shutil.rmtree(self._place, ignore_errors=True)

@@ -1,0 +1,49 @@
+"""The model that a run of the store has made: a `.keras` file, or the one inside its bundle, unchanged since."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from stoker.errors import UsageError
+from stoker.serve import bundle
+from stoker.store import fingerprints
+from stoker.store.address import Address
+from stoker.store.linking import MAKES
+from stoker.store.queries import reading
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A run's model: its file, what its classes are called if that is known, and the run's whole id."""
+
+    run: str
+    file: Path
+    labels: tuple[str, ...] | None = None
+
+
+def model_of(store: Address, named: str) -> SavedModel:
+    """The newest model that a run has made.
+
+    Raises:
+        RecordError: there is no such run.
+        UsageError: it made none, or the file is not what it was.
+    """
+    with reading(store) as reader:
+        run = reader.resolve(named)
+        made = [one for one in reader.artifacts(run) if one["relation"] == MAKES and one["path"]]
+    models = [one for one in made if one["path"].endswith(".keras") or one["kind"] == "bundle"]
+    if not models:
+        raise UsageError(
+            f"run {run} has made no model: save it with keras.callbacks.ModelCheckpoint, or note the file with "
+            "run.artifact('model.keras', kind='model')"
+        )
+    newest = max(models, key=lambda one: float(one["time"]))
+    place = Path(newest["path"])
+    if not place.exists():
+        raise UsageError(f"{place}, the model of run {run}, is gone")
+    if fingerprints.of_path(place).hash != newest["hash"]:
+        raise UsageError(f"{place} is not what run {run} made: it was replaced since")
+    if newest["kind"] != "bundle":
+        return SavedModel(run, place)
+    return SavedModel(run, place / bundle.KERAS, bundle.read(place).labels)

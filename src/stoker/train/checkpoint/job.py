@@ -1,0 +1,125 @@
+"""The checkpoint of a job: one file of what all workers share, which counts, and a small one of each other worker.
+
+The chief writes variables, position and progress, as a single process does; every other worker writes the parts of
+metrics that its replicas hold. The chief's file is written last, when all others are on the disk, and names them with
+their checksums: without it they are leftovers, and if one of them is missing or was changed, an earlier checkpoint is
+used. All workers need the same directory.
+
+    run/checkpoint-00000007-step-1400.stoker
+    run/parts/checkpoint-00000007-step-1400.worker-1.stoker
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from stoker import clock
+from stoker.errors import CheckpointError
+from stoker.train.checkpoint import files, saved
+from stoker.train.checkpoint.directory import CheckpointDirectory, part_path
+from stoker.train.checkpoint.options import Checkpoint
+from stoker.train.checkpoint.saved import BLOB, VARIABLE, Saved
+from stoker.train.checkpoint.saver import Saver
+from stoker.train.workers.copies import Part
+from stoker.train.workers.group import Group
+
+# A worker that has not written its few bytes by then never will.
+_PATIENCE_S = 600.0
+_LOOK_S = 0.005
+
+
+class ChiefSaver(Saver):
+    """Writes the file that counts, once those of the others are there."""
+
+    def __init__(self, *given: Any, group: Group, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._group = group
+        self._given_up = threading.Event()
+
+    def _named(self, step: int) -> Path:
+        path = super()._named(step)
+        self._group.told(lambda: path.name)
+        return path
+
+    def _found(self, before: int | None) -> Saved | None:
+        found = super()._found(before)
+        self._group.told(lambda: None if found is None else found.path.name)
+        return found
+
+    def _write(self, path: Path, arrays: dict[str, Any], details: dict[str, Any]) -> None:
+        parts = [self._written(part_path(path, rank)) for rank in range(1, self._group.count)]
+        super()._write(path, arrays, {**details, "parts": parts})
+
+    def _written(self, path: Path) -> dict[str, Any]:
+        """Another worker's file, when it is on the disk."""
+        deadline = clock.real_ns() + _PATIENCE_S * 1e9
+        while not path.exists():
+            if self._given_up.wait(_LOOK_S) or clock.real_ns() > deadline:
+                raise CheckpointError(
+                    f"{path} was not written: all workers must see the same checkpoint directory"
+                )
+        content = path.read_bytes()
+        return {"file": path.name, "size": len(content), "crc": zlib.crc32(content)}
+
+    def give_up(self) -> None:
+        self._given_up.set()
+
+
+class WorkerSaver(Saver):
+    """Of a worker that is not the chief: writes its parts, and reads what the chief reads."""
+
+    def __init__(
+        self, checkpoint: Checkpoint, variables: Mapping[str, Any], fingerprint: str, *, group: Group
+    ) -> None:
+        super().__init__(checkpoint, variables, fingerprint, directory=None, owned=False)
+        self._group = group
+        self._path = Path(checkpoint.directory).expanduser().absolute()
+
+    def _due(self, step: int) -> bool:
+        """The chief says when."""
+        return False
+
+    def _written_variables(self) -> Iterable[tuple[str, Any]]:
+        return ((name, one) for name, one in self._variables.items() if isinstance(one, Part))
+
+    def _named(self, step: int) -> Path:
+        return part_path(self._path / str(self._group.told(lambda: None)), self._group.rank)
+
+    def _write(self, path: Path, arrays: dict[str, Any], details: dict[str, Any]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stored = [(VARIABLE + name, copy) for name, copy in self._copies.items()]
+        stored += [(name, array) for name, array in arrays.items() if name.startswith(BLOB)]
+        files.write(path, stored, {"step": details["step"]})
+
+    def _found(self, before: int | None) -> Saved | None:
+        return told_one(self._path, self._group)
+
+
+def told_one(directory: Path, group: Group) -> Saved | None:
+    """On a worker that is not the chief: the checkpoint that the chief goes on from.
+
+    Raises:
+        CheckpointError: it cannot be read here.
+    """
+    name = group.told(lambda: None)
+    if name is None:
+        return None
+    path = directory.expanduser().absolute() / str(name)
+    try:
+        return saved.read(path)
+    except files.DamagedFile as reason:
+        raise CheckpointError(
+            f"worker {group.rank} cannot go on from {path}: {reason}; all workers need the same directory"
+        ) from reason
+
+
+def newest(directory: CheckpointDirectory, damaged: set[Path], group: Group) -> Saved | None:
+    """On the chief, or alone: the newest good checkpoint, of which the other workers are told."""
+    found = saved.newest(directory, damaged)
+    if not group.alone:
+        group.told(lambda: None if found is None else found.path.name)
+    return found

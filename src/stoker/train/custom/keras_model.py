@@ -1,0 +1,174 @@
+"""A compiled Keras model on several replicas: its own loss, metrics and optimizer, through the trainer's update.
+
+Keras' `train_step` leaves the sum over the replicas to the optimizer, which adds gradients one collective a variable,
+clips on each replica alone and looks for infinities on the first one only. Here the same loss and the same metrics go
+through the one sum and the one update of `step`. What a model has of its own in `train_step` would be left out: it is
+refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras.src.trainers.data_adapters import data_adapter_utils
+
+from stoker.errors import ArgumentError
+from stoker.execution import keras_step
+from stoker.execution.kept import kept
+from stoker.execution.loop import Logs
+from stoker.train.custom.parts import Options
+from stoker.train.custom.program import TrainerProgram
+from stoker.train.custom.step import TracedSteps
+from stoker.train.program import KerasProgram
+from stoker.train.update.replicas import row_count
+from stoker.train.update.scaling import KerasLossScaler, LossScale
+from stoker.train.variables import named_variables
+
+# Of losses that are means over rows, those of the replicas make that of the batch, each with its rows.
+_REDUCTIONS = ("sum_over_batch_size", "mean", "auto")
+
+
+class KerasSteps(TracedSteps):
+    """The steps of a compiled model, on all replicas of the strategy it was made under."""
+
+    updates_last = True
+
+    def __init__(self, model: Any) -> None:
+        _check(model)
+        optimizer, scale = model.optimizer, None
+        if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+            scale = LossScale(optimizer.initial_scale, optimizer.dynamic_growth_steps)
+            optimizer = optimizer.inner_optimizer
+        options = Options(loss_scale=scale, stop_on_nan=False)
+        super().__init__({"model": model}, {"model": optimizer}, options, [], seed=0)
+        self.callback_model = model
+
+    def serves(self, model: Any) -> bool:
+        """Whether these are still the model's steps: its optimizer may have been replaced."""
+        return self.optimizers["model"] is getattr(model.optimizer, "inner_optimizer", model.optimizer)
+
+    def build(self, batch: Any) -> None:
+        """Make all variables, the metrics' included: under a strategy they cannot be made on a replica."""
+        if self._update_state is None:
+            with tf.init_scope(), self.replicas.scope():
+                self.model._symbolic_build(data_batch=batch)
+        super().build(batch)
+        scaled = self.model.optimizer
+        if isinstance(scaled, keras.optimizers.LossScaleOptimizer):
+            # The scale is where the model, its checkpoints and callbacks look for it.
+            self.update_state.parts["model"].update.scaler = KerasLossScaler(scaled)
+
+    def train_step(self, batch: Any) -> Logs:
+        """The update, as Keras makes it."""
+        with tf.GradientTape() as tape:
+            loss, measure = self._passed(batch, training=True)
+        self.apply(self.gradients(tape, loss, "model"), loss, "model")
+        measure()
+        return {}
+
+    def test_step(self, batch: Any) -> Logs:
+        """The metrics alone."""
+        _, measure = self._passed(batch, training=False)
+        measure()
+        return {}
+
+    def _passed(self, batch: Any, *, training: bool) -> tuple[Any, Callable[[], None]]:
+        """The loss of a pass forward, and what takes it into the metrics."""
+        model = self.model
+        x, y, weights = data_adapter_utils.unpack_x_y_sample_weight(batch)
+        predicted = model(x, training=training) if model._call_has_training_arg else model(x)
+        loss = model._compute_loss(x=x, y=y, y_pred=predicted, sample_weight=weights, training=training)
+
+        def measure() -> None:
+            rows = row_count(x)
+            # A replica without rows has a mean over nothing.
+            model._loss_tracker.update_state(
+                tf.where(rows > 0, loss, tf.zeros_like(loss)), sample_weight=rows
+            )
+            model.compute_metrics(x, y, predicted, sample_weight=weights)
+
+        return loss, measure
+
+    def results(self) -> Logs:
+        return dict(self.model.get_metrics_result())
+
+
+class KerasReplicasProgram(TrainerProgram):
+    """A compiled model as `Epochs` sees it, on several replicas: with the state and the results of `KerasProgram`."""
+
+    unwraps = False
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(kept(model).owned(KerasSteps, lambda one: one.serves(model), model))
+        self._alone = KerasProgram(model)
+
+    def reset(self) -> None:
+        self.model.reset_metrics()
+        self.trainer.reset_training_means()
+
+    @contextmanager
+    def validating(self) -> Iterator[None]:
+        self.model.reset_metrics()
+        yield
+
+    def variables(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Those of the model alone: what a single process saves, and goes on from."""
+        own = {id(one) for one in self.trainer.state.values()}
+        return named_variables(
+            self.model, extra={name: one for name, one in extra.items() if id(one) not in own}
+        )
+
+    def after_call(self, step: int, logs: Mapping[str, float]) -> str | None:
+        return None
+
+    def end_epoch(self) -> None:
+        """Nothing is left over: there is no accumulation."""
+
+    def progress(self) -> dict[str, Any]:
+        return {}
+
+    def go_on(self, progress: Mapping[str, Any]) -> None:
+        """There is nothing beside the variables."""
+
+    def finish(self) -> None:
+        self._alone.finish()
+
+
+def _check(model: Any) -> None:
+    name = type(model.distribute_strategy).__name__
+    if model.run_eagerly or tf.config.functions_run_eagerly():
+        raise ArgumentError(f"run_eagerly=True: steps on the replicas of a {name} cannot run eagerly")
+    if not keras_step.returns_metrics(model):
+        own = [step for step in keras_step.STEPS if not keras_step.is_keras(model, step)]
+        raise ArgumentError(
+            f"{type(model).__name__} has a {own[0]} of its own, which stoker.fit cannot run on the replicas of a "
+            f"{name}: write it as the step of a stoker.Trainer"
+        )
+    for loss in _losses(model):
+        reduction = getattr(loss, "reduction", "auto")
+        if reduction not in _REDUCTIONS:
+            raise ArgumentError(
+                f"the loss {loss.name!r} has reduction={reduction!r}: on several replicas only a mean over the rows "
+                "can be put together; leave the reduction out"
+            )
+    optimizer = model.optimizer
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    for option, instead in (("use_ema", "ema"), ("gradient_accumulation_steps", "accumulate")):
+        if getattr(inner, option):
+            raise ArgumentError(
+                f"{type(inner).__name__}({option}=...) is not supported on several replicas: use stoker.Trainer "
+                f"with {instead}="
+            )
+
+
+def _losses(model: Any) -> list[Any]:
+    compiled = model._compile_loss
+    return (
+        []
+        if compiled is None
+        else [one for one in keras.tree.flatten(compiled._user_loss) if one is not None]
+    )

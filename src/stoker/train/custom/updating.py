@@ -1,0 +1,164 @@
+"""The updates of one step, traced on a replica: gradients, the one sum over all replicas, and the writing."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+
+from stoker.errors import ArgumentError
+from stoker.train.custom.parts import Options, Part
+from stoker.train.custom.state import UpdateState
+from stoker.train.update.clipping import dense
+from stoker.train.update.means import scalar
+from stoker.train.update.replicas import Means, Replicas, Weight
+from stoker.train.update.watching import Trouble
+
+Logs = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An update that waits for the sum over the replicas."""
+
+    part: str
+    gradients: list[Any]
+    loss: Any
+
+
+@dataclass
+class Moment:
+    """What is known while one step is traced on one replica."""
+
+    weight: Weight
+    waiting: list[Waiting] = field(default_factory=list)
+    # For each update made in the step: its part, its loss over all replicas, and what is wrong with it.
+    made: list[dict[str, tuple[Any, Any]]] = field(default_factory=list)
+
+
+class Updating:
+    """What a step calls to change weights. A step that is only looked at changes none."""
+
+    updates_last: bool = False
+    """Whether a step makes its update when all else is done: then replicas make one collective of it all."""
+
+    def __init__(self, options: Options, replicas: Replicas) -> None:
+        self.options = options
+        self.replicas = replicas
+        self._update_state: UpdateState | None = None
+        # Replicas are traced in threads of their own, one step at a time each.
+        self._local = threading.local()
+
+    @property
+    def update_state(self) -> UpdateState:
+        """Everything that is kept beside models and optimizers."""
+        if self._update_state is None:
+            raise ArgumentError("the trainer has not seen a batch yet: call fit, or build(batch).")
+        return self._update_state
+
+    def gradients(self, tape: tf.GradientTape, loss: Any, part: str) -> list[Any]:
+        """The gradients of a loss for a part's variables, multiplied by the loss scale if there is one."""
+        if not self._updating:
+            return []
+        if loss.dtype == tf.float16:
+            raise ArgumentError(
+                "the loss is float16: cast it to float32 inside the tape, a scale would overflow it."
+            )
+        update = self._part(part).update
+        # The slope at the loss is the scale: the same as scaling the loss, and it needs no place in the tape.
+        # So is the replica's weight: a layer that adds up over the replicas, going forward, must do so with it.
+        factors = [] if update.scaler is None else [tf.cast(update.scaler.scale, loss.dtype)]
+        factors += [tf.cast(self._moment.weight.own, loss.dtype)] if self._weighs else []
+        slope = math.prod(factors) if factors else None
+        frozen = update.optimizing.frozen
+        wanted = [one.value for one, out in zip(update.optimizing.variables, frozen, strict=True) if not out]
+        slopes = iter(tape.gradient(loss, wanted, output_gradients=slope))
+        return [None if out else next(slopes) for out in frozen]
+
+    def apply(self, gradients: Sequence[Any], loss: Any, part: str) -> None:
+        """Update a part's weights by gradients that `gradients` gave, changed as you like."""
+        if not self._updating:
+            return
+        prepared = self._part(part).update.prepared(gradients)
+        waiting = Waiting(part, prepared, scalar("loss", loss))
+        if self._weighs:
+            self._moment.waiting.append(waiting)
+            return
+        means = self.replicas.means([*prepared, waiting.loss], self._moment.weight)
+        self._update(waiting, means.values, means.rows)
+
+    def _update(self, waiting: Waiting, means: list[Any], rows: Any) -> None:
+        """Write an update, given the means of its gradients and, last, of its loss over all replicas."""
+        found, (*slopes, whole) = self._part(waiting.part), means
+        scaler, watched = found.update.scaler, self.options.watched
+        trouble = found.watch.judge(whole) if watched else tf.constant(Trouble.NONE, tf.float32)
+        if scaler is not None:
+            # An overflow: the scale goes down. Only when it is at its lowest is the loss itself to blame.
+            overflow = (trouble == Trouble.NOT_FINITE) & scaler.may_shrink
+            trouble = tf.where(overflow, tf.constant(Trouble.NONE, tf.float32), trouble)
+        allowed = tf.logical_not(self.update_state.halt.on) & (trouble == Trouble.NONE)
+        finite = found.update.apply(slopes, rows=rows, allowed=allowed)
+        if watched and scaler is None:
+            broken = tf.logical_not(finite) & (trouble == Trouble.NONE)
+            trouble = tf.where(broken, tf.constant(Trouble.GRADIENT, tf.float32), trouble)
+        self._moment.made.append({waiting.part: (whole, trouble)})
+
+    @property
+    def _weighs(self) -> bool:
+        """Whether gradients have their replica's weight in them: those of updates that wait for the step's end."""
+        return self.updates_last and self.replicas.distributed
+
+    def _together(self, waiting: Sequence[Waiting], values: list[Any], weight: Weight, more: Any) -> Means:
+        """The step's collective: all gradients, then the losses of the updates and `values`, and who is out of data."""
+        gradients = [gradient for one in waiting for gradient in one.gradients]
+        losses = [one.loss for one in waiting]
+        out = [] if more is None else [tf.cast(tf.logical_not(more), tf.float32)]
+        if not (gradients or losses or values or out) and weight.rows is not None:
+            return Means([], [], weight.rows, [])
+        return self.replicas.means([*losses, *values], weight, weighed=gradients, counts=out)
+
+    def _minimize_balanced(self, tape: Any, losses: Logs, part: str) -> tuple[Any, Logs]:
+        """Weigh the losses by the norms of their gradients, over all replicas, and update."""
+        balancing, first = self.update_state.balancing, self.replicas.first
+        update = self._part(part).update
+        scaler, variables = update.scaler, update.optimizing.variables
+        slopes = {name: self.gradients(tape, loss, part) for name, loss in losses.items()}
+        norms = {}
+        for name, listed in slopes.items():
+            pairs = zip(listed, variables, strict=True)
+            present = [tf.ensure_shape(dense(one), var.shape) for one, var in pairs if one is not None]
+            known = {"weighed": present} if self._weighs else {}
+            means = self.replicas.means([] if known else present, self._moment.weight, **known)
+            whole = [*means.values, *means.weighed]
+            norm = tf.linalg.global_norm(whole)
+            norms[name] = norm if scaler is None else norm / scaler.scale
+        weights = balancing.weights(norms)
+        mixed = [_weighted(column, weights.values()) for column in zip(*slopes.values(), strict=True)]
+        total = tf.add_n([weights[name] * loss for name, loss in losses.items()])
+        self.apply(mixed, total, part)
+        self.replicas.once(lambda all_: balancing.remember({n: first(v) for n, v in all_.items()}), norms)
+        return total, weights
+
+    @property
+    def _updating(self) -> bool:
+        """Whether updates are being traced; else the step only shows what it returns."""
+        return self._update_state is not None and getattr(self._local, "moment", None) is not None
+
+    @property
+    def _moment(self) -> Moment:
+        return self._local.moment  # type: ignore[no-any-return]
+
+    def _part(self, name: str) -> Part:
+        parts = self.update_state.parts
+        if name not in parts:
+            raise ArgumentError(f"there is no part {name!r}: the trainer has {', '.join(map(repr, parts))}.")
+        return parts[name]
+
+
+def _weighted(column: Sequence[Any], weights: Iterable[Any]) -> Any:
+    terms = [dense(one) * weight for one, weight in zip(column, weights, strict=True) if one is not None]
+    return tf.add_n(terms) if terms else None

@@ -1,0 +1,68 @@
+"""What callbacks change, on all workers of a job: they run on the chief alone, and weights must stay equal.
+
+Callbacks write files, print and talk to services, which a job wants once. They also set rates, restore weights and ask
+to stop: after each of their hooks the workers agree on whether anything changed, and get the chief's values if so.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+import numpy as np
+
+from stoker.train.program import Program
+from stoker.train.workers.copies import Part
+
+# Keras' own that read and write files, or ask to stop, and change no variable.
+_READERS = (
+    keras.callbacks.CSVLogger,
+    keras.callbacks.History,
+    keras.callbacks.ModelCheckpoint,
+    keras.callbacks.ProgbarLogger,
+    keras.callbacks.RemoteMonitor,
+    keras.callbacks.TensorBoard,
+    keras.callbacks.TerminateOnNaN,
+)
+
+
+class Effects:
+    """Around the hooks of callbacks that may change what is trained."""
+
+    def __init__(self, program: Program, callbacks: keras.callbacks.CallbackList) -> None:
+        self._program = program
+        self._group = program.group
+        self._callbacks = callbacks
+
+    @contextmanager
+    def shared(self, *, last: bool = False) -> Iterator[None]:
+        """What happens inside on the chief holds for all workers; `last`: the hooks of the end of training."""
+        if self._group.alone:
+            yield
+            return
+        looks = self._group.chief and any(_may_change(one, last) for one in self._callbacks.callbacks)
+        before = self._looked_at() if looks else None
+        yield
+        model = self._program.model
+        changed = looks and self._looked_at() != before
+        said = self._group.agree(changed=changed, stop=bool(model.stop_training))
+        if said["changed"][0]:
+            self._group.broadcast(self._shared_variables())
+        model.stop_training = any(said["stop"])
+
+    def _shared_variables(self) -> dict[str, Any]:
+        everything = self._program.variables({})
+        return {name: one for name, one in everything.items() if not isinstance(one, Part)}
+
+    def _looked_at(self) -> list[int]:
+        variables = self._shared_variables().values()
+        return [zlib.crc32(np.ascontiguousarray(one.numpy()).view(np.uint8)) for one in variables]
+
+
+def _may_change(callback: Any, last: bool) -> bool:
+    if type(callback) is keras.callbacks.EarlyStopping:
+        return last and bool(callback.restore_best_weights)
+    return not isinstance(callback, _READERS)

@@ -1,0 +1,190 @@
+"""`stoker.fit` under a `ParameterServerStrategy`: workers take steps when they can, and nobody waits for anybody.
+
+Training is asynchronous: a gradient may be of weights that others have changed since, and no two runs end alike. The
+coordinator cuts an epoch into stretches of some steps and hands each to a worker with its rows. How far a stretch has
+come is counted on the server, so that a worker that takes over from one that was lost goes on where that was: every
+stretch ends at its last step, and the count of steps is exact. (The step at which a worker was lost may have changed
+the weights without being counted; then it is taken again.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras.src.trainers.data_adapters import data_adapter_utils
+
+from stoker.errors import ArgumentError
+from stoker.execution import hooks, keras_step
+from stoker.execution.feeding import sources
+from stoker.execution.feeding.resident import map_leaves, order_of, row_count
+from stoker.train.loop.progress import Progress
+from stoker.train.planning.plan import parse
+from stoker.train.request import Request
+
+# Handing over a stretch takes milliseconds: with 20 steps in it, a step took a third of what it takes with one.
+_STEPS = 20
+
+
+class ServedTraining:
+    """One call of `fit` for a model whose weights lie on parameter servers."""
+
+    def __init__(self, model: Any, request: Request) -> None:
+        _check(model, request)
+        self.model = model
+        self.request = request
+        self.strategy = model.distribute_strategy
+        self.coordinator = tf.distribute.coordinator.ClusterCoordinator(self.strategy)
+        data = (request.x, request.y, request.sample_weight)
+        self._held_out: Any = request.validation_data
+        if request.validation_split and self._held_out is None:
+            data, self._held_out = sources.split(*data, request.validation_split)
+        self._rows, self._batch, self._shuffle = _rows_of(data, request)
+        self._steps = parse(request.plan).steps_per_call or _STEPS
+        self._stretches = -(-row_count(self._rows) // (self._batch * self._steps))
+        with self.strategy.scope():
+            model._symbolic_build(data_batch=map_leaves(lambda leaf: leaf[:1], self._rows))
+            # Steps done of each stretch; and the epoch's losses and rows, added up.
+            self._done = tf.Variable(tf.zeros([self._stretches], tf.int64), trainable=False)
+            self._sums = tf.Variable(tf.zeros([2]), trainable=False)
+        self._many = tf.function(self._many_steps, autograph=False, reduce_retracing=True)
+
+    def train(self) -> Any:
+        """All epochs; Keras' history, with `steps`, how many were taken in all."""
+        request, model = self.request, self.model
+        listed = hooks.callback_list(
+            model, request.callbacks, request.verbose, request.epochs, self._stretches, Progress()
+        )
+        model.stop_training = False
+        steps, logs = 0, {}
+        listed.on_train_begin()
+        for epoch in range(request.initial_epoch, request.epochs):
+            listed.on_epoch_begin(epoch)
+            steps += self._epoch(epoch)
+            total, rows = self._sums.numpy()
+            logs = {"loss": float(total / rows)}
+            if self._held_out is not None:
+                logs["val_loss"] = self._evaluated()
+            listed.on_epoch_end(epoch, logs)
+            if model.stop_training:
+                break
+        listed.on_train_end(logs)
+        model.history.steps = steps
+        return model.history
+
+    def _epoch(self, epoch: int) -> int:
+        """Hand out all stretches and wait for them; how many steps were taken."""
+        count = row_count(self._rows)
+        seed = int(self.model.optimizer.iterations.numpy())
+        order = (
+            order_of(count, self._batch, self._shuffle, seed, epoch) if self._shuffle else np.arange(count)
+        )
+        before = seed
+        self._done.assign(tf.zeros_like(self._done))
+        self._sums.assign([0.0, 0.0])
+        size = self._batch * self._steps
+        for number in range(self._stretches):
+            chosen = order[number * size : (number + 1) * size]
+            block = map_leaves(lambda leaf, chosen=chosen: tf.constant(leaf[chosen]), self._rows)
+            self.coordinator.schedule(self._many, args=(tf.constant(number, tf.int64), block))
+        self.coordinator.join()
+        taken = int(self._done.numpy().sum())
+        # Workers add to it as they go; what they lose in doing so is put right here.
+        self.model.optimizer.iterations.assign(before + taken)
+        return taken
+
+    def _many_steps(self, number: Any, block: Any) -> None:
+        """On a worker: the steps of a stretch that nobody has taken yet."""
+        rows = tf.shape(next(leaf for leaf in keras.tree.flatten(block) if leaf is not None))[0]
+        count = tf.cast((rows + self._batch - 1) // self._batch, tf.int64)
+
+        def step(done: Any) -> Any:
+            start = tf.cast(done, tf.int32) * self._batch
+            self.strategy.run(
+                self._step, args=(map_leaves(lambda leaf: leaf[start : start + self._batch], block),)
+            )
+            # The larger of two: whatever arrives late from a worker that was lost changes nothing.
+            tf.raw_ops.ResourceScatterMax(resource=self._done.handle, indices=[number], updates=[done + 1])
+            return (done + 1,)
+
+        tf.while_loop(lambda done: done < count, step, (self._done.sparse_read([number])[0],))
+
+    def _step(self, batch: Any) -> None:
+        model, optimizer = self.model, self.model.optimizer
+        with tf.GradientTape() as tape:
+            loss, rows = self._loss(batch, training=True)
+        gradients = tape.gradient(loss, [one.value for one in model.trainable_variables])
+        rate = tf.cast(optimizer.learning_rate, tf.float32)
+        pairs = [
+            (slope, one)
+            for slope, one in zip(gradients, model.trainable_variables, strict=True)
+            if slope is not None
+        ]
+        clipped = optimizer._clip_gradients([tf.convert_to_tensor(slope) for slope, _ in pairs])
+        for slope, (_, variable) in zip(clipped, pairs, strict=True):
+            optimizer.update_step(slope, variable, rate)
+        # Keras' own is a read and a write, between which others come.
+        optimizer.iterations.value.assign_add(1)
+        self._sums.assign_add(tf.stack([loss * rows, rows]))
+
+    def _loss(self, batch: Any, *, training: bool) -> tuple[Any, Any]:
+        model = self.model
+        x, y, weights = data_adapter_utils.unpack_x_y_sample_weight(batch)
+        predicted = model(x, training=training) if model._call_has_training_arg else model(x)
+        loss = model._compute_loss(x=x, y=y, y_pred=predicted, sample_weight=weights, training=training)
+        rows = tf.shape(next(leaf for leaf in keras.tree.flatten(x) if leaf is not None))[0]
+        return loss, tf.cast(rows, tf.float32)
+
+    def _evaluated(self) -> float:
+        """The mean loss over the validation data, on the coordinator."""
+        request = self.request
+        size = request.validation_batch_size or self._batch
+        x, y, weights = sources.validation_parts(self._held_out)
+        source = sources.source(x, y, weights, batch_size=size, name="validation_data")
+        if source.rows is None:
+            raise ArgumentError("validation_data: give arrays; under parameter servers nothing else is read")
+        total = rows = 0.0
+        loss_of = tf.function(lambda batch: self._loss(batch, training=False), reduce_retracing=True)
+        for start in range(0, row_count(source.rows), size):
+            batch = map_leaves(lambda leaf, start=start: tf.constant(leaf[start : start + size]), source.rows)
+            loss, count = loss_of(batch)
+            total, rows = total + float(loss) * float(count), rows + float(count)
+        return total / rows
+
+
+def _rows_of(data: tuple[Any, Any, Any], request: Request) -> tuple[Any, int, Any]:
+    source = sources.source(*data, batch_size=request.batch_size, shuffle=request.shuffle)
+    if source.rows is None:
+        raise ArgumentError(f"{source.why_streamed}: under parameter servers stoker.fit trains on arrays")
+    rows = map_leaves(lambda leaf: np.asarray(leaf), source.rows)
+    return rows, min(int(source.adapter.batch_size), row_count(rows)), source.adapter._shuffle
+
+
+def _check(model: Any, request: Request) -> None:
+    where = "under a ParameterServerStrategy"
+    for option, asked in (
+        ("checkpoint", request.checkpoint is not None),
+        ("class_weight", request.class_weight is not None),
+        ("steps_per_epoch", bool(request.steps_per_epoch)),
+        ("tune", request.tune),
+        ("divide", request.divide != "share"),
+    ):
+        if asked:
+            raise ArgumentError(f"{option}= is not supported {where}: leave it out, or use stoker.strategy()")
+    if not keras_step.returns_metrics(model):
+        raise ArgumentError(
+            f"{type(model).__name__} has steps of its own, which stoker.fit cannot run {where}"
+        )
+    if model._compile_metrics is not None:
+        raise ArgumentError(
+            f"the model was compiled with metrics, which lose counts {where}: leave them out of compile(), and look at "
+            "the loss"
+        )
+    optimizer = model.optimizer
+    plain = not (optimizer.use_ema or optimizer.gradient_accumulation_steps)
+    if not plain or isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        raise ArgumentError(
+            f"the optimizer's averages, accumulation or loss scale are not supported {where}: use a plain one"
+        )

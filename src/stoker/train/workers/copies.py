@@ -1,0 +1,69 @@
+"""Variables that a strategy keeps a copy of on every device, as variables that can be saved and put back.
+
+A mirrored variable has the same value everywhere: one value is saved, all copies get it. A variable that is summed
+when it is read (a metric's) has a part on each replica: each part is saved under its replica's number, since the sum
+of parts that were divided anew would round otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+
+class Mirrored:
+    """One value, kept on several devices."""
+
+    def __init__(self, copies: Sequence[tf.Variable]) -> None:
+        self._copies = list(copies)
+        self.dtype, self.shape = copies[0].dtype, copies[0].shape
+
+    def numpy(self) -> Any:
+        """The value."""
+        return self._copies[0].numpy()
+
+    def assign(self, value: Any) -> None:
+        """Give it to all copies of this process."""
+        for copy in self._copies:
+            copy.assign(value)
+
+
+class Part:
+    """What one replica holds of a variable that is added up when it is read."""
+
+    def __init__(self, copy: tf.Variable) -> None:
+        self._copy = copy
+        self.dtype, self.shape = copy.dtype, copy.shape
+
+    def numpy(self) -> Any:
+        """This replica's part."""
+        return self._copy.numpy()
+
+    def assign(self, value: Any) -> None:
+        """Give it to this replica alone."""
+        self._copy.assign(value)
+
+
+def copies_of(variable: Any) -> list[Any]:
+    """The copies in this process of a TensorFlow variable: itself, if no strategy made it."""
+    return list(variable.values) if isinstance(variable, tf.distribute.DistributedValues) else [variable]
+
+
+def has_parts(variable: Any) -> bool:
+    """Whether each replica keeps a part of its own, added up when it is read."""
+    return bool(
+        isinstance(variable, tf.distribute.DistributedValues)
+        and variable.synchronization == tf.VariableSynchronization.ON_READ
+    )
+
+
+def part_name(name: str, replica: int) -> str:
+    """Under which name a replica's part is saved; the first one's is that of a single device."""
+    return name if replica == 0 else f"{name}@{replica}"
+
+
+def whole_name(name: str) -> str:
+    """The variable that a part is of."""
+    return name.partition("@")[0]

@@ -1,0 +1,123 @@
+"""Which rows a worker reads, by `divide=`.
+
+| | each worker reads | a step's rows |
+|---|---|---|
+| share | all of the data, and takes its share of each batch | those of one process |
+| share, of a `stoker.data` reader | its share of each batch alone | those of one process |
+| rows | every n-th row of arrays; its share of the batches of a pipeline | its own rows in its own order |
+| files | every n-th file of a pipeline | rows of its own files |
+
+Where workers read rows of their own, the shorter of two ends the epoch for both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tensorflow.python.data.experimental.ops import distribute
+
+from stoker.errors import ArgumentError
+from stoker.train.workers.group import Group
+
+WAYS = ("share", "rows", "files")
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one worker reads.
+
+    apart: whether its batches are its own, not all workers'.
+    again: whether the place in them can be found by counting, whatever the number of workers.
+    """
+
+    x: Any
+    y: Any
+    sample_weight: Any
+    batch_size: int | None
+    apart: bool = False
+    again: bool = True
+
+
+def divided(x: Any, y: Any, sample_weight: Any, batch_size: int | None, divide: str, group: Group) -> Share:
+    """This worker's part of the training data.
+
+    Raises:
+        ArgumentError: the data cannot be divided so.
+    """
+    if divide not in WAYS:
+        raise ArgumentError(f"divide={divide!r} is not one of {', '.join(map(repr, WAYS))}")
+    whole = Share(x, y, sample_weight, batch_size)
+    if group.alone:
+        return whole
+    pipeline = isinstance(x, tf.data.Dataset)
+    if divide == "files":
+        if not pipeline:
+            raise ArgumentError(f"divide='files' needs a tf.data.Dataset of files, not {type(x).__name__}")
+        return Share(_of_files(x, group), y, sample_weight, batch_size, apart=True, again=False)
+    own = x.for_worker(group.rank, group.count) if hasattr(x, "for_worker") else None
+    if own is not None:
+        return Share(own, y, sample_weight, batch_size, apart=True)
+    if divide == "share":
+        return whole
+    if pipeline:
+        own = x.map(lambda *batch: _slice(batch, group), num_parallel_calls=tf.data.AUTOTUNE)
+        return Share(own, y, sample_weight, batch_size, apart=True, again=False)
+    return _of_rows(whole, group)
+
+
+def _of_rows(whole: Share, group: Group) -> Share:
+    def own(leaf: Any) -> Any:
+        return None if leaf is None else leaf[group.rank :: group.count]
+
+    try:
+        x, y, weights = keras.tree.map_structure(own, (whole.x, whole.y, whole.sample_weight))
+    except (TypeError, KeyError) as error:
+        kind = type(whole.x).__name__
+        raise ArgumentError(f"divide='rows' needs arrays or a tf.data.Dataset, not {kind}") from error
+    return Share(x, y, weights, _own_size(whole.batch_size or 32, group), apart=True, again=False)
+
+
+def _of_files(dataset: Any, group: Group) -> Any:
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.FILE
+    try:
+        own = distribute._AutoShardDataset(
+            dataset.with_options(options), group.count, group.rank, group.count
+        )
+    except tf.errors.OpError as error:
+        reason = str(error.message).strip().splitlines()[0][:160]
+        raise ArgumentError(
+            f"divide='files': the pipeline cannot be divided by its files ({reason})"
+        ) from error
+    return own.rebatch(_own_size(_size(dataset), group))
+
+
+def _size(dataset: Any) -> int:
+    """Rows in a batch: as the pipeline says, or as its first batch has."""
+    size = int(distribute.compute_batch_size(dataset))
+    if size > 0:
+        return size
+    first = next(iter(dataset.take(1)), None)
+    if first is None:
+        raise ArgumentError("divide='files': the dataset is empty")
+    return int(tf.nest.flatten(first)[0].shape[0])
+
+
+def _own_size(batch_size: int, group: Group) -> int:
+    """This worker's part of a batch: together they make it up."""
+    size = batch_size * (group.rank + 1) // group.count - batch_size * group.rank // group.count
+    if size == 0:
+        raise ArgumentError(
+            f"a batch of {batch_size} rows leaves worker {group.rank} of {group.count} without any"
+        )
+    return size
+
+
+def _slice(batch: Any, group: Group) -> Any:
+    parts = batch if len(batch) > 1 else batch[0]
+    rows = tf.shape(tf.nest.flatten(parts)[0])[0]
+    start, stop = rows * group.rank // group.count, rows * (group.rank + 1) // group.count
+    return tf.nest.map_structure(lambda leaf: leaf[start:stop], parts)

@@ -1,0 +1,120 @@
+"""`stoker.strategy()`: the strategy that fits where the program was started.
+
+strategy = stoker.strategy()
+with strategy.scope():
+    model = ...
+    model.compile(...)
+stoker.fit(model, x, y, batch_size=256)     # of all workers and devices together
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import tensorflow as tf
+
+# The message's own module has another place in every other version of TensorFlow; this one always imports it.
+from tensorflow.python.distribute.collective_all_reduce_strategy import coordination_config_pb2
+from tensorflow.python.eager import context
+
+from stoker.errors import ArgumentError
+
+_JOBS = ("chief", "worker")
+_made: dict[str, Any] = {}
+
+
+def strategy(*, timeout: float = 600.0, heartbeat: float = 10.0) -> Any:
+    """The `tf.distribute` strategy for this process; the same object at every call.
+
+    With `TF_CONFIG` in the environment, which `stoker launch` and most schedulers set, this process is a worker of a
+    job: `MultiWorkerMirroredStrategy`. Elsewhere several GPUs make a `MirroredStrategy`, and a single device is left
+    to TensorFlow's default. Call it before TensorFlow has computed anything: workers find each other only then.
+
+    Where `TF_CONFIG` names parameter servers (`ps`), the `chief` gets a `ParameterServerStrategy`. All others serve it
+    until they are ended: for them the call does not return.
+
+    Args:
+        timeout: seconds after which workers that wait for one another give up with an error.
+        heartbeat: seconds without a sign of life after which a worker counts as lost, and the others end.
+
+    Raises:
+        ArgumentError: TF_CONFIG makes no sense, or the call comes too late.
+    """
+    given = os.environ.get("TF_CONFIG", "")
+    if given not in _made:
+        _made[given] = _made_for(given, timeout, heartbeat)
+    return _made[given]
+
+
+def _made_for(given: str, timeout: float, heartbeat: float) -> Any:
+    cluster, task, index = _read(given)
+    if "ps" in cluster:
+        return _of_servers(task)
+    if cluster:
+        return _of_workers(cluster, task, index, timeout, heartbeat)
+    if len(tf.config.list_logical_devices("GPU")) > 1:
+        return tf.distribute.MirroredStrategy()
+    return tf.distribute.get_strategy()
+
+
+def _read(given: str) -> tuple[dict[str, Any], str, int]:
+    """The cluster, this process' job in it and its number there."""
+    if not given.strip():
+        return {}, "", 0
+    try:
+        config = json.loads(given)
+        cluster = dict(config.get("cluster") or {})
+        task = config.get("task") or {}
+        job, index = str(task.get("type", "worker")), int(task.get("index", 0))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ArgumentError(f"TF_CONFIG={given!r} is not what TensorFlow writes there ({error})") from None
+    if cluster and (job not in cluster or not 0 <= index < len(cluster[job])):
+        raise ArgumentError(f"TF_CONFIG: there is no task {index} of {job!r} in the cluster {cluster}")
+    return cluster, job, index
+
+
+def _of_servers(job: str) -> Any:
+    """The strategy, on the coordinator; servers and workers do what it says, and never return."""
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    if job == "chief":
+        return tf.distribute.ParameterServerStrategy(resolver)
+    server = tf.distribute.Server(
+        resolver.cluster_spec(),
+        job_name=resolver.task_type,
+        task_index=resolver.task_id,
+        protocol=resolver.rpc_layer or "grpc",
+        start=True,
+    )
+    server.join()
+    raise SystemExit(0)
+
+
+def _of_workers(cluster: dict[str, Any], job: str, index: int, timeout: float, heartbeat: float) -> Any:
+    _watch_for_lost_workers(cluster, heartbeat)
+    options = tf.distribute.experimental.CommunicationOptions(timeout_seconds=timeout)
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+    except RuntimeError as error:
+        if "must be configured at program startup" not in str(error):
+            raise
+        raise ArgumentError(
+            "stoker.strategy() comes too late: TensorFlow has computed something before. Call it first in the program"
+        ) from error
+
+
+def _watch_for_lost_workers(cluster: dict[str, Any], heartbeat: float) -> None:
+    """What the strategy would set up by itself, with a heartbeat of our choice."""
+    jobs = [
+        coordination_config_pb2.CoordinatedJob(name=name, num_tasks=len(cluster[name]))
+        for name in _JOBS
+        if name in cluster
+    ]
+    leader = "chief" if "chief" in cluster else "worker"
+    context.context().configure_coordination_service(
+        service_type="standalone",
+        service_leader=f"/job:{leader}/replica:0/task:0",
+        heartbeat_timeout_in_ms=int(heartbeat * 1000),
+        coordinated_jobs=jobs,
+    )

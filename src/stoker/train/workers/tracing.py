@@ -1,0 +1,65 @@
+"""What Keras does on a replica that a trainer over all replicas must have otherwise, while a step is traced.
+
+Losses: Keras divides every loss object's result by the number of replicas, as if all had equally many rows; here each
+replica's mean counts with its rows. Draws: the replicas' generators are in the same state, so that all would leave out
+the same units; the number of the replica is mixed into what they draw. Replica 0 draws what a single device draws.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import tensorflow as tf
+from keras.src.losses import loss as keras_losses
+from keras.src.random.seed_generator import SeedGenerator
+
+# An odd number: the seeds of any two replicas differ.
+_APART = 0x9E3779B1
+
+_local = threading.local()
+_lock = threading.Lock()
+_users = 0
+_scale = keras_losses.scale_loss_for_distribution
+_unscale = keras_losses.unscale_loss_for_distribution
+_next = SeedGenerator.next
+
+
+@contextmanager
+def on_replica(number: Any) -> Iterator[None]:
+    """Around the tracing of a step on the replica of this number, in the thread that traces it."""
+    _count(1)
+    before = getattr(_local, "number", None)
+    _local.number = number
+    try:
+        yield
+    finally:
+        _local.number = before
+        _count(-1)
+
+
+def _count(change: int) -> None:
+    """Keras is as it was unless a step is being traced, and for other threads it always is."""
+    global _users
+    with _lock:
+        _users += change
+        patched = _users > 0
+        keras_losses.scale_loss_for_distribution = _plain_or(_scale) if patched else _scale
+        keras_losses.unscale_loss_for_distribution = _plain_or(_unscale) if patched else _unscale
+        SeedGenerator.next = _drawn if patched else _next
+
+
+def _plain_or(theirs: Any) -> Any:
+    return lambda value: theirs(value) if getattr(_local, "number", None) is None else value
+
+
+def _drawn(generator: Any, ordered: bool = True) -> Any:
+    seed = _next(generator, ordered)
+    number = getattr(_local, "number", None)
+    if number is None:
+        return seed
+    # Through 64 bits, since a product of 32-bit numbers that is too large is undefined for signed ones.
+    mixed = tf.cast(number, tf.int64) * _APART % (2**31)
+    return seed + tf.cast(tf.stack([mixed, tf.zeros_like(mixed)]), seed.dtype)

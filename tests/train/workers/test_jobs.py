@@ -1,0 +1,136 @@
+"""Two workers, real processes, against one with the same global batch: all cases in one job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.train.workers.jobs import Job, alone
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Any]]:
+    job = Job("cases.py", 2, tmp_path_factory.mktemp("job"))
+    try:
+        yield job.results()
+    finally:
+        job.kill()
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return alone("cases.py", tmp_path_factory.mktemp("alone"))
+
+
+def apart(left: Any, right: Any) -> float:
+    pairs = zip(left["weights"], right["weights"], strict=True)
+    return max(float(np.abs(np.subtract(mine, theirs)).max()) for mine, theirs in pairs)
+
+
+@pytest.mark.parametrize(
+    "case", ["fitted", "dropped", "called_back", "own_step", "broken", "overflown", "streamed"]
+)
+def test_all_workers_have_the_same_bits(ranks: list[Any], case: str) -> None:
+    assert ranks[0][case]["bits"] == ranks[1][case]["bits"]
+
+
+def test_fit_gives_the_numbers_of_one_process(ranks: list[Any], one: Any) -> None:
+    mine, theirs = ranks[0]["fitted"], one["fitted"]
+    assert apart(mine, theirs) < 1e-5
+    assert mine["updates"] == theirs["updates"]
+    for rank in ranks:
+        assert rank["fitted"]["history"].keys() == theirs["history"].keys()
+        for name, values in theirs["history"].items():
+            assert np.allclose(rank["fitted"]["history"][name], values, atol=1e-5), name
+
+
+def test_batchnorm_over_all_rows_is_that_of_one_process(ranks: list[Any], one: Any) -> None:
+    assert apart(ranks[0]["normalized"]["together"], one["normalized"]["together"]) < 1e-4
+    assert ranks[0]["normalized"]["together"]["bits"] == ranks[1]["normalized"]["together"]["bits"]
+
+
+def test_batchnorm_of_each_replica_leaves_one_set_of_statistics(ranks: list[Any], one: Any) -> None:
+    mine, other, theirs = (found["normalized"]["apart"] for found in (*ranks, one))
+    assert mine["bits"] == other["bits"]
+    # After the dense layer's two come gamma, beta, the moving mean and the moving variance.
+    assert np.allclose(mine["weights"][4], theirs["weights"][4], atol=1e-6)
+
+
+def test_dropout_leaves_out_other_units_on_each_replica(ranks: list[Any], one: Any) -> None:
+    # With the same masks on both replicas the weights would be right only by chance; this only sees that they train.
+    assert apart(ranks[0]["dropped"], one["dropped"]) > 1e-4
+
+
+def test_callbacks_run_on_the_chief_and_hold_for_all(ranks: list[Any], one: Any) -> None:
+    chief, other, theirs = (found["called_back"] for found in (*ranks, one))
+    assert (
+        (chief["epochs"], chief["rate"])
+        == (other["epochs"], other["rate"])
+        == (theirs["epochs"], theirs["rate"])
+    )
+    assert chief["ran"] == theirs["ran"] > 0
+    assert other["ran"] == 0
+
+
+def test_clip_accumulation_averages_and_freezing(ranks: list[Any], one: Any) -> None:
+    mine, theirs = ranks[0]["own_step"], one["own_step"]
+    assert apart(mine, theirs) < 1e-5
+    assert apart(mine["averaged"], theirs["averaged"]) < 1e-5
+    assert [found["step"] for found in mine["evaluations"]] == [
+        found["step"] for found in theirs["evaluations"]
+    ]
+    for name, values in theirs["history"].items():
+        assert np.allclose(ranks[1]["own_step"]["history"][name], values, atol=1e-5), name
+    assert mine["evaluated"]["loss"] == pytest.approx(theirs["evaluated"]["loss"], abs=1e-5)
+
+
+def test_a_loss_that_is_no_number_on_one_worker_stops_all_before_it(ranks: list[Any], one: Any) -> None:
+    assert apart(ranks[1]["broken"], one["broken"]) < 1e-5
+    for found in (*ranks, one):
+        (event,) = found["broken"]["events"]
+        assert (event["event"], event["step"]) == ("stop", 3)
+
+
+def test_an_infinity_on_one_worker_leaves_the_step_out_on_all(ranks: list[Any], one: Any) -> None:
+    for rank in ranks:
+        mine, theirs = rank["overflown"], one["overflown"]
+        assert (mine["updates"], mine["scale"]) == (theirs["updates"], theirs["scale"]) == (6, 2.0**14)
+        assert mine["own"]["scale"] == theirs["own"]["scale"] == 32.0
+        assert apart(mine, theirs) < 1e-3, "float16 rounds sums of other sizes otherwise"
+        assert apart(mine["own"], theirs["own"]) < 1e-3
+
+
+def test_a_stream_that_is_out_on_one_worker_ends_the_epoch_for_all(ranks: list[Any]) -> None:
+    # Seven batches on the first worker, five on the second.
+    assert [rank["streamed"]["updates"] for rank in ranks] == [10, 10]
+    assert ranks[0]["streamed"]["history"] == ranks[1]["streamed"]["history"]
+
+
+def test_workers_read_shares_rows_and_files(ranks: list[Any], one: Any) -> None:
+    mine, other, theirs = (found["divided"] for found in (*ranks, one))
+    assert apart(mine["reader"], theirs["reader"]) < 1e-5, "the same rows in every batch"
+    for way in ("reader", "rows", "files"):
+        assert mine[way]["bits"] == other[way]["bits"]
+    every_row_once = sum(range(96))
+    assert mine["rows"]["total"] == [every_row_once] * 3
+    assert mine["files"]["total"] == [every_row_once] * 2
+
+
+def test_a_step_makes_one_collective(ranks: list[Any]) -> None:
+    assert ranks[0]["collectives"] == {"fit": 1, "trainer": 1}
+
+
+def test_two_jobs_have_the_same_bits(ranks: list[Any], tmp_path: Path) -> None:
+    again = Job("cases.py", 2, tmp_path, "fitted", "dropped")
+    try:
+        for mine, theirs in zip(again.results(), ranks, strict=True):
+            assert mine["fitted"]["bits"] == theirs["fitted"]["bits"]
+            assert mine["dropped"]["bits"] == theirs["dropped"]["bits"]
+    finally:
+        again.kill()

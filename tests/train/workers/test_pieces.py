@@ -1,0 +1,132 @@
+"""What workers share, piece by piece, in one process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from stoker.errors import ArgumentError
+from stoker.train.workers import packs
+from stoker.train.workers.group import Group
+from stoker.train.workers.leaving import Leaving, Left
+from stoker.train.workers.shares import divided
+from stoker.train.workers.strategy import strategy
+from stoker.train.workers.tracing import on_replica
+
+pytestmark = pytest.mark.tensorflow
+
+
+def test_packs_come_back_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packs, "PACK_BYTES", 16)
+    values = [
+        tf.random.stateless_normal([3, 5], [1, 2]),
+        tf.constant(7.0),
+        tf.constant([1, 2, 3], tf.int64),
+        tf.zeros([2, 0]),
+    ]
+    for before, after in zip(values, packs.summed(values), strict=True):
+        np.testing.assert_array_equal(before, after)
+        assert before.dtype == after.dtype
+
+
+def drawn(replica: int | None) -> Any:
+    generator = keras.random.SeedGenerator(3)
+    if replica is None:
+        numbers = keras.random.uniform([8], seed=generator)
+    else:
+        with on_replica(tf.constant(replica)):
+            numbers = keras.random.uniform([8], seed=generator)
+    return np.array(numbers), generator.state.numpy()
+
+
+def test_replicas_draw_other_numbers_and_stay_in_step() -> None:
+    (alone, place), (first, at_first), (second, at_second) = drawn(None), drawn(0), drawn(1)
+    np.testing.assert_array_equal(alone, first)
+    assert not np.allclose(first, second)
+    np.testing.assert_array_equal(place, at_first)
+    np.testing.assert_array_equal(place, at_second)
+    assert drawn(None)[0].tolist() == alone.tolist(), "Keras is as it was"
+
+
+def second_of_two() -> Group:
+    group = Group()
+    group.rank, group.count = 1, 2
+    return group
+
+
+def test_rows_are_divided_without_loss() -> None:
+    x = np.arange(10)
+    parts = []
+    for rank in (0, 1):
+        group = second_of_two()
+        group.rank = rank
+        share = divided(x, None, None, 7, "rows", group)
+        parts.append((share.x.tolist(), share.batch_size))
+    assert parts == [([0, 2, 4, 6, 8], 3), ([1, 3, 5, 7, 9], 4)]
+
+
+def test_a_pipeline_is_sliced_batch_by_batch() -> None:
+    share = divided(tf.data.Dataset.range(7).batch(4), None, None, None, "rows", second_of_two())
+    assert [batch.tolist() for batch in share.x.as_numpy_iterator()] == [[2, 3], [5, 6]]
+
+
+@pytest.mark.parametrize(
+    ("x", "divide", "said"),
+    [
+        (np.ones(4), "half", "divide='half' is not one of 'share', 'rows', 'files'"),
+        (np.ones(4), "files", "divide='files' needs a tf.data.Dataset of files, not ndarray"),
+        (iter([1]), "rows", "divide='rows' needs arrays or a tf.data.Dataset"),
+        (tf.data.Dataset.range(8).batch(4), "files", "cannot be divided by its files"),
+    ],
+)
+def test_what_cannot_be_divided_is_said_in_one_line(x: Any, divide: str, said: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        divided(x, None, None, 2, divide, second_of_two())
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("{", "is not what TensorFlow writes there"),
+        (
+            json.dumps({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 3}}),
+            "no task 3 of 'worker'",
+        ),
+    ],
+)
+def test_an_environment_that_makes_no_sense(monkeypatch: pytest.MonkeyPatch, given: str, said: str) -> None:
+    monkeypatch.setenv("TF_CONFIG", given)
+    with pytest.raises(ArgumentError, match=said):
+        strategy()
+
+
+def test_workers_that_come_too_late_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    tf.constant(1.0)
+    task = {"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}, "task": {"type": "worker", "index": 0}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(task))
+    with pytest.raises(ArgumentError, match="comes too late"):
+        strategy()
+
+
+def test_without_a_job_the_strategy_is_tensorflows_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert strategy() is tf.distribute.get_strategy()
+
+
+def test_a_signal_is_a_wish_inside_and_what_it_was_outside() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with Leaving(listen=True) as leaving:
+        assert not leaving.asked
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert leaving.asked
+        assert signal.getsignal(signal.SIGTERM) == before
+    assert Left().code == 75
