@@ -34,8 +34,9 @@ def test_texts_of_folders(tmp_path: Path) -> None:
 
 def test_images_from_scratch(tmp_path: Path) -> None:
     shapes(tmp_path / "photos")
-    result = stoker.recipes.image("photos", epochs=6)
+    result = stoker.recipes.image("photos", epochs=10)
     assert result is not None
+    assert result["contenders"][0]["scores"]["accuracy"]["value"] > 0.8
     assert result["settings"]["size"] == (12, 12)
     assert result["settings"]["color_mode"] == "grayscale"
     pixels: Any = np.full((12, 12, 1), 20, np.uint8)

@@ -64,7 +64,8 @@ def from_scratch(x: Any, settings: Settings) -> Any:
         x = keras.layers.MaxPooling2D()(x) if number else x
         for _ in range(2):
             x = keras.layers.Conv2D(filters, 3, padding="same", use_bias=False)(x)
-            x = keras.layers.BatchNormalization()(x)
+            # Its averages have to follow within an epoch of a few dozen steps.
+            x = keras.layers.BatchNormalization(momentum=0.9)(x)
             x = keras.layers.Activation("relu")(x)
     return keras.layers.GlobalAveragePooling2D()(x)
 
