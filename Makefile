@@ -10,7 +10,7 @@ SERVE_PEERS_VENV := .venv-serve-peers
 ENGINES_VENV := .venv-engines
 
 .PHONY: demo demo-ledger demo-fit demo-software-gpu demo-recipe test test-fast lint docs clean soak \
-	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers screenshots browser postgresql image-tools \
+	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers screenshots browser postgresql mlflow image-tools \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
 	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve bench-workers bench-recipes recipe-figures fortunes
 
@@ -36,7 +36,7 @@ demo-recipe: $(READY)
 # As many processes as the machine has room for.
 PYTEST := $(BIN)/python -m pytest -n auto
 
-test: lint browser postgresql
+test: lint browser postgresql mlflow
 	$(PYTEST)
 
 # What needs no TensorFlow: under a minute.
@@ -56,6 +56,12 @@ postgresql:
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
 	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends postgresql >/dev/null; then :; \
 	else echo "The tests on PostgreSQL are skipped: they need the package postgresql."; fi
+
+# A real MLflow for the tests of import and export, in an environment of its own; without it they are skipped.
+mlflow:
+	@if $(PEERS_VENV)/bin/python -c 'import mlflow' 2>/dev/null; then :; \
+	elif $(PYTHON) -m venv $(PEERS_VENV) && $(PEERS_VENV)/bin/python -m pip install --quiet mlflow; then :; \
+	else echo "The tests with MLflow are skipped: it could not be installed."; fi
 
 # The pictures in docs/images, from a real run of the demo.
 screenshots: $(READY) browser

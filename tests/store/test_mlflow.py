@@ -24,7 +24,7 @@ from tests.store.conftest import flush
 from tests.support import ROOT, wait_until
 
 PYTHON = ROOT / ".venv-peers" / "bin" / "python"
-pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="no MLflow: `make bench-store` installs it")
+pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="no MLflow: `make mlflow` installs it")
 LOGGED = [0.5, math.nan, math.inf, -math.inf, 0.1]
 
 
