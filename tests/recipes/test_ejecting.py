@@ -5,6 +5,10 @@ from __future__ import annotations
 import ast
 import dataclasses
 import runpy
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,7 @@ from stoker.commands import main
 from stoker.recipes import ejecting
 from tests.recipes.data_files import sales
 from tests.recipes.weights import weights_in
-from tests.support import run_stoker
+from tests.support import environment, run_stoker, stop_when
 
 pytestmark = pytest.mark.tensorflow
 
@@ -52,19 +56,58 @@ def test_names_with_quotes_come_through(tmp_path: Path) -> None:
     assert dataclasses.asdict(found) == dataclasses.asdict(_settings("table"))
 
 
-def test_it_gives_the_same_weights_and_has_nothing_to_repair(
+def test_a_file_that_is_there_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
+    sales(tmp_path / "sales.csv")
+    (tmp_path / "mine.py").write_text("# mine\n")
+    asked = ["train", "table", "sales.csv", "--target", "price", "--eject", "mine.py"]
+    assert main(asked) == 2
+    assert (tmp_path / "mine.py").read_text() == "# mine\n"
+    assert main([*asked, "--force"]) == 0
+    assert "def network(" in (tmp_path / "mine.py").read_text()
+    assert not (tmp_path / "runs").exists()
+
+
+def _killed_when(where: Path, program: str, condition: Callable[[], bool]) -> bool:
+    """Run it until something holds, then kill it; False if it had ended before."""
+    process = subprocess.Popen(
+        [sys.executable, program],
+        cwd=where,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        return stop_when(process.pid, condition)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def _saved(path: Path) -> int:
+    return len([one for one in path.iterdir() if one.suffix == ".stoker"]) if path.is_dir() else 0
+
+
+@pytest.mark.slow
+def test_killed_and_run_again_it_gives_the_weights_of_the_command_and_has_nothing_to_repair(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
     sales(tmp_path / "sales.csv")
-    asked = ["train", "table", "sales.csv", "--target", "price", "--epochs", "6"]
-    assert main([*asked, "--eject", "mine.py"]) == 0
-    assert not (tmp_path / "runs").exists()
-    assert main([*asked, "--eject", "mine.py"]) == 2
+    asked = ["train", "table", "sales.csv", "--target", "price", "--epochs", "5"]
     assert main(asked) == 0
+    assert main([*asked, "--eject", "mine.py"]) == 0
+    often = (tmp_path / "mine.py").read_text().replace("epochs=5,", "epochs=5,\n            save_every=4,")
+    (tmp_path / "mine.py").write_text(often)
+    run = tmp_path / "runs" / "mine"
+    assert _killed_when(tmp_path, "mine.py", lambda: _saved(run / "checkpoints" / "plain") >= 2)
+    # As an export leaves it that was killed.
+    (run / ".bundle.1.new").mkdir()
     outcome = run_stoker(tmp_path, "mine.py")
     assert outcome.code == 0, outcome.stderr
     assert outcome.record is not None
     assert outcome.record["findings"] == []
-    assert weights_in(tmp_path / "runs" / "mine") == weights_in(tmp_path / "runs" / "latest")
+    assert weights_in(run) == weights_in(next(tmp_path.glob("runs/sales-price-*")))
+    assert not list(run.glob(".bundle.*"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -10,7 +11,9 @@ import numpy as np
 import pytest
 
 import stoker
+from stoker.recipes.programs import image
 from tests.recipes.data_files import reviews, shapes
+from tests.support import ALL_CASES
 
 
 @pytest.fixture(autouse=True)
@@ -34,8 +37,9 @@ def test_texts_of_folders(tmp_path: Path) -> None:
 
 def test_images_from_scratch(tmp_path: Path) -> None:
     shapes(tmp_path / "photos")
-    result = stoker.recipes.image("photos", epochs=6)
+    result = stoker.recipes.image("photos", epochs=10)
     assert result is not None
+    assert result["contenders"][0]["scores"]["accuracy"]["value"] > 0.8
     assert result["settings"]["size"] == (12, 12)
     assert result["settings"]["color_mode"] == "grayscale"
     pixels: Any = np.full((12, 12, 1), 20, np.uint8)
@@ -50,14 +54,37 @@ def test_images_from_scratch(tmp_path: Path) -> None:
     }
 
 
-def test_images_on_a_base_whose_weights_are_in_a_file(tmp_path: Path) -> None:
-    shapes(tmp_path / "photos", each=12, size=32)
+def _base_weights() -> str:
     base = keras.applications.MobileNet(
         include_top=False, weights=None, input_shape=(32, 32, 3), pooling="avg"
     )
     base.save_weights("base.weights.h5")
+    return "base.weights.h5"
+
+
+def test_a_base_is_frozen_first_then_free_at_its_top() -> None:
+    settings = image.Settings(
+        data="photos",
+        run="runs/x",
+        size=(32, 32),
+        base="MobileNet",
+        family="mobilenet",
+        weights=_base_weights(),
+    )
+    train = SimpleNamespace(class_names=["across", "down"])
+    head, top = (image.network(phase, train, settings) for phase in ("head", "top"))
+    assert [weight.name for weight in head.trainable_weights] == ["kernel", "bias"]
+    assert 2 < len(top.trainable_weights) < 20
+    assert not any(weight.name == "gamma" for weight in top.trainable_weights)
+    for one, other in zip(head.weights[:-2], top.weights[:-2], strict=True):
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.skipif(not ALL_CASES, reason="costly, and much like the others: make soak-cases")
+def test_images_on_a_base_whose_weights_are_in_a_file(tmp_path: Path) -> None:
+    shapes(tmp_path / "photos", each=12, size=32)
     result = stoker.recipes.image(
-        "photos", size=(32, 32), base="MobileNet", weights="base.weights.h5", epochs=1
+        "photos", size=(32, 32), base="MobileNet", weights=_base_weights(), epochs=1
     )
     assert result is not None
     assert set(result["networks"]) == {"head", "top"}

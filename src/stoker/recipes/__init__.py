@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stoker.recipes.ejecting import eject
     from stoker.recipes.images import image
     from stoker.recipes.progress import Progress, Trained
-    from stoker.recipes.rows import Rows, balanced_weights, rows_of
+    from stoker.recipes.rows import Rows, balanced_weights, rows_of, weighted
     from stoker.recipes.tables import table
     from stoker.recipes.texts import text
 
@@ -40,6 +40,7 @@ _HOMES = {
     "table_baselines": "stoker.recipes.baselines",
     "text": "stoker.recipes.texts",
     "text_baselines": "stoker.recipes.baselines",
+    "weighted": "stoker.recipes.rows",
 }
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "table_baselines",
     "text",
     "text_baselines",
+    "weighted",
 ]
 
 

@@ -42,7 +42,7 @@ class Progress(keras.callbacks.Callback):  # type: ignore[misc]
 
     Args:
         name: of what is trained.
-        time_s: how long training may take in all, over every resume; None for as long as it takes.
+        time_s: how long training may take; what a resumed training took before does not count. None for no limit.
     """
 
     # Called once a compiled call, not once a step.
@@ -73,7 +73,7 @@ class Progress(keras.callbacks.Callback):  # type: ignore[misc]
         self._since = time.monotonic()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self.time_s is not None and self._used() > self.time_s:
+        if self.time_s is not None and time.monotonic() - self._since > self.time_s:
             raise TimeIsUp
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
@@ -87,7 +87,7 @@ class Progress(keras.callbacks.Callback):  # type: ignore[misc]
         epochs = int(self.params.get("epochs") or 0)
         left = self._used() / (epoch + 1) * (epochs - epoch - 1)
         if self.time_s is not None:
-            left = min(left, self.time_s - self._used())
+            left = min(left, self.time_s - (time.monotonic() - self._since))
         return (
             f"{self.name}: epoch {epoch + 1}, validation loss {self.curves[-1].get('val_loss', math.nan):.4g}, "
             f"best {self.best:.4g}, at most {_spoken(left)} left"

@@ -69,6 +69,19 @@ def balanced_weights(labels: Any, classes: int) -> dict[int, float]:
     }
 
 
+def weighted(dataset: Any, weights: Mapping[int, float] | None) -> Any:
+    """A dataset of `(inputs, labels)`, with the weights of the labels' classes: losses on it are those of training."""
+    if weights is None:
+        return dataset
+    import tensorflow as tf
+
+    table = [weights[index] for index in sorted(weights)]
+    return dataset.map(
+        lambda inputs, labels: (inputs, labels, tf.gather(tf.constant(table), labels)),
+        num_parallel_calls=tf.data.AUTOTUNE,
+    )
+
+
 def repeated(rows: Rows, among: Rows) -> int:
     """How many of these rows are, with their label, also among those."""
     seen = set(_keys(among))

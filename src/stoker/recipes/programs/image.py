@@ -64,7 +64,8 @@ def from_scratch(x: Any, settings: Settings) -> Any:
         x = keras.layers.MaxPooling2D()(x) if number else x
         for _ in range(2):
             x = keras.layers.Conv2D(filters, 3, padding="same", use_bias=False)(x)
-            x = keras.layers.BatchNormalization()(x)
+            # Its averages have to follow within an epoch of a few dozen steps.
+            x = keras.layers.BatchNormalization(momentum=0.9)(x)
             x = keras.layers.Activation("relu")(x)
     return keras.layers.GlobalAveragePooling2D()(x)
 
@@ -109,16 +110,15 @@ def train_one(
     slower = keras.callbacks.ReduceLROnPlateau(factor=0.3, patience=max(2, settings.patience // 2))
     share = settings.time_s and settings.time_s / (2 if settings.base else 1)
     progress = recipes.Progress(phase, share)
+    weights = recipes.balanced_weights(labels, len(train.class_names)) if settings.balanced else None
     try:
         stoker.fit(
             model,
             train,
-            validation_data=validation,
+            validation_data=recipes.weighted(validation, weights),
             epochs=settings.epochs,
             callbacks=[stopping, slower, progress],
-            class_weight=recipes.balanced_weights(labels, len(train.class_names))
-            if settings.balanced
-            else None,
+            class_weight=weights,
             checkpoint=run.checkpoint(phase, settings.save_every),
             check=True,
             shuffle=False,

@@ -108,16 +108,15 @@ def train_one(kind: str, labels: Any, run: recipes.Run, settings: Settings) -> r
     slower = keras.callbacks.ReduceLROnPlateau(factor=0.3, patience=settings.patience // 3)
     share = settings.time_s and settings.time_s / len(settings.networks)
     progress = recipes.Progress(kind, share)
+    weights = recipes.balanced_weights(labels, len(train.class_names)) if settings.balanced else None
     try:
         stoker.fit(
             model,
             train,
-            validation_data=validation,
+            validation_data=recipes.weighted(validation, weights),
             epochs=settings.epochs,
             callbacks=[stopping, slower, progress],
-            class_weight=recipes.balanced_weights(labels, len(train.class_names))
-            if settings.balanced
-            else None,
+            class_weight=weights,
             checkpoint=run.checkpoint(kind, settings.save_every),
             check=True,
             shuffle=False,

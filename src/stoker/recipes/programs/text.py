@@ -88,22 +88,20 @@ def train_one(kind: str, labels: Any, run: recipes.Run, settings: Settings) -> r
     def ids(texts: Any, classes: Any) -> Any:
         return train.vectorization(texts)[:, : settings.max_length], classes
 
+    chosen_by = validation.map(ids, num_parallel_calls=tf.data.AUTOTUNE)
     model = network(kind, train, settings)
     stopping = keras.callbacks.EarlyStopping(patience=settings.patience, restore_best_weights=True)
     share = settings.time_s and settings.time_s / len(settings.networks)
     progress = recipes.Progress(kind, share)
+    weights = recipes.balanced_weights(labels, len(train.class_names)) if settings.balanced else None
     try:
         stoker.fit(
             model,
             train,
-            validation_data=validation.map(ids, num_parallel_calls=tf.data.AUTOTUNE)
-            .cache()
-            .prefetch(tf.data.AUTOTUNE),
+            validation_data=recipes.weighted(chosen_by, weights).cache().prefetch(tf.data.AUTOTUNE),
             epochs=settings.epochs,
             callbacks=[stopping, progress],
-            class_weight=recipes.balanced_weights(labels, len(train.class_names))
-            if settings.balanced
-            else None,
+            class_weight=weights,
             checkpoint=run.checkpoint(kind, settings.save_every),
             check=True,
             shuffle=False,
