@@ -31,7 +31,7 @@ from pathlib import Path
 import keras, numpy as np, tensorflow as tf, stoker
 
 directory, epochs = Path(sys.argv[1]), int(sys.argv[2])
-strategy = stoker.strategy(heartbeat=5)
+strategy = stoker.strategy()
 keras.utils.set_random_seed(1)
 ROWS = 1030
 numbers = np.random.default_rng(0)

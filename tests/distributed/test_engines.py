@@ -38,7 +38,7 @@ def values() -> st.SearchStrategy[Any]:
     )
     return st.recursive(
         leaves,
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=40), inner, max_size=3),
         max_leaves=12,
     )
 

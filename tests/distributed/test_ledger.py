@@ -40,10 +40,10 @@ def step(batch):
 
     return strategy.run(replica, args=(batch,))
 
-for batch in dataset.take(120):
+for batch in dataset.take(60):
     step(batch)
     if rank == 1:
-        time.sleep(0.02)
+        time.sleep(0.15)
 """
 
 
@@ -72,7 +72,7 @@ def test_every_worker_and_the_job_leave_a_record(job: tuple[Path, str]) -> None:
     directory, _ = job
     for which in ("0", "1", "job"):
         data = record(directory, which)
-        assert data["steps"] == 120
+        assert data["steps"] == 60
         assert data["accounts"]["communication"] > 0
         assert sum(data["accounts"].values()) == pytest.approx(data["wall_s"], rel=0.01)
     rows = record(directory, "job")["tables"]["workers"]

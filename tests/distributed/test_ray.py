@@ -11,10 +11,19 @@ import pytest
 from tests.distributed.support import launch, notes
 from tests.support import run_plain, write_program
 
+# On a busy machine Ray takes a minute to start.
+PATIENT = {"RAY_raylet_start_wait_time_s": "300"}
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="no Ray (stoker[ray])"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in PATIENT.items():
+        monkeypatch.setenv(name, value)
 
 
 def test_a_job_on_ray_starts_again_when_a_worker_is_killed(tmp_path: Path) -> None:
@@ -44,7 +53,7 @@ def test_workers_of_ray_train_find_each_other(tmp_path: Path) -> None:
 import os
 import ray
 from ray.train import RunConfig, ScalingConfig
-from ray.train.data_parallel_trainer import DataParallelTrainer
+from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 
 def loop():
     from stoker.distributed import environments

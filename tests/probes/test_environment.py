@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from stoker.probes.environment import OtherWork, environment
+from stoker.probes.environment import OtherWork, environment, workers_in_job
 from tests.support import wait_until
 
 
@@ -34,3 +34,19 @@ def test_what_others_do_is_seen_and_what_we_do_is_not() -> None:
     finally:
         other.kill()
         other.wait()
+
+
+@pytest.mark.parametrize(
+    ("text", "workers"),
+    [
+        ('{"cluster": {"worker": ["a:1", "b:1"]}, "task": {}}', 2),
+        ('{"cluster": {"chief": ["c:1"], "worker": ["a:1", "b:1"], "ps": ["p:1"]}}', 3),
+        ("", 1),
+        ("{", 1),
+        ("[]", 1),
+        ('{"cluster": []}', 1),
+    ],
+)
+def test_the_size_of_a_job(monkeypatch: pytest.MonkeyPatch, text: str, workers: int) -> None:
+    monkeypatch.setenv("TF_CONFIG", text)
+    assert workers_in_job() == workers

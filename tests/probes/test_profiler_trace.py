@@ -160,3 +160,20 @@ def test_kernels_that_lost_their_processor_are_counted_as_their_like() -> None:
     summary = summarise(trace(*events, threads={1: "main"}), 1)
     assert summary.eager_kernel_ns == (19 * 28 + 4998) * 1000
     assert summary.eager_calm_ns == 20 * 28 * 1000
+
+
+def test_a_graph_that_waits_for_other_workers() -> None:
+    summary = summarise(
+        trace(
+            Event(1, "TFE_Py_ExecuteCancelable", 0, 100),
+            Event(2, "ExecutorState::Process", 0, 30),
+            # Ten of its microseconds pass beside a kernel.
+            Event(3, "CollectiveReduceV2", 20, 80, "CollectiveReduceV2:CollectiveReduceV2"),
+            Event(2, "MatMul", 80, 95, "matmul:MatMul"),
+            threads={1: "python", 2: "tf_Compute", 3: "collective_ops"},
+        ),
+        window_ns=100_000,
+    )
+    assert summary.graph_ns == 100_000
+    assert summary.graph_communication_ns == 50_000
+    assert summary.graph_busy_ns == 45_000

@@ -14,6 +14,7 @@ import stoker
 from stoker.diagnosis.findings import findings
 from stoker.probes.input_wait import makes_ahead
 from stoker.probes.recorder import CHECKPOINT, EAGER, GRAPH, INPUT, TEARDOWN, TRACE, TRANSFER
+from stoker.probes.retrace import collectives
 from stoker.probes.session import Session
 from tests.probes.conftest import in_a_window
 from tests.support import HANGS_S
@@ -449,3 +450,30 @@ def test_what_predict_does_is_its_own_not_the_tapes(session: Session) -> None:
     spans = [span for window in session.steps.windows.all() for span in window.spans]
     mine = [span for span in spans if isinstance(span.site, tuple) and span.site[:2] == (__file__, line)]
     assert {"predict"} <= {span.name for span in mine}
+
+
+def exchanged(tensor: Any) -> Any:
+    """As a collective strategy writes it into the graph; it is traced here and never run."""
+    return tf.raw_ops.CollectiveReduceV2(
+        input=tensor,
+        group_size=2,
+        group_key=1,
+        instance_key=1,
+        ordering_token=[],
+        merge_op="Add",
+        final_op="Id",
+    )
+
+
+def test_exchanges_are_those_of_a_step() -> None:
+    def plainly(x: Any) -> Any:
+        return exchanged(x) + exchanged(2 * x)
+
+    def in_a_loop(x: Any) -> Any:
+        first = exchanged(x[:1])
+        looped = tf.while_loop(lambda i, _: i < 9, lambda i, y: (i + 1, exchanged(y)), (0, x))[1]
+        return exchanged(looped[:1]) + first
+
+    spec = tf.TensorSpec([8], tf.float32)
+    assert collectives(tf.function(plainly).get_concrete_function(spec).graph) == (2, 64)
+    assert collectives(tf.function(in_a_loop).get_concrete_function(spec).graph) == (1, 32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import random
@@ -10,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker.replay.fleet import Fleet, best_interval, exchange_s, kept_share, outlook, slowest_of
+from stoker.records import WindowSums
+from stoker.replay.fleet import Fleet, best_interval, exchange_s, fleet_of, kept_share, outlook, slowest_of
+from tests.replay.test_simulation import recorded
 
 CALM = Fleet(
     step_s=0.1,
@@ -74,3 +77,15 @@ def test_steps_that_vary_make_all_wait() -> None:
     assert outlook(CALM, 1024).waiting_s == 0
     # Of so many workers one is slow at nearly every step.
     assert outlook(varying, 1024).waiting_s == pytest.approx(0.1 * (1.09 / 0.1 - 1), rel=0.01)
+
+
+def test_a_run_that_was_a_worker_has_its_own_exchange_taken_out() -> None:
+    accounts = {"graph": 3.0, "python": 1.0}
+    record = recorded([], [[0.0, 0.04]], seconds=4.0, steps=100, accounts=accounts, gradient_bytes=1000)
+    phase = record.tables.stepping_phase
+    assert phase is not None
+    alone = fleet_of(record, phase, 1e9, 3600, 8)
+    sums = WindowSums(graph_ns=300, graph_communication_ns=100)
+    among = dataclasses.replace(record, tables=dataclasses.replace(record.tables, windows=[sums]))
+    assert alone.step_s == pytest.approx(0.04)
+    assert fleet_of(among, phase, 1e9, 3600, 8).step_s == pytest.approx(0.03)

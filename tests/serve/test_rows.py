@@ -116,3 +116,18 @@ def test_what_does_not_fit_is_one_line(fields: list[Field], rows: Any, line: str
     with pytest.raises(ArgumentError, match=line) as caught:
         as_rows(fields, rows)
     assert "\n" not in str(caught.value)
+
+
+def test_lists_of_numbers_are_taken_as_they_come_and_nothing_else_is() -> None:
+    field = (Field("x", "float32", (2,), "x"),)
+    for given in ([[1, 2], [3, 4]], {"x": [[1.0, 2], [3, 4]]}, [[True, 2], [3.0, 4]]):
+        found = as_rows(field, given)
+        assert found.arrays[0].dtype == np.float32
+        assert (found.arrays[0].shape, found.alone) == ((2, 2), False)
+    assert as_rows(field, [1, 2]).alone
+    wrongs: list[Any] = [[["1", "2"]], [[1, 2, 3]], [[1], [1, 2]], [[None, {}]]]
+    for wrong in wrongs:
+        with pytest.raises(ArgumentError):
+            as_rows(field, wrong)
+    alone = as_rows((Field("x", "float32", (), "x"),), np.array(1.0, np.float32))
+    assert (alone.count, alone.alone) == (1, True)

@@ -61,3 +61,11 @@ def test_an_unwritable_place_is_told_before_the_program_starts(tmp_path: Path) -
 def test_ids_sort_by_time_and_differ() -> None:
     made = {record_files.new_id() for _ in range(50)}
     assert len(made) > 45
+
+
+def test_a_job_is_found_by_its_id_though_its_workers_begin_with_it(tmp_path: Path) -> None:
+    for name in ("20261116-1-0", "20261116-1-1", "20261116-1-job"):
+        record_files.write(sample_record(id=name), tmp_path / f"{name}.json")
+    assert record_files.resolve("20261116-1", tmp_path).stem == "20261116-1-job"
+    assert record_files.resolve("20261116-1-1", tmp_path).stem == "20261116-1-1"
+    assert record_files.resolve(None, tmp_path).stem == "20261116-1-job"

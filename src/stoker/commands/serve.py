@@ -131,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
     except BaseException as error:
         deployment.ended(kept, error)
         raise
-    deployment.ended(kept)
+    deployment.ended(kept, code=code)
     return code
 
 

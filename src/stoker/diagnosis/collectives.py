@@ -45,5 +45,7 @@ def _unsharded(m: Measurements, pipeline: Pipeline) -> Iterator[Draft]:
     site = next((stage.site for stage in reversed(pipeline.stages) if stage.site), None)
     if site is None or pipeline.elements < MIN_REPEATS or any(name in _SHARDING for name in names):
         return
+    # Of what it waits for, its own part would be left.
+    lost = pipeline.wait_ns * (m.workers - 1) // m.workers
     detail = {"pipeline": names[::-1]}
-    yield Draft("unsharded-input", site, pipeline.elements, 0, 0, detail=detail)
+    yield Draft("unsharded-input", site, pipeline.elements, pipeline.wait_ns, lost, detail=detail)

@@ -46,7 +46,7 @@ class TracedFunction:
     updates_variables: bool = False
     # Of the variables it trains.
     variable_bytes: int = 0
-    # What it exchanges with other workers: how many times, and how many bytes in all.
+    # What a step of it exchanges with other workers: how many times, and how many bytes in all.
     collectives: int = 0
     collective_bytes: int = 0
     last_serial: int = -1
@@ -202,16 +202,23 @@ def updates_variables(graph: Any) -> bool:
 
 
 def collectives(graph: Any) -> tuple[int, int]:
-    """How many exchanges with other workers a graph has, and of how many bytes; one in a loop counts once."""
+    """How many exchanges with other workers a step has, and of how many bytes.
+
+    Where the graph calls functions that have some, as a loop over steps does, those of one of them count, and not what
+    comes once before or after the loop.
+    """
     called = [getattr(f, "graph", None) for f in getattr(graph, "_functions", {}).values()]
-    found = [
-        op.inputs[0]
-        for inner in (graph, *called)
-        if inner is not None
-        for op in inner.get_operations()
-        if op.type.startswith("Collective") and op.inputs and op.inputs[0].dtype.size
+    inside = [found for inner in called if inner is not None and (found := _exchanged(inner))]
+    exchanged = max(inside, key=len) if inside else _exchanged(graph)
+    return len(exchanged), sum(exchanged)
+
+
+def _exchanged(graph: Any) -> list[int]:
+    """The bytes of each exchange of a graph."""
+    exchanged = [
+        op.inputs[0] for op in graph.get_operations() if op.type.startswith("Collective") and op.inputs
     ]
-    return len(found), sum(int(t.dtype.size) * int(t.shape.num_elements() or 0) for t in found)
+    return [int(t.dtype.size) * int(t.shape.num_elements() or 0) for t in exchanged if t.dtype.size]
 
 
 def _assigns(op: Any) -> bool:

@@ -40,10 +40,9 @@ def as_rows(fields: Sequence[Field], given: Any) -> Rows:
     Raises:
         RowError: they do not fit.
     """
-    if type(given) is np.ndarray and len(fields) == 1:
-        field = fields[0]
-        if given.dtype == field.dtype and given.shape[1:] == field.shape:
-            return Rows([given], len(given), False)
+    usual = _usual(fields[0], given) if len(fields) == 1 else None
+    if usual is not None:
+        return Rows([usual], len(usual), False)
     values = _columns(fields, given)
     arrays = [_array(field, value) for field, value in zip(fields, values, strict=True)]
     alone = {array.ndim == len(field.shape) for field, array in zip(fields, arrays, strict=True)}
@@ -56,6 +55,31 @@ def as_rows(fields: Sequence[Field], given: Any) -> Rows:
     if len(counts) > 1:
         raise RowError(f"the inputs have different numbers of rows: {_shapes(fields, arrays)}")
     return Rows(arrays, counts.pop(), bare)
+
+
+def _usual(field: Field, given: Any) -> Any:
+    """Most rows of one input: an array that fits, or lists of numbers as JSON has them. None for all else."""
+    if type(given) is dict and len(given) == 1:
+        given = given.get(field.name)
+    if type(given) is list and field.dtype in ("float32", "float64"):
+        try:
+            found = np.asarray(given)
+        except ValueError:
+            return None
+        if (
+            found.dtype.kind in "biuf"
+            and found.ndim == len(field.shape) + 1
+            and found.shape[1:] == field.shape
+        ):
+            return found.astype(field.dtype)
+    elif (
+        type(given) is np.ndarray
+        and given.ndim
+        and given.dtype == field.dtype
+        and given.shape[1:] == field.shape
+    ):
+        return given
+    return None
 
 
 def _shapes(fields: Sequence[Field], arrays: list[Any]) -> str:

@@ -15,6 +15,8 @@ from stoker.files import RUNS, write_atomically
 from stoker.records import SCHEMA, Damaged, ProfilerWindow, Record, plain
 
 DIRECTORY = RUNS
+# The end of the id of a job's own record, beside those of its workers.
+OF_JOB = "-job"
 
 
 def new_id() -> str:
@@ -106,7 +108,9 @@ def resolve(run_id: str | None, directory: Path = DIRECTORY) -> Path:
         return path_of(known[-1], directory)
     if run_id.endswith(".json") and Path(run_id).exists():
         return Path(run_id)
-    matches = [run_id] if run_id in known else [name for name in known if name.startswith(run_id)]
+    # A job's id is also how those of its workers begin.
+    named = [name for name in (run_id, f"{run_id}{OF_JOB}") if name in known]
+    matches = named[:1] or [name for name in known if name.startswith(run_id)]
     if len(matches) != 1:
         problem = "no run" if not matches else f"{len(matches)} runs"
         raise RecordError(f"{problem} with id {run_id!r} in {directory}: `stoker runs` lists them")

@@ -187,7 +187,11 @@ def test_bad_options_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_workers_that_cannot_do_what_was_asked_end_it(tmp_path: Path) -> None:
     (tmp_path / "bundle").mkdir()
     (tmp_path / "bundle" / "bundle.json").write_text("{}")
-    running = Server(str(tmp_path / "bundle"), "--workers", "2")
+    store = f"sqlite:///{tmp_path}/stoker.db"
+    running = Server(str(tmp_path / "bundle"), "--workers", "2", "--store", store, directory=tmp_path)
     assert running.process.wait(HANGS_S) == 2
     wait_until(lambda: running.said("is no description of a bundle") > 0)
     assert running.said("takes its place") == 0
+    with reading(parse(store)) as reader:
+        (run,) = reader.runs()
+    assert (run.state, run.columns["exit_code"]) == ("failed", 2)

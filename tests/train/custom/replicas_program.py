@@ -98,8 +98,30 @@ def overflow() -> dict[str, Any]:
     }
 
 
+def measured() -> dict[str, Any]:
+    """A metric that the step updates, made inside the scope and outside of it: its value, and what is said."""
+    with STRATEGY.scope():
+        net, optimizer, inside = model(), keras.optimizers.SGD(0.0), keras.metrics.MeanAbsoluteError("error")
+
+    def trained(metric: Any) -> Any:
+        def step(net: Any, batch: Any) -> Any:
+            metric.update_state(batch[1], net(batch[0]))
+            return loss(net, batch)
+
+        trainer = stoker.Trainer(net, optimizer, step, metrics=[metric])
+        return trainer.fit(*data(), batch_size=BATCH, verbose=0).history["error"][0]
+
+    x, y = data()
+    expected = float(np.abs(y - net(x).numpy()).mean())
+    try:
+        said = trained(keras.metrics.MeanAbsoluteError("error"))
+    except ValueError as error:
+        said = str(error)
+    return {"apart": abs(trained(inside) - expected), "refused": said}
+
+
 def main() -> None:
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"measured": measured()}
     plain, (held_out,) = by_hand()
     trainer, history = on_replicas()
     found["plain"] = apart(trainer.model, plain)

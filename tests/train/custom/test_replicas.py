@@ -39,6 +39,11 @@ def test_accumulation_rates_freezing_and_averages(found: Any) -> None:
     assert found["averaged"] > 1e-3, "averaged weights are not the last ones, on any replica"
 
 
+def test_a_metric_is_that_of_all_replicas(found: Any) -> None:
+    assert found["measured"]["apart"] < 1e-5
+    assert found["measured"]["refused"].startswith("the metric 'error' was made outside of strategy.scope()")
+
+
 def test_an_infinity_on_the_second_replica_alone_leaves_the_step_out_on_both(found: Any) -> None:
     assert found["overflow"]["updates"] == 1
     assert found["overflow"]["scale"] == 32.0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support import wait_until
+from tests.support import ALL_CASES, wait_until
 from tests.train.workers.jobs import Job
 
 pytestmark = pytest.mark.tensorflow
@@ -62,9 +62,17 @@ def test_a_killed_worker_costs_no_bit(tmp_path: Path, undisturbed: Any) -> None:
         assert found["history"] == undisturbed["history"]
 
 
-def test_a_job_that_is_asked_to_leave_goes_on_with_any_number_of_workers(
-    tmp_path: Path, undisturbed: Any
-) -> None:
+def test_a_job_that_is_asked_to_leave_saves_and_goes_on_alone(tmp_path: Path) -> None:
+    assert interrupted(tmp_path, 2, 1, 1, signal.SIGTERM) == [75, 75]
+    # At the end of the second epoch: all of its 21 steps are saved.
+    newest = max(path.name for path in (tmp_path / "run").glob("*.stoker"))
+    assert newest.endswith("-step-42.stoker")
+    (found,) = run(tmp_path, 1)
+    assert found["history"]["wrong"] == [0.0] * 4, "every row once an epoch"
+
+
+@pytest.mark.skipif(not ALL_CASES, reason="make soak-cases: more of the same, five more processes")
+def test_a_job_goes_on_with_any_number_of_workers(tmp_path: Path, undisturbed: Any) -> None:
     assert interrupted(tmp_path, 2, 0, 1, signal.SIGTERM) == [75, 75]
     same = tmp_path / "same"
     shutil.copytree(tmp_path / "run", same / "run")

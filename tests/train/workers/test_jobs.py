@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support import ALL_CASES
 from tests.train.workers.jobs import Job, alone
 
 pytestmark = pytest.mark.tensorflow
@@ -78,6 +79,12 @@ def test_callbacks_run_on_the_chief_and_hold_for_all(ranks: list[Any], one: Any)
     assert other["ran"] == 0
 
 
+def test_epochs_leave_no_threads_behind(ranks: list[Any]) -> None:
+    # An epoch that resets metrics the usual way leaves two dozen each time.
+    assert ranks[0]["called_back"]["epochs"] == 4
+    assert ranks[0]["called_back"]["threads"] < 12
+
+
 def test_clip_accumulation_averages_and_freezing(ranks: list[Any], one: Any) -> None:
     mine, theirs = ranks[0]["own_step"], one["own_step"]
     assert apart(mine, theirs) < 1e-5
@@ -126,6 +133,9 @@ def test_a_step_makes_one_collective(ranks: list[Any]) -> None:
     assert ranks[0]["collectives"] == {"fit": 1, "trainer": 1}
 
 
+@pytest.mark.skipif(
+    not ALL_CASES, reason="make soak-cases: another job; the resumed ones have the same bits, too"
+)
 def test_two_jobs_have_the_same_bits(ranks: list[Any], tmp_path: Path) -> None:
     again = Job("cases.py", 2, tmp_path, "fitted", "dropped")
     try:

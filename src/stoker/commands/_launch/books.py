@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from stoker.attach.sites import shown_path
 from stoker.check.checker import check_paths
 from stoker.diagnosis.jobs import job_record
 from stoker.errors import RecordError
@@ -27,7 +28,9 @@ def close(job: str, target: Target, ranks: list[int], exit_code: int, restarts: 
             print(f"stoker: worker {rank} left no ledger here: {error}", file=sys.stderr)
     if not found:
         return
-    made = job_record(f"{job}-job", found, exit_code, restarts, unscaled(target) if len(found) > 1 else [])
+    made = job_record(
+        f"{job}{record_files.OF_JOB}", found, exit_code, restarts, unscaled(target) if len(found) > 1 else []
+    )
     path = record_files.path_of(made.id)
     record_files.write(made, path)
     console.show(made, path)
@@ -42,7 +45,7 @@ def unscaled(target: Target) -> list[Finding]:
         Finding(
             kind=kind.slug,
             code=kind.code,
-            file=problem.file,
+            file=shown_path(problem.file),
             line=problem.line,
             column=problem.column,
             function="",

@@ -11,7 +11,7 @@ _TEXTS: Schema = [str]
 _MAP: Schema = {str: str}
 _NAMED: Schema = {"name!": str, "optional": bool}
 
-_METADATA: Schema = {"name": str, "generateName": str, "namespace": str, "labels": _MAP, "annotations": _MAP}
+_METADATA: Schema = {"name": str, "namespace": str, "labels": _MAP, "annotations": _MAP}
 
 _ENV: Schema = {
     "name!": str,
@@ -128,7 +128,7 @@ JOB_SET: Schema = {
             "maxRestarts": int,
             "rules": [
                 {
-                    "name": str,
+                    "name!": str,
                     "action!": frozenset(
                         {"FailJobSet", "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts"}
                     ),

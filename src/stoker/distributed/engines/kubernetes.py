@@ -59,7 +59,11 @@ def job_set(request: Request, image: str, pod: Manifest) -> Manifest:
         "podFailurePolicy": {"rules": preempted},
         "template": {"spec": _merged(spec, pod)},
     }
-    uncounted = {"action": "RestartJobSetAndIgnoreMaxRestarts", "onJobFailureReasons": ["PodFailurePolicy"]}
+    uncounted = {
+        "name": "preempted",
+        "action": "RestartJobSetAndIgnoreMaxRestarts",
+        "onJobFailureReasons": ["PodFailurePolicy"],
+    }
     made = {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",

@@ -21,14 +21,14 @@ from stoker.errors import UsageError
 _SCRIPT = """#!/bin/bash
 {options}
 
-# The warning comes to this shell alone; the workers get it from the supervisor.
-trap 'kill -TERM "$job"' TERM
 {command} &
 job=$!
-wait "$job"
-code=$?
-# A signal ends `wait`, not the job.
-while kill -0 "$job" 2>/dev/null; do
+# The warning comes to this shell alone; the workers get it from the supervisor.
+trap 'warned=1; kill -TERM "$job"' TERM
+warned=1
+while [ "$warned" ]; do
+    warned=
+    # A signal ends `wait`, not the job.
     wait "$job"
     code=$?
 done

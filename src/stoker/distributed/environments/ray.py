@@ -54,7 +54,7 @@ class Ray(Environment):
         """Meet the others: where, rank 0 says, and anew after every restart."""
         import ray
         from ray import train
-        from ray.train.collective import broadcast_from_rank_zero
+        from ray.train.collective import barrier, broadcast_from_rank_zero
 
         context = train.get_context()
         rank, size = context.get_world_rank(), context.get_world_size()
@@ -69,4 +69,6 @@ class Ray(Environment):
                     f"ray: {size - len(there)} of {size} workers did not come within {_WAIT_S:g} s"
                 )
             time.sleep(_ASK_EVERY_S)
+        # The actor ends with the worker that made it: nobody leaves before all have heard.
+        barrier()
         return Place(rank, [there[other] for other in range(size)])

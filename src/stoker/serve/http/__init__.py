@@ -13,7 +13,8 @@
 | metrics | counts for Prometheus, shared by all workers |
 | page | where a person can try a model |
 | app | the ASGI application: from a request to an answer |
-| transport | an answer in one packet |
+| transport | an answer in one packet, a refusal without parsing |
+| refusing | which model a request is for, from its bytes |
 | running | one process that serves, from loading to its graceful end |
 | supervising | the socket, and the parent of several workers |
 """

@@ -14,7 +14,7 @@ from typing import Any
 
 from stoker.errors import ArgumentError
 from stoker.serve.batching import BusyError, DeadlineError, now
-from stoker.serve.http import inference_protocol, page, tensorflow_rest
+from stoker.serve.http import inference_protocol, page, refusing, tensorflow_rest
 from stoker.serve.http.ledger import Spent, described
 from stoker.serve.http.messages import HttpError, Request, Response, answer
 from stoker.serve.http.metrics import Metrics
@@ -26,6 +26,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 # For everybody, with a token or without: who asks is a load balancer.
+_REFUSED = b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\n"
 _OPEN = ("/healthz", "/readyz", "/v2/health/live", "/v2/health/ready")
 
 
@@ -69,7 +70,8 @@ class App:
             started = now()
             if self.settings.ledger:
                 request.spent, request.began = Spent(), started
-            response = await self._answer(request, receive)
+            request.receive = receive
+            response = await self._answer(request)
         except HttpError as error:
             response = error.response()
         except Gone:
@@ -85,6 +87,21 @@ class App:
         ]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
+
+    def crowded(self) -> bool:
+        """Some line is full."""
+        return self.models.full() and not self.settings.access_log
+
+    def refusal(self, data: bytes) -> bytes | None:
+        """The answer to a request that would be refused anyway, from its bytes; None if it is to be looked at."""
+        name = refusing.model_of(data)
+        line = None if name is None else self.models.fullness(name)
+        if name is None or line is None:
+            return None
+        self.metrics.answered(name, 429, 0.0, 0)
+        response = HttpError(429, line, retry_after=1).response()
+        head = f"content-length: {len(response.body)}\r\nx-request-id: {self._next_id()}\r\nretry-after: 1\r\n\r\n"
+        return _REFUSED + head.encode() + response.body
 
     async def _body(self, request: Request, receive: Receive) -> bytes:
         most = self.settings.body_bytes
@@ -103,14 +120,10 @@ class App:
             if not message.get("more_body"):
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    async def _answer(self, request: Request, receive: Receive) -> Response:
+    async def _answer(self, request: Request) -> Response:
         """Whatever goes wrong with a request is told in one line."""
-
-        async def ask(request: Request, version: Version, rows: Rows) -> dict[str, Any]:
-            return await self._ask(request, version, rows, receive)
-
         try:
-            return await self._routed(request, ask)
+            return await self._routed(request)
         except ArgumentError as error:
             raise HttpError(400, str(error)) from None
         except BusyError as error:
@@ -129,16 +142,16 @@ class App:
         self._say(json.dumps({"id": request, "path": path, "error": line}))
         return f"the model failed: {line}"
 
-    async def _routed(self, request: Request, ask: tensorflow_rest.Ask) -> Response:
+    async def _routed(self, request: Request) -> Response:
         path = request.path
         if self.settings.token and path not in _OPEN:
             self._check_token(request)
         if path.startswith("/v1/models/"):
-            return await tensorflow_rest.handle(request, self.models, ask)
+            return await tensorflow_rest.handle(request, self.models, self._ask)
         if path == "/readyz" and not self.ready:
             raise HttpError(503, "not ready", retry_after=1)
         if path == "/v2" or path.startswith("/v2/"):
-            return await inference_protocol.handle(request, self.models, ask)
+            return await inference_protocol.handle(request, self.models, self._ask)
         if request.method not in ("GET", "HEAD"):
             raise HttpError(
                 405 if path in ("/", "/metrics", "/healthz", "/readyz") else 404,
@@ -175,13 +188,15 @@ class App:
             raise HttpError(404, "there is no ledger: start the server with --ledger")
         return {name: described(*self.models.books(name)) for name in self.models.names()}
 
-    async def _ask(self, request: Request, version: Version, rows: Rows, receive: Receive) -> dict[str, Any]:
+    async def _ask(self, request: Request, version: Version, rows: Rows) -> dict[str, Any]:
         request.rows = rows.count
         self.check_limits(version, rows)
         spent = request.spent
         if spent is not None:
             spent.parse = now() - request.began
-        found = version.predictor.named(await self._waited(version, rows, spent, receive))
+        asked = version.line.ask(rows.arrays, rows.count, self.settings.timeout, spent)
+        answers = await (_unless_left(asked, request) if version.line.slow else asked)
+        found = version.predictor.named(answers)
         if self.deployment.chosen():
             self.sampled(request.id, request.model, version, rows, found)
         if spent is not None:
@@ -194,22 +209,6 @@ class App:
         inputs = dict(zip(names, rows.arrays, strict=True))
         self.deployment.record(request, model, version.number, inputs, found)
         self.models.saw(model, version, rows)
-
-    async def _waited(self, version: Version, rows: Rows, spent: Spent | None, receive: Receive) -> list[Any]:
-        asked = version.line.ask(rows.arrays, rows.count, self.settings.timeout, spent)
-        if not version.line.slow:
-            return await asked
-        # It may take a while: if the client leaves, its rows leave the line.
-        task = asyncio.ensure_future(asked)
-        left = asyncio.ensure_future(_left(receive))
-        try:
-            await asyncio.wait({task, left}, return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                raise Gone
-            return task.result()
-        finally:
-            task.cancel()
-            left.cancel()
 
     def check_limits(self, version: Version, rows: Rows) -> None:
         """How much one request may ask for.
@@ -246,6 +245,21 @@ class App:
                 "rows": request.rows, "ms": round(1000 * seconds, 3),
             }  # fmt: skip
             self._say(json.dumps(entry))
+
+
+async def _unless_left(asked: asyncio.Future[list[Any]], request: Request) -> list[Any]:
+    """It may take a while: if the client leaves, its rows leave the line."""
+    assert request.receive is not None
+    left = asyncio.ensure_future(_left(request.receive))
+    try:
+        both: set[asyncio.Future[Any]] = {asked, left}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if not asked.done():
+            raise Gone
+        return asked.result()
+    finally:
+        asked.cancel()
+        left.cancel()
 
 
 async def _left(receive: Receive) -> None:

@@ -38,11 +38,14 @@ def begun(settings: Settings, store: Address | None) -> Run:
     return Run(", ".join(settings.models), params, store=store, kind="serve")
 
 
-def ended(run: Run, error: BaseException | None = None) -> None:
+def ended(run: Run, error: BaseException | None = None, code: int = 0) -> None:
     """The server has ended: what its workers have recorded is what it made."""
     for file in sorted(ANSWERS.glob(f"{run.id}-*.jsonl")) if run.id else []:
         run.artifact(file, kind="answers")
-    run.ended_with(error)
+    if error is None and code:
+        run.finish("failed", error=f"exit code {code}", exit_code=code)
+    else:
+        run.ended_with(error, exit_code=code if error is None else None)
     run.flush(_WAIT_S)
 
 

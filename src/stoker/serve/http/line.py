@@ -75,6 +75,11 @@ class Line:
         """Its calls run in a thread: waiting may be long."""
         return self._seconds > _QUICK_S
 
+    @property
+    def full(self) -> bool:
+        """Not one more row may wait."""
+        return self.rows >= self._most_waiting
+
     def check(self, rows: int = 1) -> None:
         """There is room for so many more; asked before a request is parsed, a refusal costs next to nothing.
 
@@ -84,14 +89,15 @@ class Line:
         if self.rows and self.rows + rows > self._most_waiting:
             raise BusyError(f"{self.rows} rows wait already, and {self._most_waiting} may")
 
-    async def ask(
+    def ask(
         self, arrays: list[Any], rows: int, timeout: float, spent: Spent | None = None
-    ) -> list[Any]:
-        """The answers for these rows; a caller who is cancelled leaves the line. `spent` is told where time went.
+    ) -> asyncio.Future[list[Any]]:
+        """The answers for these rows, or DeadlineError if the time was over first.
+
+        Who cancels it leaves the line. `spent` is told where time went.
 
         Raises:
             BusyError: the line is full.
-            DeadlineError: the time was over first.
         """
         self.check(rows)
         loop = asyncio.get_running_loop()
@@ -102,7 +108,7 @@ class Line:
             self._busy = True
             # After all that arrived with it.
             loop.call_soon(self._next, loop)
-        return await job.future
+        return job.future
 
     def _next(self, loop: asyncio.AbstractEventLoop) -> None:
         batch, late = take(self._waiting, self._most_rows)  # type: ignore[arg-type]

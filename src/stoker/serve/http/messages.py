@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +27,7 @@ class Request:
     rows: int = 0
     spent: Spent | None = None
     began: float = 0.0
+    receive: Callable[[], Awaitable[Any]] | None = None
 
     def json(self) -> Any:
         """The body.

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stoker.serve import bundle
+from stoker.serve.batching import BusyError
 from stoker.serve.drift import Drift, Shift
 from stoker.serve.http.deployment import Deployment
 from stoker.serve.http.ledger import Facts
@@ -85,6 +86,21 @@ class Models:
     def names(self) -> list[str]:
         """Of the models."""
         return list(self._versions)
+
+    def full(self) -> bool:
+        """Some line takes no more rows."""
+        return any(one.line.full for versions in self._versions.values() for one in versions.values())
+
+    def fullness(self, name: str) -> str | None:
+        """Why a row for the newest version of a model would be refused now; None if it would not."""
+        versions = self._versions.get(name)
+        if not versions:
+            return None
+        try:
+            versions[max(versions)].line.check()
+        except BusyError as error:
+            return str(error)
+        return None
 
     def versions(self, name: str) -> list[Version]:
         """Of one model, the newest first.

@@ -51,6 +51,7 @@ def serve(
         access_log=False,
         lifespan="off",
         server_header=False,
+        proxy_headers=False,  # nobody asks where a request comes from
         timeout_graceful_shutdown=_DRAIN_S,
         ssl_certfile=tls.certificate or None,
         ssl_keyfile=tls.key or None,

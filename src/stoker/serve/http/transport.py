@@ -1,6 +1,8 @@
-"""An answer in one packet: uvicorn writes the head of a response and then its body, each with a system call.
+"""What uvicorn does more slowly than a server under load can afford.
 
-What is written within one turn of the event loop is kept, and sent together at its end.
+An answer goes in one packet: uvicorn writes the head of a response and then its body, each with a system call; what is
+written within one turn of the event loop is kept, and sent together at its end. And a request that is refused because
+the line is full is not parsed: to refuse must cost next to nothing, or refusing would leave no time for answering.
 """
 
 from __future__ import annotations
@@ -42,5 +44,28 @@ class Together:
 class Protocol(HttpToolsProtocol):  # type: ignore[misc]
     """uvicorn's protocol over such a transport."""
 
+    app: Any
+    _inside = False  # a message
+
     def connection_made(self, transport: Any) -> None:
         super().connection_made(Together(transport, self.loop))
+
+    def on_message_begin(self) -> None:
+        self._inside = True
+        super().on_message_begin()
+
+    def on_message_complete(self) -> None:
+        self._inside = False
+        super().on_message_complete()
+
+    def data_received(self, data: bytes) -> None:
+        if not self._inside and (self.cycle is None or self.cycle.response_complete):
+            refusal = self.app.refusal(data) if self.app.crowded() else None
+            if refusal is not None:
+                self._unset_keepalive_if_required()
+                self.transport.write(refusal)
+                self.timeout_keep_alive_task = self.loop.call_later(
+                    self.timeout_keep_alive, self.timeout_keep_alive_handler
+                )
+                return
+        super().data_received(data)

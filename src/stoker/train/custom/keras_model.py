@@ -27,6 +27,7 @@ from stoker.train.program import KerasProgram
 from stoker.train.update.replicas import row_count
 from stoker.train.update.scaling import KerasLossScaler, LossScale
 from stoker.train.variables import named_variables
+from stoker.train.workers.copies import reset
 
 # Of losses that are means over rows, those of the replicas make that of the batch, each with its rows.
 _REDUCTIONS = ("sum_over_batch_size", "mean", "auto")
@@ -107,12 +108,12 @@ class KerasReplicasProgram(TrainerProgram):
         self._alone = KerasProgram(model)
 
     def reset(self) -> None:
-        self.model.reset_metrics()
+        reset(self.model.metrics)
         self.trainer.reset_training_means()
 
     @contextmanager
     def validating(self) -> Iterator[None]:
-        self.model.reset_metrics()
+        reset(self.model.metrics)
         yield
 
     def variables(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:

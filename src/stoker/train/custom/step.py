@@ -23,6 +23,7 @@ from stoker.train.custom.updating import Logs, Moment, Updating
 from stoker.train.update.means import Means, scalar, take_apart
 from stoker.train.update.replicas import Replicas, Weight
 from stoker.train.update.statistics import Statistics
+from stoker.train.workers.copies import reset
 
 
 class TracedSteps(Updating):
@@ -66,6 +67,7 @@ class TracedSteps(Updating):
         """Find out what the step returns for such a batch (tensors or their specs), and make all variables."""
         if self._update_state is not None:
             return
+        self._check_metrics()
         # Not inside the scope below: it stops gradient tapes from recording.
         names = self._names_of(self.train_step, batch)
         with tf.init_scope():
@@ -77,6 +79,14 @@ class TracedSteps(Updating):
                 loss_names=self._loss_names,
                 log_names=names,
             )
+
+    def _check_metrics(self) -> None:
+        for metric in self.metrics if self.replicas.distributed else ():
+            if not all(isinstance(one.value, tf.distribute.DistributedValues) for one in metric.variables):
+                raise ArgumentError(
+                    f"the metric {metric.name!r} was made outside of strategy.scope(): make it inside, or each worker "
+                    "counts for itself."
+                )
 
     def run_train_step(self, batch: Any, more: Any = None) -> dict[str, Any]:
         """In graph: one step on all replicas; the epoch's means so far.
@@ -140,6 +150,9 @@ class TracedSteps(Updating):
         self._reset_metrics()
 
     def _reset_metrics(self) -> None:
+        if self.replicas.distributed:
+            reset(self.metrics)
+            return
         for metric in self.metrics:
             metric.reset_state()
 

@@ -7,9 +7,10 @@ of parts that were divided anew would round otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 
@@ -57,6 +58,27 @@ def has_parts(variable: Any) -> bool:
         isinstance(variable, tf.distribute.DistributedValues)
         and variable.synchronization == tf.VariableSynchronization.ON_READ
     )
+
+
+def reset(metrics: Iterable[Any]) -> None:
+    """Metrics from zero, copy by copy.
+
+    Assigned to as a whole, on the host, TensorFlow adds up all workers' parts each time, and leaves threads behind.
+    """
+    for metric in metrics:
+        inner = list(getattr(metric, "metrics", ()))
+        theirs = (
+            type(metric).__module__.startswith("keras.")
+            or type(metric).reset_state is keras.Metric.reset_state
+        )
+        if inner:
+            reset(inner)
+        elif not theirs:
+            metric.reset_state()
+        else:
+            for variable in metric.variables:
+                for copy in copies_of(variable.value):
+                    copy.assign(tf.zeros_like(copy))
 
 
 def part_name(name: str, replica: int) -> str:

@@ -80,6 +80,11 @@ def dropped() -> dict[str, Any]:
     return state(model)
 
 
+def threads() -> int:
+    """Of this process."""
+    return len(os.listdir("/proc/self/task"))
+
+
 def called_back() -> dict[str, Any]:
     """Callbacks that slow down and stop, of a loss that gets no better; and one that notes where it runs."""
     model = compiled(optimizer=keras.optimizers.SGD(0.0))
@@ -87,15 +92,18 @@ def called_back() -> dict[str, Any]:
     callbacks = [
         keras.callbacks.ReduceLROnPlateau("loss", factor=0.5, patience=1, min_delta=10.0),
         keras.callbacks.EarlyStopping("loss", patience=3, min_delta=10.0),
-        keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: ran.append(epoch)),
+        keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: ran.append(threads())),
         keras.callbacks.LearningRateScheduler(lambda epoch, rate: 0.125 if epoch == 0 else rate),
     ]
-    history = stoker.fit(model, *data(), **{**KERAS, "epochs": 20}, callbacks=callbacks)
+    history = stoker.fit(
+        model, *data(), **{**KERAS, "epochs": 20}, callbacks=callbacks, validation_data=data()
+    )
     return state(
         model,
         epochs=len(history.history["loss"]),
         rate=float(model.optimizer.learning_rate.numpy()),
         ran=len(ran),
+        threads=ran[-1] - ran[1] if ran else 0,
     )
 
 
