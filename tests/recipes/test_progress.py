@@ -17,7 +17,7 @@ from stoker.recipes.progress import Progress, TimeIsUp
 def _train(progress: Progress, epochs: int = 3) -> Any:
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
-    x = np.ones((8, 2), np.float32)
+    x: Any = np.ones((8, 2), np.float32)
     stoker.fit(
         model, x, x[:, 0], validation_data=(x, x[:, 0]), epochs=epochs, callbacks=[progress], verbose=0
     )
