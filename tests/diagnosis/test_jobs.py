@@ -66,7 +66,8 @@ def test_the_same_finding_of_all_workers_is_one() -> None:
     costlier = dataclasses.replace(finding, lost_s=2.0)
     workers = {
         0: dataclasses.replace(worker(0, 1.0), findings=[finding]),
-        1: dataclasses.replace(worker(1, 1.0), findings=[costlier]),
+        # Two functions at one line.
+        1: dataclasses.replace(worker(1, 1.0), findings=[costlier, finding]),
     }
     (found,) = job_record("j", workers, 0, 0).findings
     assert (found.lost_s, found.detail["workers"]) == (2.0, [0, 1])

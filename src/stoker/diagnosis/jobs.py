@@ -143,7 +143,8 @@ def _merged(workers: Mapping[int, Record]) -> list[Finding]:
             key = (finding.kind, finding.file, finding.line)
             known, ranks = best.get(key, (finding, []))
             costlier = (finding.lost_s or 0.0) > (known.lost_s or 0.0)
-            best[key] = (finding if costlier else known, [*ranks, rank])
+            # One worker may have it twice: two functions at one line.
+            best[key] = (finding if costlier else known, ranks if rank in ranks else [*ranks, rank])
     merged = []
     for finding, ranks in best.values():
         detail = Detail(**finding.detail)

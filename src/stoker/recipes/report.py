@@ -191,7 +191,7 @@ def _mistakes(answers: Any, test: Rows, classes: Any, features: Any, pictures: S
     if pictures is not None:
         figures = [
             f'<figure><img alt="" src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
-            f"<figcaption>{' '.join(_said(answers, test.labels, classes, row))}</figcaption></figure>"
+            f"<figcaption>{', taken for '.join(_said(answers, test.labels, classes, row))}</figcaption></figure>"
             for row, picture in zip(rows, pictures, strict=True)
         ]
         return f'<div class="gallery">{"".join(figures)}</div>'

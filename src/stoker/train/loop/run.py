@@ -64,9 +64,14 @@ class Run:
             # Files, prints and what callbacks do are wanted once.
             self.callbacks, self.verbose = None, 0
 
+    def _own_rows(self) -> int:
+        """Of a batch, the rows that are this worker's: the books of a job add up those of all."""
+        rows = int(self.data.adapter.batch_size or 0)
+        return rows if self.share is not None and self.share.apart else rows // self.group.count
+
     def train(self) -> Any:
         """Decide, train, and give the history."""
-        with announced.region(announced.LOOP, batch_size=int(self.data.adapter.batch_size or 0)):
+        with announced.region(announced.LOOP, batch_size=self._own_rows()):
             resume = None if self.checkpoint is None else Resume(self.checkpoint, self.group, self.share)
             try:
                 with (
