@@ -39,11 +39,13 @@ def test_a_run_goes_on_from_an_old_checkpoint(name: str, tmp_path: Path) -> None
     ends = runs.end_of(run(directory, None))
     assert checkpoint.name not in os.listdir(directory), "it was not pruned: the run saved nothing after it"
     whole = runs.end_of(run(tmp_path / "whole", None))
+    # The first half was computed on another machine, which may round differently.
+    rounding = 0 if same_arithmetic() else 1e-3
     for end, uninterrupted in zip(ends, whole, strict=True):
-        np.testing.assert_array_equal(end, uninterrupted)
+        np.testing.assert_allclose(end, uninterrupted, rtol=rounding, atol=rounding / 100)
     with np.load(OLD / f"{name}.npz") as kept:
         for end, then in zip(ends, kept.values(), strict=True):
-            np.testing.assert_allclose(end, then, rtol=0 if same_arithmetic() else 1e-3)
+            np.testing.assert_allclose(end, then, rtol=rounding, atol=rounding / 100)
 
 
 @pytest.mark.parametrize("name", runs.RUNS)

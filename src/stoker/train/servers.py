@@ -15,6 +15,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras.src.trainers.data_adapters import data_adapter_utils
+from tensorflow.python.distribute.coordinator import cluster_coordinator
 
 from stoker.errors import ArgumentError
 from stoker.execution import hooks, keras_step
@@ -37,6 +38,7 @@ class ServedTraining:
         self.request = request
         self.strategy = model.distribute_strategy
         self.coordinator = tf.distribute.coordinator.ClusterCoordinator(self.strategy)
+        _leave_lost_workers_behind(self.coordinator)
         data = (request.x, request.y, request.sample_weight)
         self._held_out: Any = request.validation_data
         if request.validation_split and self._held_out is None:
@@ -152,6 +154,22 @@ class ServedTraining:
             loss, count = loss_of(batch)
             total, rows = total + float(loss) * float(count), rows + float(count)
         return total / rows
+
+
+def _leave_lost_workers_behind(coordinator: Any) -> None:
+    """Let the program end though a worker is lost.
+
+    While a worker is away, a thread of TensorFlow's holds a lock and waits for its return. When the program ends, the
+    coordinator wants that lock, to set a flag: it would wait for ever. Setting the flag needs no lock.
+    """
+    handler = coordinator._cluster.failure_handler
+    if isinstance(handler, cluster_coordinator.WorkerPreemptionHandler):
+
+        def stop() -> None:
+            handler._should_preemption_thread_run = False
+            handler._cluster_due_for_update_or_finish.set()
+
+        handler.stop = stop
 
 
 def _rows_of(data: tuple[Any, Any, Any], request: Request) -> tuple[Any, int, Any]:
