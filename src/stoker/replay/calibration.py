@@ -27,6 +27,7 @@ _TRACED = Calibration(beside=(0.0, 0.5))
 _INPUT = Calibration(spread=(0.5, 0.6))
 _OTHERS = Calibration()
 _BY_KIND = {
+    "eager-train-step": Calibration(beside=(0.0, 0.7), spread=(0.4, 0.4)),
     "checkpoint-in-loop": Calibration(beside=(0.0, 0.5)),
     "host-callback-per-batch": Calibration(beside=(0.0, 0.8)),
     "numpy-feed-in-loop": Calibration(beside=(0.0, 1.0)),

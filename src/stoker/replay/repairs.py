@@ -176,7 +176,7 @@ def _around_traces(program: Program, finding: Finding) -> dict[str, float]:
 
 _GONE = f"what was done every step is done every {RARELY} steps"
 _TRACED = "one trace serves all calls, and runs as the calls did that did not trace"
-_CALM = "what stays is quicker, as it was where such a repair was measured"
+_WARM = "what stays is quicker, as it was where such a repair was measured"
 _CROWDED = "where the input and the kernels want more processors than there are, they share them"
 
 
@@ -191,16 +191,16 @@ def _of_input(apply: Apply, assumes: str, *uncertain: str) -> Repair:
 
 REPAIRS: dict[str, Repair] = {
     "sync-in-loop": Repair(_rarely, f"reads: {_GONE}; the host then runs ahead of the device"),
-    "checkpoint-in-loop": Repair(_rarely, f"checkpoints: {_GONE}; {_CALM}"),
+    "checkpoint-in-loop": Repair(_rarely, f"checkpoints: {_GONE}; {_WARM}"),
     "iterator-teardown": Repair(_once, "one iterator serves all epochs, and is taken down once"),
-    "host-callback-per-batch": Repair(_rarely, f"callbacks: {_GONE}; {_CALM}"),
+    "host-callback-per-batch": Repair(_rarely, f"callbacks: {_GONE}; {_WARM}"),
     "numpy-feed-in-loop": Repair(
         _feed,
-        f"data is converted once before the loop; taking rows from it copies nothing; {_CALM}",
+        f"data is converted once before the loop; taking rows from it copies nothing; {_WARM}",
     ),
-    "retrace-python-arg": Repair(_traced_once, f"{_TRACED}; {_CALM}", frees=_around_traces),
-    "retrace-shape": Repair(_traced_once, f"{_TRACED}; {_CALM}", frees=_around_traces),
-    "tf-function-in-loop": Repair(_traced_once, f"{_TRACED}; {_CALM}", frees=_around_traces),
+    "retrace-python-arg": Repair(_traced_once, f"{_TRACED}; {_WARM}", frees=_around_traces),
+    "retrace-shape": Repair(_traced_once, f"{_TRACED}; {_WARM}", frees=_around_traces),
+    "tf-function-in-loop": Repair(_traced_once, f"{_TRACED}; {_WARM}", frees=_around_traces),
     "eager-train-step": Repair(
         call_repairs.as_a_graph,
         "as a graph the same kernels run, between one after the other and as many at a time as there are processors",
@@ -215,7 +215,7 @@ REPAIRS: dict[str, Repair] = {
     ),
     "predict-in-loop": Repair(
         call_repairs.predicted,
-        f"a compiled call takes the place of predict(); a loop that only predicts gives all rows to one call; {_CALM}",
+        f"a compiled call takes the place of predict(); a loop that only predicts gives all rows to one call; {_WARM}",
     ),
     "missing-prefetch": _of_input(input_repairs.prefetched, "the next element is made while the step runs"),
     "map-without-parallel-calls": _of_input(
