@@ -5,6 +5,7 @@
     python benchmarks/whatif.py --programs development       # whole programs, one stall repaired at a time
     python benchmarks/whatif.py --programs held_out          # those the model was not made on
     python benchmarks/whatif.py --records DIRECTORY          # price the records of an earlier --keep DIRECTORY again
+    python benchmarks/whatif.py --records DIRECTORY --residuals     # how far off, kind by kind
 
 A round runs the stalled program under `stoker run` (the prediction), and the stalled program and its twin plainly, each
 with a clock at its steps and without Stoker (the truth). The prediction is the price of all the findings that the twin
@@ -25,6 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import whatif_programs
+import whatif_residuals
+from whatif_programs import SAME_PROGRAM
 
 from stoker.records import Record
 from stoker.replay import prices
@@ -80,6 +83,8 @@ class Outcome:
     # The smallest and the largest of the rounds.
     least: float
     most: float
+    # Of a step, what was found to be lost.
+    share: float
 
     @property
     def error(self) -> float:
@@ -88,8 +93,8 @@ class Outcome:
 
     @property
     def inside(self) -> bool:
-        """Whether the truth lies between the bounds."""
-        return self.low <= self.measured <= self.high
+        """Whether the truth lies between the bounds, as far as it can be told."""
+        return self.low / SAME_PROGRAM <= self.measured <= self.high * SAME_PROGRAM
 
 
 def cases() -> list[Case]:
@@ -144,10 +149,10 @@ def run_rounds(case: Case, rounds: int, keep: Path) -> None:
     (keep / f"{case.title}.times").write_text(json.dumps(times))
 
 
-def price(record: Record, case: Case) -> tuple[float, float, float]:
-    """What the record predicts for the twin."""
+def price(record: Record, case: Case) -> tuple[float, float, float, float]:
+    """What the record predicts for the twin: the speed-up, its bounds, and the share of what is repaired."""
     answer = prices.what_if(_program(record), [f for f in record.findings if f.kind in case.kinds])
-    return answer.speedup, answer.low, answer.high
+    return answer.speedup, answer.low, answer.high, answer.share or 0.0
 
 
 def _program(record: Record) -> Program:
@@ -162,9 +167,18 @@ def outcome(case: Case, keep: Path) -> Outcome:
     told = [price(record_files.read(path), case) for path in sorted(keep.glob(f"{case.title}.[0-9]*.json"))]
     times = json.loads((keep / f"{case.title}.times").read_text())
     ratios = [before / after for before, after in times]
-    predicted, low, high = (statistics.median(column) for column in zip(*told, strict=True))
+    predicted, low, high, share = (statistics.median(column) for column in zip(*told, strict=True))
     measured = statistics.median(ratios)
-    return Outcome(case, predicted, low, high, measured, min(ratios), max(ratios))
+    return Outcome(case, predicted, low, high, measured, min(ratios), max(ratios), share)
+
+
+def residuals(outcomes: list[Outcome]) -> list[whatif_residuals.Residual]:
+    """How far off the examples with one stall are."""
+    return [
+        whatif_residuals.Residual(o.case.kinds[0], o.case.title, o.share, o.predicted, o.measured)
+        for o in outcomes
+        if len(o.case.kinds) == 1
+    ]
 
 
 def first_repair(rounds: int, keep: Path) -> str:
@@ -234,9 +248,11 @@ def plot(outcomes: list[Outcome], path: str) -> None:
     figure.savefig(path, metadata={"Date": None})
 
 
-def whole_programs(chosen: str, only: list[str] | None, rounds: int, keep: Path, run: bool) -> None:
+def whole_programs(
+    chosen: str, only: list[str] | None, rounds: int, keep: Path, run: bool
+) -> list[whatif_programs.Outcome]:
     """Programs with several stalls, each repaired alone."""
-    found = []
+    found: list[whatif_programs.Outcome] = []
     for path in sorted((HELD_OUT / chosen).glob("*.py")):
         program = whatif_programs.Stalled.read(path)
         if only and path.stem not in only:
@@ -246,8 +262,7 @@ def whole_programs(chosen: str, only: list[str] | None, rounds: int, keep: Path,
         if (keep / f"{path.stem}.steps").exists():
             found += whatif_programs.outcomes(program, keep)
             print(whatif_programs.summary(found), file=sys.stderr, flush=True)
-    if found:
-        print(whatif_programs.table(found))
+    return found
 
 
 def main() -> None:
@@ -256,6 +271,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these programs alone")
     parser.add_argument("--keep", metavar="DIRECTORY", help="leave records and times there")
     parser.add_argument("--records", metavar="DIRECTORY", help="run nothing: price what --keep left again")
+    parser.add_argument("--residuals", action="store_true", help="also print how far off, kind by kind")
     parser.add_argument("--order", action="store_true", help="also repair each of two stalls by itself")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw predicted over measured there")
     parser.add_argument(
@@ -266,7 +282,11 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             keep = Path(args.records or args.keep or scratch).resolve()
             keep.mkdir(parents=True, exist_ok=True)
-            whole_programs(args.programs, args.only, args.rounds, keep, not args.records)
+            found = whole_programs(args.programs, args.only, args.rounds, keep, not args.records)
+        if found:
+            print(whatif_programs.table(found))
+        if args.residuals:
+            print("\n" + whatif_residuals.table(whatif_programs.residuals(found)))
         return
     chosen = [case for case in cases() if not args.only or case.title in args.only or case.name in args.only]
     with tempfile.TemporaryDirectory() as scratch:
@@ -278,6 +298,8 @@ def main() -> None:
         outcomes = [outcome(case, keep) for case in chosen if (keep / f"{case.title}.times").exists()]
         if outcomes:
             print(table(outcomes), flush=True)
+        if args.residuals:
+            print("\n" + whatif_residuals.table(residuals(outcomes)))
         if args.order:
             print("\n" + first_repair(args.rounds, keep))
     if args.plot and outcomes:

@@ -20,6 +20,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from whatif_residuals import Residual
+
 from stoker.records import Finding, Record
 from stoker.replay import prices
 from stoker.replay import program as programs
@@ -34,6 +36,8 @@ _EAGER = ("eager-train-step", "launch-bound")
 _FAMILIES = (_INPUT, _RETRACE, _EAGER)
 # Gains closer than this are the same gain: either may be repaired first.
 _SAME = 1.05
+# The same program, run again in turn with others, takes up to so many times the processor time of its last run.
+SAME_PROGRAM = 1.05
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,8 @@ class Outcome:
     most: float
     # By the clock on the wall, without the time in which others had the processor.
     wall: float
+    # Of a step, what the stall was found to take.
+    share: float = 0.0
 
     @property
     def error(self) -> float | None:
@@ -77,8 +83,8 @@ class Outcome:
 
     @property
     def inside(self) -> bool:
-        """Whether the truth lies between the bounds."""
-        return self.predicted is not None and self.low <= self.measured <= self.high
+        """Whether the truth lies between the bounds, as far as it can be told; without a finding they are 1 and 1."""
+        return self.low / SAME_PROGRAM <= self.measured <= self.high * SAME_PROGRAM
 
 
 def run(program: Stalled, rounds: int, keep: Path, environment: dict[str, str]) -> None:
@@ -126,8 +132,8 @@ def outcomes(program: Stalled, keep: Path) -> list[Outcome]:
         ]
         undisturbed, wall, cpu = (list(column) for column in zip(*ratios, strict=True))
         truth = cpu if program.device == "cpu" else wall
-        predicted, low, high = (
-            (statistics.median(c) for c in zip(*told, strict=True)) if told else (None, 1.0, 1.0)
+        predicted, low, high, share = (
+            (statistics.median(c) for c in zip(*told, strict=True)) if told else (None, 1.0, 1.0, 0.0)
         )
         made.append(
             Outcome(
@@ -140,20 +146,30 @@ def outcomes(program: Stalled, keep: Path) -> list[Outcome]:
                 min(truth),
                 max(truth),
                 statistics.median(undisturbed),
+                share,
             )
         )
     return made
 
 
-def promised(record: Record, stall: str, lines: list[int]) -> tuple[float, float, float] | None:
-    """The price of the findings that are this stall, together."""
+def residuals(found: list[Outcome]) -> list[Residual]:
+    """How far off they are."""
+    return [
+        Residual(o.stall.split("/")[0], o.program, o.share, o.predicted, o.measured)
+        for o in found
+        if o.predicted is not None
+    ]
+
+
+def promised(record: Record, stall: str, lines: list[int]) -> tuple[float, float, float, float] | None:
+    """The price of the findings that are this stall, together: the speed-up, its bounds, their share."""
     replayed = programs.of(record)
     found = findings_of(record, stall, lines)
     known = [f for f in found if replayed is not None and prices.is_known(f, replayed)]
     if replayed is None or not known:
         return None
     answer = prices.what_if(replayed, known)
-    return answer.speedup, answer.low, answer.high
+    return answer.speedup, answer.low, answer.high, answer.share or 0.0
 
 
 def findings_of(record: Record, stall: str, lines: list[int]) -> list[Finding]:

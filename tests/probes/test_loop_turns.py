@@ -99,6 +99,14 @@ def agent_that_trains_every_other_move(x: Any) -> None:
     assert action == 0
 
 
+def arguments_from_a_generator(x: Any) -> None:
+    """One instruction reads the rows and calls the function with them."""
+    agent = Eager()
+    for _ in range(12):
+        agent.model.predict(np.ones((1, 4)), verbose=0)
+        agent.train(*(tf.constant(rows.numpy()) for rows in [x]))
+
+
 def agent_by_predict_and_fit(x: Any) -> None:
     model = network()
     model.compile("sgd", "mse")
@@ -188,6 +196,7 @@ PROGRAMS = (
     (alternating_compiled, 12),
     (several_critic_updates, 12),
     (agent_that_trains_every_other_move, 12),
+    (arguments_from_a_generator, 12),
     (agent_by_predict_and_fit, 12),
     (epochs_of_a_function, 36),
     (training_nothing, 12),

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stoker.records import Finding, Record, TimelineSite, WhatIf, WindowSums
@@ -139,8 +139,16 @@ def test_no_price_is_above_what_the_ledger_can_carry(record: Record) -> None:
         assert 1 <= together.speedup <= allowed(together, everything) * 1.002 + 0.001
 
 
+def waits_alone() -> Record:
+    """Steps in which the host does nothing but wait for a device of which nothing is known."""
+    host = [[n / 32, (n + 1) / 32, "sync", -1, "", 1 / 32] for n in range(STEPS)]
+    marks = [[n / 32, (n + 1) / 32] for n in range(STEPS)]
+    return recorded(host, marks, seconds=0.25, steps=STEPS, accounts={"sync": 0.25}, asynchronous=True)
+
+
 @settings(max_examples=150, deadline=None)
 @given(records())
+@example(waits_alone())
 def test_an_unchanged_run_replays_to_what_it_took(record: Record) -> None:
     phase = record.tables.stepping[0]
     run = programs.of(record)

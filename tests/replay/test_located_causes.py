@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from stoker.records import Finding, PipelineRow, PipelineStage, Record, WindowSums
 from stoker.replay import prices
 from stoker.replay import program as programs
+from stoker.replay.calibration import of_kind
 from stoker.replay.feeding import source_of
 from stoker.replay.pieces import Piece, with_device
 from stoker.replay.simulation import Draw, replay
@@ -51,11 +53,15 @@ def test_of_two_predicts_one_leaves_the_other() -> None:
     """Each was promised everything: 37x for one line, 1,489x for both."""
     done = prices.priced(two_predicts_and_a_tape())
     alone = [f.what_if for f in done.findings if f.what_if]
-    assert [price.speedup for price in alone] == pytest.approx([100 / 55] * 2, rel=0.02)
+    # What the call in its place takes is not there; the rest is quicker without it.
+    half = 0.55 * (1 - 0.45 * statistics.fmean(of_kind("predict-in-loop").beside))
+    assert [price.speedup for price in alone] == pytest.approx([1 / half] * 2, rel=0.02)
     assert all(price.share == pytest.approx(0.45, rel=0.01) for price in alone)
     assert done.what_if is not None
     assert done.what_if.all is not None
-    assert 8 < done.what_if.all.speedup <= 10.001
+    assert (
+        8 < done.what_if.all.speedup <= 1 / (0.1 * (1 - 0.9 * of_kind("predict-in-loop").beside[1])) + 0.001
+    )
 
 
 def test_a_first_call_that_took_long_is_no_lines_of_the_steps() -> None:

@@ -8,6 +8,7 @@ found in the bytecode, so that a turn is told without tracing lines and without 
 from __future__ import annotations
 
 import dis
+import inspect
 import sys
 from dataclasses import dataclass
 from types import CodeType, FrameType
@@ -82,8 +83,9 @@ class LoopTurns:
     def __init__(self, sites: Sites) -> None:
         self._sites = sites
         self._loops: dict[CodeType, tuple[Loop, ...]] = {}
-        # By frame: its code and the instruction of the last event. By id: a frame must not be kept alive.
-        self._last: dict[int, tuple[CodeType, int]] = {}
+        # By frame: its code, the instruction of the last event, and whether a generator stood inside it then. By id: a
+        # frame must not be kept alive.
+        self._last: dict[int, tuple[CodeType, int, bool]] = {}
         # The innermost frame and instruction of the last event, if in a loop; and what another one there means.
         self._same: tuple[int, CodeType, int] | None = None
         self._next_turn: list[tuple[Loop, bool]] = []
@@ -104,14 +106,15 @@ class LoopTurns:
         innermost = frame
         found: list[tuple[Loop, bool]] = []
         # Whether the user's frame inside the one looked at was entered again; the innermost has none inside.
-        fresh = again
+        fresh, inside = again, False
         while frame is not None and left:
             code = frame.f_code
             kind = kinds.get(code.co_filename)
             if kind is None:
                 kind = self._sites.kind_of(code.co_filename)
             if kind == USER:
-                fresh = self._look(frame, code, fresh, found)
+                fresh = self._look(frame, code, fresh, inside, found)
+                inside = bool(code.co_flags & inspect.CO_GENERATOR)
                 left -= 1
             frame = frame.f_back
         self._same = None
@@ -148,19 +151,23 @@ class LoopTurns:
             known = self._loops[code] = loops_of(code)
         return known
 
-    def _look(self, frame: FrameType, code: CodeType, again: bool, found: list[tuple[Loop, bool]]) -> bool:
-        """Look at one frame; returns whether the function was entered since the last event."""
+    def _look(
+        self, frame: FrameType, code: CodeType, again: bool, inside: bool, found: list[tuple[Loop, bool]]
+    ) -> bool:
+        """Look at one frame, which a generator is `inside` of; returns whether it was entered since the last event."""
         loops = self.loops(code)
         here, number = frame.f_lasti, id(frame)
         known = self._last.get(number)
         if known is None and len(self._last) >= _MAX_KEPT:
             self._last.clear()
-        self._last[number] = (code, here)
+        self._last[number] = (code, here, inside)
         if known is None or known[0] is not code:
             found += [(loop, True) for loop in loops if here in loop]
             return True
         before = known[1]
-        back = here < before or (here == before and again)
+        # `f(*(tf.constant(x) for x in row))`: one instruction exhausts the generator and calls the function.
+        called = known[2] and not inside
+        back = here < before or (here == before and again and not called)
         for loop in loops:
             if here not in loop:
                 continue

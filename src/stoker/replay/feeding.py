@@ -19,7 +19,8 @@ _HELD_UP = 0.3
 _ASKING_S = 0.0004
 # The name of a piece in which an iterator was made, found empty or taken down.
 AROUND = "around the elements"
-# Stages that only hold elements: waiting there is not work.
+# Stages, as they run, that make elements before they are asked for.
+_AHEAD = ("::Prefetch", "::Parallel", "::MapAndBatch")
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source
 def _made_ahead(record: Record, work: Mapping[str, float]) -> bool:
     """Whether elements are made before they are asked for: as the pipeline ran, else as the program built it."""
     if record.tables.stages:
-        return any("::Prefetch" in path or "::Parallel" in path for path in work)
+        return any(name in path for path in work for name in _AHEAD)
     built = [row for row in record.tables.pipelines if row.elements]
     busiest = max(built, key=lambda row: row.elements, default=None)
     return busiest is not None and any(

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 
 from stoker.records import Finding, Record, RepairPlace, Repairs, WhatIf
 from stoker.replay import program as programs
+from stoker.replay.calibration import of_kind
 from stoker.replay.claims import ceiling, held_s, shared_out
 from stoker.replay.program import Program
-from stoker.replay.repairs import REPAIRS, freed, repaired
+from stoker.replay.repairs import REPAIRS, freed, repaired, uncertain
 from stoker.replay.simulation import Draw, draws, seconds_per_step
 
 _DRAWS = 24
@@ -22,6 +23,8 @@ _DRAWS = 24
 _ORDERED = 8
 # Of the draws, the share beyond each bound.
 _TAIL = 0.05
+# No repair gains so much; a replay in which nothing is left would say that it does.
+_BEYOND_ALL = 1e4
 # Of a run, a loss too small to say that its price is unknown.
 _NEGLIGIBLE = 0.02
 BASIS = "speed-ups are of steps a second after the first step: start-up and the first trace are left out"
@@ -64,12 +67,12 @@ def what_if(
     program: Program,
     findings: Sequence[Finding],
     then: Callable[[Program, Draw], Program] = _unchanged,
-    uncertain: Sequence[str] = (),
+    unknown: Sequence[str] = (),
     examples: float = 1.0,
 ) -> WhatIf:
     """How much faster the run would have been with these repaired, with bounds from the spread of its steps.
 
-    `then` changes the repaired program further, which makes `uncertain` what is not known exactly; `examples` is how
+    `then` changes the repaired program further, which makes `unknown` what is not known exactly; `examples` is how
     many times the examples a step then has.
     """
     limit = Limit.of(program, findings)
@@ -82,7 +85,7 @@ def what_if(
         after = seconds_per_step(then(repaired(program, findings, draw), draw), draw, draw.steps)
         return examples * before / after if after > 0 else 1.0
 
-    names = sorted({*uncertain, *(name for f in findings for name in REPAIRS[f.kind].uncertain)})
+    names = sorted({*unknown, *(name for f in findings for name in uncertain(f.kind))})
     middle = gain(Draw())
     if then is _unchanged and limit.most < 1 + _NEGLIGIBLE:
         # Too little to be worth replaying again and again: the law's own bounds are close enough.
@@ -100,7 +103,7 @@ def _widened(
     program: Program, findings: Sequence[Finding], middle: float, low: float, high: float
 ) -> tuple[float, float]:
     """Bounds for both: the run's own spread, and how far off the model has been found to be, here and elsewhere."""
-    spreads = [REPAIRS[f.kind].spread for f in findings]
+    spreads = [of_kind(f.kind).spread for f in findings]
     off = min(1.0, program.unexplained)
     less, more = max(s[0] for s in spreads) + off, max(s[1] for s in spreads) + off
     gain = math.log(middle)
@@ -144,7 +147,8 @@ def speedup(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
 def _ratio(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
     before = seconds_per_step(program, draw, draw.steps)
     after = seconds_per_step(repaired(program, findings, draw), draw, draw.steps)
-    return before / after if after > 0 else 1.0
+    # Where nothing of a step is left in the replay, what the findings hold of it is all that is known.
+    return before / max(after, before / _BEYOND_ALL) if before > 0 else 1.0
 
 
 def order(program: Program, findings: Sequence[Finding]) -> list[RepairPlace]:

@@ -60,9 +60,6 @@ class Program:
     call_s: float = 0.0
     # What a step's eager ops take to launch on an accelerator, one by one, from inside a graph.
     launches_s: float = 0.0
-    # Of a step's usual time in compiled calls: what the quickest quarter of the steps take at most. What comes between
-    # the calls cools caches and lets threads fall asleep; without it they are between this and the mean.
-    calm: float = 1.0
     # Steps of the stepping phase: what the run's sums are divided by; 0 for a program that has none.
     count: int = 0
     # Of a measured step, the part that the replay of the unchanged program did not give by itself.
@@ -108,7 +105,6 @@ def of(record: Record) -> Program | None:
         quick=min(1.0, max(_QUICKEST / stretch, windows.graph_quick_ns * stretch / busy)) if busy else 1.0,
         call_s=_call_s(steps, phase),
         launches_s=_launches_s(record, phase) if asynchronous else 0.0,
-        calm=_calm(steps),
         count=phase.steps,
     )
     return shared_out(loosened(calibrated(program), record.findings), record.findings)
@@ -122,7 +118,7 @@ def calibrated(program: Program) -> Program:
     """
     measured_s = program.step_s
     first = seconds_per_step(program, Draw())
-    if measured_s <= 0 or first <= 0:
+    if measured_s <= 0:
         return program
     off = abs(first / measured_s - 1)
     if first > measured_s * (1 + _EXACT):
@@ -219,16 +215,6 @@ def _call_s(steps: list[list[Piece]], phase: SteppingRow) -> float:
         return around / calls
     outside = phase.eager_s - phase.eager_op_s
     return _OPS_PER_CALL * outside / phase.eager_ops if phase.eager_ops else 0.0
-
-
-def _calm(steps: list[list[Piece]]) -> float:
-    if all(any(p.account == "trace" for p in step) for step in steps):
-        # No call was a usual one: how far they are apart says nothing.
-        return 1.0
-    calls = sorted(sum(p.seconds for p in step if p.account in ("compute", "graph")) for step in steps)
-    # Not the mean: on a busy machine a few calls that lost their processor are most of it.
-    middle = statistics.median(calls)
-    return calls[len(calls) // 4] / middle if middle > 0 else 1.0
 
 
 def _launches_s(record: Record, phase: SteppingRow) -> float:

@@ -12,14 +12,17 @@ from dataclasses import dataclass, replace
 
 from stoker.records import Finding
 from stoker.replay import call_repairs, input_repairs
-from stoker.replay.claims import claimed, is_own, mean_s
-from stoker.replay.pieces import Piece
+from stoker.replay.calibration import of_kind
+from stoker.replay.claims import claimed, is_own, mean_s, own_s
+from stoker.replay.pieces import PYTHON, Piece
 from stoker.replay.program import Program
 from stoker.replay.simulation import Draw
 
 # "Every N steps", as the remedies say.
 RARELY = 50
-_UNDISTURBED = "undisturbed"
+# What stays of a step when a stall goes: it had to begin with cold caches and threads asleep.
+UNDISTURBED = "what ran beside it, undisturbed"
+_HOST = PYTHON | {"compute", "graph"}
 
 Apply = Callable[[Program, Finding, Draw], Program]
 # What a repair frees beside what is the finding's own, at most: seconds of a step, by name.
@@ -39,15 +42,34 @@ class Repair:
     # What is uncertain, by the names given to `Draw.between`.
     uncertain: tuple[str, ...] = ()
     frees: Frees = _nothing
-    # How far off the model has been found to be for such a repair, as a share of the gain's logarithm: less, more.
-    spread: tuple[float, float] = (0.4, 0.6)
+
+
+def uncertain(kind: str) -> tuple[str, ...]:
+    """What is drawn anew for each replay of such a repair."""
+    return (*REPAIRS[kind].uncertain, *((UNDISTURBED,) if of_kind(kind).beside[1] else ()))
 
 
 def repaired(program: Program, findings: Iterable[Finding], draw: Draw) -> Program:
     """The program, shared out among these findings, with all of them repaired."""
     for finding in findings:
-        program = REPAIRS[finding.kind].apply(program, finding, draw)
+        program = REPAIRS[finding.kind].apply(_warmer(program, finding, draw), finding, draw)
     return program
+
+
+def _warmer(program: Program, finding: Finding, draw: Draw) -> Program:
+    """The program with what stays on the host quicker: the more of a step the stall took, the colder was the rest."""
+    least, most = of_kind(finding.kind).beside
+    factor = 1 - _share(program, finding) * (least + (most - least) * draw.places.get(UNDISTURBED, 0.5))
+
+    def change(piece: Piece) -> Piece:
+        stays = piece.account in _HOST and not is_own(piece, finding)
+        return replace(piece, seconds=piece.seconds * factor) if stays else piece
+
+    return _each(program, change) if factor < 1 else program
+
+
+def _share(program: Program, finding: Finding) -> float:
+    return min(1.0, own_s(program, finding) / program.step_s) if program.step_s > 0 else 0.0
 
 
 def freed(program: Program, findings: Sequence[Finding]) -> dict[str, float]:
@@ -57,32 +79,21 @@ def freed(program: Program, findings: Sequence[Finding]) -> dict[str, float]:
         for name, seconds in REPAIRS[finding.kind].frees(claimed(program, finding), finding).items():
             if seconds > 0:
                 most[name] = max(seconds, most.get(name, 0.0))
-    return most
+    return {**most, **_undisturbed(program, findings)}
+
+
+def _undisturbed(program: Program, findings: Sequence[Finding]) -> dict[str, float]:
+    """What stays, at most as much quicker as all of these together had made it slower."""
+    for finding in findings:
+        program = claimed(program, finding)
+    quicker = min(1.0, sum(_share(program, f) * of_kind(f.kind).beside[1] for f in findings))
+    rest = mean_s(program.steps, lambda p: p.account in _HOST and not any(is_own(p, f) for f in findings))
+    return {UNDISTURBED: rest * quicker} if rest * quicker > 0 else {}
 
 
 def _each(program: Program, change: Callable[[Piece], Piece]) -> Program:
     """The program with each piece changed."""
     return replace(program, steps=[[change(piece) for piece in step] for step in program.steps])
-
-
-def _called(piece: Piece) -> bool:
-    return piece.account in ("compute", "graph")
-
-
-def _undisturbed(program: Program, draw: Draw) -> Program:
-    """The program with nothing long between its compiled calls any more; once, however much was taken out."""
-    factor = draw.between(program.calm, 1.0, _UNDISTURBED)
-
-    def change(piece: Piece) -> Piece:
-        return replace(piece, seconds=piece.seconds * factor) if _called(piece) else piece
-
-    return replace(_each(program, change), calm=1.0)
-
-
-def _calmed(program: Program, finding: Finding) -> dict[str, float]:
-    return {
-        "compiled calls with nothing long between them": mean_s(program.steps, _called) * (1 - program.calm)
-    }
 
 
 def _rarely(program: Program, finding: Finding, draw: Draw) -> Program:
@@ -93,8 +104,7 @@ def _rarely(program: Program, finding: Finding, draw: Draw) -> Program:
             return piece
         return replace(piece, account="python", seconds=(piece.seconds - piece.wait) / RARELY, wait=0.0)
 
-    changed = _each(program, change)
-    return changed if finding.kind == "sync-in-loop" else _undisturbed(changed, draw)
+    return _each(program, change)
 
 
 def _once(program: Program, finding: Finding, draw: Draw) -> Program:
@@ -115,7 +125,7 @@ def _feed(program: Program, finding: Finding, draw: Draw) -> Program:
             return piece
         return replace(piece, account="dispatch", seconds=min(piece.seconds, program.call_s / 3))
 
-    return _undisturbed(_each(program, change), draw)
+    return _each(program, change)
 
 
 def _traced_once(program: Program, finding: Finding, draw: Draw) -> Program:
@@ -138,7 +148,7 @@ def _traced_once(program: Program, finding: Finding, draw: Draw) -> Program:
             kept.append(piece)
         return kept
 
-    return _undisturbed(replace(program, steps=[change(step) for step in program.steps]), draw)
+    return replace(program, steps=[change(step) for step in program.steps])
 
 
 def _usual_call(program: Program) -> float:
@@ -155,7 +165,6 @@ def _usual_python(program: Program) -> float:
 def _around_traces(program: Program, finding: Finding) -> dict[str, float]:
     function = finding.detail.get("function")
     found = {
-        **_calmed(program, finding),
         "the Python of a call that traces": mean_s(
             program.steps, lambda p: p.account == "dispatch" and p.name == function
         ),
@@ -165,13 +174,9 @@ def _around_traces(program: Program, finding: Finding) -> dict[str, float]:
     return found
 
 
-def _predicted(program: Program, finding: Finding, draw: Draw) -> Program:
-    return _undisturbed(call_repairs.predicted(program, finding, draw), draw)
-
-
 _GONE = f"what was done every step is done every {RARELY} steps"
 _TRACED = "one trace serves all calls, and runs as the calls did that did not trace"
-_CALM = "compiled calls are then between their mean and their quickest quarter"
+_WARM = "what stays is quicker, as it was where such a repair was measured"
 _CROWDED = "where the input and the kernels want more processors than there are, they share them"
 
 
@@ -181,24 +186,21 @@ def _of_input(apply: Apply, assumes: str, *uncertain: str) -> Repair:
         f"{assumes}; {_CROWDED}",
         ("crowding", "lock", *uncertain),
         input_repairs.given_back,
-        (0.5, 0.6),
     )
 
 
 REPAIRS: dict[str, Repair] = {
     "sync-in-loop": Repair(_rarely, f"reads: {_GONE}; the host then runs ahead of the device"),
-    "checkpoint-in-loop": Repair(_rarely, f"checkpoints: {_GONE}; {_CALM}", (_UNDISTURBED,), _calmed),
+    "checkpoint-in-loop": Repair(_rarely, f"checkpoints: {_GONE}; {_WARM}"),
     "iterator-teardown": Repair(_once, "one iterator serves all epochs, and is taken down once"),
-    "host-callback-per-batch": Repair(_rarely, f"callbacks: {_GONE}; {_CALM}", (_UNDISTURBED,), _calmed),
+    "host-callback-per-batch": Repair(_rarely, f"callbacks: {_GONE}; {_WARM}"),
     "numpy-feed-in-loop": Repair(
         _feed,
-        f"data is converted once before the loop; taking rows from it copies nothing; {_CALM}",
-        (_UNDISTURBED,),
-        _calmed,
+        f"data is converted once before the loop; taking rows from it copies nothing; {_WARM}",
     ),
-    "retrace-python-arg": Repair(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,), _around_traces),
-    "retrace-shape": Repair(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,), _around_traces),
-    "tf-function-in-loop": Repair(_traced_once, f"{_TRACED}; {_CALM}", (_UNDISTURBED,), _around_traces),
+    "retrace-python-arg": Repair(_traced_once, f"{_TRACED}; {_WARM}", frees=_around_traces),
+    "retrace-shape": Repair(_traced_once, f"{_TRACED}; {_WARM}", frees=_around_traces),
+    "tf-function-in-loop": Repair(_traced_once, f"{_TRACED}; {_WARM}", frees=_around_traces),
     "eager-train-step": Repair(
         call_repairs.as_a_graph,
         "as a graph the same kernels run, between one after the other and as many at a time as there are processors",
@@ -212,10 +214,8 @@ REPAIRS: dict[str, Repair] = {
         call_repairs.looping,
     ),
     "predict-in-loop": Repair(
-        _predicted,
-        f"a compiled call takes the place of predict(); a loop that only predicts gives all rows to one call; {_CALM}",
-        (_UNDISTURBED,),
-        _calmed,
+        call_repairs.predicted,
+        f"a compiled call takes the place of predict(); a loop that only predicts gives all rows to one call; {_WARM}",
     ),
     "missing-prefetch": _of_input(input_repairs.prefetched, "the next element is made while the step runs"),
     "map-without-parallel-calls": _of_input(

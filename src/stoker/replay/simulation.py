@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from stoker.replay.program import Program
 
 _ROUNDS = 3
+# How many times as long Python takes beside a thread that always wants its lock: at best both have it half of the time.
+# Whoever lets go of it, as every op does, may have to wait five milliseconds to get it back.
+_LOCK = (1.5, 5.0)
+# Python's work that lets kernels run.
+_DISPATCHING = frozenset({"dispatch", "launch", "eager"})
 # Steps that stay together when a run is reassembled: a slow moment of the machine lasts longer than a step.
 _STRETCH = 8
 
@@ -61,16 +66,15 @@ def seconds_per_step(program: Program, draw: Draw, which: tuple[int, ...] | None
         return replay(steps, source, program.asynchronous)
     # Before: the pieces were measured beside the input as it was. After: they run beside the input as it is.
     kernels, lock = slowdowns(program, measured, measured.duty, draw)
-    step, duty = program.step_s, measured.duty
+    step, duty, made = program.step_s, measured.duty, source
     for _ in range(_ROUNDS):
         kernels_now, lock_now = slowdowns(program, source, duty, draw)
         slower = {"compute": kernels_now / kernels, **dict.fromkeys(PYTHON, lock_now / lock)}
         python = python_s(steps, program.eager_kernels) * lock_now / lock
-        step = replay(
-            steps, _beside_python(source, program, python, step, draw), program.asynchronous, slower
-        )
+        made = _beside_python(source, program, python, step, draw)
+        step = replay(steps, made, program.asynchronous, slower)
         duty = min(1.0, source.seconds / step) if source.ahead and step > 0 else 0.0
-    return max(step, _work(steps, program, kernels) / program.cores)
+    return max(step, _work(steps, program, made, kernels, lock) / program.cores)
 
 
 def slowdowns(program: Program, source: Source, duty: float, draw: Draw) -> tuple[float, float]:
@@ -88,7 +92,7 @@ def slowdowns(program: Program, source: Source, duty: float, draw: Draw) -> tupl
 
 def _lock(draw: Draw) -> float:
     """How much longer Python takes beside another thread that always wants its lock."""
-    return draw.between(1.5, 2.0, "lock")
+    return draw.between(*_LOCK, "lock")
 
 
 def _beside_python(source: Source, program: Program, python: float, step_s: float, draw: Draw) -> Source:
@@ -101,15 +105,15 @@ def _beside_python(source: Source, program: Program, python: float, step_s: floa
     return replace(source, seconds=source.seconds * (1 + beyond * now) / (1 + beyond * then))
 
 
-def _work(steps: list[list[Piece]], program: Program, slowdown: float) -> float:
-    """Processor seconds of a step whose input is made ahead: no step ends, on average, before they are worked off."""
-    source, measured = program.source, program.measured
-    if source is None or measured is None or not source.ahead or program.asynchronous:
+def _work(steps: list[list[Piece]], program: Program, source: Source, slowdown: float, lock: float) -> float:
+    """Processor seconds of a step whose input is made ahead: no step ends, on average, before they are worked off.
+
+    The pieces were measured while kernels took `slowdown` and Python `lock` times as long, waiting.
+    """
+    if not source.ahead or program.asynchronous:
         return 0.0
     kernels = sum(p.seconds for s in steps for p in s if p.account == "compute") / len(steps) / slowdown
-    host = sum(p.seconds for s in steps for p in s if p.account in ("dispatch", "launch", "eager")) / len(
-        steps
-    )
+    host = sum(p.seconds for s in steps for p in s if p.account in _DISPATCHING) / len(steps) / lock
     return kernels * program.kernel_threads + host + source.seconds * source.threads / slowdown
 
 
