@@ -47,6 +47,7 @@ def serve(
     config = uvicorn.Config(
         app,
         http=Protocol,
+        ws="none",
         log_level="critical",
         access_log=False,
         lifespan="off",
