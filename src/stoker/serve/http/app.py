@@ -50,6 +50,7 @@ class App:
     ) -> None:
         self.settings, self.models, self.metrics, self._say = settings, models, metrics, say
         self.deployment = models.deployment
+        self._refuses_anybody = not settings.access_log and not settings.token
         self._worker = worker
         self.ready = False
         # Ids that no other worker gives, without asking the system for each.
@@ -139,7 +140,7 @@ class App:
 
     def crowded(self) -> bool:
         """Some line is full, and whoever is refused need not be known."""
-        return self.models.full() and not self.settings.access_log and not self.settings.token
+        return self._refuses_anybody and self.models.full()
 
     def refusal(self, data: bytes) -> bytes | None:
         """The answer to a request that would be refused anyway, from its bytes; None if it is to be looked at."""

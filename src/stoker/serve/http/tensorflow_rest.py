@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,7 @@ def handle(request: Request, models: Models) -> Response | Question:
     Raises:
         HttpError: it cannot be.
     """
-    path, _, verb = request.path.removeprefix("/v1/models/").partition(":")
-    parts = path.strip("/").split("/")
-    request.model = parts[0]
-    number = parts[2] if len(parts) > 2 and parts[1] == "versions" else None
-    label = parts[2] if len(parts) > 2 and parts[1] == "labels" else None
-    rest = parts[3:] if number or label else parts[1:]
+    request.model, number, label, rest, verb = _place(request.path)
     if verb:
         if rest or verb not in _VERBS:
             raise HttpError(
@@ -59,6 +54,16 @@ def handle(request: Request, models: Models) -> Response | Question:
     every = number is None and label is None
     found = models.versions(request.model) if every else [models.version(request.model, number, label)]
     return answer({"model_version_status": [_status(one) for one in found]})
+
+
+@lru_cache(128)
+def _place(path: str) -> tuple[str, str | None, str | None, list[str], str]:
+    """Model, version, label, what follows, verb."""
+    path, _, verb = path.removeprefix("/v1/models/").partition(":")
+    parts = path.strip("/").split("/")
+    number = parts[2] if len(parts) > 2 and parts[1] == "versions" else None
+    label = parts[2] if len(parts) > 2 and parts[1] == "labels" else None
+    return parts[0], number, label, parts[3:] if number or label else parts[1:], verb
 
 
 def _status(version: Version) -> dict[str, Any]:
