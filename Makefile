@@ -189,8 +189,9 @@ bench-tune: $(READY)
 	$(BIN)/python benchmarks/tune.py
 
 # A bundle's answers: one row, a million rows, requests over HTTP. The peers have an environment of their own.
+# `make bench-serve ONLY=loads` runs a part.
 bench-serve: $(READY) $(SERVE_PEERS_VENV)/.ready
-	$(BIN)/python benchmarks/serve.py --peers $(SERVE_PEERS_VENV)/bin/python
+	$(BIN)/python benchmarks/serve.py --peers $(SERVE_PEERS_VENV)/bin/python $(if $(ONLY),--only $(ONLY)) $(OPTIONS)
 
 $(SERVE_PEERS_VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(SERVE_PEERS_VENV)

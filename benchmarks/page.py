@@ -1,9 +1,11 @@
-"""The page of a large run: how big it is, how long it takes to draw, how long Chromium takes to open it.
+"""The page of a large run, and a long series in `stoker ui`: how long Chromium takes to show them.
 
     make bench-page
 
-A record of 100,000 steps and 500 findings, with every list as long as a record may make it. The time is the browser's
-own (navigation timing): from the start of the navigation to the end of the load event, when the whole page is built.
+A record of 100,000 steps and 500 findings, with every list as long as a record may make it; its time is the browser's
+own (navigation timing), from the start of the navigation to the end of the load event, when the whole page is built.
+And a run with a series of 100,000 points, from the start of the navigation until the frame with its curve is on the
+screen: the server, the store and the drawing are all in it.
 """
 
 from __future__ import annotations
@@ -15,10 +17,20 @@ from pathlib import Path
 
 from tests.report.page.browser import CHROMIUM, DRIVER, MISSING, browser
 from tests.report.page.pages import full_record, huge_record
+from tests.web.site import TOKEN, served
 
 from stoker.report.page import document
+from stoker.store import address
+from stoker.store.tracking import Run
 
 _ROUNDS = 5
+_POINTS = 100_000
+_DRAWN = """
+const done = arguments[0];
+const look = () => document.querySelector("#curves canvas")
+  ? requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))) : requestAnimationFrame(look);
+look();
+"""
 
 
 def main() -> None:
@@ -32,6 +44,12 @@ def main() -> None:
         opening = opened(page)
         times = f"{statistics.median(opening):>15.0f} ms{max(opening):>7.0f} ms" if opening else MISSING
         print(f"{name:<30}{len(page.encode()) / 1e3:>7.0f} kB{drawing * 1e3:>9.0f} ms{times}")
+    drawn = series_drawn()
+    if drawn:
+        print(
+            f"stoker ui, a series of {_POINTS:,} points, until drawn: {statistics.median(drawn):.0f} ms (median of "
+            f"{len(drawn)}), worst {max(drawn):.0f} ms"
+        )
 
 
 def opened(page: str) -> list[float]:
@@ -46,6 +64,27 @@ def opened(page: str) -> list[float]:
             chromium.open(path)
             chromium.until("document.readyState === 'complete'")
             times.append(float(chromium.script("performance.getEntriesByType('navigation')[0].loadEventEnd")))
+        return times
+
+
+def series_drawn() -> list[float]:
+    """Milliseconds until the curve of a long series is on the screen, several times."""
+    if not (CHROMIUM and DRIVER):
+        return []
+    with tempfile.TemporaryDirectory() as directory:
+        store = address.parse(f"sqlite:///{directory}/stoker.db")
+        with Run("long", {}, store=store, kind="track") as run:
+            for step in range(_POINTS):
+                run.log(step, loss=1 / (step + 1) + 0.01 * (step % 7))
+        run.flush()
+        with served(store) as site, browser() as chromium:
+            chromium.open(f"{site.url}/?token={TOKEN}")
+            times = []
+            for _ in range(_ROUNDS):
+                chromium.driver.get("about:blank")
+                chromium.open(f"{site.url}/#/run/{run.id}")
+                times.append(float(chromium.driver.execute_async_script(_DRAWN)))
+            chromium.driver.get("about:blank")  # lets go of the events
         return times
 
 

@@ -1,7 +1,7 @@
 """Answers of a bundle: one row in the process, many rows offline, requests over HTTP, each against the usual ways.
 
     make bench-serve
-    python benchmarks/serve.py --only http --peers .venv-peers/bin/python
+    make bench-serve ONLY=loads OPTIONS="--rounds 3 --seconds 2"      # rows, offline, http, overload or loads
 
 Rounds are interleaved, so that whatever else the machine does hits all ways alike. CPU time is that of the process that
 answers, with all its threads and children; the client is a process of its own.
@@ -52,12 +52,12 @@ def models() -> dict[str, Any]:
     return {"MLP 100-128-128-10": keras.Sequential(mlp), "CNN 32x32x3": keras.Sequential(cnn)}
 
 
-def exported(directory: Path) -> dict[str, tuple[Any, Path]]:
-    """Each model with its bundle."""
+def exported(directory: Path, count: int) -> dict[str, tuple[Any, Path]]:
+    """The first models, each with its bundle."""
     import stoker
 
     found = {}
-    for number, (name, model) in enumerate(models().items()):
+    for number, (name, model) in enumerate(list(models().items())[:count]):
         found[name] = (model, directory / str(number))
         stoker.export(model, directory / str(number), engines=engines())
     return found
@@ -332,21 +332,25 @@ def _part(times: list[float], share: float) -> float:
 
 def main() -> None:
     """All of it, or a part."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--only", choices=["rows", "offline", "http", "loads"])
+    parser.add_argument("--only", choices=["rows", "offline", "http", "overload", "loads"])
     parser.add_argument("--peers", help="a Python that has LitServe and Mosec beside TensorFlow")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        bundles = exported(Path(directory))
-        if args.only in (None, "rows"):
+        every = args.only in (None, "rows")
+        bundles = exported(Path(directory), len(models()) if every else 1)
+        if every:
             single_rows(bundles, args.rounds)
         if args.only in (None, "offline"):
             offline(bundles, min(args.rounds, 3), args.rows)
         if args.only in (None, "http"):
             over_http(bundles, args.rounds, args.peers, args.seconds)
+        if args.only in (None, "overload"):
             overload(bundles, args.rounds, args.seconds)
         if args.only in (None, "loads"):
             loads(bundles, args.rounds, args.seconds)

@@ -3,7 +3,9 @@
     make soak-serve
     python benchmarks/soak_serve.py --requests 20000 --seed 3
 
-A third is right, a third is changed at random (bytes replaced, cut, doubled, other values), the rest is anything.
+Most go over one connection: right ones, some changed at random (bytes replaced, cut, doubled, other values), and
+anything. Every tenth is HTTP that is none, on a connection of its own; every tenth goes to the gRPC service, right,
+changed, or as bytes that are no HTTP/2.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 PREDICT, INFER = "/v1/models/model:predict", "/v2/models/model/infer"
@@ -55,23 +58,28 @@ def right(chance: random.Random) -> tuple[str, bytes]:
 
 def changed(chance: random.Random) -> tuple[str, bytes]:
     path, body = right(chance)
-    data = bytearray(body)
+    return path, shaken(body, chance)
+
+
+def shaken(data: bytes, chance: random.Random) -> bytes:
+    """With a few changes."""
+    made = bytearray(data)
     for _ in range(chance.randint(1, 4)):
-        place = chance.randrange(len(data))
+        if not made:
+            break
+        place = chance.randrange(len(made))
         kind = chance.randrange(4)
         if kind == 0:
-            data[place] = chance.randrange(256)
+            made[place] = chance.randrange(256)
         elif kind == 1:
-            del data[place : place + chance.randint(1, 9)]
+            del made[place : place + chance.randint(1, 9)]
         elif kind == 2:
-            data[place:place] = data[place : place + 20]
+            made[place:place] = made[place : place + 20]
         else:
-            data[place:place] = chance.choice(
-                [b"null", b"[", b"{}", b"1e999", b'"x"', b"-", b"true", b"[[]]"]
+            made[place:place] = chance.choice(
+                [b"null", b"[", b"{}", b"1e999", b'"x"', b"-", b"true", b"[[]]", b"\r\n", b"\0"]
             )
-        if not data:
-            break
-    return path, bytes(data)
+    return bytes(made)
 
 
 def anything(chance: random.Random) -> tuple[str, bytes]:
@@ -104,9 +112,62 @@ def answer(connection: socket.socket) -> int:
     return int(head[9:12])
 
 
+def malformed(chance: random.Random, port: int) -> int:
+    """HTTP with a broken head, alone on a connection: its status, 0 if the server just closed or waits for more."""
+    with socket.create_connection(("127.0.0.1", port)) as alone:
+        alone.sendall(shaken(request(*right(chance))[:400], chance))
+        alone.shutdown(socket.SHUT_WR)
+        try:
+            return answer(alone)
+        except OSError:
+            return 0
+
+
+def over_grpc(chance: random.Random, channel: Any, port: int) -> str:
+    """A call, right or changed: the name of its status; sometimes bytes to its port that are no call at all."""
+    import grpc
+
+    if chance.random() < 0.05:
+        with socket.create_connection(("127.0.0.1", port)) as alone:
+            preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+            alone.sendall(chance.choice([b"", preface]) + chance.randbytes(200))
+        return "no call"
+    name = chance.choice(["Predict", "Classify", "Regress", "MultiInference", "GetModelMetadata"])
+    data = predict_message(chance)
+    call = channel.unary_unary(f"/tensorflow.serving.PredictionService/{name}")
+    try:
+        call(shaken(data, chance) if chance.random() < 0.7 else data, timeout=600)
+    except grpc.RpcError as error:
+        return str(error.code().name)
+    return "OK"
+
+
+def predict_message(chance: random.Random) -> bytes:
+    """A PredictRequest for one row."""
+    import tensorflow as tf
+
+    from stoker.serve.grpc.messages import CLASSES
+
+    made = CLASSES["PredictRequest"]()
+    made.model_spec.name = "model"
+    numbers = [[chance.random() for _ in range(4)]]
+    for field, value in (
+        ("numbers", tf.make_tensor_proto(numbers, tf.float32)),
+        ("word", tf.make_tensor_proto(["a"])),
+    ):
+        made.inputs[field].MergeFromString(value.SerializeToString())
+    return bytes(made.SerializeToString())
+
+
 def memory(process: int) -> float:
     text = Path(f"/proc/{process}/status").read_text()
     return int(text.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
 
 
 def main() -> None:
@@ -118,7 +179,9 @@ def main() -> None:
     chance = random.Random(args.seed)
     with tempfile.TemporaryDirectory() as directory:
         exported(Path(directory) / "bundle")
+        grpc_port = free_port()
         command = [sys.executable, "-m", "stoker", "serve", f"{directory}/bundle", "--port", "0", "--ledger"]
+        command += ["--grpc-port", str(grpc_port)]
         environment = {**os.environ, "STOKER_STORE": f"sqlite:///{directory}/stoker.db"}
         server = subprocess.Popen(
             [*command, "--record", "0.01"], stderr=subprocess.PIPE, text=True, env=environment, cwd=directory
@@ -129,7 +192,7 @@ def main() -> None:
             if "ready" in line:
                 break
         try:
-            ok = asked(args.requests, chance, port, server)
+            ok = asked(args.requests, chance, (port, grpc_port), server)
         finally:
             server.terminate()
             told = server.stderr.read()
@@ -138,26 +201,39 @@ def main() -> None:
             sys.exit("it failed")
 
 
-def asked(requests: int, chance: random.Random, port: int, server: subprocess.Popen[str]) -> bool:
-    statuses: Counter[int] = Counter()
+def asked(
+    requests: int, chance: random.Random, ports: tuple[int, int], server: subprocess.Popen[str]
+) -> bool:
+    import grpc
+
+    statuses: Counter[int | str] = Counter()
     lost, before = 0, 0.0
+    port, grpc_port = ports
     connection = socket.create_connection(("127.0.0.1", port))
-    for number in range(requests):
-        if number == requests // 10:
-            before = memory(server.pid)
-        path, body = chance.choice([right, changed, anything])(chance)
-        try:
-            connection.sendall(request(path, body))
-            statuses[answer(connection)] += 1
-        except OSError:
-            lost += 1
-            connection.close()
-            connection = socket.create_connection(("127.0.0.1", port))
+    with grpc.insecure_channel(f"127.0.0.1:{grpc_port}") as channel:
+        for number in range(requests):
+            if number == requests // 10:
+                before = memory(server.pid)
+            if number % 10 == 8:
+                statuses[malformed(chance, port)] += 1
+                continue
+            if number % 10 == 9:
+                statuses[f"gRPC {over_grpc(chance, channel, grpc_port)}"] += 1
+                continue
+            path, body = chance.choice([right, changed, anything])(chance)
+            try:
+                connection.sendall(request(path, body))
+                statuses[answer(connection)] += 1
+            except OSError:
+                lost += 1
+                connection.close()
+                connection = socket.create_connection(("127.0.0.1", port))
     after = memory(server.pid)
-    grown = after - before
-    print(f"{requests:,} requests: {dict(sorted(statuses.items()))}, {lost} connections lost")
+    told = {str(status): statuses[status] for status in sorted(statuses, key=str)}
+    print(f"{requests:,} requests: {told}, {lost} connections lost")
     print(f"memory from the first tenth to the end: {before:.1f} to {after:.1f} MiB")
-    return statuses[500] == 0 and lost == 0 and grown < 20
+    faults = sum(statuses[one] for one in (500, "gRPC INTERNAL", "gRPC UNKNOWN", "gRPC UNAVAILABLE"))
+    return faults == 0 and lost == 0 and after - before < 20
 
 
 if __name__ == "__main__":

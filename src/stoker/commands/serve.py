@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         timeout=args.timeout,
         batch=args.batch,
         access_log=args.access_log,
-        grpc=f"{args.host}:{args.grpc_port}" if args.grpc_port else "",
+        grpc=f"{_in_url(args.host)}:{args.grpc_port}" if args.grpc_port else "",
         engine=args.engine,
         ledger=args.ledger,
         record=args.record,
@@ -119,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
     sock = supervising.listening(args.host, args.port)
     scheme = "https" if args.tls_cert else "http"
     host, port = sock.getsockname()[:2]
-    _say(f"serving {', '.join(models)} on {scheme}://{host}:{port}")
+    _say(f"serving {', '.join(models)} on {scheme}://{_in_url(host)}:{port}")
     tls = supervising.Tls(args.tls_cert, args.tls_key)
     from stoker.serve.http import deployment  # needs orjson, an extra
 
@@ -133,6 +133,10 @@ def run(args: argparse.Namespace) -> int:
         raise
     deployment.ended(kept, code=code)
     return code
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _served(settings: Settings, sock: socket.socket, tls: supervising.Tls, workers: int) -> int:

@@ -139,7 +139,7 @@ class EpochKeys(dataset_ops.DatasetSource):  # type: ignore[misc]
     """An endless row of random numbers, another one in each pass: `Dataset.random` without the global seed."""
 
     def __init__(self, seed: int) -> None:
-        self._name = None
+        self._name, self._seed = None, seed
         super().__init__(
             experimental_ops.random_dataset_v2(
                 seed=np.int64(seed & 0x7FFFFFFF),

@@ -11,7 +11,8 @@
 | audit, verifying | the append-only chain of what happened; whether all is as it was written |
 | writer, delivery, spool | the thread that commits in batches; each once; what waits while the store cannot |
 | tracking | `stoker.track`: a run, from its beginning to its end |
-| fingerprints, surroundings | the content hash of data and files; code, versions and machine of a run |
+| fingerprints, pipelines | the content hash of data and files; what a `tf.data` pipeline is made of |
+| surroundings | code, versions and machine of a run |
 | measured | a record's ledger and findings, in step with its file |
 | queries, table, differing | runs read back; `stoker.runs`; two of them side by side |
 | linking, origins | what a run uses or makes; which run a model in memory was trained by |

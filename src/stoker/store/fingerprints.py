@@ -1,14 +1,19 @@
-"""Content hashes: of files, of directories, of arrays. The same content has the same hash wherever it is."""
+"""Content hashes: of files, of directories, of arrays, of pipelines by their sources.
+
+The same content has the same hash wherever it is.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stoker.errors import ArgumentError
+from stoker.store import pipelines
 
 _BLOCK = 1 << 20
 # Arrays up to this size are read whole; of larger ones, this many bytes in blocks spread evenly over them.
@@ -17,7 +22,11 @@ WHOLE = 1 << 30
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """`sha256:...` of all of it, `sampled:...` of a part, `spec:...` where only its form is known; its bytes."""
+    """A hash that says what it is of, and the bytes there are.
+
+    `sha256:...` is of all of it, `sampled:...` of a part, `sources:...` of what a pipeline is made of (`pipelines`),
+    `spec:...` of its form, where nothing else is known.
+    """
 
     hash: str
     size: int | None
@@ -60,11 +69,11 @@ def _of_file(path: Path) -> Fingerprint:
 def of_data(data: Any) -> Fingerprint:
     """Of what a model is trained on: arrays, tensors on the host, tables, and tuples and dicts of them.
 
-    A pipeline has no content until it is run, and a tensor on an accelerator could only be read by waiting for it: of
-    those, only the form is known.
+    A pipeline is known by its sources and steps. A generator has no content until it is run, and a tensor on an
+    accelerator could only be read by waiting for it: of those, only the form is known.
     """
     if hasattr(data, "element_spec"):
-        return _of_form(str(data.element_spec))
+        return _of_pipeline(data)
     whole = hashlib.sha256()
     size, sampled = 0, False
     for name, array in _arrays(data, ""):
@@ -76,6 +85,49 @@ def of_data(data: Any) -> Fingerprint:
         for block in _blocks(array):
             whole.update(block)
     return Fingerprint(f"{'sampled' if sampled else 'sha256'}:{whole.hexdigest()}", size)
+
+
+def _of_pipeline(dataset: Any) -> Fingerprint:
+    whole = hashlib.sha256()
+    size, sampled = 0, False
+    try:
+        for name, content in pipelines.parts(dataset):
+            whole.update(f"{name}\n".encode())
+            if isinstance(content, pipelines.Files):
+                sampled |= _add_files(whole, content)
+                size += content.size
+            elif content is not None:
+                array = _as_array(content)
+                whole.update(f"{array.dtype} {array.shape}\n".encode())
+                sampled |= array.nbytes > WHOLE
+                size += int(array.nbytes)
+                for block in _blocks(array):
+                    whole.update(block)
+    except (pipelines.UnseenError, OSError):  # or a file that is gone by now
+        return _of_form(str(dataset.element_spec))
+    return Fingerprint(f"{'sampled' if sampled else 'sources'}:{whole.hexdigest()}", size)
+
+
+def _add_files(whole: Any, files: pipelines.Files) -> bool:
+    """Their names and content, block by block; whether some were left out."""
+    every = max(1, -(-files.size // WHOLE))
+    number = 0
+    for name, path in zip(files.names, files.paths, strict=True):
+        size = os.path.getsize(path)
+        whole.update(f"{name} {size}\n".encode("utf-8", "surrogateescape"))
+        with open(path, "rb") as file:
+            for start in range(0, size, _BLOCK):
+                if number % every == 0:
+                    file.seek(start)
+                    whole.update(file.read(_BLOCK))
+                number += 1
+    return every > 1
+
+
+def _as_array(content: Any) -> Any:
+    import numpy as np
+
+    return np.asarray(content)
 
 
 def _of_form(form: str) -> Fingerprint:

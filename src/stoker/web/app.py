@@ -143,6 +143,6 @@ def make(
 
 
 def _number(text: str, name: str) -> int:
-    if not text.isdigit():
+    if not text.isdecimal():
         raise UsageError(f"{name}={text!r} must be a whole number")
     return int(text)

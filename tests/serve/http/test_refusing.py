@@ -122,8 +122,8 @@ def test_a_full_line_refuses_at_once_and_answers_again_when_it_is_free(pets: tup
     assert f"content-length: {len(body)}".encode() in head
     assert json.loads(body) == {"error": "2 rows wait already, and 2 may"}
     assert answered.startswith(b"HTTP/1.1 200 OK")
-    # It was parsed, and the line was free by then.
-    assert named.startswith(b"HTTP/1.1 200 OK")
+    # It was parsed, for its name, and refused all the same.
+    assert named.startswith(b"HTTP/1.1 429 ")
     assert b"x-request-id: mine" in named
-    assert 'stoker_requests_total{model="pets",status="429"} 1' in app.metrics.text()
+    assert 'stoker_requests_total{model="pets",status="429"} 2' in app.metrics.text()
     app.models.close()

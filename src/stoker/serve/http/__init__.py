@@ -8,12 +8,14 @@
 | deployment | the server in the store: the bundles it uses, what it answered |
 | line | requests of one event loop, batched together without a timer |
 | models | the models by name and version, and how they are replaced while they answer |
+| question | what a request asks of a model, and how the answers are encoded |
 | tensorflow_rest | TensorFlow Serving's REST API |
 | inference_protocol | the Open Inference Protocol, version 2, with its binary tensors |
 | metrics | counts for Prometheus, shared by all workers |
 | page | where a person can try a model |
-| app | the ASGI application: from a request to an answer |
-| transport | an answer in one packet, a refusal without parsing |
+| app | the application: from a request to an answer |
+| direct | a plain request, without ASGI between |
+| transport | which way a request goes; an answer in one packet, a refusal without parsing |
 | refusing | which model a request is for, from its bytes |
 | running | one process that serves, from loading to its graceful end |
 | supervising | the socket, and the parent of several workers |

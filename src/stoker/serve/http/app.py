@@ -1,6 +1,8 @@
-"""The ASGI application: from a request to an answer.
+"""The application: from a request to an answer.
 
-Written against ASGI itself: a framework's routing would cost more than a small model.
+`opened` takes a request to a model's line, `closed` its answers to a response. Between them, `direct` is called back
+and the ASGI application awaits. It is written against ASGI itself: a framework's routing would cost more than a small
+model.
 """
 
 from __future__ import annotations
@@ -19,15 +21,16 @@ from stoker.serve.http.ledger import Spent, described
 from stoker.serve.http.messages import HttpError, Request, Response, answer
 from stoker.serve.http.metrics import Metrics
 from stoker.serve.http.models import Models, Version
+from stoker.serve.http.question import Question
 from stoker.serve.http.settings import Settings
 from stoker.serve.rows import Rows
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-# For everybody, with a token or without: who asks is a load balancer.
 _REFUSED = b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\n"
-_OPEN = ("/healthz", "/readyz", "/v2/health/live", "/v2/health/ready")
+# For everybody, with a token or without: a load balancer asks, and the page, which asks for the token.
+_OPEN = ("/", "/healthz", "/readyz", "/v2/health/live", "/v2/health/ready")
 
 
 class Gone(Exception):
@@ -47,36 +50,31 @@ class App:
     ) -> None:
         self.settings, self.models, self.metrics, self._say = settings, models, metrics, say
         self.deployment = models.deployment
+        self._refuses_anybody = not settings.access_log and not settings.token
         self._worker = worker
         self.ready = False
         # Ids that no other worker gives, without asking the system for each.
-        self._prefix, self._asked = secrets.token_hex(6), 0
+        self._prefix, self._named = secrets.token_hex(6), 0
 
     def _next_id(self) -> str:
-        self._asked += 1
-        return f"{self._prefix}-{self._asked:x}"
+        self._named += 1
+        return f"{self._prefix}-{self._named:x}"
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """One connection's request."""
-        if scope["type"] != "http":
-            if scope["type"] == "websocket":
-                await send({"type": "websocket.close", "code": 1003})
-            return
-        request = Request(scope["method"], scope["path"], dict(scope["headers"]), b"")
-        request.id = request.headers.get(b"x-request-id", b"").decode("latin-1")[:128] or self._next_id()
-        started = now()
+        """One request; of anything but HTTP the server is told nothing (`running`)."""
+        request = self.request(scope["method"], scope["path"], dict(scope["headers"]))
         try:
             request.body = await self._body(request, receive)
-            started = now()
-            if self.settings.ledger:
-                request.spent, request.began = Spent(), started
-            request.receive = receive
-            response = await self._answer(request)
-        except HttpError as error:
-            response = error.response()
+            asked = self.opened(request)
+            if isinstance(asked, Response):
+                response = asked
+            else:
+                response = self.closed(request, asked, await self._asked(request, asked, receive))
         except Gone:
             response = Response(499, b"")
-        self._count(request, response, now() - started)
+        except Exception as error:  # noqa: BLE001 - one request must not take the server with it
+            response = self.failure(request, error)
+        self.count(request, response)
         if response.status == 499:
             return
         headers = [
@@ -88,9 +86,61 @@ class App:
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
 
+    def request(self, method: str, path: str, headers: dict[bytes, bytes]) -> Request:
+        """A request whose body is still to come."""
+        given = headers.get(b"x-request-id")
+        name = given.decode("latin-1")[:128] if given else self._next_id()
+        return Request(method, path, headers, b"", name, started=now())
+
+    def opened(self, request: Request) -> Response | Question:
+        """The answer to a request that is all there, or what it asks of a model.
+
+        Raises:
+            Exception: for `failure`.
+        """
+        request.started = now()
+        if self.settings.ledger:
+            request.spent = Spent()
+        asked = self._routed(request)
+        if isinstance(asked, Question):
+            request.rows = asked.rows.count
+            self.check_limits(asked.version, asked.rows)
+            if request.spent is not None:
+                request.spent.parse = now() - request.started
+        return asked
+
+    def closed(self, request: Request, asked: Question, answers: list[Any]) -> Response:
+        """The model's answers as a response."""
+        found = asked.version.predictor.named(answers)
+        if self.deployment.chosen():
+            self.sampled(request.id, request.model, asked.version, asked.rows, found)
+        if request.spent is None:
+            return asked.encode(found)
+        began = now()
+        response = asked.encode(found)
+        request.spent.encode = now() - began
+        return response
+
+    def failure(self, request: Request, error: BaseException) -> Response:
+        """Whatever went wrong with a request, in one line."""
+        if isinstance(error, HttpError):
+            return error.response()
+        if isinstance(error, ArgumentError):
+            return HttpError(400, str(error)).response()
+        if isinstance(error, BusyError):
+            return HttpError(429, str(error), retry_after=1).response()
+        if isinstance(error, DeadlineError):
+            return HttpError(504, f"there was no answer within {self.settings.timeout:g} s").response()
+        return HttpError(500, self.failed(error, request.path, request.id)).response()
+
+    async def _asked(self, request: Request, asked: Question, receive: Receive) -> list[Any]:
+        line, rows = asked.version.line, asked.rows
+        answers = line.ask(rows.arrays, rows.count, self.settings.timeout, request.spent)
+        return await (_unless_left(answers, receive) if line.slow else answers)
+
     def crowded(self) -> bool:
-        """Some line is full."""
-        return self.models.full() and not self.settings.access_log
+        """Some line is full, and whoever is refused need not be known."""
+        return self._refuses_anybody and self.models.full()
 
     def refusal(self, data: bytes) -> bytes | None:
         """The answer to a request that would be refused anyway, from its bytes; None if it is to be looked at."""
@@ -120,38 +170,22 @@ class App:
             if not message.get("more_body"):
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    async def _answer(self, request: Request) -> Response:
-        """Whatever goes wrong with a request is told in one line."""
-        try:
-            return await self._routed(request)
-        except ArgumentError as error:
-            raise HttpError(400, str(error)) from None
-        except BusyError as error:
-            raise HttpError(429, str(error), retry_after=1) from None
-        except DeadlineError:
-            raise HttpError(504, f"there was no answer within {self.settings.timeout:g} s") from None
-        except (HttpError, Gone, asyncio.CancelledError):
-            raise
-        except Exception as error:
-            # One request must not take the server with it.
-            raise HttpError(500, self.failed(error, request.path, request.id)) from error
-
-    def failed(self, error: Exception, path: str, request: str) -> str:
+    def failed(self, error: BaseException, path: str, request: str) -> str:
         """Something that is not the client's fault: it is logged, and told in one line."""
         line = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
         self._say(json.dumps({"id": request, "path": path, "error": line}))
         return f"the model failed: {line}"
 
-    async def _routed(self, request: Request) -> Response:
+    def _routed(self, request: Request) -> Response | Question:
         path = request.path
         if self.settings.token and path not in _OPEN:
             self._check_token(request)
         if path.startswith("/v1/models/"):
-            return await tensorflow_rest.handle(request, self.models, self._ask)
+            return tensorflow_rest.handle(request, self.models)
         if path == "/readyz" and not self.ready:
             raise HttpError(503, "not ready", retry_after=1)
         if path == "/v2" or path.startswith("/v2/"):
-            return await inference_protocol.handle(request, self.models, self._ask)
+            return inference_protocol.handle(request, self.models)
         if request.method not in ("GET", "HEAD"):
             raise HttpError(
                 405 if path in ("/", "/metrics", "/healthz", "/readyz") else 404,
@@ -188,21 +222,6 @@ class App:
             raise HttpError(404, "there is no ledger: start the server with --ledger")
         return {name: described(*self.models.books(name)) for name in self.models.names()}
 
-    async def _ask(self, request: Request, version: Version, rows: Rows) -> dict[str, Any]:
-        request.rows = rows.count
-        self.check_limits(version, rows)
-        spent = request.spent
-        if spent is not None:
-            spent.parse = now() - request.began
-        asked = version.line.ask(rows.arrays, rows.count, self.settings.timeout, spent)
-        answers = await (_unless_left(asked, request) if version.line.slow else asked)
-        found = version.predictor.named(answers)
-        if self.deployment.chosen():
-            self.sampled(request.id, request.model, version, rows, found)
-        if spent is not None:
-            request.began = now()  # of encoding
-        return found
-
     def sampled(self, request: str, model: str, version: Version, rows: Rows, found: dict[str, Any]) -> None:
         """Keep it, and look whether what is asked is still what training had."""
         names = [field.name for field in version.predictor.bundle.signature.inputs]
@@ -231,12 +250,11 @@ class App:
                         f"{field.name!r}: a string of {longest} is too long: at most {self.settings.string_bytes}",
                     )
 
-    def _count(self, request: Request, response: Response, seconds: float) -> None:
+    def count(self, request: Request, response: Response) -> None:
+        """It is answered, or nobody waits for it any more."""
+        seconds = now() - request.started
         if request.model in self.settings.models:
             if request.spent is not None and request.rows:
-                # What is left of it is the loop's.
-                if response.status == 200:
-                    request.spent.encode = now() - request.began
                 self.metrics.accounted(request.model, request.spent, seconds, len(request.body))
             self.metrics.answered(request.model, response.status, seconds, request.rows)
         if self.settings.access_log or response.status >= 500:
@@ -247,10 +265,9 @@ class App:
             self._say(json.dumps(entry))
 
 
-async def _unless_left(asked: asyncio.Future[list[Any]], request: Request) -> list[Any]:
+async def _unless_left(asked: asyncio.Future[list[Any]], receive: Receive) -> list[Any]:
     """It may take a while: if the client leaves, its rows leave the line."""
-    assert request.receive is not None
-    left = asyncio.ensure_future(_left(request.receive))
+    left = asyncio.ensure_future(_left(receive))
     try:
         both: set[asyncio.Future[Any]] = {asked, left}
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)

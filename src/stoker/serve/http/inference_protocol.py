@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,11 @@ import orjson
 
 from stoker.serve.http.messages import OPTIONS, HttpError, Request, Response, answer, parsed
 from stoker.serve.http.models import Models, Version
-from stoker.serve.rows import Rows, as_rows
+from stoker.serve.http.question import Question
+from stoker.serve.rows import as_rows
 from stoker.serve.signature import Field
 from stoker.version import __version__
 
-Ask = Callable[[Request, Version, Rows], Awaitable[dict[str, Any]]]
 TYPES = {
     "BOOL": "bool", "UINT8": "uint8", "UINT16": "uint16", "UINT32": "uint32", "UINT64": "uint64", "INT8": "int8",
     "INT16": "int16", "INT32": "int32", "INT64": "int64", "FP16": "float16", "FP32": "float32", "FP64": "float64",
@@ -28,10 +28,11 @@ TYPES = {
 }  # fmt: skip
 NAMES = {dtype: name for name, dtype in TYPES.items()}
 _LENGTH = b"inference-header-content-length"
+_DIGITS = 12
 
 
-async def handle(request: Request, models: Models, ask: Ask) -> Response:
-    """Answer anything below /v2.
+def handle(request: Request, models: Models) -> Response | Question:
+    """Anything below /v2: its answer, or what it asks of a model.
 
     Raises:
         HttpError: it cannot be.
@@ -51,7 +52,7 @@ async def handle(request: Request, models: Models, ask: Ask) -> Response:
         if request.method != "POST":
             raise HttpError(405, "infer must be asked with POST")
         version.line.check()
-        return await infer(request, version, ask)
+        return infer(request, version)
     if rest == ["ready"]:
         return answer({"name": request.model, "ready": True})
     if rest:
@@ -77,7 +78,7 @@ def _described(field: Field) -> dict[str, Any]:
     return {"name": field.name, "datatype": NAMES[field.dtype], "shape": shape}
 
 
-async def infer(request: Request, version: Version, ask: Ask) -> Response:
+def infer(request: Request, version: Version) -> Question:
     """Tensors in, tensors out."""
     head, binary = _parts(request)
     given = _inputs(head, binary)
@@ -85,10 +86,13 @@ async def infer(request: Request, version: Version, ask: Ask) -> Response:
     if rows.alone:
         raise HttpError(400, "an input's first size must be the number of rows")
     wanted = _wanted(head, version.predictor.bundle.signature.outputs)
-    found = await ask(request, version, rows)
     said: dict[str, Any] = {"model_name": request.model, "model_version": str(version.number)}
     if isinstance(head.get("id"), str):
         said["id"] = head["id"]
+    return Question(version, rows, partial(_inferred, said, wanted))
+
+
+def _inferred(said: dict[str, Any], wanted: list[tuple[Field, bool]], found: dict[str, Any]) -> Response:
     said["outputs"], tail = [], []
     for field, as_bytes in wanted:
         array = found[field.name]
@@ -115,11 +119,9 @@ def _parts(request: Request) -> tuple[dict[str, Any], bytes]:
     length = request.headers.get(_LENGTH)
     body = request.body
     if length is not None:
-        if not length.isdigit() or int(length) > len(body):
-            raise HttpError(
-                400,
-                f"Inference-Header-Content-Length must be at most {len(body)}, got {length.decode('latin-1')}",
-            )
+        if not length.isdigit() or len(length) > _DIGITS or int(length) > len(body):
+            given = length[: _DIGITS + 1].decode("latin-1")
+            raise HttpError(400, f"Inference-Header-Content-Length must be at most {len(body)}, got {given}")
         body = body[: int(length)]
     head = parsed(body)
     if not isinstance(head, dict):

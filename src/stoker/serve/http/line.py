@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol
 
 from stoker.serve.batching import BusyError, DeadlineError, Job, Run, now, run_together, take
 from stoker.serve.http.ledger import Spent
@@ -20,36 +20,56 @@ from stoker.serve.http.ledger import Spent
 _QUICK_S = 0.01
 
 
-class AsyncJob(Job):
-    """A job whose caller awaits it."""
+class Asker(Protocol):
+    """Who wants to know, and is told on the event loop."""
 
-    __slots__ = ("asked", "future", "spent")
+    def left(self) -> bool:
+        """It does not wait any more."""
+
+    def settled(self, answers: list[Any] | None, error: BaseException | None) -> None:
+        """The answers, or what went wrong instead."""
+
+
+class LoopJob(Job):
+    """A job of the event loop."""
+
+    __slots__ = ("asked", "asker", "spent")
 
     def __init__(
-        self,
-        arrays: list[Any],
-        rows: int,
-        deadline: float,
-        future: asyncio.Future[list[Any]],
-        spent: Spent | None = None,
+        self, arrays: list[Any], rows: int, deadline: float, asker: Asker, spent: Spent | None
     ) -> None:
-        self.arrays, self.rows, self.deadline, self.future = arrays, rows, deadline, future
+        self.arrays, self.rows, self.deadline, self.asker = arrays, rows, deadline, asker
         self.spent, self.asked = spent, now() if spent is not None else 0.0
         self.answers, self.error, self.batch = None, None, None
 
     def late(self) -> bool:
-        return self.future.done() or super().late()
+        return self.asker.left() or super().late()
 
     def settle(self) -> None:
-        """Tell the caller, if there still is one."""
+        """Tell the asker."""
+        late = self.answers is None and self.error is None
+        self.asker.settled(self.answers, DeadlineError("there was no answer in time") if late else self.error)
+
+
+class _Awaited:
+    """An asker who awaits a future; who cancels it has left."""
+
+    __slots__ = ("future",)
+
+    def __init__(self, future: asyncio.Future[list[Any]]) -> None:
+        self.future = future
+
+    def left(self) -> bool:
+        return self.future.done()
+
+    def settled(self, answers: list[Any] | None, error: BaseException | None) -> None:
         if self.future.done():
             return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        elif self.answers is None:
-            self.future.set_exception(DeadlineError("there was no answer in time"))
+        if answers is None:
+            assert error is not None
+            self.future.set_exception(error)
         else:
-            self.future.set_result(self.answers)
+            self.future.set_result(answers)
 
 
 class Line:
@@ -64,7 +84,7 @@ class Line:
         ran: Callable[[int, float], None] = lambda rows, seconds: None,
     ) -> None:
         self._run, self._most_rows, self._most_waiting, self._ran = run, most_rows, most_waiting, ran
-        self._waiting: deque[AsyncJob] = deque()
+        self._waiting: deque[LoopJob] = deque()
         self._threads: ThreadPoolExecutor | None = None
         self._seconds = row_seconds
         self._busy = False
@@ -99,16 +119,26 @@ class Line:
         Raises:
             BusyError: the line is full.
         """
+        future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        self.put(arrays, rows, timeout, _Awaited(future), spent)
+        return future
+
+    def put(
+        self, arrays: list[Any], rows: int, timeout: float, asker: Asker, spent: Spent | None = None
+    ) -> None:
+        """The same for somebody who is called: no future, and no turn of the loop more.
+
+        Raises:
+            BusyError: the line is full.
+        """
         self.check(rows)
-        loop = asyncio.get_running_loop()
-        job = AsyncJob(arrays, rows, now() + timeout, loop.create_future(), spent)
-        self._waiting.append(job)
+        self._waiting.append(LoopJob(arrays, rows, now() + timeout, asker, spent))
         self.rows += rows
         if not self._busy:
             self._busy = True
+            loop = asyncio.get_running_loop()
             # After all that arrived with it.
             loop.call_soon(self._next, loop)
-        return job.future
 
     def _next(self, loop: asyncio.AbstractEventLoop) -> None:
         batch, late = take(self._waiting, self._most_rows)  # type: ignore[arg-type]

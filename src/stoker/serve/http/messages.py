@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +13,9 @@ JSON = b"application/json"
 OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 
-@dataclass
+@dataclass(slots=True)
 class Request:
-    """What a client sent. Header names are lower case."""
+    """What a client sent; header names are lower case. It `started` when its last byte was there."""
 
     method: str
     path: str
@@ -26,8 +25,7 @@ class Request:
     model: str = ""
     rows: int = 0
     spent: Spent | None = None
-    began: float = 0.0
-    receive: Callable[[], Awaitable[Any]] | None = None
+    started: float = 0.0
 
     def json(self) -> Any:
         """The body.
@@ -38,7 +36,7 @@ class Request:
         return parsed(self.body)
 
 
-@dataclass
+@dataclass(slots=True)
 class Response:
     """What the client gets."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import mmap
 import os
 from bisect import bisect_left
+from dataclasses import dataclass
 from pathlib import Path
 
 from stoker.serve.http.ledger import ACCOUNTS, Facts, Spent
@@ -28,6 +29,15 @@ _HELP = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the counts are that every request adds to."""
+
+    statuses: dict[int, int]
+    rows: int
+    seconds: int
+
+
 class Metrics:
     """The counts of one worker, and the sums of all."""
 
@@ -44,6 +54,7 @@ class Metrics:
             self._place("stoker_queue_rows", model, "")
             self._place("stoker_account_seconds_total", model, *(f'account="{one}"' for one in ACCOUNTS))
             self._place("stoker_request_bytes_total", model, "")
+        self._answers = {model: self._answer_places(model) for model in models}
         self._width, self._rows = len(self._places), workers
         size = 8 * self._width * workers
         if file is None:
@@ -64,12 +75,18 @@ class Metrics:
     def _histogram(self, name: str, model: str, bounds: tuple[float, ...]) -> None:
         self._place(name, model, *(f'le="{one:g}"' for one in bounds), 'le="+Inf"', "sum")
 
+    def _answer_places(self, model: str) -> _Places:
+        statuses = {one: self._places["stoker_requests_total", model, f'status="{one}"'] for one in STATUSES}
+        first = self._places["stoker_request_seconds", model, f'le="{SECONDS[0]:g}"']
+        return _Places(statuses, self._places["stoker_rows_total", model, ""], first)
+
     def answered(self, model: str, status: int, seconds: float, rows: int) -> None:
         """A request is done."""
-        known = status if status in STATUSES else 500
-        self._own[self._places["stoker_requests_total", model, f'status="{known}"']] += 1
-        self._own[self._places["stoker_rows_total", model, ""]] += rows
-        self._observe("stoker_request_seconds", model, SECONDS, seconds)
+        own, places = self._own, self._answers[model]
+        own[places.statuses.get(status, places.statuses[500])] += 1
+        own[places.rows] += rows
+        own[places.seconds + bisect_left(SECONDS, seconds)] += 1
+        own[places.seconds + len(SECONDS) + 1] += seconds
 
     def ran(self, model: str, rows: int, seconds: float) -> None:
         """The model was called."""

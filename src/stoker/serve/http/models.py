@@ -88,8 +88,12 @@ class Models:
         return list(self._versions)
 
     def full(self) -> bool:
-        """Some line takes no more rows."""
-        return any(one.line.full for versions in self._versions.values() for one in versions.values())
+        """Some line takes no more rows. Asked before every request, so it is written to be quick."""
+        for versions in self._versions.values():
+            for one in versions.values():
+                if one.line.full:
+                    return True
+        return False
 
     def fullness(self, name: str) -> str | None:
         """Why a row for the newest version of a model would be refused now; None if it would not."""

@@ -24,6 +24,8 @@ from stoker.serve.http.supervising import Tls
 from stoker.serve.http.transport import Protocol
 
 _DRAIN_S = 30
+# A request leaves no cycles behind, so that looking for them after every few requests finds nothing.
+_GARBAGE = (20_000, 10, 10)
 
 
 def serve(
@@ -47,6 +49,7 @@ def serve(
     config = uvicorn.Config(
         app,
         http=Protocol,
+        ws="none",
         log_level="critical",
         access_log=False,
         lifespan="off",
@@ -61,6 +64,7 @@ def serve(
     # What is loaded by now is never garbage, and looking through it again and again would hold requests up.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*_GARBAGE)
     models.watch()
     app.ready = True
     say("ready")

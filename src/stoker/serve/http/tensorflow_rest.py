@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Awaitable, Callable
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,10 @@ import numpy as np
 from stoker.serve.bundle import SIGNATURE
 from stoker.serve.http.messages import HttpError, Request, Response, answer
 from stoker.serve.http.models import Models, Version
+from stoker.serve.http.question import Question
 from stoker.serve.rows import Rows, as_rows
 from stoker.serve.signature import Field
 
-Ask = Callable[[Request, Version, Rows], Awaitable[dict[str, Any]]]
 _DEEPEST = 32
 _TYPES = {
     "bool": "DT_BOOL", "float16": "DT_HALF", "float32": "DT_FLOAT", "float64": "DT_DOUBLE", "int16": "DT_INT16",
@@ -28,20 +28,15 @@ _TYPES = {
 }  # fmt: skip
 
 
-async def handle(request: Request, models: Models, ask: Ask) -> Response:
-    """Answer anything below /v1/models/.
+def handle(request: Request, models: Models) -> Response | Question:
+    """Anything below /v1/models/: its answer, or what it asks of a model.
 
     Raises:
         HttpError: it cannot be.
     """
-    path, _, verb = request.path.removeprefix("/v1/models/").partition(":")
-    parts = path.strip("/").split("/")
-    request.model = parts[0]
-    number = parts[2] if len(parts) > 2 and parts[1] == "versions" else None
-    label = parts[2] if len(parts) > 2 and parts[1] == "labels" else None
-    rest = parts[3:] if number or label else parts[1:]
+    request.model, number, label, rest, verb = _place(request.path)
     if verb:
-        if rest or verb not in ("predict", "classify", "regress"):
+        if rest or verb not in _VERBS:
             raise HttpError(
                 404, f"there is nothing at {request.path}: the verbs are predict, classify and regress"
             )
@@ -49,9 +44,7 @@ async def handle(request: Request, models: Models, ask: Ask) -> Response:
             raise HttpError(405, f"{verb} must be asked with POST")
         version = models.version(request.model, number, label)
         version.line.check()
-        return await {"predict": predict, "classify": classify, "regress": regress}[verb](
-            request, version, ask
-        )
+        return _VERBS[verb](request, version)
     if request.method != "GET":
         raise HttpError(405, f"{request.path} must be asked with GET")
     if rest == ["metadata"]:
@@ -61,6 +54,16 @@ async def handle(request: Request, models: Models, ask: Ask) -> Response:
     every = number is None and label is None
     found = models.versions(request.model) if every else [models.version(request.model, number, label)]
     return answer({"model_version_status": [_status(one) for one in found]})
+
+
+@lru_cache(128)
+def _place(path: str) -> tuple[str, str | None, str | None, list[str], str]:
+    """Model, version, label, what follows, verb."""
+    path, _, verb = path.removeprefix("/v1/models/").partition(":")
+    parts = path.strip("/").split("/")
+    number = parts[2] if len(parts) > 2 and parts[1] == "versions" else None
+    label = parts[2] if len(parts) > 2 and parts[1] == "labels" else None
+    return parts[0], number, label, parts[3:] if number or label else parts[1:], verb
 
 
 def _status(version: Version) -> dict[str, Any]:
@@ -91,7 +94,7 @@ def _tensor_info(field: Field) -> dict[str, Any]:
     }
 
 
-async def predict(request: Request, version: Version, ask: Ask) -> Response:
+def predict(request: Request, version: Version) -> Question:
     """Rows (`instances`) or columns (`inputs`), answered in the same form."""
     body = _object(request)
     if ("instances" in body) == ("inputs" in body):
@@ -108,13 +111,20 @@ async def predict(request: Request, version: Version, ask: Ask) -> Response:
         raise HttpError(
             400, f'"{"instances" if in_rows else "inputs"}" must hold rows, not the values of a single one'
         )
-    found = {name: _plain(one) for name, one in (await ask(request, version, rows)).items()}
-    if not in_rows:
-        return answer({"outputs": found if len(found) > 1 else next(iter(found.values()))})
+    return Question(version, rows, _in_rows if in_rows else _in_columns)
+
+
+def _in_rows(answers: dict[str, Any]) -> Response:
+    found = {name: _plain(one) for name, one in answers.items()}
     if len(found) == 1:
         return answer({"predictions": next(iter(found.values()))})
     columns = list(found.values())
     return answer({"predictions": [dict(zip(found, row, strict=True)) for row in zip(*columns, strict=True)]})
+
+
+def _in_columns(answers: dict[str, Any]) -> Response:
+    found = {name: _plain(one) for name, one in answers.items()}
+    return answer({"outputs": found if len(found) > 1 else next(iter(found.values()))})
 
 
 def _instances(fields: tuple[Field, ...], given: Any) -> Any:
@@ -128,16 +138,23 @@ def _instances(fields: tuple[Field, ...], given: Any) -> Any:
     return {fields[0].name: given}
 
 
-async def classify(request: Request, version: Version, ask: Ask) -> Response:
+def classify(request: Request, version: Version) -> Question:
     """Labels with their scores, the best first."""
     _labels(request.model, version)
-    return answer({"result": classes(request.model, version, await _examples(request, version, ask))})
+    return Question(version, _examples(request, version), partial(_result, classes, request.model, version))
 
 
-async def regress(request: Request, version: Version, ask: Ask) -> Response:
+def regress(request: Request, version: Version) -> Question:
     """One number for each example."""
     _number(request.model, version)
-    return answer({"result": numbers(request.model, version, await _examples(request, version, ask))})
+    return Question(version, _examples(request, version), partial(_result, numbers, request.model, version))
+
+
+def _result(form: Any, name: str, version: Version, answers: dict[str, Any]) -> Response:
+    return answer({"result": form(name, version, answers)})
+
+
+_VERBS = {"predict": predict, "classify": classify, "regress": regress}
 
 
 def classes(name: str, version: Version, found: dict[str, Any]) -> list[list[tuple[str, float]]]:
@@ -177,15 +194,14 @@ def _number(name: str, version: Version) -> Field:
     return outputs[0]
 
 
-async def _examples(request: Request, version: Version, ask: Ask) -> dict[str, Any]:
+def _examples(request: Request, version: Version) -> Rows:
     body = _object(request)
     examples, context = decoded(body.get("examples")), decoded(body.get("context") or {})
     if not isinstance(examples, list) or not examples or not all(isinstance(one, dict) for one in examples):
         raise HttpError(400, '"examples" must be a list of objects, at least one')
     if not isinstance(context, dict):
         raise HttpError(400, '"context" must be an object')
-    rows = as_rows(version.predictor.bundle.signature.inputs, [{**context, **one} for one in examples])
-    return await ask(request, version, rows)
+    return as_rows(version.predictor.bundle.signature.inputs, [{**context, **one} for one in examples])
 
 
 def _object(request: Request) -> dict[str, Any]:
