@@ -9,6 +9,8 @@ the weights without being counted; then it is taken again.)
 
 from __future__ import annotations
 
+import atexit
+import weakref
 from typing import Any
 
 import keras
@@ -37,6 +39,7 @@ class ServedTraining:
         self.request = request
         self.strategy = model.distribute_strategy
         self.coordinator = tf.distribute.coordinator.ClusterCoordinator(self.strategy)
+        _let_go_at_exit(self.coordinator)
         data = (request.x, request.y, request.sample_weight)
         self._held_out: Any = request.validation_data
         if request.validation_split and self._held_out is None:
@@ -154,6 +157,29 @@ class ServedTraining:
         return total / rows
 
 
+_let_go: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _let_go_at_exit(coordinator: Any) -> None:
+    """See to it that a program ends though one of its workers is gone.
+
+    A thread of TensorFlow's waits for that worker to come back, with a lock in its hands, and the coordinator's
+    destructor wants the lock. At the end of the process there is nothing to stop any more.
+    """
+    cluster = coordinator._cluster
+    if cluster in _let_go:
+        return
+    _let_go.add(cluster)
+    weak = weakref.ref(cluster)
+
+    def leave() -> None:
+        held = weak()
+        if held is not None:
+            held.stop = lambda: None
+
+    atexit.register(leave)
+
+
 def _rows_of(data: tuple[Any, Any, Any], request: Request) -> tuple[Any, int, Any]:
     source = sources.source(*data, batch_size=request.batch_size, shuffle=request.shuffle)
     if source.rows is None:
@@ -170,6 +196,8 @@ def _check(model: Any, request: Request) -> None:
         ("steps_per_epoch", bool(request.steps_per_epoch)),
         ("tune", request.tune),
         ("divide", request.divide != "share"),
+        ("data_service", request.data_service is not None),
+        ("scale_rate", request.scale_rate is not False),
     ):
         if asked:
             raise ArgumentError(f"{option}= is not supported {where}: leave it out, or use stoker.strategy()")
