@@ -8,7 +8,8 @@ alone       one process, two workers twice, three workers: weights within 1e-5, 
 killed      SIGKILL to a worker: the same bits at the end
 stopped     SIGSTOP to a worker: found and started again within the heartbeat and five seconds, the same bits
 left        SIGTERM to a worker: all save, start again, which is not counted; the same bits
-served      a worker of a parameter server job killed ten times and started again: the count of steps is exact
+served      a worker of a parameter server job killed ten times and started again, then for good: the count of steps is
+            exact, and the job ends
 """
 
 from __future__ import annotations
@@ -177,6 +178,8 @@ def served(place: Path, epochs: int, moments: random.Random) -> str:
             job.processes[3].kill()
             job.processes[3].wait()
             job.processes[3] = job.started(3)
+        # Once more, for good: the coordinator must end though it waits for that worker.
+        job.processes[3].kill()
         found = job.result()
     finally:
         job.kill()

@@ -4,6 +4,7 @@
 |---|---|
 | strategy | `stoker.strategy()`: the strategy that fits the environment |
 | group | the workers of a job: who they are, how they agree before a call, what the chief tells the others |
+| patience | how long a worker waits for the others |
 | packs | many values in few sums: one collective a step |
 | tracing | what Keras does differently on a replica, while a step is traced: losses, random draws |
 | shares | which rows a worker reads |

@@ -17,6 +17,7 @@ import tensorflow as tf
 import stoker
 from stoker.execution.kept import kept
 from stoker.train.planning import decide
+from stoker.train.workers.group import group_of
 
 STRATEGY = stoker.strategy()
 TASK = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {})
@@ -299,6 +300,25 @@ def served() -> dict[str, Any]:
     return state(model, total=history.history["total"], updates=int(model.optimizer.iterations.numpy()))
 
 
+def in_vain() -> dict[str, Any]:
+    """The first worker waits for the second, which does not come. No collective works after that."""
+    gave_up = Path("gave-up")
+    if RANK > 0:
+        while not gave_up.exists():
+            time.sleep(0.01)
+        return {}
+    group: Any = group_of(STRATEGY)
+    if group.alone:
+        return {}
+    group._patience.seconds = 0.5
+    try:
+        group.agree(steps=1)
+    except tf.errors.DeadlineExceededError as error:
+        gave_up.touch()
+        return {"said": str(error)}
+    return {}
+
+
 def collectives() -> dict[str, int]:
     """In the traced steps of small models with everything on: how many sums over the workers each has."""
     model = compiled(keras.layers.BatchNormalization, metrics=[lambda: keras.metrics.AUC(from_logits=True)])
@@ -329,6 +349,7 @@ CASES = (
     scaled,
     asked,
     served,
+    in_vain,
 )
 
 
