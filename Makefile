@@ -128,9 +128,10 @@ soak-cases: $(READY)
 	STOKER_ALL_CASES=1 $(PYTEST) tests/test_examples.py tests/fix/test_repaired_examples.py tests/software_gpu/test_parity.py \
 		tests/train/workers tests/recipes/test_text_and_image.py
 
-# Workers of a job killed at random moments: the job ends with the bits of one that was left alone.
+# Workers of a job killed at random moments, stopped, told to leave: it ends with the bits of one that was left alone.
 soak-workers: $(READY)
 	$(BIN)/python benchmarks/soak_workers.py
+	PYTHONPATH=. $(BIN)/python benchmarks/soak_launch.py
 
 # Killed fifty times while it logs, a program leaves a store that has every value once.
 soak-store: $(READY) postgresql

@@ -4,9 +4,10 @@
     python benchmarks/soak_workers.py --workers 3 --kills 10 --seed 3
 
 Each rank is killed with SIGKILL as often as the others: at any moment since the start (importing, finding each other,
-tracing, restoring), at any moment after something new was saved, and while a file is being written. The others end by
-themselves, or are ended if they had not found each other yet; then all are started again. At the end a job is cut
-short with 2, 3 and 1 workers in turn, by SIGTERM, and every row must have been seen once an epoch.
+tracing, restoring), at any moment after something new was saved, while a file is being written, in the first step, and
+while it validates. The others end by themselves, or are ended if they had not found each other yet; then all are
+started again. At the end a job is cut short with 2, 3 and 1 workers in turn, by SIGTERM, and every row must have been
+seen once an epoch.
 """
 
 from __future__ import annotations
@@ -56,9 +57,18 @@ with strategy.scope():
         keras.layers.Dense(1),
     ])
     model.compile(keras.optimizers.Adam(0.003), lambda y, p: tf.square(y[:, :1] - p), metrics=[Seen()])
+class Mark(keras.callbacks.Callback):
+    # On the chief: what is going on, in the names of files.
+    def on_epoch_begin(self, epoch, logs=None):
+        (directory / "stepping").touch()
+    def on_test_begin(self, logs=None):
+        (directory / "validating").touch()
+    def on_test_end(self, logs=None):
+        (directory / "validating").unlink()
+
 history = stoker.fit(
     model, x, y, batch_size=48, epochs=epochs, verbose=0, validation_data=(x, y),
-    callbacks=[keras.callbacks.EarlyStopping("loss", patience=1000, restore_best_weights=True)],
+    callbacks=[keras.callbacks.EarlyStopping("loss", patience=1000, restore_best_weights=True), Mark()],
     checkpoint=stoker.Checkpoint(directory / "run", every="150ms"),
 )
 digest = hashlib.sha256()
@@ -68,7 +78,9 @@ rank = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
 (directory / f"end.{rank}").write_text(json.dumps({"state": digest.hexdigest(), "history": history.history}))
 """
 
-MOMENTS = ("at any moment", "after a save", "during a save")
+MOMENTS = ("at any moment", "after a save", "during a save", "in the first step", "while validating")
+# The file that says so, once it is there.
+MARKS = {"in the first step": "stepping", "while validating": "validating"}
 # How long the others may take to notice, which is the heartbeat and what ending takes. Workers that wait for one that
 # was killed before they found each other wait for minutes: whoever starts them ends them then, as `stoker launch` does.
 NOTICED_S = 30.0
@@ -79,6 +91,8 @@ class Job:
 
     def __init__(self, directory: Path, workers: int, epochs: int) -> None:
         self.directory = directory
+        for mark in MARKS.values():
+            (directory / mark).unlink(missing_ok=True)
         self._before = self._newest()
         addresses = _free_addresses(workers)
         self.processes = []
@@ -96,6 +110,9 @@ class Job:
 
     def saved(self) -> bool:
         return self._newest() != self._before
+
+    def marked(self, kind: str) -> bool:
+        return kind not in MARKS or (self.directory / MARKS[kind]).exists()
 
     def is_saving(self) -> bool:
         return any((self.directory / "run").glob("**/*.partial"))
@@ -141,10 +158,10 @@ def interrupted(
     """Interrupt it at such a moment."""
     since = time.monotonic() if kind == "at any moment" else None
     while job.running():
-        if since is None and job.saved():
+        if since is None and (job.saved() or kind == "in the first step"):
             since = time.monotonic()
         due = since is not None and time.monotonic() - since > delay
-        if due and (kind != "during a save" or job.is_saving()):
+        if due and (kind != "during a save" or job.is_saving()) and job.marked(kind):
             return job.end(victim, number)
         time.sleep(0.0005)
     sys.exit("it ended before it was interrupted: give more --epochs")
@@ -187,8 +204,11 @@ def main() -> None:
         expected, start_s, train_s = left_alone(whole, args.workers, args.epochs)
         kills = args.kills * args.workers
         for number in range(kills):
-            kind, share = MOMENTS[number % 3], train_s / kills / 2
+            # Each rank in turn, and each of them at all moments in turn.
+            kind, share = MOMENTS[number // args.workers % len(MOMENTS)], train_s / kills / 2
             delay = moments.uniform(0, start_s + share if kind == "at any moment" else share)
+            if kind == "in the first step":
+                delay = 0.0
             job = Job(cut, args.workers, args.epochs)
             _, took = interrupted(job, kind, delay, number % args.workers, signal.SIGKILL)
             slowest = max(slowest, took)

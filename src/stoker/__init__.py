@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         bind,
         guard,
     )
-    from stoker.inference.evaluate import evaluate
     from stoker.inference.predict import predict
     from stoker.log import Log
     from stoker.notebook import load_ipython_extension
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from stoker.store.table import runs
     from stoker.store.tracking import track
     from stoker.train.checkpoint.options import Checkpoint, CheckpointError, CheckpointWarning
+    from stoker.train.evaluate import evaluate
     from stoker.train.fit import fit
     from stoker.train.planning.plan import Plan
     from stoker.train.trainer import Trainer
@@ -81,7 +81,7 @@ _HOMES = {
     "Watch": "stoker.watch",
     "allow": "stoker.guards",
     "bind": "stoker.guards",
-    "evaluate": "stoker.inference.evaluate",
+    "evaluate": "stoker.train.evaluate",
     "export": "stoker.serve.export.writing",
     "fit": "stoker.train.fit",
     "gradient_penalty": "stoker.train.update.penalties",

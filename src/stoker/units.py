@@ -8,7 +8,7 @@ _LETTERS = "KMGT"
 # What may be written: "4 KiB" and, for those who count so, "4 kB".
 _SIZES = {"B": 1, "kB": 1000}
 _SIZES |= {f"{letter}iB": 1024**power for power, letter in enumerate(_LETTERS, 1)}
-_TIMES = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZES |= {f"{letter}B": 1000**power for power, letter in enumerate(_LETTERS, 1)}
 
 

@@ -125,6 +125,9 @@ def test_replicas_exchange_their_gradients(directory: Path) -> None:
     data = answer(directory, "--workers", "8", "--bandwidth", "1")
     assert data["rows"][0]["speedup"] == pytest.approx(8 * 0.040 / (0.040 + 0.014 + 0.0007), rel=1e-2)
     assert any("8.0 MB of gradients at 1 GB/s" in line for line in data["assumptions"])
+    slow = answer(directory, "--workers", "8", "--bandwidth", "1", "--latency", "1ms")
+    assert slow["rows"][0]["speedup"] == pytest.approx(8 * 0.040 / (0.040 + 0.014 + 0.014), rel=1e-2)
+    assert any("1000 us a message" in line for line in slow["assumptions"])
 
 
 def test_another_device_leaves_what_the_host_does(directory: Path) -> None:
@@ -144,6 +147,7 @@ def test_another_device_leaves_what_the_host_does(directory: Path) -> None:
         (["--batch", "0x"], "--batch '0x': give a factor such as 4x"),
         (["--workers", "two"], "--workers 'two': give a whole number such as 8"),
         (["--workers", "2", "--bandwidth", "-1"], "--bandwidth"),
+        (["--workers", "2", "--latency", "soon"], "--latency 'soon': give a time such as 30s or 4h"),
         (["nothere"], "no run with id 'nothere'"),
     ],
 )

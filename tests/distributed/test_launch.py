@@ -218,6 +218,7 @@ while not pathlib.Path("go").exists(): time.sleep(0.01)
     [
         (["-n", "x", "train.py"], "-n 'x': give a number of workers such as 4, or a range such as 2:8"),
         (["-n", "3:2", "train.py"], "-n '3:2': give a number of workers such as 4, or a range such as 2:8"),
+        (["-n", "0", "train.py"], "-n '0': give a number of workers such as 4, or a range such as 2:8"),
         (["-n", "2"], "no program given: stoker launch -n 4 train.py"),
         (["-n", "2", "gone.py"], "no such file: gone.py"),
         (["--heartbeat", "soon", "train.py"], "--heartbeat 'soon': give a time such as 30s or 5m"),
@@ -236,3 +237,9 @@ while not pathlib.Path("go").exists(): time.sleep(0.01)
 )
 def test_a_wrong_request_is_one_line(tmp_path: Path, words: list[str], said: str) -> None:
     assert refused(tmp_path, *words) == (2, f"stoker: {said}\n")
+
+
+def test_an_unknown_engine_is_one_line(tmp_path: Path) -> None:
+    code, said = refused(tmp_path, "--engine", "moon", "train.py")
+    assert (code, said.count("\n")) == (2, 1)
+    assert said.startswith("stoker: argument --engine: invalid choice: 'moon' (choose from ")

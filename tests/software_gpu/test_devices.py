@@ -39,6 +39,8 @@ def test_mirrored_strategy_trains_on_both_devices_as_the_cpu_does(run: Run) -> N
     assert fact["replicas"] == 2
     assert fact["gpus"] == pytest.approx(fact["cpu"], rel=1e-5)
     assert all(launches > 0 for launches in fact["launches"])
+    assert fact["fit"] == pytest.approx(fact["cpu"], rel=1e-5), "stoker.fit, many steps a call"
+    assert all(launches > 0 for launches in fact["fit_launches"])
 
 
 def test_eight_threads_compute_right_and_are_counted_exactly(run: Run) -> None:

@@ -14,8 +14,9 @@ import pkgutil
 import sys
 from collections.abc import Sequence
 from importlib import resources
+from typing import NoReturn
 
-from stoker.errors import StokerError
+from stoker.errors import StokerError, UsageError
 from stoker.version import __version__
 
 # As a shell reports a program that SIGPIPE has ended.
@@ -39,10 +40,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _PIPE_CLOSED
 
 
-def _parser(arguments: list[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="stoker", description="Keeps TensorFlow programs at full throughput."
-    )
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the whole usage in front of it."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def _parser(arguments: list[str]) -> _Parser:
+    parser = _Parser(prog="stoker", description="Keeps TensorFlow programs at full throughput.")
     parser.add_argument("--version", action="version", version=f"stoker {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     names = [m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")]
@@ -55,7 +61,7 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _add_verb(verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str) -> None:
+def _add_verb(verbs: argparse._SubParsersAction[_Parser], name: str) -> None:
     """The verb that was asked for: the only one whose module is imported."""
     module = importlib.import_module(f"stoker.commands.{name}")
     verb = verbs.add_parser(

@@ -50,6 +50,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--bandwidth", metavar="GB/s", help="between replicas; the device's bus by default")
     parser.add_argument(
+        "--latency", metavar="TIME", help="with --workers: what a message takes beside its bytes (50us)"
+    )
+    parser.add_argument(
         "--mtbf", metavar="TIME", help="with --workers: a job of that size fails so often, such as 4h"
     )
     parser.add_argument(
@@ -135,6 +138,7 @@ def _scale(record: Record, phase: SteppingRow, args: argparse.Namespace) -> Scal
         workers=int(workers),
         gradient_bytes=phase.gradient_bytes,
         bandwidth=bandwidth,
+        latency_s=_seconds("--latency", args.latency) if args.latency else scaling.LATENCY_S,
     )
 
 
@@ -154,6 +158,7 @@ def _fleet(record: Record, phase: SteppingRow, scale: Scale, args: argparse.Name
         scale.workers,
         _seconds("--checkpoint-cost", args.checkpoint_cost) if args.checkpoint_cost else None,
         _seconds("--restart-cost", args.restart_cost) if args.restart_cost else None,
+        scale.latency_s,
     )
     sizes = sorted({*_SIZES, scale.workers})
     answer = {

@@ -16,7 +16,10 @@ class ModelTypeError(UsageError, TypeError):
 
 
 def keras_must(model: Any, verb: str) -> bool:
-    """Eager steps, several replicas, or a model that makes its own function for the verb."""
+    """Eager steps, several replicas, or a model that makes its own function for the verb.
+
+    A worker of a job has the whole model, and predicts by itself: Keras would wait there for the other workers.
+    """
     if not isinstance(model, Trainer):
         raise ModelTypeError(
             f"stoker.{verb} takes a keras.Model first, got {type(model).__name__}: "
@@ -29,7 +32,10 @@ def keras_must(model: Any, verb: str) -> bool:
         )
     if model.run_eagerly or tf.config.functions_run_eagerly():
         return True
-    if model._distribute_strategy is not None or tf.distribute.has_strategy():
+    in_a_job = isinstance(model._distribute_strategy, tf.distribute.MultiWorkerMirroredStrategy)
+    if tf.distribute.has_strategy() or (
+        model._distribute_strategy is not None and not (in_a_job and verb == "predict")
+    ):
         return True
     if keras.distribution.distribution() is not None:
         return True

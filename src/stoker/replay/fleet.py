@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stoker.records import Record, SteppingRow
+from stoker.replay.scaling import LATENCY_S
 from stoker.units import duration, long_duration
 
-# One message between two workers, beside its bytes.
-_MESSAGE_S = 50e-6
 # Failures drawn for each size: the efficiency is then right to about a hundredth.
 _FAILURES = 4000
 _SEED = 1
@@ -43,6 +42,8 @@ class Fleet:
     workers: int
     checkpoint_s: float
     restart_s: float
+    # One message between two workers, beside its bytes.
+    latency_s: float = LATENCY_S
 
     def assumptions(self) -> list[str]:
         """In words."""
@@ -55,7 +56,8 @@ class Fleet:
             f"a step takes one worker {duration(self.step_s)}, and the batch of each stays as it is",
             spread,
             f"at every step {self.gradient_bytes / 1e6:.1f} MB of gradients are exchanged at "
-            f"{self.bandwidth / 1e9:g} GB/s, in a ring or a tree, whichever is quicker, overlapping nothing",
+            f"{self.bandwidth / 1e9:g} GB/s and {self.latency_s * 1e6:.4g} us a message, in a ring or a tree, "
+            "whichever is quicker, overlapping nothing",
             f"a job of {self.workers} workers fails every {long_duration(self.mtbf_s)}, at random; one of half the "
             "size half as often",
             f"a checkpoint holds all up for {duration(self.checkpoint_s)}; what came after the last one is lost at a "
@@ -72,6 +74,7 @@ def fleet_of(
     workers: int,
     checkpoint_s: float | None = None,
     restart_s: float | None = None,
+    latency_s: float = LATENCY_S,
 ) -> Fleet:
     """A job of workers such as this run was; what is not given is taken from the run."""
     if checkpoint_s is None:
@@ -90,6 +93,7 @@ def fleet_of(
         workers=workers,
         checkpoint_s=max(checkpoint_s, 1e-3),
         restart_s=restart_s,
+        latency_s=latency_s,
     )
 
 
@@ -123,7 +127,7 @@ def outlook(fleet: Fleet, workers: int) -> Outlook:
     mean = sum(fleet.step_times) / len(fleet.step_times) if fleet.step_times else fleet.step_s
     # The steps that were kept one by one give the spread; the run as a whole says what a step takes.
     waiting = fleet.step_s * (slowest / mean - 1)
-    exchange = exchange_s(workers, fleet.gradient_bytes, fleet.bandwidth)
+    exchange = exchange_s(workers, fleet.gradient_bytes, fleet.bandwidth, fleet.latency_s)
     step = fleet.step_s + waiting + exchange
     mtbf = fleet.mtbf_s * fleet.workers / workers
     interval, kept = best_interval(mtbf, fleet.checkpoint_s, fleet.restart_s)
@@ -140,15 +144,15 @@ def slowest_of(times: Sequence[float], workers: int) -> float:
     )
 
 
-def exchange_s(workers: int, size: int, bandwidth: float) -> float:
+def exchange_s(workers: int, size: int, bandwidth: float, latency_s: float = LATENCY_S) -> float:
     """An all-reduce: every byte travels nearly twice; messages one after the other in a ring, or in two trees."""
     if workers < 2:
         return 0.0
     ring = 2 * (workers - 1)
     tree = 2 * math.ceil(math.log2(workers))
     # In a tree every byte takes each hop whole; in a ring its share of them.
-    by_ring = ring / workers * size / bandwidth + ring * _MESSAGE_S
-    by_tree = 2 * size / bandwidth + tree * _MESSAGE_S
+    by_ring = ring / workers * size / bandwidth + ring * latency_s
+    by_tree = 2 * size / bandwidth + tree * latency_s
     return min(by_ring, by_tree)
 
 

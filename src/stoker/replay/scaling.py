@@ -17,8 +17,8 @@ from stoker.software_gpu.profiles import Profile
 _CORE_FLOPS = (20e9, 120e9)
 # What a core gets from memory.
 _CORE_BYTES = (4e9, 12e9)
-# Started together, replicas agree on one step: each exchange has a latency beside its bytes.
-_EXCHANGE_S = 50e-6
+# One message between two replicas, beside its bytes, on a fast network; between processes on CPUs it is ten times that.
+LATENCY_S = 50e-6
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,9 @@ class Scale:
     workers: int = 1
     # Bytes of the weights that are trained: what replicas exchange at every step.
     gradient_bytes: int = 0
-    # Bytes a second between replicas.
+    # Bytes a second between replicas, and seconds a message.
     bandwidth: float = 16e9
+    latency_s: float = LATENCY_S
 
     @property
     def uncertain(self) -> list[str]:
@@ -62,8 +63,8 @@ class Scale:
         if self.workers > 1:
             said.append(
                 f"{self.workers} replicas, each with a host and an input of its own; per step a ring exchanges "
-                f"{self.gradient_bytes / 1e6:.1f} MB of gradients at {self.bandwidth / 1e9:g} GB/s, "
-                "overlapping no kernel"
+                f"{self.gradient_bytes / 1e6:.1f} MB of gradients at {self.bandwidth / 1e9:g} GB/s and "
+                f"{self.latency_s * 1e6:.4g} us a message, overlapping no kernel"
             )
         return said
 
@@ -87,7 +88,7 @@ def examples_factor(scale: Scale) -> float:
 def exchange_seconds(scale: Scale) -> float:
     """A ring all-reduce: every byte travels nearly twice."""
     bytes_moved = 2 * (scale.workers - 1) / scale.workers * scale.gradient_bytes
-    return bytes_moved / scale.bandwidth + 2 * (scale.workers - 1) * _EXCHANGE_S
+    return bytes_moved / scale.bandwidth + 2 * (scale.workers - 1) * scale.latency_s
 
 
 def _device_factor(program: Program, scale: Scale, draw: Draw) -> float:

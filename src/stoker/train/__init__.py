@@ -9,7 +9,7 @@
 
 | room | subject |
 |---|---|
-| fit, trainer | the public verbs |
+| fit, trainer, evaluate | the public verbs |
 | request, checks, tracebacks | their arguments, read once and checked; errors without the frames between |
 | servers | `fit` with the weights on parameter servers |
 | first_look | what would train in vain, said before the first step |

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -40,6 +41,17 @@ def callbacks(given: Any) -> None:
             raise ArgumentError(f"callbacks: {one.__name__} is a class: give {one.__name__}(...)")
         if not isinstance(one, keras.callbacks.Callback):
             raise ArgumentError(f"callbacks: give objects of keras.callbacks.Callback, not {one!r}")
+
+
+def rate_factor(asked: Any, replicas: int) -> float:
+    """What `scale_rate=` multiplies all rates by."""
+    if asked is False:
+        return 1.0
+    if asked is True or asked == "linear":
+        return float(replicas)
+    if asked == "sqrt":
+        return math.sqrt(replicas)
+    raise ArgumentError(f"scale_rate={asked!r}: give True (times the number of replicas), 'sqrt' or False")
 
 
 def keras_trainer(model: Any) -> None:

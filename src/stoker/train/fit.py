@@ -41,6 +41,8 @@ def fit(
     plan: Plan | str | Mapping[str, Any] | None = None,
     checkpoint: Any = None,
     divide: str = "share",
+    data_service: str | None = None,
+    scale_rate: bool | str = False,
     tune: bool = False,
     check: bool = False,
 ) -> Any:
@@ -51,6 +53,9 @@ def fit(
         plan: how to run, instead of having it decided: a `stoker.Plan`, a dict, or words such as "resident, loop".
         checkpoint: a directory, or a `stoker.Checkpoint`: the same call after a crash goes on where it was.
         divide: among the workers of a job: each takes its "share" of every batch, or has "rows" or "files" of its own.
+        data_service: the address of a tf.data service dispatcher, such as "grpc://host:5050", which runs the pipeline.
+        scale_rate: on several replicas, multiply the learning rate by their number (True), or by its root ("sqrt"):
+            for a `batch_size` that was made larger with it.
         tune: put the tf.data pipeline `x` through `stoker.tune` first; `plan="tuned"` does the same.
         check: look at labels, loss, inputs and memory before the first step: what cannot be right is raised, what may
             be meant is a warning, each in one line with its remedy.
@@ -84,6 +89,8 @@ def fit(
         plan=plan,
         checkpoint=checkpoint,
         divide=divide,
+        data_service=data_service,
+        scale_rate=scale_rate,
         tune=tune,
     )
     if isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):

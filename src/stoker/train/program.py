@@ -32,6 +32,8 @@ class Program:
     """Readable: what a checkpoint must agree with to be resumed."""
     group: Group = Group()
     """The workers that train it together."""
+    replicated: bool = False
+    """Whether steps run on replicas. XLA compiles what each computes alone, then, since it knows no collectives."""
 
     def step(self, kind: str) -> Step:
         """The callable that is traced: `kind` is "train_step" or "test_step"."""
@@ -119,6 +121,13 @@ class Program:
 
     def reads(self, *, apart: bool) -> None:
         """Told before the first step: whether each worker reads rows of its own."""
+
+    def scales_rates(self, factor: float) -> None:
+        """Told before the first step: what all rates are multiplied by; 1 on one replica."""
+
+    def trial_loop(self, feed: Feed, jit: str) -> Loop:
+        """What XLA is tried on: the loop itself, or, where replicas exchange, what one of them does without."""
+        return self.loop("train_step", feed, jit)
 
     def jit_refusal(self) -> str | None:
         """Why XLA is out of question, or None."""

@@ -17,7 +17,9 @@ from stoker.train.checkpoint.options import Checkpoint
 from stoker.train.loop.run import Run
 from stoker.train.planning.plan import Plan, parse
 from stoker.train.program import Program
-from stoker.train.workers.shares import divided
+from stoker.train.workers.group import Group
+from stoker.train.workers.service import served
+from stoker.train.workers.shares import Share, divided
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,8 @@ class Request:
     class_weight: Any = None
     tune: bool = False
     divide: str = "share"
+    data_service: str | None = None
+    scale_rate: bool | str = False
 
     def run(self, program: Program) -> Run:
         """The training run of a program.
@@ -66,8 +70,12 @@ class Request:
         validation_data = self.validation_data
         if self.validation_split and validation_data is None:
             data, validation_data = sources.split(*data, self.validation_split)
-        share = divided(*data, batch_size, self.divide, program.group)
+        share = self._share(data, batch_size, program.group)
         program.reads(apart=share.apart)
+        factor = checks.rate_factor(self.scale_rate, program.group.replicas)
+        program.scales_rates(factor)
+        if factor != 1:
+            wanted = wanted.because(f"rates times {factor:.4g} for {program.group.replicas} replicas")
         return Run(
             program,
             sources.source(
@@ -90,6 +98,16 @@ class Request:
             given=self._given(),
             share=share,
         )
+
+    def _share(self, data: tuple[Any, Any, Any], batch_size: int | None, group: Group) -> Share:
+        """What this worker reads."""
+        if self.data_service is None:
+            return divided(*data, batch_size, self.divide, group)
+        if self.divide != "share":
+            raise ArgumentError(
+                f"divide={self.divide!r} and data_service= both say who reads what: leave one out"
+            )
+        return served(*data, self.data_service, group, checkpoint=self.checkpoint is not None)
 
     def _tuned(self) -> tuple[Any, str]:
         """The pipeline, tuned, and what that brought."""

@@ -9,13 +9,14 @@ the weights without being counted; then it is taken again.)
 
 from __future__ import annotations
 
+import atexit
+import weakref
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 from keras.src.trainers.data_adapters import data_adapter_utils
-from tensorflow.python.distribute.coordinator import cluster_coordinator
 
 from stoker.errors import ArgumentError
 from stoker.execution import hooks, keras_step
@@ -38,7 +39,7 @@ class ServedTraining:
         self.request = request
         self.strategy = model.distribute_strategy
         self.coordinator = tf.distribute.coordinator.ClusterCoordinator(self.strategy)
-        _leave_lost_workers_behind(self.coordinator)
+        _let_go_at_exit(self.coordinator)
         data = (request.x, request.y, request.sample_weight)
         self._held_out: Any = request.validation_data
         if request.validation_split and self._held_out is None:
@@ -156,20 +157,27 @@ class ServedTraining:
         return total / rows
 
 
-def _leave_lost_workers_behind(coordinator: Any) -> None:
-    """Let the program end though a worker is lost.
+_let_go: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    While a worker is away, a thread of TensorFlow's holds a lock and waits for its return. When the program ends, the
-    coordinator wants that lock, to set a flag: it would wait for ever. Setting the flag needs no lock.
+
+def _let_go_at_exit(coordinator: Any) -> None:
+    """See to it that a program ends though one of its workers is gone.
+
+    A thread of TensorFlow's waits for that worker to come back, with a lock in its hands, and the coordinator's
+    destructor wants the lock. At the end of the process there is nothing to stop any more.
     """
-    handler = coordinator._cluster.failure_handler
-    if isinstance(handler, cluster_coordinator.WorkerPreemptionHandler):
+    cluster = coordinator._cluster
+    if cluster in _let_go:
+        return
+    _let_go.add(cluster)
+    weak = weakref.ref(cluster)
 
-        def stop() -> None:
-            handler._should_preemption_thread_run = False
-            handler._cluster_due_for_update_or_finish.set()
+    def leave() -> None:
+        held = weak()
+        if held is not None:
+            held.stop = lambda: None
 
-        handler.stop = stop
+    atexit.register(leave)
 
 
 def _rows_of(data: tuple[Any, Any, Any], request: Request) -> tuple[Any, int, Any]:
@@ -188,6 +196,8 @@ def _check(model: Any, request: Request) -> None:
         ("steps_per_epoch", bool(request.steps_per_epoch)),
         ("tune", request.tune),
         ("divide", request.divide != "share"),
+        ("data_service", request.data_service is not None),
+        ("scale_rate", request.scale_rate is not False),
     ):
         if asked:
             raise ArgumentError(f"{option}= is not supported {where}: leave it out, or use stoker.strategy()")

@@ -124,16 +124,27 @@ class Trainer(TracedSteps):
     def train_step(self, batch: Any) -> Logs:
         """One step: forward, gradients, `minimize` for each optimizer; returns what the logs show."""
         assert self._step is not None
+        step, part = self._step, next(iter(self.models))
         by_gradients = self._updating and self.update_state.balancing.by_gradients
-        with tf.GradientTape(persistent=by_gradients) as tape:
-            losses, metrics = self._forward(self._step, batch, training=True)
-            total = self._total(losses)
+
+        def forward(tape: tf.GradientTape) -> tuple[Logs, Logs, Any]:
+            with tape:
+                losses, metrics = self._forward(step, batch, training=True)
+                return losses, metrics, self._total(losses)
+
+        def local() -> Any:
+            tape = tf.GradientTape()
+            losses, metrics, total = forward(tape)
+            return losses, metrics, total, self.gradients(tape, total, part)
+
         weights: Logs = {}
-        part = next(iter(self.models))
         if by_gradients:
+            tape = tf.GradientTape(persistent=True)
+            losses, metrics, _ = forward(tape)
             total, weights = self._minimize_balanced(tape, losses, part)
         else:
-            self.minimize(tape, total, part)
+            losses, metrics, total, gradients = self.alone(local)
+            self.apply(gradients, total, part)
         shown = self.update_state.balancing.shown(weights) if self._updating else {}
         return {**with_sum(losses, total), **metrics, **shown}
 
@@ -185,6 +196,8 @@ class Trainer(TracedSteps):
         plan: Any = None,
         checkpoint: Any = None,
         divide: str = "share",
+        data_service: str | None = None,
+        scale_rate: bool | str = False,
     ) -> Any:
         """Train: the arguments, feeds, plans, callbacks and checkpoints of `stoker.fit`.
 
@@ -193,7 +206,7 @@ class Trainer(TracedSteps):
             evaluate_every: evaluate on the validation data every so many steps, besides the end of an epoch.
             plan: how to run, instead of having it decided.
             checkpoint: a directory, or a `stoker.Checkpoint`: the same call after a crash goes on where it was.
-            divide: among the workers of a job, as `stoker.fit` has it.
+            divide: among the workers of a job, as `stoker.fit` has it; so are `data_service` and `scale_rate`.
 
         Returns:
             Keras' `History`; with `plan`, with `events` (what was not finite, spikes, recoveries) and with
@@ -223,6 +236,8 @@ class Trainer(TracedSteps):
             plan=plan,
             checkpoint=checkpoint,
             divide=divide,
+            data_service=data_service,
+            scale_rate=scale_rate,
         )
         history = request.run(program).train()
         history.events, history.evaluations = program.events, program.evaluations

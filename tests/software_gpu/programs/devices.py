@@ -16,6 +16,8 @@ import keras  # noqa: E402
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
+import stoker  # noqa: E402
+
 X = np.random.RandomState(1).rand(64, 8).astype("float32")
 Y = X.sum(axis=1, keepdims=True)
 
@@ -69,22 +71,28 @@ def out_of_memory() -> dict[str, Any]:
 
 
 def mirrored() -> dict[str, Any]:
-    def train(strategy: Any) -> list[float]:
+    def train(strategy: Any, fit: Any = keras.Model.fit) -> list[float]:
         keras.utils.set_random_seed(2)
         with strategy.scope():
             model = keras.Sequential([keras.layers.Dense(16, activation="relu"), keras.layers.Dense(1)])
             model.compile("sgd", "mse", jit_compile=False)
-        history = model.fit(X, Y, batch_size=16, epochs=2, verbose=0, shuffle=False)
+        history = fit(model, X, Y, batch_size=16, epochs=2, verbose=0, shuffle=False)
         return [float(loss) for loss in history.history["loss"]]
 
     reference = train(tf.distribute.OneDeviceStrategy("/CPU:0"))
     software_gpu.reset()
     strategy = tf.distribute.MirroredStrategy(["/GPU:0", "/GPU:1"])
-    return {
+    found = {
         "replicas": strategy.num_replicas_in_sync,
         "cpu": reference,
         "gpus": train(strategy),
         "launches": [device.launches for device in software_gpu.counters().devices],
+    }
+    software_gpu.reset()
+    return {
+        **found,
+        "fit": train(strategy, stoker.fit),
+        "fit_launches": [device.launches for device in software_gpu.counters().devices],
     }
 
 

@@ -35,7 +35,8 @@ def apart(left: Any, right: Any) -> float:
 
 
 @pytest.mark.parametrize(
-    "case", ["fitted", "dropped", "called_back", "own_step", "broken", "overflown", "streamed"]
+    "case",
+    ["fitted", "dropped", "called_back", "own_step", "broken", "overflown", "streamed", "tried", "served"],
 )
 def test_all_workers_have_the_same_bits(ranks: list[Any], case: str) -> None:
     assert ranks[0][case]["bits"] == ranks[1][case]["bits"]
@@ -80,9 +81,13 @@ def test_callbacks_run_on_the_chief_and_hold_for_all(ranks: list[Any], one: Any)
 
 
 def test_epochs_leave_no_threads_behind(ranks: list[Any]) -> None:
-    # An epoch that resets metrics the usual way leaves two dozen each time.
+    # An epoch that resets metrics the usual way leaves two dozen; a timeout of TensorFlow's, two for each collective.
     assert ranks[0]["called_back"]["epochs"] == 4
-    assert ranks[0]["called_back"]["threads"] < 12
+    assert ranks[0]["called_back"]["threads"] < 6
+
+
+def test_a_worker_that_waits_in_vain_gives_up(ranks: list[Any]) -> None:
+    assert "the other workers did not come along in time" in ranks[0]["in_vain"]["said"]
 
 
 def test_clip_accumulation_averages_and_freezing(ranks: list[Any], one: Any) -> None:
@@ -127,6 +132,54 @@ def test_workers_read_shares_rows_and_files(ranks: list[Any], one: Any) -> None:
     every_row_once = sum(range(96))
     assert mine["rows"]["total"] == [every_row_once] * 3
     assert mine["files"]["total"] == [every_row_once] * 2
+
+
+def test_xla_compiles_what_a_worker_computes_alone(ranks: list[Any], one: Any) -> None:
+    mine, other, theirs = (found["compiled_alone"] for found in (*ranks, one))
+    assert mine["asked"]["jit"] == "step"
+    assert mine["compiled"] > 0
+    assert mine["asked"]["bits"] == other["asked"]["bits"]
+    assert apart(mine["asked"], mine["plain"]) < 1e-4
+    for name, values in mine["plain"]["history"].items():
+        assert np.allclose(mine["asked"]["history"][name], values, atol=1e-4), name
+    assert apart(mine["own"], theirs["own"]) < 1e-5
+    assert "no XLA: a layer adds up over the replicas" in mine["refused"]
+
+
+def test_workers_use_xla_alike_where_it_was_tried(ranks: list[Any]) -> None:
+    mine, other = (found["tried"] for found in ranks)
+    assert mine["jit"] == other["jit"]
+    assert any("XLA" in reason for reason in mine["reasons"])
+    assert mine["figures"] == other["figures"]
+    assert {"alone_none_us", "alone_step_us", "alone_compile_s"} <= set(mine["figures"])
+
+
+def test_a_rate_is_multiplied_by_the_replicas_if_asked_for(ranks: list[Any], one: Any) -> None:
+    for found in (*ranks, one):
+        assert found["scaled"]["scaled"]["bits"] == found["scaled"]["given"]["bits"]
+        assert found["scaled"]["scaled"]["rate"] == pytest.approx(0.01), (
+            "callbacks see the rate that was given"
+        )
+    assert "rates times 2 for 2 replicas" in ranks[0]["scaled"]["scaled"]["line"]
+
+
+def test_evaluate_and_predict_in_a_job(ranks: list[Any], one: Any) -> None:
+    for rank in ranks:
+        mine, theirs = rank["asked"], one["asked"]
+        for when in ("before", "after"):
+            assert mine[when].keys() == theirs[when].keys()
+            assert list(mine[when].values()) == pytest.approx(list(theirs[when].values()), abs=1e-5)
+        assert mine["listed"] == pytest.approx(theirs["listed"], abs=1e-5)
+        assert np.allclose(mine["predicted"], theirs["predicted"], atol=1e-4)
+
+
+def test_a_data_service_hands_every_row_to_one_worker(ranks: list[Any]) -> None:
+    # Six batches of 16 rows, in halves; who asks first may get more, and then the last ones are left out.
+    every_row_once = sum(range(96))
+    for rank in ranks:
+        assert rank["served"]["total"] == ranks[0]["served"]["total"]
+        assert all(0 < total <= every_row_once for total in rank["served"]["total"])
+        assert 0 < rank["served"]["updates"] <= 12
 
 
 def test_a_step_makes_one_collective(ranks: list[Any]) -> None:

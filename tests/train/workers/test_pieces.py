@@ -13,9 +13,11 @@ import pytest
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.train.checks import rate_factor
 from stoker.train.workers import packs
 from stoker.train.workers.group import Group
 from stoker.train.workers.leaving import Leaving, Left
+from stoker.train.workers.service import served
 from stoker.train.workers.shares import divided
 from stoker.train.workers.strategy import strategy
 from stoker.train.workers.tracing import on_replica
@@ -55,6 +57,9 @@ def test_replicas_draw_other_numbers_and_stay_in_step() -> None:
     assert drawn(None)[0].tolist() == alone.tolist(), "Keras is as it was"
 
 
+PIPELINE = tf.data.Dataset.range(8).batch(4)
+
+
 def second_of_two() -> Group:
     group = Group()
     group.rank, group.count = 1, 2
@@ -91,6 +96,29 @@ def test_what_cannot_be_divided_is_said_in_one_line(x: Any, divide: str, said: s
         divided(x, None, None, 2, divide, second_of_two())
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("x", "address", "checkpoint", "said"),
+    [
+        (PIPELINE, "somewhere", False, "data_service='somewhere': give the dispatcher's address"),
+        (PIPELINE, 5050, False, "data_service=5050: give the dispatcher's address"),
+        (np.ones(4), "grpc://127.0.0.1:1", False, "data_service= runs a tf.data.Dataset, not ndarray"),
+        (PIPELINE, "grpc://127.0.0.1:1", True, "data_service= cannot be used with checkpoint="),
+        (PIPELINE, "127.0.0.1:1", False, "data_service='grpc://127.0.0.1:1': no dispatcher answers there"),
+    ],
+)
+def test_a_service_that_cannot_be_used_is_one_line(x: Any, address: Any, checkpoint: bool, said: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        served(x, None, None, address, Group(), checkpoint=checkpoint)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_rates_are_scaled_only_if_asked_for() -> None:
+    assert [rate_factor(asked, 4) for asked in (False, True, "linear", "sqrt")] == [1.0, 4.0, 4.0, 2.0]
+    with pytest.raises(ArgumentError, match=r"scale_rate='twice': give True .* 'sqrt' or False"):
+        rate_factor("twice", 4)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import keras
 import tensorflow as tf
+from keras.src.backend.common.masking import get_keras_mask, set_keras_mask
 from keras.src.trainers.data_adapters import data_adapter_utils
 
 from stoker.errors import ArgumentError
@@ -65,34 +66,39 @@ class KerasSteps(TracedSteps):
 
     def train_step(self, batch: Any) -> Logs:
         """The update, as Keras makes it."""
-        with tf.GradientTape() as tape:
-            loss, measure = self._passed(batch, training=True)
-        self.apply(self.gradients(tape, loss, "model"), loss, "model")
-        measure()
+
+        def local() -> Any:
+            with tf.GradientTape() as tape:
+                loss, predicted = self._passed(batch, training=True)
+            return loss, predicted, _masks(predicted), self.gradients(tape, loss, "model")
+
+        loss, predicted, masks, gradients = self.alone(local)
+        _put_on(predicted, masks)
+        self.apply(gradients, loss, "model")
+        self._measure(batch, loss, predicted)
         return {}
 
     def test_step(self, batch: Any) -> Logs:
         """The metrics alone."""
-        _, measure = self._passed(batch, training=False)
-        measure()
+        self._measure(batch, *self._passed(batch, training=False))
         return {}
 
-    def _passed(self, batch: Any, *, training: bool) -> tuple[Any, Callable[[], None]]:
-        """The loss of a pass forward, and what takes it into the metrics."""
+    def _passed(self, batch: Any, *, training: bool) -> tuple[Any, Any]:
+        """The loss of a pass forward, and what was predicted."""
         model = self.model
         x, y, weights = data_adapter_utils.unpack_x_y_sample_weight(batch)
         predicted = model(x, training=training) if model._call_has_training_arg else model(x)
         loss = model._compute_loss(x=x, y=y, y_pred=predicted, sample_weight=weights, training=training)
+        return loss, predicted
 
-        def measure() -> None:
-            rows = row_count(x)
-            # A replica without rows has a mean over nothing.
-            model._loss_tracker.update_state(
-                tf.where(rows > 0, loss, tf.zeros_like(loss)), sample_weight=rows
-            )
-            model.compute_metrics(x, y, predicted, sample_weight=weights)
-
-        return loss, measure
+    def _measure(self, batch: Any, loss: Any, predicted: Any) -> None:
+        """Take a pass into the metrics."""
+        x, y, weights = data_adapter_utils.unpack_x_y_sample_weight(batch)
+        rows = row_count(x)
+        # A replica without rows has a mean over nothing.
+        own = tf.where(rows > 0, loss, tf.zeros_like(loss))
+        self.model._loss_tracker.update_state(own, sample_weight=rows)
+        self.model.compute_metrics(x, y, predicted, sample_weight=weights)
 
     def results(self) -> Logs:
         return dict(self.model.get_metrics_result())
@@ -138,6 +144,12 @@ class KerasReplicasProgram(TrainerProgram):
     def finish(self) -> None:
         self._alone.finish()
 
+    def jit_refusal(self) -> str | None:
+        return super().jit_refusal() or self._alone.jit_refusal()
+
+    def jit_demanded(self) -> bool:
+        return bool(self.model.jit_compile) and self.jit_refusal() is None
+
 
 def _check(model: Any) -> None:
     name = type(model.distribute_strategy).__name__
@@ -164,6 +176,17 @@ def _check(model: Any) -> None:
                 f"{type(inner).__name__}({option}=...) is not supported on several replicas: use stoker.Trainer "
                 f"with {instead}="
             )
+
+
+def _masks(predicted: Any) -> list[Any]:
+    """Keras' masks hang on tensors, and stay behind when these leave a function."""
+    return [get_keras_mask(one) for one in keras.tree.flatten(predicted)]
+
+
+def _put_on(predicted: Any, masks: list[Any]) -> None:
+    for one, mask in zip(keras.tree.flatten(predicted), masks, strict=True):
+        if mask is not None:
+            set_keras_mask(one, mask)
 
 
 def _losses(model: Any) -> list[Any]:

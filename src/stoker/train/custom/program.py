@@ -9,7 +9,8 @@ from typing import Any
 
 import keras
 
-from stoker.execution.loop import Logs, Step
+from stoker.execution.feed import Feed
+from stoker.execution.loop import Logs, Loop, Step
 from stoker.train.custom.step import TracedSteps
 from stoker.train.loop.progress import show
 from stoker.train.program import Program
@@ -29,11 +30,14 @@ class TrainerProgram(Program):
 
     unwraps = True
     """Whether a step gets `x` alone where only `x` was given, not a tuple of it."""
+    _jit = "none"
+    """How the loop that is asked for last uses XLA, on replicas."""
 
     def __init__(self, trainer: TracedSteps, *, evaluate_every: int | None = None, verbose: Any = 2) -> None:
         self.trainer = trainer
         self.model = trainer.callback_model
         self.group = trainer.replicas.group
+        self.replicated = trainer.replicas.distributed
         self.stop_points = evaluate_every
         # A spike may come before the first checkpoint is due.
         self.saves_start = trainer.options.on_spike is not None
@@ -43,14 +47,18 @@ class TrainerProgram(Program):
         self._slowdown = 1.0
 
     def step(self, kind: str) -> Step:
-        # Compiled loops are kept for the model's next run: they must not keep the trainer alive.
+        if kind == "test_step":
+            return self._weakly("run_test_step")
+        return self._weakly("run_train_step", compiled=self._jit == "step")
+
+    def _weakly(self, name: str, **options: Any) -> Step:
+        """A step of the trainer. Compiled loops are kept for the model's next run: they must not keep it alive."""
         owner = weakref.ref(self.trainer)
-        name = "run_train_step" if kind == "train_step" else "run_test_step"
         plain = _plain if self.unwraps else lambda batch: batch
 
         def run(batch: Any, *more: Any) -> Logs:
             method: Callable[..., Logs] = getattr(owner(), name)
-            return method(plain(batch), *more)
+            return method(plain(batch), *more, **options)
 
         return run
 
@@ -66,14 +74,27 @@ class TrainerProgram(Program):
 
         return results
 
+    def loop(self, kind: str, feed: Feed, jit: str) -> Loop:
+        trained = self.replicated and jit != "none" and kind == "train_step"
+        self._jit = "step" if trained and self.jit_refusal() is None else "none"
+        return super().loop(kind, feed, "none" if self.replicated else jit)
+
+    def trial_loop(self, feed: Feed, jit: str) -> Loop:
+        if not self.replicated:
+            return self.loop("train_step", feed, jit)
+        return Loop(self._weakly("run_alone", compiled=jit != "none"), feed)
+
     def owner(self) -> object:
-        return self.trainer.identities[self.trainer.apart]
+        return self.trainer.identity(self._jit)
 
     def reads(self, *, apart: bool) -> None:
         self.trainer.apart = apart
 
+    def scales_rates(self, factor: float) -> None:
+        self.trainer.replicas.rate_factor = factor
+
     def jit_refusal(self) -> str | None:
-        return "XLA and several replicas do not go together" if self.trainer.replicas.distributed else None
+        return self.trainer.exchanges_inside if self.replicated else None
 
     def variables(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
         return named_variables(self.model, extra={**self.trainer.state, **extra})

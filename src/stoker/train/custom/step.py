@@ -47,10 +47,27 @@ class TracedSteps(Updating):
         self.optimizers = optimizers
         self.metrics = list(metrics)
         self.random = keras.random.SeedGenerator(seed)
-        # Compiled loops know by this whose step they hold, without keeping the trainer alive.
-        self.identities = (object(), object())
+        # Compiled loops know by these whose step they hold, without keeping the trainer alive.
+        self._identities: dict[Any, object] = {}
         self._loss_names: list[str] = []
         self._test_means: Means | None = None
+        # Whether a traced step has collectives of its own; and, for trials, what its gradients came to.
+        self._exchanges = False
+        self._size: Any = None
+
+    def identity(self, jit: str) -> object:
+        """Of the step as it would be traced now."""
+        return self._identities.setdefault((self.apart, self.replicas.rate_factor, jit), object())
+
+    @property
+    def exchanges_inside(self) -> str | None:
+        """Why what a replica does cannot be taken apart from its collectives, or None; complete once it was traced."""
+        if not self.updates_last or self.options.losses is not None:
+            return "the step exchanges with the other replicas before it ends"
+        layers = [layer for model in self.models.values() for layer in model._flatten_layers()]
+        if self._exchanges or any(getattr(layer, "synchronized", False) for layer in layers):
+            return "a layer adds up over the replicas"
+        return None
 
     @property
     def model(self) -> Any:
@@ -88,21 +105,43 @@ class TracedSteps(Updating):
                     "counts for itself."
                 )
 
-    def run_train_step(self, batch: Any, more: Any = None) -> dict[str, Any]:
+    def run_train_step(self, batch: Any, more: Any = None, *, compiled: bool = False) -> dict[str, Any]:
         """In graph: one step on all replicas; the epoch's means so far.
 
         Args:
             batch: that of all replicas, or of this worker's.
             more: where a stream of unknown length is read, whether it has another batch; then the logs say, under
                 `MORE`, whether all workers' streams have.
+            compiled: whether XLA compiles what a replica does before its collective.
         """
         self.build(batch)
         logs, made, rows, going = self.replicas.run(
-            lambda part, weight: self._on_replica(self.train_step, part, weight, more, training=True),
+            lambda part, weight: self._on_replica(part, weight, more, compiled=compiled),
             batch,
             apart=self.apart,
         )
         return {**self.update_state.account(logs, made, rows), **self._read_each_step(), **going}
+
+    def run_alone(self, batch: Any, *, compiled: bool) -> dict[str, Any]:
+        """In graph, for a trial: a step as far as a replica gets by itself; how large its gradients and loss were."""
+        self.build(batch)
+        if self._size is None:
+            with tf.init_scope():
+                self._size = tf.Variable(0.0, trainable=False)
+
+        def on_replica(part: Any, weight: Weight) -> Any:
+            self._local.moment = moment = Moment(weight, compiled)
+            try:
+                self.train_step(part)
+                found = [one for waiting in moment.waiting for one in (*waiting.gradients, waiting.loss)]
+            finally:
+                self._local.moment = None
+            return tf.add_n([tf.reduce_sum(tf.abs(tf.cast(one, tf.float32))) for one in found])
+
+        size = self.replicas.run(on_replica, batch, apart=self.apart)
+        # Two ways of computing it are compared by what they leave in variables.
+        self._size.assign_add(size)
+        return {"size": size}
 
     def run_test_step(self, batch: Any, more: Any = None) -> dict[str, Any]:
         """In graph: one step of a validation on all replicas; its means so far. `more` as in training."""
@@ -111,7 +150,7 @@ class TracedSteps(Updating):
             with tf.init_scope():
                 self._test_means = Means(names)
         logs, _, rows, going = self.replicas.run(
-            lambda part, weight: self._on_replica(self.test_step, part, weight, more), batch
+            lambda part, weight: self._on_replica(part, weight, more, testing=True), batch
         )
         return {**self._test_means.add(logs, rows), **self._read_each_step(), **going}
 
@@ -169,12 +208,14 @@ class TracedSteps(Updating):
         return found
 
     def _on_replica(
-        self, step: Callable[[Any], Logs], batch: Any, weight: Weight, more: Any, *, training: bool = False
+        self, batch: Any, weight: Weight, more: Any, *, testing: bool = False, compiled: bool = False
     ) -> Any:
-        self._local.moment = moment = Moment(weight)
-        statistics = Statistics(self.models.values(), self.replicas) if training else None
+        self._local.moment = moment = Moment(weight, compiled)
+        statistics = None if testing else Statistics(self.models.values(), self.replicas)
+        step = self.test_step if testing else self.train_step
         try:
             logs = {name: scalar(name, value) for name, value in step(batch).items()}
+            self._exchanges |= not testing and holds_collectives(tf.compat.v1.get_default_graph())
             changes = [] if statistics is None else statistics.changes()
             means = self._together(moment.waiting, [*logs.values(), *changes], weight, more)
             values, gradients = iter(means.values), iter(means.weighed)
@@ -212,6 +253,12 @@ class TracedSteps(Updating):
         if self._update_state is None:
             return tf.add_n(list(losses.values()))
         return self._update_state.balancing.total(losses)
+
+
+def holds_collectives(graph: Any) -> bool:
+    """Whether workers exchange in a graph, as far as it is traced, or in a function it calls."""
+    inner = [function.graph for function in graph._functions.values() if hasattr(function, "graph")]
+    return any(op.type.startswith("Collective") for one in (graph, *inner) for op in one.get_operations())
 
 
 def takes_training(step: Callable[..., Any] | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,9 +32,10 @@ class Waiting:
 
 @dataclass
 class Moment:
-    """What is known while one step is traced on one replica."""
+    """What is known while one step is traced on one replica; `compiled`: its own part of the step by XLA."""
 
     weight: Weight
+    compiled: bool = False
     waiting: list[Waiting] = field(default_factory=list)
     # For each update made in the step: its part, its loss over all replicas, and what is wrong with it.
     made: list[dict[str, tuple[Any, Any]]] = field(default_factory=list)
@@ -59,6 +60,13 @@ class Updating:
         if self._update_state is None:
             raise ArgumentError("the trainer has not seen a batch yet: call fit, or build(batch).")
         return self._update_state
+
+    def alone(self, compute: Callable[[], Any]) -> Any:
+        """What a replica computes before it hears of the others: by XLA, if the step is to be compiled."""
+        if not (self._updating and self._moment.compiled):
+            return compute()
+        # A function for every replica that is traced: each has variables of its own in it.
+        return tf.function(compute, autograph=False, jit_compile=True)()
 
     def gradients(self, tape: tf.GradientTape, loss: Any, part: str) -> list[Any]:
         """The gradients of a loss for a part's variables, multiplied by the loss scale if there is one."""

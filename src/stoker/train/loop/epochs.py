@@ -152,7 +152,8 @@ class Epochs:
 
     def _call(self, steps: int) -> None:
         self.callbacks.on_train_batch_begin(self.training.epoch_steps.step)
-        ran, values = self.training.call(steps, self._limit())
+        with self.group.running(steps, self.training.length.step_seconds):
+            ran, values = self.training.call(steps, self._limit())
         if not ran:
             return
         self.step += ran

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -96,7 +96,8 @@ class Run:
 
     def _train(self, resume: Resume | None, tracked: Tracked) -> Any:
         plan = self.plan if resume is None else resume.pinned(self.plan)
-        plan = self._told(decide.feed_kind(self.data, plan))
+        kind = decide.feed_kind(self.data, plan)
+        plan = self._told(lambda: kind)
         feed = self.data.feed(plan.feed or "resident", self._seed())
         try:
             return self._train_on(feed, plan, resume, tracked)
@@ -122,7 +123,8 @@ class Run:
             self.program.loop("train_step", feed, plan.jit or "none").build()
         with Effects(self.program, listed).shared():
             listed.on_train_begin()
-        plan = self._told(self._decided(plan, feed, epoch_steps, listed))
+        wanted = plan
+        plan = self._told(lambda: self._decided(wanted, feed, epoch_steps, listed))
         if self.verbose:
             show_plan(plan)
         if self.verbose and resume is not None and resume.progress is not None:
@@ -143,9 +145,9 @@ class Run:
         tracked.run.params(feed=plan.feed, jit=plan.jit)
         return epochs.train()
 
-    def _told(self, plan: Plan) -> Plan:
+    def _told(self, decide: Callable[[], Plan]) -> Plan:
         """The chief's plan: what it measured, and what its callbacks ask for, holds for all workers."""
-        return plan if self.group.alone else parse(self.group.told(plan.to_json))
+        return decide() if self.group.alone else parse(self.group.told(lambda: decide().to_json()))
 
     def _begin(self, resume: Resume, feed: Feed, plan: Plan) -> None:
         graphs = [self.program.loop("train_step", feed, plan.jit or "none").build().graph]
@@ -160,7 +162,7 @@ class Run:
         steps = epoch_steps.target and epoch_steps.target * (self.epochs - self.initial_epoch)
 
         def loops(jit: str) -> Loop:
-            return self.program.loop("train_step", feed, jit)
+            return self.program.trial_loop(feed, jit)
 
         return decide.jit(self.program, feed, loops, plan, steps)
 
@@ -168,7 +170,7 @@ class Run:
         assert self.held_out is not None
         feed = self._held_out_feed or self.held_out.feed_to_test()
         jit = "none"
-        if plan.jit not in ("none", None):
+        if plan.jit not in ("none", None) and not self.program.replicated:
             jit = "loop" if feed.kind == "resident" else "step"
         if jit == "loop" and isinstance(feed, Resident):
             feed = feed.of_these_rows()

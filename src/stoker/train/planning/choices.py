@@ -73,7 +73,7 @@ def recall(key: str) -> dict[str, Any] | None:
         choice = json.loads((DIRECTORY / f"{key}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return choice if isinstance(choice, dict) and choice.get("jit") in ("loop", "none") else None
+    return choice if isinstance(choice, dict) and choice.get("jit") in ("loop", "step", "none") else None
 
 
 def remember(key: str, choice: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import keras
@@ -61,7 +62,13 @@ def feed_kind(source: Source, wanted: Plan) -> Plan:
 
 
 def jit(program: Program, feed: Feed, loops: Maker, plan: Plan, total_steps: int | None) -> Plan:
-    """XLA over the loop, over the step, or none. May run trial steps; leaves the state as it was, bit for bit."""
+    """XLA over the loop, over the step, or none. May run trial steps; leaves the state as it was, bit for bit.
+
+    On replicas "step" is what each of them computes before the collective, and the trial is of that alone: `loops`
+    makes loops without collectives, so that one worker may try it and tell the others.
+    """
+    if plan.jit is not None and program.replicated:
+        return _pinned_on_replicas(program, plan)
     if plan.jit is not None:
         if plan.jit == "loop" and feed.kind != "resident":
             raise ArgumentError(
@@ -70,13 +77,28 @@ def jit(program: Program, feed: Feed, loops: Maker, plan: Plan, total_steps: int
         return plan
     refusal = program.jit_refusal()
     if refusal is None and program.jit_demanded():
-        chosen = "loop" if feed.kind == "resident" and not loops("none").logs_are_open else "step"
+        whole = feed.kind == "resident" and not program.replicated and not loops("none").logs_are_open
+        chosen = "loop" if whole else "step"
         return plan.because("the model was compiled with jit_compile=True", jit=chosen)
     refusal = refusal or _refused_by_rule(feed, total_steps)
     if refusal is not None:
         return plan.because(refusal, jit="none")
     assert total_steps is not None
-    return _measured(feed, loops, plan, total_steps)
+    if not program.replicated:
+        return _measured(feed, loops, plan, total_steps, "loop")
+    decided = _measured(feed, loops, plan, total_steps, "step")
+    # Not what a step takes: the collective is left out.
+    return replace(decided, figures={f"alone_{name}": value for name, value in decided.figures.items()})
+
+
+def _pinned_on_replicas(program: Program, plan: Plan) -> Plan:
+    """What was asked for, or saved by a job of another size, as far as several replicas can do it."""
+    refusal = program.jit_refusal()
+    if plan.jit != "none" and refusal is not None:
+        return plan.because(f"no XLA: {refusal}", jit="none")
+    if plan.jit == "loop":
+        return plan.because("on several replicas XLA compiles what each computes alone", jit="step")
+    return plan
 
 
 def _refused_by_rule(feed: Feed, total_steps: int | None) -> str | None:
@@ -92,7 +114,7 @@ def _refused_by_rule(feed: Feed, total_steps: int | None) -> str | None:
     return None
 
 
-def _measured(feed: Feed, loops: Maker, plan: Plan, total_steps: int) -> Plan:
+def _measured(feed: Feed, loops: Maker, plan: Plan, total_steps: int, way: str) -> Plan:
     begin = clock.now_ns()
     plain = loops("none")
     concrete = plain.build()
@@ -107,7 +129,7 @@ def _measured(feed: Feed, loops: Maker, plan: Plan, total_steps: int) -> Plan:
     if choice is None:
         if not choices.can_remember():
             return plan.because(f"{choices.DIRECTORY} cannot be written: no choice by the clock", jit="none")
-        choice = choices.remember(key, _trial(feed, loops, concrete, total_steps))
+        choice = choices.remember(key, _trial(feed, loops, concrete, total_steps, way))
         figures = {**choice["figures"], "deciding_s": round((clock.now_ns() - begin) / 1e9, 3)}
         reason = f"{choice['reason']}; deciding took {figures['deciding_s']:.1f} s"
     else:
@@ -116,17 +138,17 @@ def _measured(feed: Feed, loops: Maker, plan: Plan, total_steps: int) -> Plan:
     return plan.because(reason, jit=choice["jit"], figures=figures)
 
 
-def _trial(feed: Feed, loops: Maker, concrete: Any, total_steps: int) -> dict[str, Any]:
-    """Run both candidates from the same state; which one to take, and why."""
+def _trial(feed: Feed, loops: Maker, concrete: Any, total_steps: int, way: str) -> dict[str, Any]:
+    """Run both candidates from the same state, without XLA and with XLA this way; which one to take, and why."""
     state = Snapshot.of_step(concrete)
     feed.begin_epoch(0)
     try:
-        return _compared(feed, loops, state, total_steps)
+        return _compared(feed, loops, state, total_steps, way)
     finally:
         state.restore()
 
 
-def _compared(feed: Feed, loops: Maker, state: Snapshot, total_steps: int) -> dict[str, Any]:
+def _compared(feed: Feed, loops: Maker, state: Snapshot, total_steps: int, way: str) -> dict[str, Any]:
     full = feed.full_steps
     assert full is not None
     few = min(_STEPS_COMPARED, full)
@@ -142,7 +164,7 @@ def _compared(feed: Feed, loops: Maker, state: Snapshot, total_steps: int) -> di
         reason = f"XLA not tried: {job_s:.1f} s of training would not repay compiling"
         return {"jit": "none", "reason": reason, "figures": figures}
     state.restore()
-    compiled = loops("loop")
+    compiled = loops(way)
     begin = clock.now_ns()
     try:
         _timed(compiled, few)
@@ -154,11 +176,11 @@ def _compared(feed: Feed, loops: Maker, state: Snapshot, total_steps: int) -> di
     figures["apart"] = apart if apart < 1e9 else 1e9
     if apart > _TOLERANCE:
         return {"jit": "none", "reason": "XLA's results differ", "figures": figures}
-    return _faster(plain, compiled, steps, total_steps, figures)
+    return _faster(plain, compiled, steps, total_steps, figures, way)
 
 
 def _faster(
-    plain: Loop, compiled: Loop, steps: int, total_steps: int, figures: dict[str, float]
+    plain: Loop, compiled: Loop, steps: int, total_steps: int, figures: dict[str, float], way: str
 ) -> dict[str, Any]:
     none: list[float] = []
     loop: list[float] = []
@@ -175,15 +197,15 @@ def _faster(
             loop.append(_undisturbed(compiled, steps))
     figures |= {
         "none_us": round(min(none) * 1e6, 1),
-        "loop_us": round(min(loop) * 1e6, 1),
+        f"{way}_us": round(min(loop) * 1e6, 1),
         "trials": len(none),
     }
-    chosen, reason = by_times(none, loop, total_steps, figures["compile_s"])
+    chosen, reason = by_times(none, loop, total_steps, figures["compile_s"], way)
     return {"jit": chosen, "reason": reason, "figures": figures}
 
 
 def by_times(
-    none: Sequence[float], loop: Sequence[float], total_steps: int, compile_s: float
+    none: Sequence[float], loop: Sequence[float], total_steps: int, compile_s: float, way: str = "loop"
 ) -> tuple[str, str]:
     """What the trials speak for, seconds a step of each candidate: XLA only if the best and the median agree on it."""
     pairs = [(min(none), min(loop)), (statistics.median(none), statistics.median(loop))]
@@ -194,7 +216,7 @@ def by_times(
     # Every later run compiles again: what is saved must be more than that.
     if saved_s <= compile_s:
         return "none", f"XLA is {gain:.1f}x as fast, which saves less than compiling takes"
-    return "loop", f"XLA is {gain:.1f}x as fast"
+    return way, f"XLA is {gain:.1f}x as fast"
 
 
 def _undisturbed(loop: Loop, steps: int) -> float:

@@ -58,7 +58,9 @@ class Optimizing:
         """One update. `gradients` has None for variables that take no part."""
         step = tf.convert_to_tensor(self.optimizer.iterations)
         base = self._base_rate()
-        rates = [rate_at(rate, step, base) * self._slowdown for rate in self._rates]
+        factor = self._replicas.rate_factor
+        slowdown = self._slowdown if factor == 1 else self._slowdown * factor
+        rates = [rate_at(rate, step, base) * slowdown for rate in self._rates]
         limited = self._clipped(gradients, step)
         # What an optimizer does once a step, whatever the variables: Nadam's product of momentums.
         if not self._replicas.distributed:

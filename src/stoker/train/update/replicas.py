@@ -48,6 +48,8 @@ class Replicas:
         self.strategy = strategy
         self.count = int(strategy.num_replicas_in_sync)
         self.group: Group = group_of(strategy)
+        # What all rates are multiplied by, if somebody asks for it. A number of the traced step, not of its state.
+        self.rate_factor = 1.0
 
     @contextmanager
     def scope(self) -> Iterator[None]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import context
 
 from stoker.train.workers.packs import summed
+from stoker.train.workers.patience import Patience
 
 _PREFIX = "stoker"
 
@@ -60,6 +62,10 @@ class Group:
         """In graph: whether a flag is set on all workers."""
         return flag
 
+    def running(self, steps: int, step_s: float | None) -> AbstractContextManager[None]:
+        """Around a call of so many steps, of which one last took so long: a call that takes much longer is ended."""
+        return nullcontext()
+
 
 class Workers(Group):
     """Several processes under a `MultiWorkerMirroredStrategy`."""
@@ -69,13 +75,15 @@ class Workers(Group):
         extended = strategy.extended
         self.rank, self.count = int(extended._id_in_cluster), int(extended._num_workers)
         self._strategy = weakref.ref(strategy)
+        self._patience = Patience(strategy)
         self._said = 0
         self._gather = tf.function(self._gathered, autograph=False)
         self._send = tf.function(self._sent, autograph=False, reduce_retracing=True)
 
     def agree(self, **values: float) -> dict[str, list[float]]:
         own = tf.constant([float(value) for value in values.values()], tf.float64)
-        table = self._gather(own).numpy()
+        with self._patience.agreeing():
+            table = self._gather(own).numpy()
         return {name: [float(value) for value in table[:, column]] for column, name in enumerate(values)}
 
     def told(self, value: Callable[[], Any]) -> Any:
@@ -90,13 +98,17 @@ class Workers(Group):
         return json.loads(said)
 
     def broadcast(self, variables: Mapping[str, Any]) -> None:
-        sent = self._send([_sendable(variable.numpy()) for variable in variables.values()])
+        with self._patience.agreeing():
+            sent = self._send([_sendable(variable.numpy()) for variable in variables.values()])
         for variable, value in zip(variables.values(), sent, strict=True):
             variable.assign(tf.cast(value, variable.dtype))
 
     def everywhere(self, flag: Any) -> Any:
         missing = tf.cast(tf.logical_not(flag), tf.float32)
         return self._summed(lambda first: tf.where(first, missing, 0.0)) == 0
+
+    def running(self, steps: int, step_s: float | None) -> AbstractContextManager[None]:
+        return self._patience.running(steps, step_s)
 
     def _gathered(self, own: Any) -> Any:
         row = tf.one_hot(self.rank, self.count, dtype=own.dtype)[:, None] * own[None]

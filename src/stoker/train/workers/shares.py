@@ -6,6 +6,7 @@
 | share, of a `stoker.data` reader | its share of each batch alone | those of one process |
 | rows | every n-th row of arrays; its share of the batches of a pipeline | its own rows in its own order |
 | files | every n-th file of a pipeline | rows of its own files |
+| (`service`) | what a tf.data service hands out | rows that come when they are ready |
 
 Where workers read rows of their own, the shorter of two ends the epoch for both.
 """
@@ -77,7 +78,7 @@ def _of_rows(whole: Share, group: Group) -> Share:
     except (TypeError, KeyError) as error:
         kind = type(whole.x).__name__
         raise ArgumentError(f"divide='rows' needs arrays or a tf.data.Dataset, not {kind}") from error
-    return Share(x, y, weights, _own_size(whole.batch_size or 32, group), apart=True, again=False)
+    return Share(x, y, weights, own_size(whole.batch_size or 32, group), apart=True, again=False)
 
 
 def _of_files(dataset: Any, group: Group) -> Any:
@@ -92,21 +93,21 @@ def _of_files(dataset: Any, group: Group) -> Any:
         raise ArgumentError(
             f"divide='files': the pipeline cannot be divided by its files ({reason})"
         ) from error
-    return own.rebatch(_own_size(_size(dataset), group))
+    return own.rebatch(own_size(size_of_batch(dataset, "divide='files'"), group))
 
 
-def _size(dataset: Any) -> int:
+def size_of_batch(dataset: Any, option: str) -> int:
     """Rows in a batch: as the pipeline says, or as its first batch has."""
     size = int(distribute.compute_batch_size(dataset))
     if size > 0:
         return size
     first = next(iter(dataset.take(1)), None)
     if first is None:
-        raise ArgumentError("divide='files': the dataset is empty")
+        raise ArgumentError(f"{option}: the dataset is empty")
     return int(tf.nest.flatten(first)[0].shape[0])
 
 
-def _own_size(batch_size: int, group: Group) -> int:
+def own_size(batch_size: int, group: Group) -> int:
     """This worker's part of a batch: together they make it up."""
     size = batch_size * (group.rank + 1) // group.count - batch_size * group.rank // group.count
     if size == 0:

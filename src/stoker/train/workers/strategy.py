@@ -20,12 +20,13 @@ from tensorflow.python.distribute.collective_all_reduce_strategy import coordina
 from tensorflow.python.eager import context
 
 from stoker.errors import ArgumentError
+from stoker.train.workers import patience
 
 _JOBS = ("chief", "worker")
 _made: dict[str, Any] = {}
 
 
-def strategy(*, timeout: float = 600.0, heartbeat: float = 10.0) -> Any:
+def strategy(*, timeout: float = patience.DEFAULT_S, heartbeat: float = 10.0) -> Any:
     """The `tf.distribute` strategy for this process; the same object at every call.
 
     With `TF_CONFIG` in the environment, which `stoker launch` and most schedulers set, this process is a worker of a
@@ -36,7 +37,7 @@ def strategy(*, timeout: float = 600.0, heartbeat: float = 10.0) -> Any:
     until they are ended: for them the call does not return.
 
     Args:
-        timeout: seconds after which workers that wait for one another give up with an error.
+        timeout: seconds after which workers that wait for one another in vain give up with an error.
         heartbeat: seconds without a sign of life after which a worker counts as lost, and the others end.
 
     Raises:
@@ -93,15 +94,16 @@ def _of_servers(job: str) -> Any:
 
 def _of_workers(cluster: dict[str, Any], job: str, index: int, timeout: float, heartbeat: float) -> Any:
     _watch_for_lost_workers(cluster, heartbeat)
-    options = tf.distribute.experimental.CommunicationOptions(timeout_seconds=timeout)
     try:
-        return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+        made = tf.distribute.MultiWorkerMirroredStrategy()
     except RuntimeError as error:
         if "must be configured at program startup" not in str(error):
             raise
         raise ArgumentError(
             "stoker.strategy() comes too late: TensorFlow has computed something before. Call it first in the program"
         ) from error
+    patience.ask(made, timeout)
+    return made
 
 
 def _watch_for_lost_workers(cluster: dict[str, Any], heartbeat: float) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import tensorflow as tf
 
 import stoker
 from stoker.execution.kept import kept
+from stoker.train.planning import decide
+from stoker.train.workers.group import group_of
 
 STRATEGY = stoker.strategy()
 TASK = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {})
@@ -209,6 +212,113 @@ def divided() -> dict[str, Any]:
     }
 
 
+def auc() -> Any:
+    return keras.metrics.AUC(from_logits=True, name="auc")
+
+
+def compiled_alone() -> dict[str, Any]:
+    """XLA over what a replica computes by itself: asked for, by fit and by a step of one's own; and tried."""
+    layers, unshuffled = keras.layers, {**KERAS, "shuffle": False}
+    model = compiled(layers.BatchNormalization, metrics=[auc])
+    plain = stoker.fit(model, *data(), **unshuffled, validation_data=data())
+    again = compiled(layers.BatchNormalization, metrics=[auc])
+    asked = stoker.fit(again, *data(), **unshuffled, plan="step", validation_data=data())
+    own = trainer(clip=stoker.Clip(global_norm=0.1))
+    own.fit(*data(), **KERAS, plan="loop")
+    graph: Any = next(entry for entry in kept(again)._loops.values()).loop.build().graph
+    definitions = graph.as_graph_def().library.function
+    synchronized = compiled(lambda: layers.BatchNormalization(synchronized=True))
+    refused = stoker.fit(synchronized, *data(), **{**KERAS, "epochs": 1}, plan="step")
+    return {
+        "plain": state(model, history=plain.history),
+        "asked": state(again, history=asked.history, jit=asked.plan.jit),
+        "own": state(own.model),
+        "compiled": sum(bool(one.attr["_XlaMustCompile"].b) for one in definitions),
+        "refused": refused.plan.line(),
+    }
+
+
+def tried() -> dict[str, Any]:
+    """XLA is tried on one worker, though the job is short: all hear what came of it, and go on from the same bits."""
+    before = decide.FEWEST_STEPS_FOR_XLA, decide._SHORTEST_JOB_S
+    decide.FEWEST_STEPS_FOR_XLA, decide._SHORTEST_JOB_S = 10, 0.0
+    model = compiled(keras.layers.BatchNormalization)
+    history = stoker.fit(model, *data(), **KERAS)
+    decide.FEWEST_STEPS_FOR_XLA, decide._SHORTEST_JOB_S = before
+    plan = history.plan
+    return state(model, jit=plan.jit, reasons=list(plan.reasons), figures=sorted(plan.figures))
+
+
+def scaled() -> dict[str, Any]:
+    """A rate that is multiplied by the number of replicas, and one that was given so."""
+    found = {}
+    for name, rate, scale in (("scaled", 0.01, True), ("given", 0.01 * STRATEGY.num_replicas_in_sync, False)):
+        model = compiled(optimizer=keras.optimizers.SGD(rate))
+        history = stoker.fit(model, *data(), **KERAS, scale_rate=scale)
+        found[name] = state(
+            model, line=history.plan.line(), rate=float(model.optimizer.learning_rate.numpy())
+        )
+    return found
+
+
+def asked() -> dict[str, Any]:
+    """`stoker.evaluate` and `stoker.predict` of a model that was made under the strategy."""
+    x, y = data()
+    model = compiled(metrics=[lambda: keras.metrics.AUC(from_logits=True, name="auc")])
+    before = stoker.evaluate(model, x, y, batch_size=BATCH, verbose=0, return_dict=True)
+    stoker.fit(model, x, y, **KERAS)
+    return {
+        "before": before,
+        "after": stoker.evaluate(model, x, y, batch_size=BATCH, verbose=0, return_dict=True),
+        "listed": stoker.evaluate(model, x, y, batch_size=BATCH, verbose=0),
+        "predicted": stoker.predict(model, x, batch_size=BATCH, verbose=0).ravel().tolist(),
+    }
+
+
+# They serve for as long as somebody holds them.
+SERVERS: list[Any] = []
+
+
+def served() -> dict[str, Any]:
+    """Batches from a tf.data service, which the chief runs: every row goes to one of the workers."""
+    address = Path("service")
+    if RANK == 0:
+        service = tf.data.experimental.service
+        dispatcher = service.DispatchServer()
+        SERVERS.extend(
+            [dispatcher, service.WorkerServer(service.WorkerConfig(dispatcher.target.partition("://")[2]))]
+        )
+        address.with_suffix(".part").write_text(dispatcher.target)
+        address.with_suffix(".part").rename(address)
+    while not address.exists():
+        time.sleep(0.01)
+    x, _ = data()
+    numbers: Any = np.arange(96, dtype="float32")[:, None]
+    model = compiled(metrics=[Total])
+    batches = tf.data.Dataset.from_tensor_slices((x[:96], numbers)).batch(16)
+    history = stoker.fit(model, batches, epochs=2, verbose=0, data_service=address.read_text())
+    return state(model, total=history.history["total"], updates=int(model.optimizer.iterations.numpy()))
+
+
+def in_vain() -> dict[str, Any]:
+    """The first worker waits for the second, which does not come. No collective works after that."""
+    gave_up = Path("gave-up")
+    if RANK > 0:
+        while not gave_up.exists():
+            time.sleep(0.01)
+        return {}
+    group: Any = group_of(STRATEGY)
+    if group.alone:
+        return {}
+    group._patience.seconds = 0.5
+    try:
+        group.agree(steps=1)
+    except tf.errors.DeadlineExceededError as error:
+        gave_up.touch()
+        return {"said": str(error)}
+    return {}
+
+
 def collectives() -> dict[str, int]:
     """In the traced steps of small models with everything on: how many sums over the workers each has."""
     model = compiled(keras.layers.BatchNormalization, metrics=[lambda: keras.metrics.AUC(from_logits=True)])
@@ -234,6 +344,12 @@ CASES = (
     overflown,
     streamed,
     collectives,
+    compiled_alone,
+    tried,
+    scaled,
+    asked,
+    served,
+    in_vain,
 )
 
 

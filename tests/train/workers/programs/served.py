@@ -1,4 +1,7 @@
-"""Trains with the weights on a parameter server; `DIRECTORY/begun` says that the first epoch is over. Prints JSON."""
+"""Trains with the weights on a parameter server; `DIRECTORY/begun` says how many epochs are over. Prints JSON.
+
+served.py DIRECTORY [EPOCHS]
+"""
 
 from __future__ import annotations
 
@@ -25,18 +28,20 @@ def compiled(strategy: Any, metrics: Any = None) -> Any:
 
 
 def main() -> None:
-    directory = Path(sys.argv[1])
+    directory, epochs = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else EPOCHS
     strategy = stoker.strategy()
     x = np.random.default_rng(1).normal(size=(ROWS, 4)).astype("float32")
     y = x.sum(1, keepdims=True)
     model = compiled(strategy)
-    begun = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: (directory / "begun").touch())
+    begun = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: (directory / "begun").write_text(str(epoch + 1))
+    )
     history = stoker.fit(
         model,
         x,
         y,
         batch_size=BATCH,
-        epochs=EPOCHS,
+        epochs=epochs,
         verbose=0,
         validation_data=(x, y),
         callbacks=[begun],

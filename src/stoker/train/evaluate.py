@@ -1,0 +1,94 @@
+"""`stoker.evaluate`, in a job too: there the workers share the rows, and all get the results of all rows.
+
+Keras cannot evaluate a model of several workers; the validation of `stoker.fit` can, and is what runs here. A model of
+one process is evaluated by `stoker.inference`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from stoker.attach import announced
+from stoker.errors import ArgumentError
+from stoker.execution.feeding import sources
+from stoker.execution.kept import kept
+from stoker.inference import evaluate as of_one_process
+from stoker.inference.arrays import check_positive
+from stoker.inference.callbacks import Verbose
+from stoker.inference.evaluation import Evaluation
+from stoker.inference.tracked import tracked
+from stoker.store.tracking import scalars
+from stoker.train.custom.keras_model import KerasReplicasProgram
+from stoker.train.workers.group import group_of
+
+
+def evaluate(
+    model: keras.Model,
+    x: Any = None,
+    y: Any = None,
+    batch_size: int | None = None,
+    verbose: Verbose = "auto",
+    sample_weight: Any = None,
+    steps: int | None = None,
+    callbacks: Any = None,
+    return_dict: bool = False,
+) -> Any:
+    """`model.evaluate(...)`: same arguments, same numbers, which are kept in the store too.
+
+    In a job all workers call it, each with all of the data; the results are those of all rows, on every worker.
+    """
+    if not isinstance(model, keras.Model) or group_of(model.distribute_strategy).alone:
+        return of_one_process.evaluate(
+            model, x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict
+        )
+    if not model.compiled:
+        raise ArgumentError(
+            "the model is not compiled: call model.compile(optimizer, loss) before stoker.evaluate"
+        )
+    check_positive("batch_size", batch_size)
+    check_positive("steps", steps)
+    logs = _in_a_job(model, (x, y, sample_weight), batch_size, steps, callbacks)
+    return logs if return_dict else model._flatten_metrics_in_order(logs)
+
+
+def _in_a_job(
+    model: Any, data: tuple[Any, Any, Any], batch_size: int | None, steps: int | None, callbacks: Any
+) -> dict[str, float]:
+    program = KerasReplicasProgram(model)
+    source = sources.source(
+        *data,
+        batch_size=batch_size,
+        steps_per_epoch=steps,
+        empty="there is nothing to evaluate: x has no rows",
+    )
+    feed = source.feed_to_test()
+    try:
+        # Metrics are made before a replica is traced, which may not make any.
+        program.trainer.build(feed.spec())
+        evaluation = Evaluation(
+            program,
+            program.loop("test_step", feed, "none"),
+            feed,
+            callbacks=_of_the_chief(model, callbacks) if program.group.chief else None,
+            steps=source.steps_per_epoch,
+            adapter=source.adapter,
+            agreed=program.group.fewest,
+        )
+        with announced.region(announced.LOOP, batch_size=0):
+            if not program.group.chief:
+                return evaluation.run()
+            with tracked("evaluate", model, data, batch_size=source.adapter.batch_size) as run:
+                logs = evaluation.run()
+                run.log(0, scalars(logs))
+                return logs
+    finally:
+        kept(model).release()
+        feed.close()
+
+
+def _of_the_chief(model: Any, callbacks: Any) -> Any:
+    if callbacks is None or isinstance(callbacks, keras.callbacks.CallbackList):
+        return callbacks
+    return keras.callbacks.CallbackList(callbacks, model=model)

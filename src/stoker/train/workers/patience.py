@@ -1,0 +1,80 @@
+"""How long a worker waits for the others: too long is an error, since they may be waiting for something else.
+
+TensorFlow has a timeout of its own for collectives, `CommunicationOptions(timeout_seconds=)`. It holds two threads for
+every collective until the time is over, whether that is long done or not: a job of many steps a second runs out of
+threads within a minute. Here one thread looks at the one wait there is, and ends it.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+DEFAULT_S = 600.0
+# A call may take so many times what its steps took last.
+_SLOWER = 10.0
+
+_asked: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
+
+
+def ask(strategy: Any, seconds: float) -> None:
+    """Workers of this strategy wait so long for each other."""
+    _asked[strategy] = seconds
+
+
+class Patience:
+    """Of one worker of a job."""
+
+    def __init__(self, strategy: Any) -> None:
+        self.seconds = _asked.get(strategy, DEFAULT_S)
+        self._changed = threading.Condition()
+        self._deadline = self._looks_at = math.inf
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def agreeing(self) -> Iterator[None]:
+        """Around a wait for the others."""
+        with self._until(self.seconds):
+            yield
+
+    @contextmanager
+    def running(self, steps: int, step_s: float | None) -> Iterator[None]:
+        """Around a call of some steps; `step_s` is what one took last, if that is known."""
+        each = self.seconds if step_s is None else _SLOWER * step_s
+        with self._until(self.seconds + steps * each):
+            yield
+
+    @contextmanager
+    def _until(self, seconds: float) -> Iterator[None]:
+        with self._changed:
+            self._deadline = time.monotonic() + seconds
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="stoker-patience", daemon=True)
+                self._thread.start()
+            # It is not woken for waits that are over before it looks again, which is all of them as a rule.
+            if self._deadline < self._looks_at:
+                self._changed.notify()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._deadline = math.inf
+
+    def _watch(self) -> None:
+        with self._changed:
+            while self._deadline > time.monotonic():
+                self._looks_at = self._deadline
+                self._changed.wait(None if math.isinf(self._looks_at) else self._looks_at - time.monotonic())
+        context.context().abort_collective_ops(
+            tf.errors.DEADLINE_EXCEEDED,
+            "stoker: the other workers did not come along in time: they wait for something else, or hang "
+            "(stoker.strategy(timeout=) says how long a worker waits)",
+        )
