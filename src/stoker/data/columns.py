@@ -68,13 +68,18 @@ class Column:
     @property
     def dtype(self) -> str:
         """Of the array it is kept in; empty for text, which has files of its own."""
-        if self.kind in ("whole", "date"):
+        if self.needs_gaps:
             return "float64" if self.missing else "int64"
         if self.kind == "category":
             return "int32"
         if self.kind == "text":
             return ""
         return "float64" if self.wide else "float32"
+
+    @property
+    def needs_gaps(self) -> bool:
+        """Whether it must be known that values are missing: whole numbers and dates have none that says so."""
+        return self.kind in ("whole", "date")
 
     @property
     def arrow(self) -> pa.DataType:

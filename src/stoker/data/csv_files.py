@@ -18,7 +18,6 @@ from stoker.data.misfits import refuse
 from stoker.data.paths import spoken
 from stoker.errors import ArgumentError
 
-SUFFIXES = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst", ".tsv", ".tsv.gz")
 _BLOCK = 1 << 22
 # Types are inferred from the first block; a later value that does not fit widens its column.
 _SAMPLE = 1 << 20

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from stoker.data import paths as found
 from stoker.data.arrow_sources import Frame, JsonLines, ParquetFiles, Query
-from stoker.data.csv_files import SUFFIXES, CsvFiles
+from stoker.data.csv_files import CsvFiles
 from stoker.data.ingest import Source
 from stoker.data.tables import Options, table
 from stoker.errors import ArgumentError
@@ -88,7 +88,7 @@ def csv(
     """
     if not isinstance(sep, str) or len(sep) != 1:
         raise ArgumentError(f"sep={sep!r} must be one character")
-    source = CsvFiles(found.files(paths, SUFFIXES), sep, encoding)
+    source = CsvFiles(found.files(paths, found.CSV), sep, encoding)
     options = Options(
         label=label,
         batch_size=batch_size,
@@ -116,7 +116,7 @@ def parquet(
     **options: Unpack[FileOptions],
 ) -> Any:
     """Rows of Parquet files; the arguments are those of `csv`."""
-    source = ParquetFiles(found.files(paths, ParquetFiles.suffixes))
+    source = ParquetFiles(found.files(paths, found.PARQUET))
     return _read(source, label, batch_size, shuffle, seed, validation_split, **options)
 
 
@@ -130,7 +130,7 @@ def jsonl(
     **options: Unpack[FileOptions],
 ) -> Any:
     """Rows of files with one JSON object a line; the arguments are those of `csv`."""
-    source = JsonLines(found.files(paths, JsonLines.suffixes), chosen=options.get("columns") is not None)
+    source = JsonLines(found.files(paths, found.JSONL), chosen=options.get("columns") is not None)
     return _read(source, label, batch_size, shuffle, seed, validation_split, **options)
 
 

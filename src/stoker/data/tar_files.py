@@ -19,7 +19,6 @@ import tensorflow as tf
 
 from stoker.errors import ArgumentError
 
-SUFFIXES = (".tar", ".tar.gz", ".tgz")
 _KINDS = {
     "image": ("jpg", "jpeg", "png", "bmp", "gif"),
     "number": ("cls", "cls2", "class", "count", "index", "inx", "id"),
