@@ -9,6 +9,8 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from stoker.records import LeftByTuner, TunedStage, TunerChange, TuningRow
+
 
 @dataclass(frozen=True)
 class StageFigures:
@@ -88,3 +90,41 @@ class Report:
     def as_json(self) -> dict[str, Any]:
         """The report for other programs."""
         return {"schema": 1, "gain": self.gain, **dataclasses.asdict(self)}
+
+    def row(self) -> TuningRow:
+        """The report as the record of a run keeps it, and as it is shown."""
+        return TuningRow(
+            before=self.before,
+            after=self.after,
+            step_per_s=self.step_per_s,
+            rows_per_element=self.rows_per_element,
+            compared=self.compared,
+            changes=[
+                TunerChange(name=one.name, stage=one.stage, before=one.before, after=one.after)
+                for one in self.changes
+            ],
+            left=[LeftByTuner(name=one.name, stage=one.stage, why=one.why) for one in self.left],
+            stages=_from_the_last_down(self.stages),
+            tuned=_from_the_last_down(self.tuned),
+        )
+
+
+def _from_the_last_down(top: StageFigures | None, depth: int = 0) -> list[TunedStage]:
+    """One below the other, as the program has them; only where several come together is there a step to the right."""
+    if top is None:
+        return []
+    calls = None if top.parallel_calls is None else str(top.parallel_calls)
+    found = [
+        TunedStage(
+            depth=depth,
+            stage=top.stage,
+            parallel_calls=calls,
+            elements_per_s=top.elements_per_s,
+            alone_per_s=top.alone_per_s,
+            core=top.core,
+            element_bytes=top.element_bytes,
+        )
+    ]
+    for source in top.inputs:
+        found += _from_the_last_down(source, depth + (len(top.inputs) > 1))
+    return found
