@@ -143,7 +143,9 @@ class Order:
 
     def passes(self, batches: Callable[[Any], Any]) -> Any:
         """A dataset whose every pass is what `batches` makes of the epoch's key; it must have `steps` elements."""
-        dataset = EpochKeys(self.seed).take(1).flat_map(batches)
+        # There is nothing in it for AutoGraph to convert.
+        plain = tf.autograph.experimental.do_not_convert(batches)
+        dataset = EpochKeys(self.seed).take(1).flat_map(plain)
         return dataset.apply(tf.data.experimental.assert_cardinality(self.steps))
 
 
