@@ -149,6 +149,8 @@ class _Pass:
 
     def _floats(self, column: Column, values: Any) -> Any:
         numbers = view(values, np.nan)
+        # What a file calls "not a number" is as missing as what is not there.
+        self.missing[column.name] += int(np.isnan(numbers).sum()) - values.null_count
         if column.wide:
             return numbers
         try:
