@@ -4,7 +4,7 @@
 
 Each pipeline is tuned once. Then it and the tuned one are gone through in turn, some rounds of each: a row says the
 median rates, the median ratio and the least and largest one, by CPU time and by the clock. The rate that the tuner
-predicted, the best of its rounds by the clock, stands beside the best that was measured afterwards.
+predicted, the median of its rounds by the clock, stands beside the median that was measured afterwards.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def measured(name: str, directory: Path, rounds: int, seconds: float) -> list[st
     before, after = ([round_[side][0] for round_ in found] for side in (0, 1))
     ratios = sorted(new / old for old, new in zip(before, after, strict=True))
     wall = statistics.median(new[1] / old[1] for old, new in found)
-    truth = max(new[1] for _, new in found)
+    truth = statistics.median(new[1] for _, new in found)
     predicted = (tuned.tuning.after or 0) * rows
     return [
         name,

@@ -44,7 +44,8 @@ def of(program: Program, finding: Finding) -> TunerGain | None:
     if change is None:
         return None
     elements = statistics.fmean(sum(is_element(p) for p in step) for step in program.steps) or 1.0
-    rest = statistics.fmean(sum(p.seconds for p in step if p.account != "input") for step in program.steps)
+    # The median: what happens once between steps is no part of what a step takes.
+    rest = statistics.median(sum(p.seconds for p in step if p.account != "input") for step in program.steps)
     now = seconds_per_step(program, Draw())
 
     def left(share: float) -> float:
