@@ -70,8 +70,10 @@ def _show(found: dict[str, Any]) -> None:
         )
     if found.get("left_out"):
         print(f"\nnot readable as a table: {', '.join(found['left_out'])}")
-    for path in found.get("damaged", ()):
-        print(f"\n{path} cannot be decoded: it is damaged or no image")
+    notes = [column["doubt"] for column in found["columns"] if "doubt" in column]
+    notes += [f"{path} cannot be decoded: it is damaged or no image" for path in found.get("damaged", ())]
+    if notes:
+        print("\n" + "\n".join(notes))
 
 
 def _looked_at(found: dict[str, Any]) -> str:
@@ -80,9 +82,10 @@ def _looked_at(found: dict[str, Any]) -> str:
 
 
 def _values(column: dict[str, Any]) -> str:
+    if column["kind"] == "image":
+        return ", ".join(f"{count:,} of {size}" for size, count in column["top"])
     if "top" in column:
-        quote = repr if column["kind"] == "category" else str
-        top = ", ".join(f"{quote(word)} {count:,}" for word, count in column["top"][:5])
+        top = ", ".join(f"{word!r} {count:,}" for word, count in column["top"][:5])
         more = column["different"] - min(5, len(column["top"]))
         return f"{column['different']:,} different: {top}" + (f" and {more:,} more" if more > 0 else "")
     spread = column.get("values") or column.get("characters")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -252,14 +252,11 @@ def _later(name: str, sample: Any) -> Column:
         return Unfit(name, "text", reason=str(error))
 
 
+@dataclass(frozen=True)
 class Unfit(Column):
     """A column that cannot be read."""
 
-    reason: str
-
-    def __init__(self, name: str, kind: str, reason: str) -> None:
-        super().__init__(name, kind)
-        object.__setattr__(self, "reason", reason)
+    reason: str = ""
 
 
 @contextmanager

@@ -54,6 +54,7 @@ class Column:
         zone: of a date: the time zone its values are given in, if they are.
         blank: nothing but missing values was seen when the kind was inferred.
         asked: the kind was given by the caller, not inferred.
+        doubt: why what was inferred is likely wrong: it is refused unless the caller says that it is meant.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Column:
     zone: str = ""
     blank: bool = False
     asked: bool = False
+    doubt: str = ""
 
     @property
     def dtype(self) -> str:
@@ -104,6 +106,7 @@ class Column:
             zone=self.zone if same else "",
             wide=self.wide and same,
             blank=False,
+            doubt="",
         )
 
 

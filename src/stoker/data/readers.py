@@ -15,6 +15,7 @@ from stoker.data import paths as found
 from stoker.data.arrow_sources import Frame, JsonLines, ParquetFiles, Query
 from stoker.data.csv_files import CsvFiles
 from stoker.data.ingest import Source
+from stoker.data.misfits import from_python
 from stoker.data.tables import Options, table
 from stoker.errors import ArgumentError
 
@@ -210,6 +211,11 @@ def _arrow(data: Any) -> pa.Table:
         if hasattr(data, "iloc"):
             return pa.Table.from_pandas(data, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        if hasattr(data, "items"):
+            # Column by column: the line that names the row and the value.
+            for name, values in data.items():
+                listed = [None if value != value else value for value in values]
+                from_python(listed, str(name), f"the {type(data).__name__}", 0)
         words = " ".join(str(part) for part in error.args)
         raise ArgumentError(f"the {type(data).__name__} has a column of mixed types: {words}") from None
     raise ArgumentError(

@@ -107,6 +107,8 @@ def _about(store: Store, columns: list[Column], column: Column) -> dict[str, Any
     }
     if column.unit:
         about["unit"] = column.unit
+    if column.doubt:
+        about["doubt"] = column.doubt
     if column.kind == "text":
         number = [one.name for one in columns].index(column.name)
         lengths = np.diff(store.array(f"ends-{number}"))

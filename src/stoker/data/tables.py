@@ -73,6 +73,8 @@ def _wanted(source: Source, options: Options) -> list[Column]:
     for column in columns:
         if isinstance(column, Unfit):
             raise ArgumentError(f"{source.name}: {column.reason}")
+        if column.doubt and not options.raw:
+            raise ArgumentError(column.doubt)
     # The file's own numbers are not rounded to float32.
     return [replace(c, wide=True) if options.raw and c.kind == "number" else c for c in columns]
 

@@ -16,7 +16,7 @@ from stoker.data.table_files import table_files
 from stoker.data.tables import Options, Table
 from stoker.data.text_files import CLASS, TEXT, Folders, Lines, TextColumn
 from stoker.data.word_ids import Words
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, whole_number
 
 
 def text(
@@ -57,6 +57,10 @@ def text(
     Raises:
         ArgumentError: a file or an argument that makes no sense.
     """
+    if max_tokens is not None:
+        max_tokens = whole_number("max_tokens", max_tokens, 3)
+    if max_length is not None:
+        max_length = whole_number("max_length", max_length, 1)
     source = _source(paths, encoding) if column is None else _column(paths, column, label, sep, encoding)
     if column is None and label is not None:
         raise ArgumentError(f"label={label!r} is a column of a table: say which holds the texts, column=")

@@ -18,6 +18,8 @@ from stoker.errors import ArgumentError
 # So many batches are drawn, sorted by length and shuffled among themselves.
 _WINDOW = 50
 _AT_ONCE = 1024
+# Ids that are no words: padding, and unknown.
+_SPECIAL = 2
 
 
 class Words:
@@ -41,13 +43,13 @@ class Words:
         Args:
             table: with the texts.
             training: the rows the vocabulary is of.
-            max_tokens: of the vocabulary.
+            max_tokens: of the vocabulary, which has two that are no words.
             key: what the cache knows the source by.
             state: of its files.
             where: see `cache.cached`.
 
         Raises:
-            ArgumentError: `max_tokens` is no size of a vocabulary.
+            ArgumentError: the training texts hold no words.
         """
         split = [training.held_out, training.split_at_random, training.seed if training.held_out else 0]
         store = cache.cached(
@@ -101,10 +103,7 @@ class Words:
 def _layer(max_tokens: int, ragged: bool = False) -> Any:
     import keras
 
-    try:
-        return keras.layers.TextVectorization(max_tokens=max_tokens, ragged=ragged)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f"max_tokens={max_tokens!r}: {error}") from None
+    return keras.layers.TextVectorization(max_tokens=max_tokens, ragged=ragged)
 
 
 def _written(table: Table, training: Order, max_tokens: int, fresh: Callable[[], Writer]) -> Store:
@@ -112,6 +111,9 @@ def _written(table: Table, training: Order, max_tokens: int, fresh: Callable[[],
     # Ragged: one long text among many must not pad the others.
     layer = _layer(max_tokens, ragged=True)
     layer.adapt(table.features._texts(TEXT))
+    vocabulary = layer.get_vocabulary()
+    if len(vocabulary) == _SPECIAL:
+        raise ArgumentError(f"the {training.in_part:,} texts to learn from hold no words")
     texts = table.texts(TEXT, Order(training.rows, _AT_ONCE))
     writer = fresh()
     try:
@@ -122,7 +124,7 @@ def _written(table: Table, training: Order, max_tokens: int, fresh: Callable[[],
             writer.append("ids", words.values.numpy().astype(np.int32))
             writer.append("ends", ends + end)
             end += int(ends[-1])
-        return writer.finish({"rows": training.rows, "vocabulary": layer.get_vocabulary()})
+        return writer.finish({"rows": training.rows, "vocabulary": vocabulary})
     finally:
         writer.close()
 

@@ -63,6 +63,8 @@ class Report:
     Attributes:
         before: elements a second of the pipeline as it was; None if it could not be measured.
         after: of the one that was returned.
+        before_per_cpu_s: the same per second of processor time, which other programs on the machine hardly change.
+        after_per_cpu_s: the same.
         step_per_s: elements a second that the step takes; None if no step was given.
         rows_per_element: rows in an element, where its batches say so.
         changes: the changes that stayed, in order.
@@ -74,6 +76,8 @@ class Report:
 
     before: float | None = None
     after: float | None = None
+    before_per_cpu_s: float | None = None
+    after_per_cpu_s: float | None = None
     step_per_s: float | None = None
     rows_per_element: int | None = None
     changes: list[Kept] = field(default_factory=list)

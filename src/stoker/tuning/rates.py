@@ -37,13 +37,21 @@ class Race:
 
     @property
     def first(self) -> float | None:
-        """The rate of the first in the middle of its rounds."""
-        return statistics.median(one.per_s for one, _ in self.rounds) if self.rounds else None
+        """The rate of the first in the middle of its rounds, by the clock."""
+        return self._middle(lambda both: both[0].per_s)
 
     @property
     def second(self) -> float | None:
-        """The rate of the second in the middle of its rounds."""
-        return statistics.median(other.per_s for _, other in self.rounds) if self.rounds else None
+        """The rate of the second in the middle of its rounds, by the clock."""
+        return self._middle(lambda both: both[1].per_s)
+
+    @property
+    def by_cpu(self) -> tuple[float | None, float | None]:
+        """The rates of both by processor time, which other programs hardly change."""
+        return self._middle(lambda both: both[0].per_cpu_s), self._middle(lambda both: both[1].per_cpu_s)
+
+    def _middle(self, rate: Callable[[tuple[Rate, Rate]], float]) -> float | None:
+        return statistics.median(map(rate, self.rounds)) if self.rounds else None
 
     def won(self, gain: float) -> bool:
         """Whether the second is this much faster, beyond what noise could make of it.

@@ -101,6 +101,7 @@ class Timed:
         """Fill in the rates of both and the trees of their stages; whether all changes together are faster."""
         race = self.timing.steady(*self._in_later_epochs(pipeline, tuned))
         report.before, report.after = race.first, race.second
+        report.before_per_cpu_s, report.after_per_cpu_s = race.by_cpu
         report.stages = stage_costs.measured(pipeline, self.timing.seconds)
         report.tuned = None if tuned is pipeline else stage_costs.measured(tuned, self.timing.seconds)
         return race.won(1.0)
@@ -144,7 +145,8 @@ def tuned_pipeline(ds: Any, request: Request, judge: Any) -> tuple[Any, Report]:
             report.left.append(
                 LeftAlone("everything", stages.described(ds), "together the changes gained nothing")
             )
-        report.after, report.tuned, report.changes = report.before, None, []
+        report.after, report.after_per_cpu_s = report.before, report.before_per_cpu_s
+        report.tuned, report.changes = None, []
         return ds, report
     return fresh(tuned), report
 
