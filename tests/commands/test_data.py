@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,41 @@ def test_whole_numbers_keep_their_digits(tmp_path: Path, capsys: pytest.CaptureF
     spread = json.loads(capsys.readouterr().out)["columns"][0]["values"]
     assert (spread["least"], spread["largest"]) == (2**60, 2**60 + 9)
     assert spread["histogram"] == [1, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+
+
+@pytest.mark.tensorflow
+def test_it_says_what_images_texts_records_and_shards_hold(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import tensorflow as tf
+
+    for number in range(6):
+        image = tf.io.encode_png(tf.zeros([4, 5, 3], tf.uint8)).numpy()
+        for folder, ending, content in (("photos", "png", image), ("texts", "txt", b"word " * (number + 1))):
+            (tmp_path / folder / "ab"[number % 2]).mkdir(parents=True, exist_ok=True)
+            (tmp_path / folder / "ab"[number % 2] / f"{number}.{ending}").write_bytes(content)
+    (tmp_path / "photos" / "a" / "odd.jpg").write_bytes(b"no image")
+    with (
+        tf.io.TFRecordWriter(str(tmp_path / "t.tfrecord")) as records,
+        tarfile.open(tmp_path / "t.tar", "w") as tar,
+    ):
+        for number in range(300):
+            value = tf.train.Feature(int64_list=tf.train.Int64List(value=[1] * (number % 3)))
+            records.write(
+                tf.train.Example(features=tf.train.Features(feature={"n": value})).SerializeToString()
+            )
+            member = tarfile.TarInfo(f"{number}.cls")
+            member.size = 1
+            tar.addfile(member, io.BytesIO(str(number % 2).encode()))
+    for path, said in {
+        "photos": ["7 rows", "6 of 4 x 5 x 3", "2 different: 'a' 4, 'b' 3", "odd.jpg cannot be decoded"],
+        "texts": ["6 rows", "5 to 30 characters", "2 different: 'a' 3, 'b' 3"],
+        "t.tfrecord": ["300 rows", "int64 list", "0 to 2 values, mean 1"],
+        "t.tar": ["300 rows", "2 different: '0' 150, '1' 150"],
+    }.items():
+        assert main(["data", str(tmp_path / path)]) == 0
+        shown = capsys.readouterr().out
+        assert [words for words in said if words not in shown] == [], shown
 
 
 def test_bad_paths_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

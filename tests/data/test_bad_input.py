@@ -64,6 +64,14 @@ def test_mixed_types_name_the_row_and_the_value(tmp_path: Path) -> None:
     assert "types={'a': 'category'}" in message
 
 
+def test_text_among_numbers_at_the_beginning_makes_no_category_of_them(tmp_path: Path) -> None:
+    text = "a,b\n" + "".join(f"{n},x\n" for n in range(50)) + "?,y\n"
+    message = _csv(tmp_path, text)
+    assert "row 51: '?' in column a is not a number, as most of its values are" in message
+    for options in ({"types": {"a": "category"}}, {"columns": ["b"]}, {"raw": True}):
+        assert stoker.data.csv(tmp_path / "t.csv", **options).rows == 51
+
+
 def test_a_whole_number_beyond_int64(tmp_path: Path) -> None:
     message = _csv(tmp_path, "a,b\n" + "5,1\n" * 1_200_000 + f"{2**64},1\n")
     assert f"{2**64} in column a is too large for int64" in message
@@ -124,7 +132,7 @@ def test_columns_of_lists_are_refused_if_they_are_wanted(tmp_path: Path) -> None
 def test_mixed_types_in_a_frame_and_a_query(tmp_path: Path) -> None:
     import pandas as pd
 
-    with pytest.raises(ArgumentError, match="mixed types"):
+    with pytest.raises(ArgumentError, match="the DataFrame, row 2: 'two' in column a is str"):
         stoker.data.frame(pd.DataFrame({"a": [1, "two"]}))
     with sqlite3.connect(tmp_path / "t.db") as connection:
         connection.execute("CREATE TABLE t (a)")

@@ -69,6 +69,32 @@ def test_encoded_numbers_are_normalised_and_gaps_become_the_mean(split: Any) -> 
     assert ident.std() == pytest.approx(1, abs=1e-3)
 
 
+def test_numbers_side_by_side_are_what_they_are_alone(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    # A column may have the name of a layer; one far from zero, or with gaps, is encoded by itself.
+    columns: dict[str, Any] = {
+        "features": random.normal(3, 2, 500).astype(np.float32),
+        "float32_columns": random.normal(-1, 5, 500).astype(np.float32),
+        "far": (1e7 + random.normal(size=500)).astype(np.float64),
+        "gaps": np.where(np.arange(500) % 9 == 0, np.nan, random.normal(size=500)),
+        "few": random.integers(0, 9, 500),
+        "many": random.integers(-1000, 1000, 500),
+    }
+    train = stoker.data.frame(columns, batch_size=500)
+    assert train.features["gaps"].missing == 56
+    inputs = train.features.inputs()
+    model = keras.Model(inputs, train.features.encode(inputs))
+    model.save(tmp_path / "m.keras")
+    (batch,) = train
+    found = np.asarray(keras.models.load_model(tmp_path / "m.keras")(batch))
+    for number, name in enumerate(["features", "float32_columns", "few", "many"]):
+        values = columns[name].astype(np.float64)
+        assert np.allclose(found[:, number], (values - values.mean()) / values.std(), atol=1e-4), name
+    assert found.shape == (500, 7)
+    assert np.isfinite(found).all()
+    assert np.allclose(found.std(0)[:5], 1, atol=1e-2)
+
+
 def test_a_model_trains_is_saved_and_serves_text(split: Any, tmp_path: Path) -> None:
     _, train, held_out = split
     keras.utils.set_random_seed(0)

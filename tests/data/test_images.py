@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from PIL import Image
 
 import stoker
+from stoker.data.augmenting import CHANGES
 from stoker.errors import ArgumentError
 
 
@@ -104,6 +107,52 @@ def test_augmentation_changes_training_images_only_and_repeats(photos: Path) -> 
     assert np.array_equal(_all(again)[0], first)
 
 
+@pytest.mark.filterwarnings("ignore::stoker.data.DataWarning")
+def test_workers_change_an_image_alike(photos: Path) -> None:
+    for number, file in enumerate(sorted(photos.rglob("*.*"))):
+        (photos / f"class {number:02}").mkdir()
+        file.rename(photos / f"class {number:02}" / file.name)
+    for folder in ("cat", "dog"):
+        (photos / folder).rmdir()
+
+    def read(**options: Any) -> dict[int, bytes]:
+        """By the number of the class, which here tells the images apart."""
+        images, labels = _all(stoker.data.images(photos, augment=list(CHANGES), seed=3, **options))
+        return {label: image.tobytes() for image, label in zip(images, labels, strict=True)}
+
+    with pytest.warns(stoker.data.DataWarning, match="class 'class 00' of .* has a single example"):
+        together = read(batch_size=6)
+    assert together == read(batch_size=3, shard=(0, 2)) | read(batch_size=3, shard=(1, 2))
+
+
+ONE_BY_ONE: dict[str, Callable[[Any, float], Any]] = {
+    "flip": lambda image, u: tf.image.flip_left_right(image) if u < 0.5 else image,
+    "flip_vertical": lambda image, u: tf.image.flip_up_down(image) if u < 0.5 else image,
+    "brightness": lambda image, u: tf.image.adjust_brightness(image, 0.4 * u - 0.2),
+    "contrast": lambda image, u: tf.image.adjust_contrast(image, 0.8 + 0.4 * u),
+    "saturation": lambda image, u: tf.image.adjust_saturation(image, 0.8 + 0.4 * u),
+    "hue": lambda image, u: tf.image.adjust_hue(image, 0.1 * u - 0.05),
+}
+
+
+@pytest.mark.parametrize("name", list(ONE_BY_ONE))
+def test_a_batch_is_changed_as_tf_image_changes_each_image(name: str) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (5, 8, 6, 3), dtype=np.uint8)
+    draws = [0.0, 0.2, 0.5, 0.7, 0.99]
+    changed = CHANGES[name](tf.constant(images), lambda what: tf.constant(draws)).numpy().astype(int)
+    for image, draw, found in zip(images, draws, changed, strict=True):
+        expected = ONE_BY_ONE[name](tf.constant(image), draw).numpy().astype(int)
+        assert np.abs(found - expected).max() <= 1
+
+
+def test_a_crop_keeps_seven_eighths() -> None:
+    ramp = np.broadcast_to(np.arange(64, dtype=np.uint8)[:, None, None] * 4, (2, 64, 64, 3)).copy()
+    top, bottom = CHANGES["crop"](tf.constant(ramp), lambda what: tf.constant([0.0, 1.0])).numpy()
+    assert (top[0, 0, 0], bottom[-1, 0, 0]) == (0, 252)
+    assert int(top[-1, 0, 0]) == pytest.approx(0.875 * 252, abs=1)
+    assert int(bottom[0, 0, 0]) == pytest.approx(0.125 * 252, abs=1)
+
+
 def test_label_modes_and_bad_arguments(photos: Path) -> None:
     _, labels = _all(stoker.data.images(photos, label_mode="categorical", shuffle=False))
     assert labels.shape == (12, 2)
@@ -113,6 +162,7 @@ def test_label_modes_and_bad_arguments(photos: Path) -> None:
         ({"color_mode": "cmyk"}, "none of rgb"),
         ({"augment": ["flop"]}, "'flop' is none of flip"),
         ({"augment": "flip"}, "must be a list"),
+        ({"augment": ["hue"], "color_mode": "grayscale"}, "'hue' changes colours"),
         ({"on_error": "ignore"}, "'raise' or 'skip'"),
         ({"label_mode": "text"}, "none of int"),
     ]

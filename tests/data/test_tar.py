@@ -122,6 +122,10 @@ def test_bad_files(tmp_path: Path) -> None:
     (tmp_path / "cut.tar").write_bytes(whole[:6000])
     with pytest.raises(ArgumentError, match=r"cut\.tar is damaged or cut off"):
         stoker.data.tar(tmp_path / "cut.tar")
+    # In the header of the second member, which looks like an end.
+    (tmp_path / "cut.tar").write_bytes(whole[:4800])
+    with pytest.raises(ArgumentError, match=r"cut\.tar is damaged or cut off"):
+        stoker.data.tar(tmp_path / "cut.tar")
     (tmp_path / "none.tar").write_bytes(b"no tar file at all")
     with pytest.raises(ArgumentError, match=r"none\.tar is damaged or cut off, or no tar file"):
         stoker.data.tar(tmp_path / "none.tar")

@@ -85,6 +85,40 @@ def test_passes_differ_and_repeat(reviews: Any) -> None:
     assert passes() == [first, second]
 
 
+def test_words_are_split_once_and_cut_where_asked(reviews: Any, cache_directory: Path) -> None:
+    root, _ = reviews
+
+    def read(**options: Any) -> Any:
+        return stoker.data.text(root, batch_size=50, shuffle=False, max_tokens=100, **options)
+
+    first = read()
+    written = {path: path.stat().st_mtime_ns for path in cache_directory.rglob("ids.bin")}
+    again = read()
+    assert len(written) == 1
+    assert {path: path.stat().st_mtime_ns for path in cache_directory.rglob("ids.bin")} == written
+    assert again.vectorization.get_vocabulary() == first.vectorization.get_vocabulary()
+    for (ids, labels), (same, same_labels), (cut, _) in zip(first, again, read(max_length=5), strict=True):
+        assert np.array_equal(ids, same)
+        assert np.array_equal(labels, same_labels)
+        assert np.array_equal(cut, ids[:, :5])
+    # Another split has another vocabulary.
+    read(validation_split=0.5)
+    assert len(list(cache_directory.rglob("ids.bin"))) == 2
+
+
+def test_texts_without_words(tmp_path: Path) -> None:
+    (tmp_path / "some.txt").write_text("a b\n\n\nb\n")
+    batches = list(stoker.data.text(tmp_path / "some.txt", max_tokens=9, batch_size=2, shuffle=False))
+    assert [batch.shape.as_list() for batch in batches] == [[2, 0], [2, 2]]
+    (tmp_path / "none.txt").write_text("\n\n\n")
+    with pytest.raises(ArgumentError, match="the 3 texts to learn from hold no words"):
+        stoker.data.text(tmp_path / "none.txt", max_tokens=9)
+    with pytest.raises(ArgumentError, match="max_tokens='many' must be a whole number"):
+        stoker.data.text(tmp_path / "some.txt", max_tokens="many")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="max_length=0 must be at least 1"):
+        stoker.data.text(tmp_path / "some.txt", max_tokens=9, max_length=0)
+
+
 def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="there is no file or folder"):
         stoker.data.text(tmp_path / "none")

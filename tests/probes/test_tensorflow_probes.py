@@ -121,6 +121,10 @@ def test_a_pipeline_is_known_as_it_ran(session: Session) -> None:
 
 def test_what_the_tuner_runs_is_not_the_programs_input(session: Session) -> None:
     tuned = stoker.tune(tf.data.Dataset.range(200).map(lambda n: n * 2).batch(4))
+    ((site, report),) = session.measurements().tunings
+    assert site is not None
+    assert site[2] == "test_what_the_tuner_runs_is_not_the_programs_input"
+    assert report == tuned.tuning.row()
     assert session.input.pipelines == {}
     assert session.measurements().totals["input"] == 0
     for _ in tuned:

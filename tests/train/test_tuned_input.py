@@ -34,6 +34,8 @@ def test_the_losses_are_the_same() -> None:
     assert tuned.history == plain.history
     assert tuned.plan.tuned
     assert any(reason.startswith("the input was ") for reason in tuned.plan.reasons)
+    assert tuned.plan.figures["input_before_per_s"] > 0
+    assert tuned.plan.figures["input_after_per_s"] > 0
     assert not plain.plan.tuned
 
 

@@ -49,7 +49,7 @@ def test_the_report_is_json(tuned: Any) -> None:
 
 
 def test_the_report_for_people(tuned: Any) -> None:
-    text = shown.text(tuned.tuning)
+    text = shown.text(tuned.tuning.row())
     assert text.startswith("The pipeline gives ")
     assert "batches/s" in text
     assert "shuffle(20)" in text

@@ -22,6 +22,8 @@ BATCHES = "batches"
 SAVE, RESTORE = "save", "restore"
 # Around `stoker.tune`, which runs pipelines in order to time them.
 TUNE = "tune"
+# What it found, as a record keeps it.
+TUNED = "tuned"
 
 Listener = Callable[..., AbstractContextManager[None]]
 _listeners: dict[str, list[Listener]] = {}

@@ -1,12 +1,14 @@
-"""Say what a table holds: rows, columns, kinds, missing values, how the values are spread, how fast it is read.
+"""Say what data holds: rows, columns, kinds, missing values, classes, how the values are spread, how fast it is read.
 
-PATH is a CSV, Parquet or JSON lines file, a glob, or a folder of such files.
+PATH is a CSV, Parquet, JSON lines, text, TFRecord or tar file, a glob, a folder of such files, or a folder with a
+folder of images or texts for each class.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,19 +26,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sep", default=",", help="what separates the fields of a CSV file (default: a comma)"
     )
-    parser.add_argument("--encoding", default="utf8", help="of a CSV file (default: utf8)")
+    parser.add_argument("--encoding", default="utf8", help="of CSV and text files (default: utf8)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Look, and print."""
+    # Images, TFRecord and tar files are read by TensorFlow, which has much to say.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     try:
         from stoker.data.survey import survey
+
+        found = survey(args.path, args.sep, args.encoding)
     except ModuleNotFoundError as error:
+        extra = "cpu" if error.name == "tensorflow" else "data"
         raise UsageError(
-            f"stoker data needs {error.name}: install it with pip install 'stoker[data]'"
+            f"stoker data needs {error.name}: install it with pip install 'stoker[{extra}]'"
         ) from None
-    found = survey(args.path, args.sep, args.encoding)
     if args.json:
         print(json.dumps(found))
     else:
@@ -45,33 +51,47 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(found: dict[str, Any]) -> None:
-    files = f"{found['files']} files" if found["files"] > 1 else "1 file"
+    files = f"{found['files']:,} files" if found["files"] > 1 else "1 file"
+    columns = f"{len(found['columns'])} column{'s' * (len(found['columns']) != 1)}"
+    print(f"{found['path']}: {found['rows']:,} rows, {columns}, {found['format']}, {files}")
+    cache = f", {units.size(found['cache_bytes'])} in the cache" if "cache_bytes" in found else ""
     print(
-        f"{found['path']}: {found['rows']:,} rows, {len(found['columns'])} columns, {found['format']}, {files}"
-    )
-    print(
-        f"{units.size(found['bytes'])}, {units.size(found['cache_bytes'])} in the cache; parsed at "
-        f"{words.rate(found['rows_per_s'])} rows/s ({units.size(found['bytes_per_s'])}/s)"
+        f"{units.size(found['bytes'])}{cache}; read at {words.rate(found['rows_per_s'])} rows/s "
+        f"({units.size(found['bytes_per_s'])}/s){_looked_at(found)}"
     )
     print()
-    width = max(6, *(len(column["name"]) for column in found["columns"]))
-    print(f"{'column':<{width}}  {'kind':<8}  {'missing':>9}  values")
+    name_width = max(6, *(len(column["name"]) for column in found["columns"]))
+    kind_width = max(8, *(len(column["kind"]) for column in found["columns"]))
+    print(f"{'column':<{name_width}}  {'kind':<{kind_width}}  {'missing':>9}  values")
     for column in found["columns"]:
         missing = f"{column['missing']:,}" if column["missing"] else "-"
-        print(f"{column['name']:<{width}}  {column['kind']:<8}  {missing:>9}  {_values(column)}")
-    if found["left_out"]:
+        print(
+            f"{column['name']:<{name_width}}  {column['kind']:<{kind_width}}  {missing:>9}  {_values(column)}"
+        )
+    if found.get("left_out"):
         print(f"\nnot readable as a table: {', '.join(found['left_out'])}")
+    notes = [column["doubt"] for column in found["columns"] if "doubt" in column]
+    notes += [f"{path} cannot be decoded: it is damaged or no image" for path in found.get("damaged", ())]
+    if notes:
+        print("\n" + "\n".join(notes))
+
+
+def _looked_at(found: dict[str, Any]) -> str:
+    seen = found.get("looked_at", found["rows"])
+    return "" if seen >= found["rows"] else f"; values are those of {seen:,} of them"
 
 
 def _values(column: dict[str, Any]) -> str:
-    if column["kind"] == "category":
+    if column["kind"] == "image":
+        return ", ".join(f"{count:,} of {size}" for size, count in column["top"])
+    if "top" in column:
         top = ", ".join(f"{word!r} {count:,}" for word, count in column["top"][:5])
         more = column["different"] - min(5, len(column["top"]))
         return f"{column['different']:,} different: {top}" + (f" and {more:,} more" if more > 0 else "")
     spread = column.get("values") or column.get("characters")
     if spread is None:
         return "nothing but missing values"
-    what = " characters" if column["kind"] == "text" else ""
+    what = f" {column['of']}" if column.get("of") else " characters" if column["kind"] == "text" else ""
     show = _date(column["unit"]) if column.get("unit") else _number
     ends = f"{show(spread['least'])} to {show(spread['largest'])}{what}"
     return f"{_bars(spread['histogram'])}  {ends}, mean {show(spread['mean'])}"

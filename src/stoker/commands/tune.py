@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"pipeline": args.pipeline, **report.as_json(), "diff": "".join(diffs)}))
         return 0
-    print(shown.text(report))
+    print(shown.text(report.row()))
     if diffs:
         print("\nIn the source\n")
         print("".join(diffs), end="")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from stoker.data.paths import spoken
 from stoker.errors import ArgumentError
 
 _ROWS = 1 << 16
+# Enough to tell a category from text; types are in the file.
+_SAMPLE_ROWS = 1 << 13
 _JSON_BLOCK = 1 << 22
 
 
@@ -33,8 +36,6 @@ def _conformed(blocks: Iterator[Any], columns: list[Column], where: str) -> Iter
 class ParquetFiles:
     """Parquet files with the same columns."""
 
-    suffixes = (".parquet", ".pq")
-
     def __init__(self, paths: list[Path]) -> None:
         self.paths = paths
         self.name = spoken(paths)
@@ -43,12 +44,14 @@ class ParquetFiles:
         return [cache.state_of(path) for path in self.paths]
 
     def columns(self) -> list[Column]:
-        with _plainly(self.paths[0], "Parquet"), pq.ParquetFile(self.paths[0]) as file:
-            schema = file.schema_arrow
-            sample = next(file.iter_batches(_ROWS), None)
+        with _plainly(self.paths[0], "Parquet"), pq.ParquetFile(self.paths[0], memory_map=True) as file:
+            schema, gaps = file.schema_arrow, _columns_with_gaps(file.metadata)
+            sample = next(file.iter_batches(_SAMPLE_ROWS), None)
         if sample is None:
             sample = pa.RecordBatch.from_pylist([], schema=schema)
-        return [_later(name, sample.column(name)) for name in schema.names]
+        found = [_later(name, sample.column(name)) for name in schema.names]
+        # Known from the file's own books: a gap that is met later would begin the pass again.
+        return [replace(one, missing=True) if one.name in gaps and one.needs_gaps else one for one in found]
 
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
         names = [column.name for column in columns]
@@ -80,6 +83,19 @@ class ParquetFiles:
             row += len(block)
 
 
+def _columns_with_gaps(metadata: Any) -> set[str]:
+    """The columns in which values are missing, as far as the file tells."""
+    found: set[str] = set()
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for number in range(row_group.num_columns):
+            column = row_group.column(number)
+            known = column.statistics
+            if known is not None and known.has_null_count and known.null_count:
+                found.add(column.path_in_schema)
+    return found
+
+
 def _texts(path: Path, columns: list[Column]) -> list[str]:
     """The categories that are text in this file: they are read as codes."""
     kinds = {field.name: field.type for field in pq.read_schema(path)}
@@ -88,8 +104,6 @@ def _texts(path: Path, columns: list[Column]) -> list[str]:
 
 class JsonLines:
     """Files with one JSON object a line."""
-
-    suffixes = (".jsonl", ".ndjson", ".jsonl.gz", ".json")
 
     def __init__(self, paths: list[Path], chosen: bool) -> None:
         self.paths = paths
@@ -238,14 +252,11 @@ def _later(name: str, sample: Any) -> Column:
         return Unfit(name, "text", reason=str(error))
 
 
+@dataclass(frozen=True)
 class Unfit(Column):
     """A column that cannot be read."""
 
-    reason: str
-
-    def __init__(self, name: str, kind: str, reason: str) -> None:
-        super().__init__(name, kind)
-        object.__setattr__(self, "reason", reason)
+    reason: str = ""
 
 
 @contextmanager

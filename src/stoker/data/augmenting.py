@@ -1,4 +1,7 @@
-"""Changes of images by name, drawn from the seed for each image of each pass."""
+"""Changes of images by name, a batch at a time: by the seed, the epoch and the place of each image in it.
+
+What `tf.image` does to one image with one random number is done here to all images of a batch, each with its own.
+"""
 
 from __future__ import annotations
 
@@ -7,63 +10,99 @@ from typing import Any
 
 import tensorflow as tf
 
+from stoker.data.order import Change
 from stoker.errors import ArgumentError
 
-_Change = Callable[[Any, Any], Any]
-_MARGIN = 0.875
+# Gives a random number from 0 to 1 for each image; another one for each word.
+_Draw = Callable[[str], Any]
+# The part of an image's height and width that "crop" keeps.
+_KEPT = 0.875
 
 
-def _crop(image: Any, seed: Any) -> Any:
-    """A part of the image, brought back to its size."""
-    height, width, channels = image.shape
-    part = [int(height * _MARGIN), int(width * _MARGIN), channels]
-    cut = tf.image.stateless_random_crop(image, part, seed)
-    return tf.cast(tf.round(tf.image.resize(cut, (height, width))), tf.uint8)
+def _between(draws: Any, low: float, high: float) -> Any:
+    """From `low` to `high`, in a shape that goes with the images."""
+    return (low + (high - low) * draws)[:, None, None, None]
 
 
-CHANGES: dict[str, _Change] = {
-    "flip": tf.image.stateless_random_flip_left_right,
-    "flip_vertical": tf.image.stateless_random_flip_up_down,
-    "brightness": lambda image, seed: tf.image.stateless_random_brightness(image, 0.2, seed),
-    "contrast": lambda image, seed: tf.image.stateless_random_contrast(image, 0.8, 1.2, seed),
-    "saturation": lambda image, seed: tf.image.stateless_random_saturation(image, 0.8, 1.2, seed),
-    "hue": lambda image, seed: tf.image.stateless_random_hue(image, 0.05, seed),
+def _flipped(axis: int) -> Callable[[Any, _Draw], Any]:
+    def flip(images: Any, draw: _Draw) -> Any:
+        return tf.where(_between(draw("flip"), 0, 1) < 0.5, tf.reverse(images, [axis]), images)
+
+    return flip
+
+
+def _as_floats(change: Callable[[Any, _Draw], Any]) -> Callable[[Any, _Draw], Any]:
+    """The change of images from 0 to 1, for images of bytes."""
+
+    def changed(images: Any, draw: _Draw) -> Any:
+        floats = tf.image.convert_image_dtype(images, tf.float32)
+        return tf.image.convert_image_dtype(change(floats, draw), tf.uint8, saturate=True)
+
+    return changed
+
+
+def _contrast(images: Any, draw: _Draw) -> Any:
+    mean = tf.reduce_mean(images, [1, 2], keepdims=True)
+    return (images - mean) * _between(draw("contrast"), 0.8, 1.2) + mean
+
+
+def _saturation(images: Any, draw: _Draw) -> Any:
+    hue, saturation, value = tf.split(tf.image.rgb_to_hsv(images), 3, -1)
+    saturation = tf.clip_by_value(saturation * _between(draw("saturation"), 0.8, 1.2), 0.0, 1.0)
+    return tf.image.hsv_to_rgb(tf.concat([hue, saturation, value], -1))
+
+
+def _hue(images: Any, draw: _Draw) -> Any:
+    hue, saturation, value = tf.split(tf.image.rgb_to_hsv(images), 3, -1)
+    hue = tf.math.floormod(hue + _between(draw("hue"), -0.05, 0.05), 1.0)
+    return tf.image.hsv_to_rgb(tf.concat([hue, saturation, value], -1))
+
+
+def _crop(images: Any, draw: _Draw) -> Any:
+    """A part of each image, brought back to its size."""
+    top, left = ((1 - _KEPT) * draw(side) for side in ("top", "left"))
+    boxes = tf.stack([top, left, top + _KEPT, left + _KEPT], 1)
+    cut = tf.image.crop_and_resize(images, boxes, tf.range(tf.shape(images)[0]), images.shape[1:3])
+    return tf.ensure_shape(tf.cast(tf.round(cut), tf.uint8), images.shape)
+
+
+CHANGES: dict[str, Callable[[Any, _Draw], Any]] = {
+    "flip": _flipped(2),
+    "flip_vertical": _flipped(1),
+    "brightness": _as_floats(lambda images, draw: images + _between(draw("brightness"), -0.2, 0.2)),
+    "contrast": _as_floats(_contrast),
+    "saturation": _as_floats(_saturation),
+    "hue": _as_floats(_hue),
     "crop": _crop,
 }
+_OF_COLOURS = ("saturation", "hue")
 
 
-def check(names: Sequence[str], image_size: Any) -> None:
-    """Only what there is.
+def check(names: Sequence[str], color_mode: str) -> None:
+    """Only what there is, and what the images have.
 
     Raises:
-        ArgumentError: a name that is none of ours.
+        ArgumentError: a name that is none of ours, or a change of colours for grey images.
     """
     if isinstance(names, str):
         raise ArgumentError(f"augment={names!r} must be a list, such as [{names!r}]")
     for name in names:
         if name not in CHANGES:
             raise ArgumentError(f"augment: {name!r} is none of {', '.join(CHANGES)}")
+        if name in _OF_COLOURS and color_mode == "grayscale":
+            raise ArgumentError(f"augment: {name!r} changes colours, which images in grayscale do not have")
 
 
-def augmented(dataset: Any, names: Sequence[str], seed: int, labelled: bool) -> Any:
-    """The dataset with each image changed by a seed of its own; the order of the seeds is that of the images."""
-    from stoker.data.order import EpochKeys
+def change(names: Sequence[str], labelled: bool) -> Change | None:
+    """What changes a batch of images; None where nothing is to be changed."""
+    if not names:
+        return None
 
-    def change(element: Any, key: Any) -> Any:
+    def changed(element: Any, draw: _Draw) -> Any:
         images = element[0] if labelled else element
-        numbers = tf.range(tf.shape(images, tf.int64)[0])
+        for place, name in enumerate(names):
+            # The same change twice draws twice.
+            images = CHANGES[name](images, lambda what, place=place: draw(f"{place} {what}"))  # type: ignore[misc]
+        return (images, *element[1:]) if labelled else images
 
-        def one(image: Any, number: Any) -> Any:
-            image = tf.ensure_shape(image, images.shape[1:])
-            for place, name in enumerate(names):
-                image = CHANGES[name](image, tf.stack([key + place, number]))
-            return image
-
-        changed = tf.map_fn(lambda both: one(*both), (images, numbers), fn_output_signature=images.dtype)
-        changed = tf.ensure_shape(changed, images.shape)
-        return (changed, *element[1:]) if labelled else changed
-
-    # Another key for every batch of every pass, from the same generator as the order.
-    pairs = tf.data.Dataset.zip((dataset, EpochKeys(seed ^ 0x5EED)))
-    changed = pairs.map(change, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-    return changed.prefetch(tf.data.AUTOTUNE)
+    return changed

@@ -54,6 +54,7 @@ class Column:
         zone: of a date: the time zone its values are given in, if they are.
         blank: nothing but missing values was seen when the kind was inferred.
         asked: the kind was given by the caller, not inferred.
+        doubt: why what was inferred is likely wrong: it is refused unless the caller says that it is meant.
     """
 
     name: str
@@ -64,17 +65,23 @@ class Column:
     zone: str = ""
     blank: bool = False
     asked: bool = False
+    doubt: str = ""
 
     @property
     def dtype(self) -> str:
         """Of the array it is kept in; empty for text, which has files of its own."""
-        if self.kind in ("whole", "date"):
+        if self.needs_gaps:
             return "float64" if self.missing else "int64"
         if self.kind == "category":
             return "int32"
         if self.kind == "text":
             return ""
         return "float64" if self.wide else "float32"
+
+    @property
+    def needs_gaps(self) -> bool:
+        """Whether it must be known that values are missing: whole numbers and dates have none that says so."""
+        return self.kind in ("whole", "date")
 
     @property
     def arrow(self) -> pa.DataType:
@@ -99,6 +106,7 @@ class Column:
             zone=self.zone if same else "",
             wide=self.wide and same,
             blank=False,
+            doubt="",
         )
 
 

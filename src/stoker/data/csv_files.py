@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,15 @@ from stoker.data.misfits import refuse
 from stoker.data.paths import spoken
 from stoker.errors import ArgumentError
 
-SUFFIXES = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst", ".tsv", ".tsv.gz")
 _BLOCK = 1 << 22
 # Types are inferred from the first block; a later value that does not fit widens its column.
 _SAMPLE = 1 << 20
 _CONVERSION = re.compile(
     r"In CSV column #(\d+): .*?CSV conversion error to [^:]+: invalid value '(.*)'", re.DOTALL
 )
+_NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+# A part of a column's values that is too small to be meant.
+_FEW = 0.1
 _FIELDS = re.compile(r"Expected (\d+) columns, got (\d+): (.*)")
 
 
@@ -59,7 +62,7 @@ class CsvFiles:
             self._check_separator(path, sample.schema.names[0])
         if any(pa.types.is_binary(field.type) for field in sample.schema):
             raise self._not_text(path)
-        return [_column(name, sample.column(name)) for name in sample.schema.names]
+        return [_column(path, name, sample.column(name)) for name in sample.schema.names]
 
     def _check_separator(self, path: Path, header: str) -> None:
         for other in (";", "\t", "|", ","):
@@ -140,6 +143,25 @@ class CsvFiles:
         return None
 
 
-def _column(name: str, sample: Any) -> Column:
+def _column(path: Path, name: str, sample: Any) -> Column:
     # A time of day without a date is no number of its own: it stays the text it is.
-    return Column(name, "category") if pa.types.is_time(sample.type) else from_arrow(name, sample)
+    if pa.types.is_time(sample.type):
+        return Column(name, "category")
+    column = from_arrow(name, sample)
+    return replace(column, doubt=_doubt(path, name, sample)) if pa.types.is_string(sample.type) else column
+
+
+def _doubt(path: Path, name: str, sample: Any) -> str:
+    """Text among numbers: a slip of the pen must not make a category of a whole column."""
+    import pyarrow.compute as pc
+
+    there = pc.greater(pc.utf8_length(sample), 0)
+    odd = pc.and_(there, pc.invert(pc.match_substring_regex(sample, _NUMBER)))
+    count, filled = pc.sum(odd).as_py() or 0, pc.sum(there).as_py() or 0
+    if not 0 < count <= _FEW * filled:
+        return ""
+    row = pc.index(odd, True).as_py()
+    return (
+        f"{path}, row {row + 1:,}: {sample[row].as_py()!r} in column {name} is not a number, as most of its values "
+        f"are: correct it (an empty field is a missing number), or read the column with types={{{name!r}: 'category'}}"
+    )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,16 +11,17 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from stoker.data import augmenting, cache
-from stoker.data.columns import DataWarning
+from stoker.data import augmenting
+from stoker.data.class_folders import class_files
+from stoker.data.image_files import Decoding, stored
+from stoker.data.labels import warn_of_single_examples
+from stoker.data.order import Order
+from stoker.data.paths import IMAGES
 from stoker.data.splits import Passes, finished, orders
-from stoker.data.store import Store, Writer
-from stoker.data.text_files import class_files
+from stoker.data.store import Store
 from stoker.errors import ArgumentError
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".bmp")
 CHANNELS = {"rgb": 3, "grayscale": 1}
-_AT_ONCE = 32
 
 
 def images(
@@ -62,12 +62,13 @@ def images(
         ArgumentError: a file or an argument that makes no sense.
     """
     _check(image_size, color_mode, label_mode, on_error)
-    augmenting.check(augment, image_size)
-    found = class_files(Path(directory).expanduser(), SUFFIXES)
-    names = sorted({name for _, name in found})
+    augmenting.check(augment, color_mode)
+    root = Path(directory).expanduser()
+    found = class_files(root, IMAGES)
+    names = sorted({file.class_name for file in found})
     if label_mode == "binary" and len(names) != 2:
         raise ArgumentError(f"label_mode='binary': {directory} has {len(names)} classes, not 2")
-    store = _decoded(found, names, image_size, CHANNELS[color_mode], on_error, cache)
+    store = stored(root, found, Decoding(image_size, CHANNELS[color_mode], on_error == "skip"), cache)
     options = Passes(
         batch_size=batch_size,
         shuffle=shuffle,
@@ -77,14 +78,16 @@ def images(
         drop_remainder=drop_remainder,
     )
     parts = orders(store.rows, options)
-    datasets = []
-    for order in parts:
-        dataset = order.dataset(_epoch(store, label_mode, len(names)))
-        if augment and order.part != "held out":
-            dataset = augmenting.augmented(dataset, augment, seed, label_mode is not None)
+    counts = np.bincount(store.array("classes"), minlength=len(names))
+    warn_of_single_examples(os.fspath(directory), names, counts, stacklevel=3)
+
+    def made(order: Order) -> Any:
+        change = augmenting.change(augment, label_mode is not None) if order.part != "held out" else None
+        dataset = order.dataset(_epoch(store, label_mode, len(names)), change)
         dataset.skipped = int(store.meta["skipped"])
-        datasets.append(dataset)
-    return finished(datasets, parts, SimpleNamespace(labels=names))
+        return dataset
+
+    return finished([made(order) for order in parts], parts, SimpleNamespace(labels=names), made)
 
 
 def check_size(image_size: Any) -> None:
@@ -125,131 +128,3 @@ def _epoch(store: Store, label_mode: str | None, classes: int) -> Callable[[], C
         return batch
 
     return epoch
-
-
-def _decoded(
-    found: list[tuple[Path, str]],
-    names: list[str],
-    size: tuple[int, int] | None,
-    channels: int,
-    on_error: str,
-    where: Any,
-) -> Store:
-    state = [[str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns] for path, _ in found]
-    source = ["images", str(found[0][0].parent.parent.resolve()), size, channels, on_error]
-    return cache.cached(
-        lambda writer: _write(found, names, size, channels, on_error, writer), source, state, where
-    )
-
-
-def _write(
-    found: list[tuple[Path, str]],
-    names: list[str],
-    size: tuple[int, int] | None,
-    channels: int,
-    on_error: str,
-    fresh: Callable[[], Writer],
-) -> Store:
-    writer = fresh()
-    skipped = rows = 0
-    try:
-        for kept, pixels in _batches([str(path) for path, _ in found], size, channels, on_error):
-            if pixels is None:
-                skipped += 1
-                continue
-            writer.append("images", pixels)
-            writer.append("classes", np.array([names.index(found[one][1]) for one in kept], np.int32))
-            rows += len(kept)
-        if rows == 0:
-            raise ArgumentError("none of the images can be decoded")
-        return writer.finish({"rows": rows, "skipped": skipped})
-    finally:
-        writer.close()
-
-
-def _batches(
-    paths: list[str], size: tuple[int, int] | None, channels: int, on_error: str
-) -> Iterator[tuple[range, Any]]:
-    """Images as bytes, many at a time; an image that cannot be decoded comes alone, as None."""
-    first = 0
-    if size is None:
-        size = tuple(int(one) for one in _one(paths[0], None, channels).shape[:2])  # type: ignore[assignment]
-        resize = False
-    else:
-        resize = True
-    while first < len(paths):
-        dataset = tf.data.Dataset.from_tensor_slices(paths[first:]).map(
-            lambda path: _read(path, size, channels, resize),
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=True,
-        )
-        try:
-            for pixels in dataset.batch(_AT_ONCE).prefetch(2):
-                yield range(first, first + len(pixels)), pixels.numpy()
-                first += len(pixels)
-        except (tf.errors.InvalidArgumentError, tf.errors.UnknownError):
-            # One of the next ones; which, is found by decoding them one by one.
-            while first < len(paths):
-                reason = _fault(paths[first], size, channels, resize)
-                if reason is None:
-                    yield (
-                        range(first, first + 1),
-                        _one(paths[first], size if resize else None, channels)[None],
-                    )
-                    first += 1
-                    continue
-                if on_error == "raise":
-                    raise ArgumentError(f"{paths[first]} {reason}") from None
-                warnings.warn(f"left out {paths[first]}, which {reason}", DataWarning, stacklevel=2)
-                yield range(first, first + 1), None
-                first += 1
-                break
-
-
-def _read(path: Any, size: Any, channels: int, resize: bool) -> Any:
-    """In a graph: one image as bytes."""
-    pixels = tf.io.decode_image(tf.io.read_file(path), channels, expand_animations=False)
-    if not resize:
-        return tf.ensure_shape(pixels, [*size, channels])
-    fits = tf.reduce_all(tf.equal(tf.shape(pixels)[:2], size))
-    pixels = tf.cond(fits, lambda: pixels, lambda: _resized(pixels, size))
-    return tf.ensure_shape(pixels, [*size, channels])
-
-
-def _resized(pixels: Any, size: Any) -> Any:
-    return tf.cast(tf.round(tf.image.resize(pixels, size)), tf.uint8)
-
-
-def _decoded_alone(path: str, channels: int) -> Any:
-    """One image, also the few that TensorFlow decodes to colours only (CMYK).
-
-    Raises:
-        tf.errors.OpError: it is damaged, or no image.
-    """
-    raw = tf.io.read_file(path)
-    try:
-        return tf.io.decode_image(raw, channels, expand_animations=False)
-    except tf.errors.InvalidArgumentError:
-        if channels != 1:
-            raise
-        return tf.image.rgb_to_grayscale(tf.io.decode_image(raw, 3, expand_animations=False))
-
-
-def _one(path: str, size: Any, channels: int) -> Any:
-    try:
-        pixels = _decoded_alone(path, channels)
-    except tf.errors.OpError:
-        raise ArgumentError(f"{path} cannot be decoded: it is damaged or no image") from None
-    if size is not None and tuple(pixels.shape[:2]) != tuple(size):
-        pixels = _resized(pixels, size)
-    return pixels.numpy()
-
-
-def _fault(path: str, size: Any, channels: int, resize: bool) -> str | None:
-    try:
-        shape = tuple(_decoded_alone(path, channels).shape[:2])
-    except tf.errors.OpError:
-        return "cannot be decoded: it is damaged or no image"
-    if not resize and shape != tuple(size):
-        return f"is {shape[0]} x {shape[1]}, others are {size[0]} x {size[1]}: give image_size="
-    return None

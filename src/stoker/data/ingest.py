@@ -79,15 +79,16 @@ def stored(source: Source, columns: list[Column], reading: list[Any], where: Any
         reading: everything the caller said that decides on the values. The cache holds one state for each such choice.
         where: see `cache.cached`.
     """
+    key, state = identity(source, columns, reading)
+    return cache.cached(lambda writer: ingest(source, columns, writer), key, state, where)
+
+
+def identity(source: Source, columns: list[Column], reading: list[Any]) -> tuple[list[Any], list[Any] | None]:
+    """What the cache knows a source by, and what changes when its files do; the latter is None where nothing tells."""
     state = source.fingerprint()
     files = [one[0] for one in state or ()]
     key = [type(source).__name__, files, reading, [column.name for column in columns]]
-    return cache.cached(
-        lambda writer: ingest(source, columns, writer),
-        key,
-        None if state is None else [state, [repr(column) for column in columns]],
-        where,
-    )
+    return key, None if state is None else [state, [repr(column) for column in columns]]
 
 
 class _Pass:
@@ -148,6 +149,8 @@ class _Pass:
 
     def _floats(self, column: Column, values: Any) -> Any:
         numbers = view(values, np.nan)
+        # What a file calls "not a number" is as missing as what is not there.
+        self.missing[column.name] += int(np.isnan(numbers).sum()) - values.null_count
         if column.wide:
             return numbers
         try:

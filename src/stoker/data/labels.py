@@ -69,14 +69,19 @@ def label_of(store: Store, column: Column, mode: str, name: str) -> Label:
     classes, counts, codes = _classes(store, column)
     if mode == "binary" and len(classes) != 2:
         raise ArgumentError(f"label_mode='binary': {column.name} has {len(classes)} classes, not 2")
+    warn_of_single_examples(column.name, classes, counts, stacklevel=6)
+    return Label(column, "int" if mode == "auto" else mode, classes, codes)
+
+
+def warn_of_single_examples(where: str, classes: Any, counts: Any, stacklevel: int) -> None:
+    """Name the classes that can be learned or tested, never both."""
     for one, count in zip(classes, counts, strict=True):
         if count == 1:
             warnings.warn(
-                f"class {one!r} of {column.name} has a single example: it is learned or tested, never both",
+                f"class {one!r} of {where} has a single example: it is learned or tested, never both",
                 DataWarning,
-                stacklevel=5,
+                stacklevel=stacklevel,
             )
-    return Label(column, "int" if mode == "auto" else mode, classes, codes)
 
 
 def _values(store: Store, column: Column) -> Any:

@@ -20,7 +20,10 @@ from tensorflow.python.ops import gen_experimental_dataset_ops as experimental_o
 
 _ROUNDS = 8
 # Batches made ahead: enough to hide one that takes longer; left to itself TensorFlow keeps hundreds.
-_AHEAD = 8
+AHEAD = 8
+_DRAWN = 2**31
+# What makes another batch of a batch: given it, and what draws a number for each row, for a purpose.
+Change = Callable[[Any, Callable[[str], Any]], Any]
 
 
 @dataclass(frozen=True)
@@ -66,10 +69,9 @@ class Order:
 
     def places(self, first: Any, last: Any, key: Any) -> Any:
         """In a graph: the rows at places `first` to `last` (of this process) in the epoch with this key."""
-        place = tf.range(first, tf.minimum(last, self.own)) * self.shard[1] + self.shard[0]
+        place = self._own_places(first, last)
         if self.shuffle:
-            words = tf.concat([tf.bitcast(key, tf.uint32), self._words("epoch")[:1]], 0)
-            place = permuted(place, words, self.in_part)
+            place = permuted(place, self._words_of("epoch", key), self.in_part)
         if self.part == "train" and self.split_at_random:
             return permuted(place + self.held_out, self._words("split"), self.rows)
         if self.part == "held out":
@@ -77,6 +79,21 @@ class Order:
                 return permuted(place, self._words("split"), self.rows)
             return place + (self.rows - self.held_out)
         return place
+
+    def draws(self, first: Any, last: Any, key: Any, purpose: str) -> Any:
+        """In a graph: for each of these places a random number from 0 to 1, the same however many processes there are.
+
+        A permutation of all numbers of 31 bits serves as the generator: it takes a number of its own for each place.
+        """
+        place = self._own_places(first, last) % _DRAWN
+        return tf.cast(permuted(place, self._words_of(purpose, key), _DRAWN), tf.float32) / _DRAWN
+
+    def _own_places(self, first: Any, last: Any) -> Any:
+        return tf.range(first, tf.minimum(last, self.own)) * self.shard[1] + self.shard[0]
+
+    def _words_of(self, purpose: str, key: Any) -> Any:
+        """Three random words of the seed and the epoch."""
+        return tf.concat([tf.bitcast(key, tf.uint32), self._words(purpose)[:1]], 0)
 
     def _words(self, purpose: str) -> Any:
         """Three random words of the seed: seeds that are near each other must not give like permutations."""
@@ -96,33 +113,39 @@ class Order:
             mask[permuted(place, self._words("split"), self.rows).numpy()] = False
         return mask
 
-    def dataset(self, epoch: Callable[[], Callable[[Any], Any]]) -> Any:
+    def dataset(self, epoch: Callable[[], Callable[[Any], Any]], change: Change | None = None) -> Any:
         """The batches of this part.
 
         Args:
             epoch: called in the graph at the beginning of each epoch: maps the store, and returns what makes a batch
                 from the numbers of its rows.
+            change: makes another batch of a batch, with random numbers for its rows.
         """
 
         def batches(key: Any) -> Any:
             make = epoch()
 
             def batch(number: Any) -> Any:
-                first = number * self.batch_size
-                rows = self.places(first, first + self.batch_size, key)
+                first, last = number * self.batch_size, (number + 1) * self.batch_size
+                rows = self.places(first, last, key)
                 if self.own % self.batch_size == 0 or self.drop_remainder:
                     rows.set_shape([self.batch_size])
-                return make(rows)
+                made = make(rows)
+                return (
+                    made if change is None else change(made, lambda what: self.draws(first, last, key, what))
+                )
 
             return tf.data.Dataset.range(self.steps).map(
                 batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
             )
 
-        return self.passes(batches).prefetch(_AHEAD)
+        return self.passes(batches).prefetch(AHEAD)
 
     def passes(self, batches: Callable[[Any], Any]) -> Any:
         """A dataset whose every pass is what `batches` makes of the epoch's key; it must have `steps` elements."""
-        dataset = EpochKeys(self.seed).take(1).flat_map(batches)
+        # There is nothing in it for AutoGraph to convert.
+        plain = tf.autograph.experimental.do_not_convert(batches)
+        dataset = EpochKeys(self.seed).take(1).flat_map(plain)
         return dataset.apply(tf.data.experimental.assert_cardinality(self.steps))
 
 

@@ -10,6 +10,15 @@ from typing import Any
 
 from stoker.errors import ArgumentError
 
+# How the files of each reader end.
+CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst", ".tsv", ".tsv.gz")
+PARQUET = (".parquet", ".pq")
+JSONL = (".jsonl", ".ndjson", ".jsonl.gz", ".json")
+TEXTS = (".txt",)
+IMAGES = (".jpg", ".jpeg", ".png", ".gif", ".bmp")
+RECORDS = (".tfrecord", ".tfrecords", ".tfrec", ".tfrecord.gz", ".tfrecords.gz")
+TARS = (".tar", ".tar.gz", ".tgz")
+
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 

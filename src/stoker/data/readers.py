@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from stoker.data import paths as found
 from stoker.data.arrow_sources import Frame, JsonLines, ParquetFiles, Query
-from stoker.data.csv_files import SUFFIXES, CsvFiles
+from stoker.data.csv_files import CsvFiles
 from stoker.data.ingest import Source
+from stoker.data.misfits import from_python
 from stoker.data.tables import Options, table
 from stoker.errors import ArgumentError
 
@@ -88,7 +89,7 @@ def csv(
     """
     if not isinstance(sep, str) or len(sep) != 1:
         raise ArgumentError(f"sep={sep!r} must be one character")
-    source = CsvFiles(found.files(paths, SUFFIXES), sep, encoding)
+    source = CsvFiles(found.files(paths, found.CSV), sep, encoding)
     options = Options(
         label=label,
         batch_size=batch_size,
@@ -116,7 +117,7 @@ def parquet(
     **options: Unpack[FileOptions],
 ) -> Any:
     """Rows of Parquet files; the arguments are those of `csv`."""
-    source = ParquetFiles(found.files(paths, ParquetFiles.suffixes))
+    source = ParquetFiles(found.files(paths, found.PARQUET))
     return _read(source, label, batch_size, shuffle, seed, validation_split, **options)
 
 
@@ -130,7 +131,7 @@ def jsonl(
     **options: Unpack[FileOptions],
 ) -> Any:
     """Rows of files with one JSON object a line; the arguments are those of `csv`."""
-    source = JsonLines(found.files(paths, JsonLines.suffixes), chosen=options.get("columns") is not None)
+    source = JsonLines(found.files(paths, found.JSONL), chosen=options.get("columns") is not None)
     return _read(source, label, batch_size, shuffle, seed, validation_split, **options)
 
 
@@ -210,6 +211,11 @@ def _arrow(data: Any) -> pa.Table:
         if hasattr(data, "iloc"):
             return pa.Table.from_pandas(data, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        if hasattr(data, "items"):
+            # Column by column: the line that names the row and the value.
+            for name, values in data.items():
+                listed = [None if value != value else value for value in values]
+                from_python(listed, str(name), f"the {type(data).__name__}", 0)
         words = " ".join(str(part) for part in error.args)
         raise ArgumentError(f"the {type(data).__name__} has a column of mixed types: {words}") from None
     raise ArgumentError(

@@ -20,7 +20,6 @@ from stoker.data.splits import check_sizes, finished
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError
 
-SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tfrecord.gz", ".tfrecords.gz")
 _SAMPLE = 100
 # One large read is far cheaper than many small ones, and than many files at a time.
 _BUFFER = 8 << 20
@@ -55,7 +54,7 @@ def tfrecord(
     Raises:
         ArgumentError: a file is damaged, or no record is a `tf.train.Example`.
     """
-    files = found.files(paths, SUFFIXES)
+    files = found.files(paths, found.RECORDS)
     kinds = {_compression(path) for path in files}
     if len(kinds) > 1:
         raise ArgumentError(f"some of the {len(files)} files are gzip and some are not: give one kind")

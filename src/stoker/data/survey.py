@@ -2,51 +2,89 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stoker import clock
-from stoker.data import statistics
+from stoker.data import paths, statistics
 from stoker.data.arrow_sources import Unfit
 from stoker.data.columns import Column
 from stoker.data.ingest import Source, stored
+from stoker.data.spreads import SPEED_S, TOP, spread
 from stoker.data.store import Store
 from stoker.data.table_files import table_files
+from stoker.data.text_files import Folders, Lines
 from stoker.errors import ArgumentError
-
-_BINS = 10
-_TOP = 10
-_SPEED_S = 2.0
 
 
 def survey(path: str, sep: str = ",", encoding: str = "utf8") -> dict[str, Any]:
     """Everything `stoker data` says, as JSON.
 
     Raises:
-        ArgumentError: nothing is there that a table reader reads.
+        ArgumentError: nothing is there that a reader reads.
     """
+    return {"path": path, **_found(path, sep, encoding)}
+
+
+def _found(path: str, sep: str, encoding: str) -> dict[str, Any]:
+    """By what is there most of: a folder for each class, or files of a kind."""
+    root = Path(path).expanduser()
+    if root.is_dir() and any(inside.is_dir() for inside in root.iterdir()):
+        names = [name for _, _, inside in os.walk(root) for name in inside]
+        if _most(names, {"text": paths.TEXTS, "images": paths.IMAGES}) != "text":
+            from stoker.data.other_surveys import of_images
+
+            return of_images(root)
+        folders = Folders(root, encoding)
+        return _of_table("text", folders, [encoding], [file.size for file in folders.files])
+    tables = paths.CSV + paths.PARQUET + paths.JSONL
+    kinds = {"table": tables, "text": paths.TEXTS, "records": paths.RECORDS, "tar": paths.TARS}
+    files = paths.files(path, sum(kinds.values(), ()))
+    kind = _most([file.name for file in files], kinds)
+    if kind in ("records", "tar"):
+        from stoker.data.other_surveys import of_records, of_tar
+
+        return of_records(files) if kind == "records" else of_tar(files)
+    if kind == "text":
+        return _of_table("text", Lines(files, encoding), [encoding], _sizes(files))
     kind, source, files = table_files(path, sep, encoding)
-    found = source.columns()
-    wanted = [column for column in found if not isinstance(column, Unfit)]
-    if not wanted:
-        raise ArgumentError(f"{path} has no column of numbers or text")
     # As a reader called without further arguments reads it, so that both share a cache.
-    store = stored(source, wanted, [*([sep, encoding] if kind == "csv" else []), False, None], None)
+    reading = [*([sep, encoding] if kind == "csv" else []), False, None]
+    return _of_table(kind, source, reading, _sizes(files))
+
+
+def _most(names: list[str], kinds: dict[str, tuple[str, ...]]) -> str | None:
+    """The kind that most of the files have; None where none has one."""
+    counted = Counter(k for name in names for k, suffixes in kinds.items() if name.lower().endswith(suffixes))
+    return max(counted, key=lambda kind: counted[kind], default=None)
+
+
+def _sizes(files: list[Path]) -> list[int]:
+    return [file.stat().st_size for file in files]
+
+
+def _of_table(kind: str, source: Source, reading: list[Any], sizes: list[int]) -> dict[str, Any]:
+    described = source.columns()
+    wanted = [column for column in described if not isinstance(column, Unfit)]
+    if not wanted:
+        raise ArgumentError(f"{source.name} has no column of numbers or text")
+    store = stored(source, wanted, reading, None)
     columns = [Column(**one) for one in store.meta["columns"]]
-    size = sum(file.stat().st_size for file in files)
     rows_per_s = _speed(source, columns)
     return {
-        "path": path,
         "format": kind,
-        "files": len(files),
-        "bytes": size,
+        "files": len(sizes),
+        "bytes": sum(sizes),
         "rows": store.rows,
         "cache_bytes": store.bytes,
         "rows_per_s": round(rows_per_s),
-        "bytes_per_s": round(rows_per_s * size / store.rows),
+        "bytes_per_s": round(rows_per_s * sum(sizes) / store.rows),
         "columns": [_about(store, columns, column) for column in columns],
-        "left_out": [column.name for column in found if isinstance(column, Unfit)],
+        "left_out": [column.name for column in described if isinstance(column, Unfit)],
     }
 
 
@@ -56,7 +94,7 @@ def _speed(source: Source, columns: list[Column]) -> float:
     for block in source.blocks(columns):
         rows += len(block)
         seconds = (clock.real_ns() - start) / 1e9
-        if seconds > _SPEED_S:
+        if seconds > SPEED_S:
             break
     return rows / max(seconds, 1e-9)
 
@@ -69,29 +107,17 @@ def _about(store: Store, columns: list[Column], column: Column) -> dict[str, Any
     }
     if column.unit:
         about["unit"] = column.unit
+    if column.doubt:
+        about["doubt"] = column.doubt
     if column.kind == "text":
         number = [one.name for one in columns].index(column.name)
         lengths = np.diff(store.array(f"ends-{number}"))
-        return {**about, "characters": _spread(lengths)}
+        return {**about, "characters": spread(lengths)}
     place = statistics.places(columns)[column.dtype].index(column.name)
     values = store.array(column.dtype)[:, place]
     if column.kind == "category":
         counts = np.bincount(values + 1, minlength=1)[1:]
         words = store.meta["values"].get(column.name, [])
         order = sorted(range(len(words)), key=lambda code: (-counts[code], words[code]))
-        return {**about, "different": len(words), "top": [[words[i], int(counts[i])] for i in order[:_TOP]]}
-    return {**about, "values": _spread(values)}
-
-
-def _spread(values: Any) -> dict[str, Any] | None:
-    """Least, largest, mean and ten equal steps between; None where there is no value."""
-    there = np.asarray(values)
-    there = there[np.isfinite(there)] if there.dtype.kind == "f" else there
-    if not len(there):
-        return None
-    low, high = there.min(), there.max()
-    # From the least value on: the digits of large whole numbers stay exact.
-    above = (there - low).astype(np.float64)
-    counts, _ = np.histogram(above, _BINS, (0, float(above.max()) or 1))
-    mean = float(low) + float(above.mean())
-    return {"least": low.item(), "largest": high.item(), "mean": mean, "histogram": counts.tolist()}
+        return {**about, "different": len(words), "top": [[words[i], int(counts[i])] for i in order[:TOP]]}
+    return {**about, "values": spread(values)}

@@ -7,11 +7,11 @@ from typing import Any
 
 from stoker.data import paths as found
 from stoker.data.arrow_sources import JsonLines, ParquetFiles
-from stoker.data.csv_files import SUFFIXES, CsvFiles
+from stoker.data.csv_files import CsvFiles
 from stoker.data.ingest import Source
 from stoker.errors import ArgumentError
 
-_KINDS = {"csv": SUFFIXES, "parquet": ParquetFiles.suffixes, "jsonl": JsonLines.suffixes}
+_KINDS = {"csv": found.CSV, "parquet": found.PARQUET, "jsonl": found.JSONL}
 
 
 def table_files(paths: Any, sep: str, encoding: str) -> tuple[str, Source, list[Path]]:

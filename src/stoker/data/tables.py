@@ -73,6 +73,8 @@ def _wanted(source: Source, options: Options) -> list[Column]:
     for column in columns:
         if isinstance(column, Unfit):
             raise ArgumentError(f"{source.name}: {column.reason}")
+        if column.doubt and not options.raw:
+            raise ArgumentError(column.doubt)
     # The file's own numbers are not rounded to float32.
     return [replace(c, wide=True) if options.raw and c.kind == "number" else c for c in columns]
 
@@ -148,6 +150,10 @@ class Table:
     def _texts(self, name: str) -> Any:
         """A column of text alone, over the training rows, in their own order."""
         order = replace(self._training, shuffle=False, batch_size=1024, shard=(0, 1), drop_remainder=False)
+        return self.texts(name, order)
+
+    def texts(self, name: str, order: Order) -> Any:
+        """A column of text alone, in batches."""
         number = [column.name for column in self._columns].index(name)
         return order.dataset(lambda: self._strings(number))
 
@@ -157,20 +163,32 @@ class Table:
 
     def _epoch(self) -> Callable[[Any], Any]:
         """In a graph, once an epoch: map the arrays; give what makes a batch of chosen rows."""
-        arrays = {dtype: self._store.tensor(dtype) for dtype in self._places}
+        numbers = self._numbers()
         strings = {
             column.name: self._strings(number)
             for number, column in enumerate(self._columns)
             if column.kind == "text"
         }
+        return lambda rows: self._element(
+            numbers(rows) | {name: read(rows) for name, read in strings.items()}
+        )
 
-        def batch(rows: Any) -> Any:
-            values = {name: read(rows) for name, read in strings.items()}
+    def labels(self) -> Callable[[Any], Any]:
+        """In a graph, once an epoch: what gives the labels of chosen rows, and nothing else."""
+        numbers = self._numbers()
+        return lambda rows: self._label_of(numbers(rows))
+
+    def _numbers(self) -> Callable[[Any], dict[str, Any]]:
+        """In a graph, once an epoch: what gives all columns of chosen rows but those of text."""
+        arrays = {dtype: self._store.tensor(dtype) for dtype in self._places}
+
+        def read(rows: Any) -> dict[str, Any]:
+            values: dict[str, Any] = {}
             for dtype, array in arrays.items():
                 values |= zip(self._places[dtype], self._split(dtype, tf.gather(array, rows)), strict=True)
-            return self._element(values)
+            return values
 
-        return batch
+        return read
 
     def _split(self, dtype: str, block: Any) -> list[Any]:
         """The columns of an array's rows; codes are looked up in one go for all columns."""
@@ -190,13 +208,14 @@ class Table:
             for column in self._columns
             if column.name != self._options.label
         }
-        if self._options.label is None:
-            return inputs
-        value = values[self._options.label]
-        if self._label is not None and self._label.classes is not None:
-            return inputs, self._label.tensor(value)
+        return inputs if self._options.label is None else (inputs, self._label_of(values))
+
+    def _label_of(self, values: dict[str, Any]) -> Any:
         column = next(one for one in self._columns if one.name == self._options.label)
-        return inputs, self._cast(column, value)
+        value = values[column.name]
+        if self._label is not None and self._label.classes is not None:
+            return self._label.tensor(value)
+        return self._cast(column, value)
 
     def _cast(self, column: Column, value: Any) -> Any:
         wanted = self._dtype(column)

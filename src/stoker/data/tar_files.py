@@ -7,6 +7,7 @@ the like to whole numbers, `.txt` and `.json` to text, `.npy` to arrays.
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -19,7 +20,6 @@ import tensorflow as tf
 
 from stoker.errors import ArgumentError
 
-SUFFIXES = (".tar", ".tar.gz", ".tgz")
 _KINDS = {
     "image": ("jpg", "jpeg", "png", "bmp", "gif"),
     "number": ("cls", "cls2", "class", "count", "index", "inx", "id"),
@@ -51,6 +51,7 @@ def samples(shards: list[Path]) -> Iterator[Sample]:
         ArgumentError: a shard is damaged, cut off or no tar file.
     """
     for shard in shards:
+        _check_end(shard)
         key, members = "", dict[str, bytes]()
         try:
             with tarfile.open(shard, "r|*") as archive:
@@ -73,6 +74,20 @@ def samples(shards: list[Path]) -> Iterator[Sample]:
             raise ArgumentError(f"{shard} is damaged or cut off, or no tar file ({error})") from None
         if members:
             yield Sample(shard, key, members)
+
+
+def _check_end(shard: Path) -> None:
+    """A shard ends with an empty block. `tarfile` takes one that was cut off in a header for one that has ended."""
+    with shard.open("rb") as file:
+        if file.read(2) in (b"\x1f\x8b", b"BZ", b"\xfd7"):
+            # A compressed one says itself where it ends.
+            return
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - tarfile.BLOCKSIZE))
+        if size % tarfile.BLOCKSIZE or any(file.read()):
+            raise ArgumentError(
+                f"{shard} is damaged or cut off, or no tar file (it does not end as one does)"
+            )
 
 
 def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:

@@ -19,7 +19,7 @@ from stoker.data.order import Order
 from stoker.data.splits import Passes, finished, orders
 from stoker.data.store import Store, Writer
 from stoker.data.strings import strings
-from stoker.data.tar_files import KEY, SUFFIXES, Sample, chosen, decoded, kind_of, samples
+from stoker.data.tar_files import KEY, Sample, chosen, decoded, kind_of, samples
 from stoker.errors import ArgumentError
 
 _AT_ONCE = 64
@@ -60,7 +60,7 @@ def tar(
         ArgumentError: a file or an argument that makes no sense.
     """
     check_size(image_size)
-    shards = found.files(paths, SUFFIXES)
+    shards = found.files(paths, found.TARS)
     first = next(samples(shards), None)
     if first is None:
         raise ArgumentError(f"{found.spoken(shards)} holds no samples: no member has a name and an extension")

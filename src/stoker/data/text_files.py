@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from stoker.data import cache
 from stoker.data.arrow_sources import Unfit
+from stoker.data.class_folders import class_files, state_of
 from stoker.data.columns import Column, Widen, nearest
 from stoker.data.ingest import Source
-from stoker.data.paths import spoken
+from stoker.data.paths import TEXTS, spoken
 from stoker.errors import ArgumentError
 
-SUFFIXES = (".txt",)
 TEXT, CLASS = "text", "class"
 _FILES = 1024
 _LINES = 1 << 22
@@ -27,11 +27,10 @@ class Folders:
 
     def __init__(self, root: Path, encoding: str) -> None:
         self.root, self.name, self._encoding = root, str(root), encoding
-        self.files = class_files(root, SUFFIXES)
+        self.files = class_files(root, TEXTS)
 
     def fingerprint(self) -> list[Any]:
-        states = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path, _ in self.files]
-        return [[str(self.root.resolve()), states]]
+        return [[str(self.root.resolve()), state_of(self.root, self.files)]]
 
     def columns(self) -> list[Column]:
         return [Column(TEXT, "text"), Column(CLASS, "category")]
@@ -39,8 +38,8 @@ class Folders:
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
         for first in range(0, len(self.files), _FILES):
             part = self.files[first : first + _FILES]
-            texts = [decoded(path.read_bytes(), self._encoding, str(path)) for path, _ in part]
-            classes = pa.array([name for _, name in part])
+            texts = [decoded(Path(file.path).read_bytes(), self._encoding, file.path) for file in part]
+            classes = pa.array([file.class_name for file in part])
             yield pa.RecordBatch.from_arrays([pa.array(texts), classes], [TEXT, CLASS])
 
 
@@ -98,26 +97,6 @@ class TextColumn:
         except Widen as wider:
             ours = next(name for name, own in self._own.items() if own == wider.column.name)
             raise Widen(replace(wider.column, name=ours)) from None
-
-
-def class_files(root: Path, suffixes: tuple[str, ...]) -> list[tuple[Path, str]]:
-    """The files below each class' folder with the name of the class, in alphabetical order.
-
-    Raises:
-        ArgumentError: there is no such folder, it has no folders, or one of them is empty.
-    """
-    if not root.is_dir():
-        raise ArgumentError(f"there is no folder {root}")
-    classes = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
-    if not classes:
-        raise ArgumentError(f"the folder {root} holds no folder: there must be one for each class")
-    found = []
-    for folder in classes:
-        files = sorted(p for p in folder.rglob("*") if p.name.lower().endswith(suffixes) and p.is_file())
-        if not files:
-            raise ArgumentError(f"the folder {folder} holds no file that ends in {' or '.join(suffixes)}")
-        found += [(path, folder.name) for path in files]
-    return found
 
 
 def decoded(raw: bytes, encoding: str, path: str) -> str:

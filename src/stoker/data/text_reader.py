@@ -1,4 +1,4 @@
-"""Texts as a dataset: strings, or the ids of their words, vectorised by the batch and padded little."""
+"""Texts as a dataset: strings, or the ids of their words."""
 
 from __future__ import annotations
 
@@ -6,22 +6,17 @@ import os
 from pathlib import Path
 from typing import Any
 
-import tensorflow as tf
-
 from stoker.data import paths as found
 from stoker.data.columns import Column
-from stoker.data.ingest import Source, stored
+from stoker.data.ingest import Source, identity, stored
 from stoker.data.labels import label_of
 from stoker.data.order import Order
 from stoker.data.splits import finished, orders
-from stoker.data.store import Store
 from stoker.data.table_files import table_files
 from stoker.data.tables import Options, Table
-from stoker.data.text_files import CLASS, SUFFIXES, TEXT, Folders, Lines, TextColumn
-from stoker.errors import ArgumentError
-
-# So many batches are drawn, sorted by length and shuffled among themselves.
-_WINDOW = 50
+from stoker.data.text_files import CLASS, TEXT, Folders, Lines, TextColumn
+from stoker.data.word_ids import Words
+from stoker.errors import ArgumentError, whole_number
 
 
 def text(
@@ -62,6 +57,10 @@ def text(
     Raises:
         ArgumentError: a file or an argument that makes no sense.
     """
+    if max_tokens is not None:
+        max_tokens = whole_number("max_tokens", max_tokens, 3)
+    if max_length is not None:
+        max_length = whole_number("max_length", max_length, 1)
     source = _source(paths, encoding) if column is None else _column(paths, column, label, sep, encoding)
     if column is None and label is not None:
         raise ArgumentError(f"label={label!r} is a column of a table: say which holds the texts, column=")
@@ -92,10 +91,13 @@ def text(
             return dataset
 
         return finished([plain(order) for order in parts], parts, table.features, plain)
-    layer = _layer(table, max_tokens)
+    key, state = identity(source, columns, reading)
+    words = Words.of(table, parts[0], max_tokens, key, state, cache)
 
     def vectorised(order: Order) -> Any:
-        return _vectorised(table, store, order, layer, max_length)
+        dataset = words.dataset(order, table.labels if named else None, max_length)
+        dataset.table, dataset.vectorization, dataset.max_length = table, words.layer, max_length
+        return dataset
 
     return finished([vectorised(order) for order in parts], parts, table.features, vectorised)
 
@@ -105,7 +107,7 @@ def _source(paths: Any, encoding: str) -> Source:
         root = Path(paths).expanduser()
         if root.is_dir() and any(path.is_dir() for path in root.iterdir()):
             return Folders(root, encoding)
-    return Lines(found.files(paths, SUFFIXES), encoding)
+    return Lines(found.files(paths, found.TEXTS), encoding)
 
 
 def _column(paths: Any, column: str, label: str | None, sep: str, encoding: str) -> Source:
@@ -116,47 +118,3 @@ def _column(paths: Any, column: str, label: str | None, sep: str, encoding: str)
 
 def _plain(inputs: Any, label: Any = None) -> Any:
     return inputs[TEXT] if label is None else (inputs[TEXT], label)
-
-
-def _layer(table: Table, max_tokens: int) -> Any:
-    import keras
-
-    try:
-        layer = keras.layers.TextVectorization(max_tokens=max_tokens)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f"max_tokens={max_tokens!r}: {error}") from None
-    layer.adapt(table.features._texts(TEXT))
-    return layer
-
-
-def _vectorised(table: Table, store: Store, order: Order, layer: Any, most: int | None) -> Any:
-    """Batches of like length: each window of the epoch's order is sorted, cut and its batches shuffled."""
-    window = order.batch_size * _WINDOW
-
-    def epoch(key: Any) -> Any:
-        make = table._epoch()
-        ends = store.tensor("ends-0")
-
-        def batches(number: Any) -> Any:
-            rows = order.places(number * window, (number + 1) * window, key)
-            rows = tf.gather(rows, tf.argsort(tf.gather(ends, rows + 1) - tf.gather(ends, rows), stable=True))
-            short = 0 if order.drop_remainder else order.batch_size - 1
-            place = tf.range((tf.size(rows, tf.int64) + short) // order.batch_size)
-            if order.shuffle:
-                mixed = tf.random.experimental.stateless_shuffle(place, tf.stack([key, number]))
-                place = tf.ensure_shape(mixed, [None])
-            return tf.data.Dataset.from_tensor_slices(place).map(
-                lambda one: make(rows[one * order.batch_size : (one + 1) * order.batch_size])
-            )
-
-        return tf.data.Dataset.range(-(-order.own // window)).flat_map(batches)
-
-    def ids(inputs: Any, label: Any = None) -> Any:
-        words = layer(inputs[TEXT])
-        words = words if most is None else words[:, :most]
-        return words if label is None else (words, label)
-
-    dataset = order.passes(epoch).map(ids, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-    dataset = dataset.prefetch(tf.data.AUTOTUNE)
-    dataset.table, dataset.vectorization, dataset.max_length = table, layer, most
-    return dataset

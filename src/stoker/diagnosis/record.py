@@ -133,6 +133,7 @@ def _tables(m: Measurements) -> Tables:
             StageRow(path=path, calls=s.calls, self_s=s.self_ns / 1e9)
             for path, s in sorted(m.windows.stages.items(), key=lambda item: -item[1].self_ns)[:_MAX_ROWS]
         ],
+        tunings=[dataclasses.replace(row, **site_row(site)) for site, row in m.tunings],
         syncs=_tally_rows(m, "sync"),
         copies=_tally_rows(m, "transfer"),
         checkpoints=_tally_rows(m, "checkpoint"),

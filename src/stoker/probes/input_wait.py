@@ -18,8 +18,10 @@ from stoker.attach import announced
 from stoker.attach.sites import KERAS_LOOP, SiteKey
 from stoker.probes.probe import Probe
 from stoker.probes.recorder import DISPATCH, INPUT, PYTHON, STARTUP, TEARDOWN, Recorder
+from stoker.records import TuningRow
 
 _MAX_PIPELINES = 200
+_MAX_TUNINGS = 20
 _LOOK_EVERY = 64
 # When to ask tf.data how a pipeline ran: it takes a fifth of a millisecond.
 _LOOK_INSIDE = frozenset(8**power for power in range(1, 9))
@@ -84,6 +86,7 @@ class InputWait(Probe):
         # By id, with a reference that forgets the id when the iterator goes: a weak dictionary takes longer.
         self._iterations: dict[int, _Iteration] = {}
         self._tuning = False
+        self.tunings: list[tuple[SiteKey | None, TuningRow]] = []
 
     def attach(self) -> None:
         from tensorflow.python.data.ops import dataset_ops, iterator_ops
@@ -104,6 +107,7 @@ class InputWait(Probe):
         self.add(iterator_ops.OwnedIterator, "__del__", self._teardown())
         self.replace(input_lib.DistributedIteratorBase, "get_next", self._next)
         self.on_detach(announced.listen(announced.TUNE, self._announced_tuning))
+        self.on_detach(announced.listen(announced.TUNED, self._announced_report))
 
     @contextmanager
     def _announced_tuning(self) -> Iterator[None]:
@@ -118,6 +122,13 @@ class InputWait(Probe):
         finally:
             self.recorder.leave()
             self._tuning = False
+
+    @contextmanager
+    def _announced_report(self, report: TuningRow) -> Iterator[None]:
+        """What the tuner found: the first of them are kept."""
+        if self.active and len(self.tunings) < _MAX_TUNINGS:
+            self.tunings.append((self.recorder.sites.caller()[0], report))
+        yield
 
     def _dataset_made(self, original: Callable[..., None]) -> Callable[..., None]:
         def init(dataset: Any, *args: Any, **kwds: Any) -> None:

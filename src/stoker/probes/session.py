@@ -37,6 +37,7 @@ from stoker.probes.spans import Window
 from stoker.probes.steps import TAPES, Steps
 from stoker.probes.tensorflow_events import WindowEvents
 from stoker.probes.transfer import Transfer
+from stoker.records import TuningRow
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,8 @@ class Measurements:
     memory: list[Point] = field(default_factory=list)
     environment: dict[str, str | int | float] = field(default_factory=dict)
     tensorflow_events: list[WindowEvents] = field(default_factory=list)
+    # What `stoker.tune` did, and the line that asked for it.
+    tunings: list[tuple[SiteKey | None, TuningRow]] = field(default_factory=list)
     # Processes that train together, by TF_CONFIG.
     workers: int = 1
 
@@ -278,6 +281,7 @@ class Session:
             memory=list(self.device.memory.points),
             environment=self._environment(),
             tensorflow_events=list(self.windows.events),
+            tunings=list(self.input.tunings),
             workers=self._workers,
         )
 

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from stoker.data.image_reader import SUFFIXES
+from stoker.data.paths import IMAGES
 from stoker.errors import ArgumentError
 from stoker.recipes import durations
 from stoker.recipes.beginning import Place, begin
@@ -54,9 +54,9 @@ def image(
     The other arguments, what is returned and what is raised are those of `table`.
     """
     path = os.fspath(data)
-    found = files_below(path, *SUFFIXES)
+    found = files_below(path, *IMAGES)
     if not found:
-        raise ArgumentError(f"{path} has no folders with images ({', '.join(SUFFIXES)}), one for each class")
+        raise ArgumentError(f"{path} has no folders with images ({', '.join(IMAGES)}), one for each class")
     seen, colours = _looked_at(found)
     classes = np.array([file.parent.name for file in found])
     check_classes(path, classes, None)

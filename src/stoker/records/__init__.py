@@ -19,13 +19,14 @@ library of the base install, it takes 30 ms to import, and its structures drop t
 
 from __future__ import annotations
 
-from stoker.records.finding import Change, Detail, Finding, RepairPlace, Repairs, WhatIf
+from stoker.records.finding import Change, Detail, Finding, RepairPlace, Repairs, TunerGain, WhatIf
 from stoker.records.reading import Damaged, read
 from stoker.records.record import ACCOUNTS, SCHEMA, Device, Excerpt, MemoryRow, Record, speedup_without
 from stoker.records.tables import (
     CallbackRow,
     ChangeRow,
     FunctionRow,
+    LeftByTuner,
     PipelineRow,
     PipelineStage,
     RanStage,
@@ -34,6 +35,9 @@ from stoker.records.tables import (
     Tables,
     TallyRow,
     TraceRow,
+    TunedStage,
+    TunerChange,
+    TuningRow,
     WindowSums,
     WorkerRow,
 )
@@ -62,6 +66,7 @@ __all__ = [
     "Finding",
     "FunctionRow",
     "Lane",
+    "LeftByTuner",
     "MemoryRow",
     "PipelineRow",
     "PipelineStage",
@@ -81,6 +86,10 @@ __all__ = [
     "TimelineSite",
     "TimelineWindow",
     "TraceRow",
+    "TunedStage",
+    "TunerChange",
+    "TunerGain",
+    "TuningRow",
     "WhatIf",
     "WindowSums",
     "WorkerRow",

@@ -11,6 +11,21 @@ from stoker.records.section import Section, absent
 Change = TypedDict("Change", {"argument": str, "from": str, "to": str})
 
 
+class TunerGain(TypedDict):
+    """What `stoker.tune` would gain, as the replay models it; rates are of elements."""
+
+    # The change that would help, and what that supposes.
+    change: str
+    assumes: str
+    step_per_s: float | None
+    gives_per_s: float
+    # At worst and at best: of the pipeline, and of the run's steps a second.
+    could_give_per_s: list[float]
+    speedup: list[float]
+    # What measures it, where the pipeline is made in a function.
+    command: str | None
+
+
 class Detail(TypedDict, total=False):
     """What the probe adds to a finding's figures. Each kind has some of these; others may come."""
 
@@ -45,6 +60,7 @@ class Detail(TypedDict, total=False):
     # The stages of an input pipeline, and the one the profiler saw at work longest.
     pipeline: list[str]
     slow_stage: str | None
+    tuner: TunerGain
 
 
 @dataclass(frozen=True)

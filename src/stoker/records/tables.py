@@ -98,6 +98,64 @@ class PipelineRow(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TunedStage(Section):
+    """A stage as the tuner measured it; `depth` is how often, from the last stage down, several come together.
+
+    What TensorFlow does not tell of a stage is None.
+    """
+
+    depth: int
+    stage: str
+    parallel_calls: str | None = None
+    elements_per_s: float | None = None
+    alone_per_s: float | None = None
+    core: float | None = None
+    element_bytes: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunerChange(Section):
+    """A change that stayed: elements a second without and with it."""
+
+    name: str
+    stage: str
+    before: float | None = None
+    after: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftByTuner(Section):
+    """What was not changed, and why."""
+
+    name: str
+    stage: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningRow(AtSite):
+    """What `stoker.tune` found and did, where it was called; rates are of elements."""
+
+    before: float | None = None
+    after: float | None = None
+    # What the step takes, if the tuner was told what that is.
+    step_per_s: float | None = None
+    rows_per_element: int | None = None
+    # Elements compared in each of two epochs; 0 if the pipeline does not repeat itself.
+    compared: int = 0
+    changes: list[TunerChange] = field(default_factory=list)
+    left: list[LeftByTuner] = field(default_factory=list)
+    # The pipeline as it was and as it is; the latter is empty if it was not changed.
+    stages: list[TunedStage] = field(default_factory=list)
+    tuned: list[TunedStage] = field(default_factory=list)
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast it has become."""
+        return self.after / self.before if self.before and self.after else 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class StageRow(Section):
     """A stage as TensorFlow ran it, by its path from the root."""
 
@@ -189,6 +247,7 @@ class Tables(Section):
     callbacks: list[CallbackRow] = field(default_factory=list)
     pipelines: list[PipelineRow] = field(default_factory=list)
     stages: list[StageRow] = field(default_factory=list)
+    tunings: list[TuningRow] = field(default_factory=list)
     syncs: list[TallyRow] = field(default_factory=list)
     copies: list[TallyRow] = field(default_factory=list)
     checkpoints: list[TallyRow] = field(default_factory=list)

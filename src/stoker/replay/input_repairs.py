@@ -14,14 +14,14 @@ from stoker.replay.program import Program
 from stoker.replay.simulation import Draw, slowdowns
 
 # What is left of making an element whose result is cached or that is made by one vectorised call.
-_LEFT_OF_INPUT = 0.05
+LEFT_OF_INPUT = 0.05
 # What is left of a Python stage whose work tf.data does, a batch at a time.
-_LEFT_OF_PYTHON = (0.01, 0.1)
+LEFT_OF_PYTHON = (0.01, 0.1)
 LEFT = "what is left of the input"
-_AHEAD = 8
+AHEAD = 8
 
 
-def _with_source(program: Program, seconds: float, **changes: object) -> Program:
+def with_source(program: Program, seconds: float, **changes: object) -> Program:
     """The program with another input, an element of which takes so long to make; a new iterator's first one, too."""
     source = program.source
     if source is None:
@@ -38,7 +38,7 @@ def _with_source(program: Program, seconds: float, **changes: object) -> Program
 
 def prefetched(program: Program, finding: Finding, draw: Draw) -> Program:
     """The next element is made while the step runs."""
-    return _with_source(program, program.source.seconds, ahead=_AHEAD) if program.source else program
+    return with_source(program, program.source.seconds, ahead=AHEAD) if program.source else program
 
 
 def in_parallel(program: Program, finding: Finding, draw: Draw) -> Program:
@@ -47,7 +47,7 @@ def in_parallel(program: Program, finding: Finding, draw: Draw) -> Program:
     if source is None:
         return program
     seconds = source.seconds * (1 - source.slow_share + source.slow_share / program.cores)
-    return _with_source(program, seconds, ahead=_AHEAD, threads=float(program.cores))
+    return with_source(program, seconds, ahead=AHEAD, threads=float(program.cores))
 
 
 def vectorised(program: Program, finding: Finding, draw: Draw) -> Program:
@@ -57,9 +57,9 @@ def vectorised(program: Program, finding: Finding, draw: Draw) -> Program:
 
 def without_python(program: Program, finding: Finding, draw: Draw) -> Program:
     """tf.data does what Python did, a batch at a time."""
-    left = draw.between(*_LEFT_OF_PYTHON, LEFT)
+    left = draw.between(*LEFT_OF_PYTHON, LEFT)
     program = _without_slow_stage(program, lambda source: left)
-    return _with_source(program, program.source.seconds, python=False) if program.source else program
+    return with_source(program, program.source.seconds, python=False) if program.source else program
 
 
 def _without_slow_stage(program: Program, left: Callable[[Source], float]) -> Program:
@@ -67,7 +67,7 @@ def _without_slow_stage(program: Program, left: Callable[[Source], float]) -> Pr
     if source is None:
         return program
     seconds = source.seconds * (1 - source.slow_share + source.slow_share * left(source))
-    return _with_source(program, seconds, ahead=_AHEAD)
+    return with_source(program, seconds, ahead=AHEAD)
 
 
 def keeps_up(program: Program, finding: Finding, draw: Draw) -> Program:
@@ -77,8 +77,8 @@ def keeps_up(program: Program, finding: Finding, draw: Draw) -> Program:
         return program
     rest = statistics.fmean(sum(p.seconds for p in step if p.account != "input") for step in program.steps)
     place = max(0.0, draw.places.get(LEFT, 0.5) - 0.5) * 2
-    least = source.seconds * _LEFT_OF_INPUT
-    return _with_source(program, least + (max(rest, least) - least) * place, ahead=_AHEAD)
+    least = source.seconds * LEFT_OF_INPUT
+    return with_source(program, least + (max(rest, least) - least) * place, ahead=AHEAD)
 
 
 def given_back(program: Program, finding: Finding) -> dict[str, float]:

@@ -10,8 +10,9 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
-from stoker.records import Finding, Record, RepairPlace, Repairs, WhatIf
+from stoker.records import Detail, Finding, Record, RepairPlace, Repairs, WhatIf
 from stoker.replay import program as programs
+from stoker.replay import tuner_gain
 from stoker.replay.calibration import of_kind
 from stoker.replay.claims import ceiling, held_s, shared_out
 from stoker.replay.program import Program
@@ -47,10 +48,12 @@ def priced(record: Record) -> Record:
 
 
 def with_price(finding: Finding, program: Program) -> Finding:
-    """The finding with its price, if it is known."""
-    return dataclasses.replace(
-        finding, what_if=what_if(program, [finding]) if is_known(finding, program) else None
-    )
+    """The finding with its price, if it is known, and with what the tuner would gain, if it has something to try."""
+    if not is_known(finding, program):
+        return dataclasses.replace(finding, what_if=None)
+    gain = tuner_gain.of(program, finding)
+    detail = finding.detail if gain is None else Detail(**{**finding.detail, "tuner": gain})
+    return dataclasses.replace(finding, what_if=what_if(program, [finding]), detail=detail)
 
 
 def is_known(finding: Finding, program: Program) -> bool:

@@ -64,8 +64,8 @@ class Request:
         checks.callbacks(self.callbacks)
         x = self.x
         if self.tune or wanted.tuned:
-            x, gained = self._tuned()
-            wanted = wanted.because(gained, tuned=True)
+            x, gained, figures = self._tuned()
+            wanted = wanted.because(gained, tuned=True, figures={**wanted.figures, **figures})
         data: tuple[Any, Any, Any] = (x, self.y, self.sample_weight)
         validation_data = self.validation_data
         if self.validation_split and validation_data is None:
@@ -109,8 +109,8 @@ class Request:
             )
         return served(*data, self.data_service, group, checkpoint=self.checkpoint is not None)
 
-    def _tuned(self) -> tuple[Any, str]:
-        """The pipeline, tuned, and what that brought."""
+    def _tuned(self) -> tuple[Any, str, dict[str, float]]:
+        """The pipeline, tuned, and what that brought in words and figures."""
         if not isinstance(self.x, tf.data.Dataset):
             raise ArgumentError(f"tune=True needs x to be a tf.data.Dataset, not {type(self.x).__name__}")
         if self.checkpoint is not None:
@@ -122,9 +122,13 @@ class Request:
         from stoker.tuning.tuner import tune
 
         tuned = tune(self.x)
-        if not tuned.tuning.changes:
-            return tuned, "the input was left as it is, nothing makes it faster"
-        return tuned, f"the input was tuned, {tuned.tuning.gain:.1f}x"
+        report = tuned.tuning
+        rates = {"input_before_per_s": report.before, "input_after_per_s": report.after}
+        figures = {name: round(rate, 1) for name, rate in rates.items() if rate is not None}
+        if not report.changes:
+            return tuned, "the input was left as it is, nothing makes it faster", figures
+        changed = ", ".join(change.name for change in report.changes)
+        return tuned, f"the input was tuned, {report.gain:.1f}x ({changed})", figures
 
     def _given(self) -> dict[str, Any]:
         """The data as it was given, by name."""

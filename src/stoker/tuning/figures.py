@@ -9,6 +9,8 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from stoker.records import LeftByTuner, TunedStage, TunerChange, TuningRow
+
 
 @dataclass(frozen=True)
 class StageFigures:
@@ -61,6 +63,8 @@ class Report:
     Attributes:
         before: elements a second of the pipeline as it was; None if it could not be measured.
         after: of the one that was returned.
+        before_per_cpu_s: the same per second of processor time, which other programs on the machine hardly change.
+        after_per_cpu_s: the same.
         step_per_s: elements a second that the step takes; None if no step was given.
         rows_per_element: rows in an element, where its batches say so.
         changes: the changes that stayed, in order.
@@ -72,6 +76,8 @@ class Report:
 
     before: float | None = None
     after: float | None = None
+    before_per_cpu_s: float | None = None
+    after_per_cpu_s: float | None = None
     step_per_s: float | None = None
     rows_per_element: int | None = None
     changes: list[Kept] = field(default_factory=list)
@@ -88,3 +94,41 @@ class Report:
     def as_json(self) -> dict[str, Any]:
         """The report for other programs."""
         return {"schema": 1, "gain": self.gain, **dataclasses.asdict(self)}
+
+    def row(self) -> TuningRow:
+        """The report as the record of a run keeps it, and as it is shown."""
+        return TuningRow(
+            before=self.before,
+            after=self.after,
+            step_per_s=self.step_per_s,
+            rows_per_element=self.rows_per_element,
+            compared=self.compared,
+            changes=[
+                TunerChange(name=one.name, stage=one.stage, before=one.before, after=one.after)
+                for one in self.changes
+            ],
+            left=[LeftByTuner(name=one.name, stage=one.stage, why=one.why) for one in self.left],
+            stages=_from_the_last_down(self.stages),
+            tuned=_from_the_last_down(self.tuned),
+        )
+
+
+def _from_the_last_down(top: StageFigures | None, depth: int = 0) -> list[TunedStage]:
+    """One below the other, as the program has them; only where several come together is there a step to the right."""
+    if top is None:
+        return []
+    calls = None if top.parallel_calls is None else str(top.parallel_calls)
+    found = [
+        TunedStage(
+            depth=depth,
+            stage=top.stage,
+            parallel_calls=calls,
+            elements_per_s=top.elements_per_s,
+            alone_per_s=top.alone_per_s,
+            core=top.core,
+            element_bytes=top.element_bytes,
+        )
+    ]
+    for source in top.inputs:
+        found += _from_the_last_down(source, depth + (len(top.inputs) > 1))
+    return found

@@ -1,4 +1,4 @@
-"""How many elements a second a pipeline gives, and which of two gives more: timed in turn, the best of a few rounds."""
+"""How many elements a second a pipeline gives, and which of two gives more: timed in turn, the median of the rounds."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ Step = Callable[[Any], object]
 BEYOND_DOUBT = 2.0
 # So much faster is worth the work of more cores; less is not, if an element then takes more processor time.
 _CLEAR, _NOT_DEARER = 1.3, 0.95
+# Rounds of what is promised, in rounds of what is decided: one of the former says what to expect for hours.
+_LONGER = 1.5
 
 
 @dataclass(frozen=True)
@@ -35,13 +37,21 @@ class Race:
 
     @property
     def first(self) -> float | None:
-        """The best rate of the first."""
-        return max((one.per_s for one, _ in self.rounds), default=None)
+        """The rate of the first in the middle of its rounds, by the clock."""
+        return self._middle(lambda both: both[0].per_s)
 
     @property
     def second(self) -> float | None:
-        """The best rate of the second."""
-        return max((other.per_s for _, other in self.rounds), default=None)
+        """The rate of the second in the middle of its rounds, by the clock."""
+        return self._middle(lambda both: both[1].per_s)
+
+    @property
+    def by_cpu(self) -> tuple[float | None, float | None]:
+        """The rates of both by processor time, which other programs hardly change."""
+        return self._middle(lambda both: both[0].per_cpu_s), self._middle(lambda both: both[1].per_cpu_s)
+
+    def _middle(self, rate: Callable[[tuple[Rate, Rate]], float]) -> float | None:
+        return statistics.median(map(rate, self.rounds)) if self.rounds else None
 
     def won(self, gain: float) -> bool:
         """Whether the second is this much faster, beyond what noise could make of it.
@@ -74,26 +84,12 @@ class Timing:
 
     def rate(self, dataset: Any) -> Rate | None:
         """Of a pipeline, without its first element; None if there is not more than one."""
-        iterator = iter(endless(dataset))
-        for element in iterator:
-            if self.step is not None:
-                self.step(element)
-            break
-        count, elapsed = 0, 0.0
-        begin, cpu = time.perf_counter(), time.process_time()
-        for element in iterator:
-            if self.step is not None:
-                self.step(element)
-            count += 1
-            elapsed = time.perf_counter() - begin
-            if elapsed >= self.seconds:
-                break
-        if not count:
-            return None
-        return Rate(count / elapsed, count / max(time.process_time() - cpu, 1e-9))
+        running = _Running(dataset, self.step)
+        running.first()
+        return running.timed(self.seconds)
 
-    def in_turn(self, first: Any, second: Any, to_the_end: bool = False) -> Race:
-        """Time two pipelines; without `to_the_end`, no more rounds once one is beyond doubt."""
+    def in_turn(self, first: Any, second: Any) -> Race:
+        """Time two pipelines, begun anew in each round; no more rounds once one is beyond doubt."""
         rounds: list[tuple[Rate, Rate]] = []
         for _ in range(self.rounds):
             one, other = self.rate(first), self.rate(second)
@@ -101,9 +97,55 @@ class Timing:
                 break
             rounds.append((one, other))
             faster, slower = max(one.per_s, other.per_s), min(one.per_s, other.per_s)
-            if faster > BEYOND_DOUBT * slower and not to_the_end:
+            if faster > BEYOND_DOUBT * slower:
                 break
         return Race(tuple(rounds))
+
+    def steady(self, first: Any, second: Any) -> Race:
+        """Time two pipelines that keep running, as in training: the rates that a program will see.
+
+        Before the first round each runs for as long as a round: buffers are full then, and tf.data has set its
+        parallelism.
+        """
+        both = _Running(first, self.step), _Running(second, self.step)
+        for running in both:
+            running.timed(self.seconds * _LONGER)
+        rounds: list[tuple[Rate, Rate]] = []
+        for _ in range(self.rounds):
+            one, other = (running.timed(self.seconds * _LONGER) for running in both)
+            if one is None or other is None:
+                break
+            rounds.append((one, other))
+        return Race(tuple(rounds))
+
+
+class _Running:
+    """A pipeline that is being consumed."""
+
+    def __init__(self, dataset: Any, step: Step | None) -> None:
+        self._iterator, self._step = iter(endless(dataset)), step
+
+    def first(self) -> None:
+        """Take the first element, for which everything must be started."""
+        for element in self._iterator:
+            if self._step is not None:
+                self._step(element)
+            break
+
+    def timed(self, seconds: float) -> Rate | None:
+        """Consume it for so long; None if nothing is left."""
+        count, elapsed = 0, 0.0
+        begin, cpu = time.perf_counter(), time.process_time()
+        for element in self._iterator:
+            if self._step is not None:
+                self._step(element)
+            count += 1
+            elapsed = time.perf_counter() - begin
+            if elapsed >= seconds:
+                break
+        if not count:
+            return None
+        return Rate(count / elapsed, count / max(time.process_time() - cpu, 1e-9))
 
 
 def endless(dataset: Any) -> Any:

@@ -80,6 +80,7 @@ def tune(ds: Any, step: Any = None, allow: str = comparing.EXACT, memory: int | 
         if not name.startswith("_") and not hasattr(tuned, name):
             setattr(tuned, name, value)
     tuned.tuning = report
+    announced.tell(announced.TUNED, report=report.row())
     return tuned
 
 
@@ -91,22 +92,22 @@ class Timed:
 
     def better(self, change: Change, pipeline: Any) -> Kept | None:
         """The change with its figures, if it is faster."""
-        race = self._in_turn(pipeline, change.pipeline)
+        race = self.timing.in_turn(*self._in_later_epochs(pipeline, change.pipeline))
         if not race.won(self.timing.gain):
             return None
         return Kept(change.name, change.stage, race.first, race.second)
 
     def measure(self, report: Report, pipeline: Any, tuned: Any) -> bool:
         """Fill in the rates of both and the trees of their stages; whether all changes together are faster."""
-        race = self._in_turn(pipeline, tuned, to_the_end=True)
+        race = self.timing.steady(*self._in_later_epochs(pipeline, tuned))
         report.before, report.after = race.first, race.second
+        report.before_per_cpu_s, report.after_per_cpu_s = race.by_cpu
         report.stages = stage_costs.measured(pipeline, self.timing.seconds)
         report.tuned = None if tuned is pipeline else stage_costs.measured(tuned, self.timing.seconds)
         return race.won(1.0)
 
-    def _in_turn(self, first: Any, second: Any, to_the_end: bool = False) -> rates.Race:
-        one, other = (fresh(caching.in_later_epochs(p, self.timing.seconds / 2)) for p in (first, second))
-        return self.timing.in_turn(one, other, to_the_end)
+    def _in_later_epochs(self, *pipelines: Any) -> tuple[Any, ...]:
+        return tuple(fresh(caching.in_later_epochs(one, self.timing.seconds / 2)) for one in pipelines)
 
     def enough(self, report: Report, pipeline: Any) -> bool:
         """Whether the pipeline gives far more than the step takes."""
@@ -144,7 +145,8 @@ def tuned_pipeline(ds: Any, request: Request, judge: Any) -> tuple[Any, Report]:
             report.left.append(
                 LeftAlone("everything", stages.described(ds), "together the changes gained nothing")
             )
-        report.after, report.tuned, report.changes = report.before, None, []
+        report.after, report.after_per_cpu_s = report.before, report.before_per_cpu_s
+        report.tuned, report.changes = None, []
         return ds, report
     return fresh(tuned), report
 

@@ -62,6 +62,22 @@ def full_record(**changes: Any) -> Record:
             {"path": "Iterator::Root::Prefetch::BatchV2", "calls": 3, "self_s": 0.01},
             {"path": "Iterator::Root::Prefetch::BatchV2::Generator", "calls": 99, "self_s": 0.3},
         ],
+        "tunings": [
+            {
+                **site,
+                "before": 310.0,
+                "after": 5900.0,
+                "step_per_s": 820.0,
+                "compared": 12,
+                "changes": [{"name": "prefetch", "stage": "batch(32)", "before": 310.0, "after": 5900.0}],
+                "left": [{"name": "cache", "stage": "map(scaled)", "why": "1.2 GiB do not fit"}],
+                "stages": [
+                    {"depth": 0, "stage": "zip()", "elements_per_s": 310.0},
+                    {"depth": 1, "stage": "range()", "alone_per_s": 9e5, "core": 0.25, "element_bytes": 8.0},
+                ],
+                "tuned": [{"depth": 0, "stage": "prefetch(2)"}],
+            }
+        ],
         "copies": [{**site, "count": 300, "seconds": 0.1, "wait_s": 0.0, "bytes": 3_000_000}],
         "syncs": [{**site, "count": 300, "seconds": 5.0, "wait_s": 4.9, "bytes": 1200}],
     }

@@ -86,12 +86,24 @@ def test_the_page_carries_every_section() -> None:
         "copies",
         "memory",
         "functions",
+        "tunings",
     ):
         assert data[name], name
     first = data["findings"][0]
     assert (first["price"], first["range"], first["first"]) == ("3.1x", "2.6x to 3.5x", True)
     assert max(data["excerpts"][0]["heat"]) == 1
     assert data["examples"]["sync-in-loop"]["before"] != data["examples"]["sync-in-loop"]["after"]
+
+
+def test_what_the_tuner_did_is_a_section() -> None:
+    (card,) = data_of(document.page(full_record()))["tunings"]
+    said = "The step takes 820 elements/s, the pipeline gives 310 elements/s and could give 5,900 elements/s (19.0x)."
+    assert card["sentence"] == said
+    assert card["where"] == "train.py:42"
+    assert [tree["title"] for tree in card["trees"]] == ["as it was", "tuned"]
+    assert card["trees"][0]["rows"][1] == ["\u00a0\u00a0range()", "", "900,000", "25%", "8 B", ""]
+    assert card["changes"] == ["prefetch: batch(32): 310 to 5,900/s, 19.0x"]
+    assert card["left"] == ["cache: map(scaled): 1.2 GiB do not fit"]
 
 
 def test_the_slow_stage_is_marked_in_both_trees() -> None:

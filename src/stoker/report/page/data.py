@@ -17,6 +17,7 @@ from stoker.report.page import tables
 from stoker.report.page.before_after import examples
 from stoker.report.page.findings import excerpts, findings, order
 from stoker.report.page.pipelines import pipelines
+from stoker.report.page.tunings import tunings
 from stoker.report.words import MEANINGS, rate
 from stoker.units import duration, size
 
@@ -42,6 +43,7 @@ def run_data(record: Record) -> dict[str, Any]:
         "order": order(record),
         "traces": tables.traces(record),
         "pipelines": pipelines(record),
+        "tunings": tunings(record),
         "copies": tables.sites(record.tables.copies),
         "reads": tables.sites(record.tables.syncs),
         "callbacks": tables.callbacks(record),

@@ -142,7 +142,8 @@ class Run:
             tracked=tracked,
             leaving=self._leaving,
         )
-        tracked.run.params(feed=plan.feed, jit=plan.jit)
+        tuned = {name: rate for name, rate in plan.figures.items() if name.startswith("input_")}
+        tracked.run.params(feed=plan.feed, jit=plan.jit, **tuned)
         return epochs.train()
 
     def _told(self, decide: Callable[[], Plan]) -> Plan:

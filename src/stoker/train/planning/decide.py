@@ -135,7 +135,7 @@ def _measured(feed: Feed, loops: Maker, plan: Plan, total_steps: int, way: str) 
     else:
         figures = dict(choice.get("figures", {}))
         reason = f"{choice.get('reason', '')}, as remembered"
-    return plan.because(reason, jit=choice["jit"], figures=figures)
+    return plan.because(reason, jit=choice["jit"], figures={**plan.figures, **figures})
 
 
 def _trial(feed: Feed, loops: Maker, concrete: Any, total_steps: int, way: str) -> dict[str, Any]:

@@ -70,6 +70,23 @@ function pipelinesSection() {
       el("ul", "tree", ran.map(stageNode))] : null);
 }
 
+function tuningCard(tuning) {
+  const listed = (title, lines) => (lines.length ? [el("h3", "", title), el("ul", "", lines.map((line) => el("li", "", line)))] : null);
+  return el("article", "card",
+    el("p", "card-head", el("b", "", tuning.sentence), " ", tuning.where ? place(tuning.where) : null),
+    tuning.trees.map((tree) => table([tree.title, ...tuning.head], tree.rows, [1, 2, 3, 4])),
+    listed("Changed", tuning.changes),
+    tuning.evidence ? el("p", "facts", tuning.evidence) : null,
+    listed("Left alone", tuning.left));
+}
+
+function tuningsSection() {
+  if (!data.tunings.length) return null;
+  return section("tuner", "Tuner",
+    el("p", "lead", "What stoker.tune measured and changed: elements a second each stage made in one serial pass, and could make on a core of its own."),
+    data.tunings.map(tuningCard));
+}
+
 function copiesSection() {
   const parts = [["Host data copied in", data.copies], ["Tensors read back", data.reads], ["Checkpoints", data.checkpoints]];
   const shown = parts.filter(([, rows]) => rows.length).map(([title, rows]) => [el("h3", "", title),
@@ -107,6 +124,7 @@ function runSections() {
     data.steps ? stepsSection(data.steps) : null,
     tracesSection(),
     pipelinesSection(),
+    tuningsSection(),
     copiesSection(),
     functionsSection(),
     data.memory ? memorySection(data.memory) : null,

@@ -1,0 +1,159 @@
+"""Image files, decoded once into a store of bytes: many at a time, and one by one where one of them is odd."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from stoker.data import cache
+from stoker.data.class_folders import ClassFile, state_of
+from stoker.data.columns import DataWarning
+from stoker.data.store import Store, Writer
+from stoker.errors import ArgumentError
+
+_AT_ONCE = 32
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How images become arrays of one shape.
+
+    Attributes:
+        size: height and width; None where all images must have the size of the first.
+        channels: 3 or 1.
+        skip: leave out what cannot be decoded, with a warning.
+    """
+
+    size: tuple[int, int] | None
+    channels: int
+    skip: bool
+
+
+def stored(root: Path, files: list[ClassFile], decoding: Decoding, where: Any) -> Store:
+    """The images and the numbers of their classes: from the cache, or decoded now.
+
+    Raises:
+        ArgumentError: an image cannot be decoded, or has another size than the others.
+    """
+    source = ["images", str(root.resolve()), decoding.size, decoding.channels, decoding.skip]
+    return cache.cached(lambda writer: _write(files, decoding, writer), source, state_of(root, files), where)
+
+
+def _write(files: list[ClassFile], decoding: Decoding, fresh: Callable[[], Writer]) -> Store:
+    writer = fresh()
+    numbers = {name: number for number, name in enumerate(sorted({file.class_name for file in files}))}
+    classes: Any = np.array([numbers[file.class_name] for file in files], np.int32)
+    skipped = rows = 0
+    try:
+        for kept, pixels in _Decoder([file.path for file in files], decoding).batches():
+            if pixels is None:
+                skipped += 1
+                continue
+            writer.append("images", pixels)
+            writer.append("classes", classes[kept.start : kept.stop])
+            rows += len(kept)
+        if rows == 0:
+            raise ArgumentError("none of the images can be decoded")
+        return writer.finish({"rows": rows, "skipped": skipped})
+    finally:
+        writer.close()
+
+
+class _Decoder:
+    def __init__(self, paths: list[str], decoding: Decoding) -> None:
+        self._paths, self._channels, self._skip = paths, decoding.channels, decoding.skip
+        self._resize = decoding.size is not None
+        self._size = decoding.size or self._size_of_first()
+
+    def _size_of_first(self) -> tuple[int, int]:
+        for number, path in enumerate(self._paths):
+            try:
+                height, width = _decoded_alone(path, self._channels).shape[:2]
+                return height, width
+            except tf.errors.OpError:
+                if not self._skip or number == len(self._paths) - 1:
+                    raise ArgumentError(f"{path} {_BROKEN}") from None
+        raise AssertionError("there is at least one image")
+
+    def batches(self) -> Iterator[tuple[range, Any]]:
+        """Images as bytes, many at a time; an image that cannot be decoded comes alone, as None."""
+        first = 0
+        while first < len(self._paths):
+            try:
+                for pixels in self._from(first):
+                    # As TensorFlow holds them: `numpy()` would copy them once more.
+                    yield range(first, first + len(pixels)), np.asarray(memoryview(pixels))
+                    first += len(pixels)
+            except (tf.errors.InvalidArgumentError, tf.errors.UnknownError):
+                # One of the next ones; which, is found by decoding them one by one.
+                for kept, one in self._singly(first):
+                    yield kept, one
+                    first = kept.stop
+
+    def _from(self, first: int) -> Any:
+        paths = tf.data.Dataset.from_tensor_slices(self._paths[first:])
+        images = paths.map(self._read, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        return images.batch(_AT_ONCE).prefetch(2)
+
+    def _singly(self, first: int) -> Iterator[tuple[range, Any]]:
+        """One by one, up to and with the one that is at fault."""
+        for number in range(first, len(self._paths)):
+            path, here = self._paths[number], range(number, number + 1)
+            try:
+                pixels = _decoded_alone(path, self._channels)
+                fault = self._misfit(pixels)
+            except tf.errors.OpError:
+                fault = _BROKEN
+            if fault is None:
+                yield here, (pixels if self._fits(pixels) else _resized(pixels, self._size)).numpy()[None]
+                continue
+            if not self._skip:
+                raise ArgumentError(f"{path} {fault}")
+            warnings.warn(f"left out {path}, which {fault}", DataWarning, stacklevel=2)
+            yield here, None
+            return
+
+    def _fits(self, pixels: Any) -> bool:
+        return tuple(pixels.shape[:2]) == tuple(self._size)
+
+    def _misfit(self, pixels: Any) -> str | None:
+        if self._resize or self._fits(pixels):
+            return None
+        (height, width), shape = self._size, pixels.shape
+        return f"is {shape[0]} x {shape[1]}, others are {height} x {width}: give image_size="
+
+    def _read(self, path: Any) -> Any:
+        """In a graph: one image as bytes."""
+        pixels = tf.io.decode_image(tf.io.read_file(path), self._channels, expand_animations=False)
+        if self._resize:
+            fits = tf.reduce_all(tf.equal(tf.shape(pixels)[:2], self._size))
+            pixels = tf.cond(fits, lambda: pixels, lambda: _resized(pixels, self._size))
+        return tf.ensure_shape(pixels, [*self._size, self._channels])
+
+
+_BROKEN = "cannot be decoded: it is damaged or no image"
+
+
+def _resized(pixels: Any, size: Any) -> Any:
+    return tf.cast(tf.round(tf.image.resize(pixels, size)), tf.uint8)
+
+
+def _decoded_alone(path: str, channels: int) -> Any:
+    """One image, also the few that TensorFlow decodes to colours only (CMYK).
+
+    Raises:
+        tf.errors.OpError: it is damaged, or no image.
+    """
+    raw = tf.io.read_file(path)
+    try:
+        return tf.io.decode_image(raw, channels, expand_animations=False)
+    except tf.errors.InvalidArgumentError:
+        if channels != 1:
+            raise
+        return tf.image.rgb_to_grayscale(tf.io.decode_image(raw, 3, expand_animations=False))

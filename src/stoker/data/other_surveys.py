@@ -1,0 +1,147 @@
+"""What folders of images, TFRecord files and tar shards hold, as far as two seconds of reading show."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from stoker import clock
+from stoker.data.class_folders import class_files
+from stoker.data.paths import IMAGES
+from stoker.data.record_files import tfrecord
+from stoker.data.spreads import SPEED_S, TOP, spread
+from stoker.data.tar_files import kind_of, samples
+
+_MOST_LOOKED_AT = 5000
+
+
+def of_images(root: Path) -> dict[str, Any]:
+    """Classes and their counts from the names of all files; sizes and damage from those that were decoded."""
+    files = class_files(root, IMAGES)
+    classes = Counter(file.class_name for file in files)
+    # Of all classes, not of the first alone.
+    chosen = files[:: max(1, len(files) // _MOST_LOOKED_AT)]
+    sizes: Counter[str] = Counter()
+    damaged: list[str] = []
+    timed = _Timed()
+    for file in timed.through(chosen):
+        try:
+            pixels = tf.io.decode_image(tf.io.read_file(file.path), expand_animations=False)
+            sizes[" x ".join(str(one) for one in pixels.shape)] += 1
+        except tf.errors.OpError:
+            damaged.append(file.path)
+    return {
+        "format": "images",
+        "files": len(files),
+        "bytes": sum(file.size for file in files),
+        "rows": len(files),
+        **timed.rates(sum(file.size for file in files) / len(files)),
+        "damaged": damaged[:TOP],
+        "columns": [
+            {"name": "image", "kind": "image", "missing": len(damaged), **_counted(sizes)},
+            {"name": "class", "kind": "category", "missing": 0, **_counted(classes)},
+        ],
+    }
+
+
+def of_records(files: list[Path]) -> dict[str, Any]:
+    """The number of records and their features; how values are spread from those that were parsed."""
+    dataset = tfrecord(files, batch_size=256)
+    values: dict[str, list[Any]] = {name: [] for name in dataset.spec}
+    timed = _Timed()
+    for batch in timed.through(dataset):
+        # A batch was counted as one.
+        timed.count += int(tf.nest.flatten(batch)[0].shape[0]) - 1
+        for name, kept in values.items():
+            kept.append(_lengths_or_values(batch[name]))
+    size = sum(path.stat().st_size for path in files)
+    return {
+        "format": "tfrecord",
+        "files": len(files),
+        "bytes": size,
+        "rows": dataset.rows,
+        **timed.rates(size / dataset.rows),
+        "columns": [_feature(name, spec, values[name]) for name, spec in dataset.spec.items()],
+    }
+
+
+def _lengths_or_values(feature: Any) -> Any:
+    if isinstance(feature, tf.RaggedTensor):
+        return feature.row_lengths().numpy()
+    return (tf.strings.length(feature) if feature.dtype == tf.string else feature).numpy().ravel()
+
+
+def _feature(name: str, spec: Any, values: list[Any]) -> dict[str, Any]:
+    ragged = isinstance(spec, tf.io.RaggedFeature)
+    shape = "" if ragged or not spec.shape else f" of {' x '.join(str(one) for one in spec.shape)}"
+    text = spec.dtype == tf.string
+    unit = "values" if ragged else "bytes" if text else ""
+    return {
+        "name": name,
+        "kind": f"{'bytes' if text else spec.dtype.name}{' list' if ragged else shape}",
+        "missing": 0,
+        "of": unit,
+        "values": spread(np.concatenate(values)) if values else None,
+    }
+
+
+def of_tar(shards: list[Path]) -> dict[str, Any]:
+    """Samples and their members, all of them: nothing is decoded but whole numbers."""
+    counts: Counter[str] = Counter()
+    numbers: dict[str, Counter[str]] = {}
+    lengths: dict[str, list[int]] = {}
+    timed = _Timed(None)
+    for sample in timed.through(samples(shards)):
+        for extension, content in sample.members.items():
+            counts[extension] += 1
+            lengths.setdefault(extension, []).append(len(content))
+            if kind_of(extension) == "number":
+                numbers.setdefault(extension, Counter())[content.decode("utf-8", "replace").strip()] += 1
+    size = sum(path.stat().st_size for path in shards)
+    return {
+        "format": "tar",
+        "files": len(shards),
+        "bytes": size,
+        "rows": timed.count,
+        **timed.rates(size / max(1, timed.count)),
+        "columns": [
+            {"name": name, "missing": timed.count - count}
+            | (
+                {"kind": "category", **_counted(numbers[name])}
+                if name in numbers
+                else {"kind": kind_of(name) or "unknown", "of": "bytes", "values": spread(lengths[name])}
+            )
+            for name, count in counts.items()
+        ],
+    }
+
+
+def _counted(counter: Counter[str]) -> dict[str, Any]:
+    ordered = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
+    return {"different": len(ordered), "top": [[name, count] for name, count in ordered[:TOP]]}
+
+
+class _Timed:
+    """Goes through things for so long, and says how many a second that was."""
+
+    def __init__(self, seconds: float | None = SPEED_S) -> None:
+        self._limit, self._start = seconds, clock.real_ns()
+        self.count, self._seconds = 0, 0.0
+
+    def through(self, things: Iterable[Any]) -> Iterator[Any]:
+        self._start = clock.real_ns()
+        for thing in things:
+            self.count += 1
+            yield thing
+            self._seconds = (clock.real_ns() - self._start) / 1e9
+            if self._limit is not None and self._seconds > self._limit:
+                return
+
+    def rates(self, bytes_each: float) -> dict[str, Any]:
+        per_s = self.count / max(self._seconds, 1e-9)
+        return {"looked_at": self.count, "rows_per_s": round(per_s), "bytes_per_s": round(per_s * bytes_each)}
