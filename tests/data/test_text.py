@@ -104,6 +104,11 @@ def test_words_are_split_once_and_cut_where_asked(reviews: Any, cache_directory:
     # Another split has another vocabulary.
     read(validation_split=0.5)
     assert len(list(cache_directory.rglob("ids.bin"))) == 2
+    # So have two that list their rows.
+    read(validation_split=(0.3, 0.3))
+    read(validation_split=(0.4, 0.2))
+    read(validation_split=(0.5, 0.2))
+    assert len(list(cache_directory.rglob("ids.bin"))) == 4
 
 
 def test_texts_without_words(tmp_path: Path) -> None:

@@ -128,3 +128,12 @@ def test_a_dataset_is_looked_at_by_its_first_batches() -> None:
     made = keras.Model(inputs, output)
     made.compile("sgd", "sparse_categorical_crossentropy")
     assert "subtract 1" in said(made, data)[0]
+
+
+def test_rows_that_are_sorted_are_told_where_the_last_ones_are_held_out() -> None:
+    made = model("sparse_categorical_crossentropy")
+    with pytest.warns(first_look.CheckWarning, match="the last 12 rows, .* all of class 2: shuffle the rows"):
+        stoker.fit(made, X, np.sort(Y), validation_split=0.2, check=True, verbose=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stoker.fit(made, X, Y, validation_split=0.2, check=True, verbose=0)

@@ -34,12 +34,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--task", choices=("classes", "numbers"), help="what the target holds, if not what it looks like"
     )
     table.add_argument("--sep", help="what separates the fields of a CSV file (a comma)")
+    _add_dividing(table)
     _add_rest(table)
     text = kinds.add_parser("text", help=_TEXT, description=_TEXT)
     text.add_argument("data", metavar="DATA", help="a folder; with --column, a table")
     text.add_argument("--column", metavar="COLUMN", help="the column of a table that holds the texts")
     text.add_argument("--target", metavar="COLUMN", help="the column of their classes")
     text.add_argument("--sep", help="what separates the fields of a CSV file (a comma)")
+    _add_dividing(text)
     _add_rest(text)
     image = kinds.add_parser("image", help=_IMAGE, description=_IMAGE)
     image.add_argument("data", metavar="DATA", help="a folder with a folder for each class")
@@ -58,6 +60,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="changes to training images, by commas; 'none' for none (by their colours)",
     )
     _add_rest(image)
+
+
+def _add_dividing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--group", metavar="COLUMN", help="hold rows with the same value out together, such as a customer's"
+    )
+    parser.add_argument(
+        "--time-column", metavar="COLUMN", help="hold the latest rows out, by this column of dates or numbers"
+    )
 
 
 def _add_rest(parser: argparse.ArgumentParser) -> None:
@@ -102,6 +113,8 @@ def _recipe(args: argparse.Namespace, options: dict[str, Any]) -> Any:
 
     from stoker import recipes
 
+    if args.kind != "image":
+        options |= {"group": args.group, "time_column": args.time_column}
     if args.kind == "table":
         columns = None if args.columns is None else [name.strip() for name in args.columns.split(",")]
         return functools.partial(

@@ -22,7 +22,7 @@ def arrays(
     batch_size: int = 32,
     shuffle: bool = False,
     seed: int = 0,
-    validation_split: float | None = None,
+    validation_split: float | tuple[float, ...] | None = None,
     *,
     shard: tuple[int, int] = (0, 1),
     drop_remainder: bool = False,

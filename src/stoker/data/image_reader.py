@@ -30,7 +30,7 @@ def images(
     batch_size: int = 32,
     shuffle: bool = True,
     seed: int = 0,
-    validation_split: float | None = None,
+    validation_split: float | tuple[float, ...] | None = None,
     *,
     color_mode: str = "rgb",
     label_mode: str | None = "int",

@@ -60,7 +60,7 @@ def label_of(store: Store, column: Column, mode: str, name: str) -> Label:
         raise ArgumentError(f"label_mode={mode!r} is none of {', '.join(MODES)}")
     if column.kind == "text":
         raise ArgumentError(f"label: {column.name} holds free text, which is neither a number nor a class")
-    _demand_all(store, column, name)
+    demand_all(store, column, name, "label")
     worded = column.kind in ("category", "truth")
     if mode == "number" and column.kind == "category":
         raise ArgumentError(f"label_mode='number': {column.name} holds text; use label_mode='int'")
@@ -84,20 +84,26 @@ def warn_of_single_examples(where: str, classes: Any, counts: Any, stacklevel: i
             )
 
 
-def _values(store: Store, column: Column) -> Any:
+def values_of(store: Store, column: Column) -> Any:
+    """The values of a column of numbers, or the codes of a category, of all rows."""
     columns = [Column(**one) for one in store.meta["columns"]]
     return store.array(column.dtype)[:, places(columns)[column.dtype].index(column.name)]
 
 
-def _demand_all(store: Store, column: Column, name: str) -> None:
-    values = _values(store, column)
+def demand_all(store: Store, column: Column, name: str, what: str) -> None:
+    """Every row has a value in this column.
+
+    Raises:
+        ArgumentError: some have none.
+    """
+    values = values_of(store, column)
     absent = (
         values < 0 if column.kind == "category" else np.isnan(values) if values.dtype.kind == "f" else None
     )
     if absent is not None and absent.any():
         row = int(np.argmax(absent)) + 1
         raise ArgumentError(
-            f"{name}: {int(absent.sum()):,} rows have no label ({column.name}), the first is row {row:,}: "
+            f"{name}: {int(absent.sum()):,} rows have no {what} ({column.name}), the first is row {row:,}: "
             "fill them in or leave those rows out"
         )
 
@@ -105,12 +111,12 @@ def _demand_all(store: Store, column: Column, name: str) -> None:
 def _classes(store: Store, column: Column) -> tuple[list[Any], Any, Any]:
     if column.kind == "category":
         words = store.meta["values"][column.name]
-        counts = np.bincount(_values(store, column), minlength=len(words))
+        counts = np.bincount(values_of(store, column), minlength=len(words))
         order = sorted(range(len(words)), key=words.__getitem__)
         codes: Any = np.empty(len(words), np.int32)
         codes[order] = np.arange(len(words))
         return [words[i] for i in order], counts[order], codes
-    found, counts = np.unique(_values(store, column), return_counts=True)
+    found, counts = np.unique(values_of(store, column), return_counts=True)
     if column.kind == "truth":
         both = {bool(value): int(count) for value, count in zip(found, counts, strict=True)}
         return [False, True], [both.get(False, 0), both.get(True, 0)], None

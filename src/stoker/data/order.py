@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ import tensorflow as tf
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.ops import gen_dataset_ops
 from tensorflow.python.ops import gen_experimental_dataset_ops as experimental_ops
+
+from stoker.data.store import Store
 
 _ROUNDS = 8
 # Batches made ahead: enough to hide one that takes longer; left to itself TensorFlow keeps hundreds.
@@ -40,6 +42,7 @@ class Order:
         split_at_random: the rows put aside are drawn by the seed; otherwise they are the last ones.
         shard: this process takes every `shard[1]`-th row from place `shard[0]` of the epoch's order.
         drop_remainder: leave out a last batch that is not full.
+        chosen: the numbers of the rows of this part, where they follow no rule.
     """
 
     rows: int
@@ -51,10 +54,13 @@ class Order:
     split_at_random: bool = False
     shard: tuple[int, int] = (0, 1)
     drop_remainder: bool = False
+    chosen: Store | None = field(default=None, compare=False, repr=False)
 
     @property
     def in_part(self) -> int:
         """Rows of this part, over all shards."""
+        if self.chosen is not None:
+            return self.chosen.rows
         return {"all": self.rows, "train": self.rows - self.held_out, "held out": self.held_out}[self.part]
 
     @property
@@ -72,6 +78,8 @@ class Order:
         place = self._own_places(first, last)
         if self.shuffle:
             place = permuted(place, self._words_of("epoch", key), self.in_part)
+        if self.chosen is not None:
+            return tf.gather(self.chosen.tensor("rows"), place)
         if self.part == "train" and self.split_at_random:
             return permuted(place + self.held_out, self._words("split"), self.rows)
         if self.part == "held out":
@@ -100,8 +108,18 @@ class Order:
         digest = hashlib.blake2b(f"{purpose} {self.seed}".encode(), digest_size=12).digest()
         return tf.constant(np.frombuffer(digest, "<u4"), tf.uint32)
 
+    def name_of_part(self) -> list[Any]:
+        """What tells the rows of this part from those of another."""
+        if self.chosen is not None:
+            return [hashlib.blake2b(self.chosen.array("rows").tobytes(), digest_size=16).hexdigest()]
+        return [self.held_out, self.split_at_random, self.seed if self.held_out else 0]
+
     def training_mask(self) -> Any:
         """Which rows are in the training part, as NumPy truth values; None when all are."""
+        if self.chosen is not None:
+            listed: Any = np.zeros(self.rows, bool)
+            listed[self.chosen.array("rows")] = True
+            return listed
         if not self.held_out:
             return None
         mask: Any = np.ones(self.rows, bool)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Cache = str | os.PathLike[str] | bool | None
+Split = float | tuple[float, ...] | None
 
 
 class RowOptions(TypedDict, total=False):
@@ -34,6 +35,8 @@ class RowOptions(TypedDict, total=False):
     label_mode: str
     shard: tuple[int, int]
     drop_remainder: bool
+    group: str | None
+    time: str | None
 
 
 class FileOptions(RowOptions, total=False):
@@ -48,7 +51,7 @@ def csv(
     batch_size: int = 32,
     shuffle: bool = False,
     seed: int = 0,
-    validation_split: float | None = None,
+    validation_split: Split = None,
     *,
     sep: str = ",",
     encoding: str = "utf8",
@@ -59,6 +62,8 @@ def csv(
     shard: tuple[int, int] = (0, 1),
     drop_remainder: bool = False,
     cache: Cache = None,
+    group: str | None = None,
+    time: str | None = None,
 ) -> Any:
     """Rows of CSV files with a header, in batches of `({column: tensor}, label)`.
 
@@ -69,7 +74,7 @@ def csv(
         shuffle: a full shuffle, another one each epoch, made from the seed and the number of the epoch.
         seed: of the shuffles and of the split.
         validation_split: this part of the rows is held out: the result is `(train, held_out)`. With `shuffle` the seed
-            draws them, otherwise they are the last ones.
+            draws them, otherwise they are the last ones. Several parts, `(0.1, 0.1)`, give a dataset each.
         sep: between the fields.
         encoding: of the files.
         columns: the ones to read; all by default.
@@ -80,6 +85,8 @@ def csv(
         shard: `(index, count)`: this process takes every `count`-th row of the epoch's order.
         drop_remainder: leave out a last batch that is not full.
         cache: the directory of the cache; None for the user's cache directory, False to keep the rows in memory.
+        group: a column: rows with the same value in it are held out together. It is no input.
+        time: a column of dates or numbers: the latest rows are held out. It is no input.
 
     Returns:
         A `tf.data.Dataset` with `rows`, `features`, `class_names`; two of them with `validation_split`.
@@ -103,6 +110,8 @@ def csv(
         shard=shard,
         drop_remainder=drop_remainder,
         cache=cache,
+        group=group,
+        time=time,
     )
     return table(source, options, [sep, encoding])
 
@@ -113,7 +122,7 @@ def parquet(
     batch_size: int = 32,
     shuffle: bool = False,
     seed: int = 0,
-    validation_split: float | None = None,
+    validation_split: Split = None,
     **options: Unpack[FileOptions],
 ) -> Any:
     """Rows of Parquet files; the arguments are those of `csv`."""
@@ -127,7 +136,7 @@ def jsonl(
     batch_size: int = 32,
     shuffle: bool = False,
     seed: int = 0,
-    validation_split: float | None = None,
+    validation_split: Split = None,
     **options: Unpack[FileOptions],
 ) -> Any:
     """Rows of files with one JSON object a line; the arguments are those of `csv`."""
@@ -141,7 +150,7 @@ def frame(
     batch_size: int = 32,
     shuffle: bool = False,
     seed: int = 0,
-    validation_split: float | None = None,
+    validation_split: Split = None,
     **options: Unpack[RowOptions],
 ) -> Any:
     """Rows of a pandas or polars frame, an Arrow table, a Hugging Face dataset or a dict of columns.
@@ -159,7 +168,7 @@ def sql(
     batch_size: int = 32,
     shuffle: bool = False,
     seed: int = 0,
-    validation_split: float | None = None,
+    validation_split: Split = None,
     **options: Unpack[RowOptions],
 ) -> Any:
     """Rows of a SQL query, fetched once in blocks and kept in memory.
@@ -180,7 +189,7 @@ def _read(
     batch_size: int,
     shuffle: bool,
     seed: int,
-    validation_split: float | None,
+    validation_split: Split,
     **options: Unpack[FileOptions],
 ) -> Any:
     """The dataset of a source of which nothing but the options decides on the values."""

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from stoker.data.dividing import By, divided
 from stoker.data.order import Order
+from stoker.data.store import Writer
 from stoker.errors import ArgumentError, whole_number
 
 
@@ -19,13 +21,18 @@ class Passes:
     batch_size: int = 32
     shuffle: bool = False
     seed: int = 0
-    validation_split: float | None = None
+    validation_split: float | tuple[float, ...] | None = None
     shard: tuple[int, int] = (0, 1)
     drop_remainder: bool = False
 
 
-def orders(rows: int, options: Passes) -> list[Order]:
-    """One order over all rows, or one for training and one for what is held out.
+def orders(rows: int, options: Passes, by: By | None = None) -> list[Order]:
+    """One order over all rows, or one for training and one for each part that is held out.
+
+    Args:
+        rows: of all the data.
+        options: the caller's.
+        by: what the rows are divided by, if not by chance or by their place.
 
     Raises:
         ArgumentError: a value that makes no sense.
@@ -40,7 +47,13 @@ def orders(rows: int, options: Passes) -> list[Order]:
     }
     share = options.validation_split
     if not share:
+        if by is not None:
+            raise ArgumentError(
+                f"{by.how}={by.column!r} says what is held out: say how much, validation_split=0.1"
+            )
         return [_some(Order(**common, shuffle=bool(options.shuffle)))]
+    if isinstance(share, tuple | list) or by is not None:
+        return _chosen(_shares(share), common, bool(options.shuffle), by)
     if not isinstance(share, int | float) or not 0 < share < 1:
         raise ArgumentError(f"validation_split={share!r} must lie between 0 and 1, such as 0.1")
     held_out = round(rows * share)
@@ -51,6 +64,27 @@ def orders(rows: int, options: Passes) -> list[Order]:
         _some(Order(**common, part="train", shuffle=bool(options.shuffle))),
         _some(Order(**common, part="held out")),
     ]
+
+
+def _shares(value: Any) -> tuple[float, ...]:
+    shares = tuple(value) if isinstance(value, tuple | list) else (value,)
+    if not all(isinstance(one, int | float) and 0 < one < 1 for one in shares) or not sum(shares) < 1:
+        raise ArgumentError(
+            f"validation_split={value!r} must lie between 0 and 1, such as 0.1; of several, (0.1, 0.1), the sum, too"
+        )
+    return shares
+
+
+def _chosen(shares: tuple[float, ...], common: dict[str, Any], shuffle: bool, by: By | None) -> list[Order]:
+    """Orders over parts whose rows are listed."""
+    found = []
+    seed = common["seed"] if shuffle else None
+    for number, rows in enumerate(divided(common["rows"], shares, by, seed)):
+        writer = Writer(None)
+        writer.append("rows", rows.astype("int64"))
+        part = {"part": "held out"} if number else {"part": "train", "shuffle": shuffle}
+        found.append(_some(Order(**common, **part, chosen=writer.finish({"rows": len(rows)}))))
+    return found
 
 
 def _some(order: Order) -> Order:

@@ -13,9 +13,10 @@ import tensorflow as tf
 from stoker.data import statistics
 from stoker.data.arrow_sources import Unfit
 from stoker.data.columns import Column, nearest, with_types
+from stoker.data.dividing import By
 from stoker.data.features import UNKNOWN, Feature, Features
 from stoker.data.ingest import Source, stored
-from stoker.data.labels import Label, label_of
+from stoker.data.labels import Label, demand_all, label_of, values_of
 from stoker.data.order import Order
 from stoker.data.splits import Passes, finished, orders
 from stoker.data.store import Store
@@ -36,6 +37,13 @@ class Options(Passes):
     raw: bool = False
     label_mode: str = "auto"
     cache: str | os.PathLike[str] | bool | None = None
+    group: str | None = None
+    time: str | None = None
+
+    @property
+    def divider(self) -> str | None:
+        """The column the rows are divided by."""
+        return self.group or self.time
 
 
 def table(source: Source, options: Options, reading: list[Any]) -> Any:
@@ -53,9 +61,32 @@ def table(source: Source, options: Options, reading: list[Any]) -> Any:
     if options.label is not None and not options.raw:
         column = next(one for one in columns if one.name == options.label)
         label = label_of(store, column, options.label_mode, source.name)
-    parts = orders(store.rows, options)
+    parts = orders(store.rows, options, divider(store, columns, options, source.name))
     whole = Table(store, columns, options, label, parts[0])
     return finished([whole.dataset(order) for order in parts], parts, whole.features, whole.dataset)
+
+
+def divider(store: Store, columns: list[Column], options: Options, name: str) -> By | None:
+    """What the rows are divided by.
+
+    Raises:
+        ArgumentError: it is no column by which rows can be divided, or there are two.
+    """
+    if options.group is not None and options.time is not None:
+        raise ArgumentError(
+            f"group={options.group!r} and time={options.time!r}: rows are divided by one of them"
+        )
+    if options.divider is None:
+        return None
+    how = "time" if options.group is None else "group"
+    column = next(one for one in columns if one.name == options.divider)
+    if options.divider == options.label:
+        raise ArgumentError(f"{how}={options.divider!r} is the label")
+    if column.kind == "text" or (how == "time" and column.kind in ("category", "truth")):
+        wanted = "dates or numbers" if how == "time" else "numbers, dates or text that repeats"
+        raise ArgumentError(f"{how}={options.divider!r} holds {column.kind} values, and should hold {wanted}")
+    demand_all(store, column, name, how)
+    return By(how, options.divider, np.asarray(values_of(store, column)))
 
 
 def _wanted(source: Source, options: Options) -> list[Column]:
@@ -67,7 +98,11 @@ def _wanted(source: Source, options: Options) -> list[Column]:
     if options.label is not None:
         nearest(names, options.label, "label")
         chosen = [*(name for name in chosen if name != options.label), options.label]
-    if not [name for name in chosen if name != options.label]:
+    for how, divided_by in (("group", options.group), ("time", options.time)):
+        if divided_by is not None:
+            nearest(names, divided_by, how)
+            chosen = [*(name for name in chosen if name != divided_by), divided_by]
+    if not [name for name in chosen if name not in (options.label, options.group, options.time)]:
         raise ArgumentError(f"{source.name} has no column beside the label")
     columns = [next(column for column in found if column.name == name) for name in chosen]
     for column in columns:
@@ -87,6 +122,8 @@ class Table:
     ) -> None:
         self._store, self._columns, self._options, self._label = store, columns, options, label
         self._training = training
+        # What is not given to the model as an input.
+        self._aside = {options.label, options.group, options.time}
         self._places = statistics.places(columns)
         self._tables: list[Any] = []
         self.features = self._describe()
@@ -110,7 +147,7 @@ class Table:
         self._tables = [self._table(feature) for feature in features if feature.kind == "category"]
         store, columns = self._store, self._columns
         return Features(
-            [feature for feature in features if feature.name != self._options.label],
+            [feature for feature in features if feature.name not in self._aside],
             None if self._label is None else self._label.classes,
             self._options.label,
             lambda: statistics.moments(store, columns, mask),
@@ -206,7 +243,7 @@ class Table:
         inputs = {
             column.name: self._cast(column, values[column.name])
             for column in self._columns
-            if column.name != self._options.label
+            if column.name not in self._aside
         }
         return inputs if self._options.label is None else (inputs, self._label_of(values))
 

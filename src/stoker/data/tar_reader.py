@@ -31,7 +31,7 @@ def tar(
     batch_size: int = 32,
     shuffle: bool = False,
     seed: int = 0,
-    validation_split: float | None = None,
+    validation_split: float | tuple[float, ...] | None = None,
     *,
     columns: Sequence[str] | None = None,
     image_size: tuple[int, int] | None = None,

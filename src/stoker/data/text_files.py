@@ -68,15 +68,20 @@ class Lines:
 
 
 class TextColumn:
-    """A column of a table, and another one as its class."""
+    """A column of a table, another one as its class, and perhaps one that the rows are divided by."""
 
-    def __init__(self, table: Source, text: str, label: str | None) -> None:
+    def __init__(self, table: Source, text: str, label: str | None, divider: str | None = None) -> None:
         self.name, self._table = table.name, table
         self._own = {TEXT: text} | ({} if label is None else {CLASS: label})
         found = {column.name: column for column in table.columns()}
         nearest(list(found), text, "column")
         if label is not None:
             nearest(list(found), label, "label")
+        if divider is not None:
+            nearest(list(found), divider, "group or time")
+            if divider in (TEXT, CLASS, text, label):
+                raise ArgumentError(f"texts cannot be divided by {divider!r}: use a column of another name")
+            self._own[divider] = divider
         self._columns = [found[name] for name in self._own.values()]
         for column in self._columns:
             if isinstance(column, Unfit):
@@ -86,8 +91,10 @@ class TextColumn:
         return self._table.fingerprint()
 
     def columns(self) -> list[Column]:
-        text, *label = self._columns
-        return [replace(text.as_kind("text"), name=TEXT), *(replace(one, name=CLASS) for one in label)]
+        text, *others = self._columns
+        _, *names = self._own
+        named = (replace(one, name=name) for name, one in zip(names, others, strict=True))
+        return [replace(text.as_kind("text"), name=TEXT), *named]
 
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
         theirs = [replace(column, name=self._own[column.name]) for column in columns]

@@ -13,7 +13,7 @@ from stoker.data.labels import label_of
 from stoker.data.order import Order
 from stoker.data.splits import finished, orders
 from stoker.data.table_files import table_files
-from stoker.data.tables import Options, Table
+from stoker.data.tables import Options, Table, divider
 from stoker.data.text_files import CLASS, TEXT, Folders, Lines, TextColumn
 from stoker.data.word_ids import Words
 from stoker.errors import ArgumentError, whole_number
@@ -24,7 +24,7 @@ def text(
     batch_size: int = 32,
     shuffle: bool = True,
     seed: int = 0,
-    validation_split: float | None = None,
+    validation_split: float | tuple[float, ...] | None = None,
     *,
     column: str | None = None,
     label: str | None = None,
@@ -36,6 +36,8 @@ def text(
     shard: tuple[int, int] = (0, 1),
     drop_remainder: bool = False,
     cache: str | os.PathLike[str] | bool | None = None,
+    group: str | None = None,
+    time: str | None = None,
 ) -> Any:
     """Texts in batches: `(strings, class index)` of a folder for each class, strings alone of files of lines.
 
@@ -47,6 +49,8 @@ def text(
         max_tokens: give ids of words instead of strings, from a vocabulary of at most so many words of the training
             texts: `ds.vectorization` is the `TextVectorization` layer that makes them. Id 0 pads, id 1 is unknown.
         max_length: cut ids off after so many words.
+        group: a column of the table: texts with the same value in it are held out together.
+        time: a column of the table: the latest texts are held out.
 
     With ids, texts of like length share a batch: fifty batches are drawn, sorted by length and shuffled among
     themselves. The other arguments are those of `csv`.
@@ -61,14 +65,20 @@ def text(
         max_tokens = whole_number("max_tokens", max_tokens, 3)
     if max_length is not None:
         max_length = whole_number("max_length", max_length, 1)
-    source = _source(paths, encoding) if column is None else _column(paths, column, label, sep, encoding)
-    if column is None and label is not None:
-        raise ArgumentError(f"label={label!r} is a column of a table: say which holds the texts, column=")
+    if column is None:
+        for name, value in (("label", label), ("group", group), ("time", time)):
+            if value is not None:
+                raise ArgumentError(
+                    f"{name}={value!r} is a column of a table: say which holds the texts, column="
+                )
+        source = _source(paths, encoding)
+    else:
+        source = _column(paths, column, label, group or time, sep, encoding)
     columns = source.columns()
-    reading = [encoding] if column is None else [encoding, sep, column, label]
+    reading = [encoding] if column is None else [encoding, sep, column, label, group or time]
     store = stored(source, columns, reading, cache)
     columns = [Column(**one) for one in store.meta["columns"]]
-    named = CLASS if len(columns) > 1 and label_mode is not None else None
+    named = CLASS if any(one.name == CLASS for one in columns) and label_mode is not None else None
     options = Options(
         label=named,
         batch_size=batch_size,
@@ -79,9 +89,11 @@ def text(
         label_mode=label_mode,
         drop_remainder=drop_remainder,
         cache=cache,
+        group=group,
+        time=time,
     )
     classes = label_of(store, columns[1], label_mode, source.name) if named else None
-    parts = orders(store.rows, options)
+    parts = orders(store.rows, options, divider(store, columns, options, source.name))
     table = Table(store, columns, options, classes, parts[0])
     if max_tokens is None:
 
@@ -110,10 +122,12 @@ def _source(paths: Any, encoding: str) -> Source:
     return Lines(found.files(paths, found.TEXTS), encoding)
 
 
-def _column(paths: Any, column: str, label: str | None, sep: str, encoding: str) -> Source:
+def _column(
+    paths: Any, column: str, label: str | None, divided_by: str | None, sep: str, encoding: str
+) -> Source:
     if column == label:
         raise ArgumentError(f"column and label are both {label!r}")
-    return TextColumn(table_files(paths, sep, encoding)[1], column, label)
+    return TextColumn(table_files(paths, sep, encoding)[1], column, label, divided_by)
 
 
 def _plain(inputs: Any, label: Any = None) -> Any:

@@ -51,10 +51,9 @@ class Words:
         Raises:
             ArgumentError: the training texts hold no words.
         """
-        split = [training.held_out, training.split_at_random, training.seed if training.held_out else 0]
         store = cache.cached(
             lambda writer: _written(table, training, max_tokens, writer),
-            ["words", key, max_tokens, split],
+            ["words", key, max_tokens, training.name_of_part()],
             state,
             where,
         )

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from stoker.errors import ArgumentError
+from stoker.recipes.progress import say
 
 MOST_CLASSES = 1_000
 LEAST_ROWS = 20
 _UNEVEN = 4
+# Fewer rows of a class than these can hardly be learned from and tested on.
+_FEW = 10
 _HELD_OUT = 0.3
 
 
@@ -39,6 +42,20 @@ def check_classes(what: str, labels: Any, names: Sequence[Any] | None) -> None:
         raise ArgumentError(
             f"{what} has {len(values):,} different values in {len(labels):,} rows, too many for classes "
             f"(at most {MOST_CLASSES:,}, and two rows for each)"
+        )
+
+
+def tell_of_few(labels: Any, names: Sequence[Any] | None) -> None:
+    """Say which classes have hardly a row to learn from."""
+    values, counts = np.unique(labels, return_counts=True)
+    few = [(value, int(count)) for value, count in zip(values, counts, strict=True) if count < _FEW]
+    if few:
+        value, count = few[0]
+        name = value.item() if names is None else names[int(value)]
+        more = f", and {len(few) - 1} more classes have few" if len(few) > 1 else ""
+        rows = "row" if count == 1 else "rows"
+        say(
+            f"stoker: class {name!r} has {count} {rows}{more}: collect more, merge classes, or leave those rows out"
         )
 
 

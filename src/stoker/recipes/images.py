@@ -16,7 +16,7 @@ from stoker.data.paths import IMAGES
 from stoker.errors import ArgumentError
 from stoker.recipes import durations
 from stoker.recipes.beginning import Place, begin
-from stoker.recipes.counting import batch_size, check_classes, files_below, uneven
+from stoker.recipes.counting import batch_size, check_classes, files_below, tell_of_few, uneven
 from stoker.recipes.programs.image import Settings
 
 _FILTERS = (32, 64, 128, 256)
@@ -60,6 +60,7 @@ def image(
     seen, colours = _looked_at(found)
     classes = np.array([file.parent.name for file in found])
     check_classes(path, classes, None)
+    tell_of_few(classes, None)
     settings = Settings(
         data=path,
         run="",

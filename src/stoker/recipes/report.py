@@ -82,6 +82,7 @@ def _chips(result: Mapping[str, Any]) -> str:
     shown = {
         "training rows": f"{result['rows']['train']:,}",
         "test rows": f"{result['rows']['test']:,}",
+        "held out": _divided(result["settings"]),
         "network": result["network"],
         "epochs": best["epochs"],
         "state": result["state"],
@@ -93,6 +94,13 @@ def _chips(result: Mapping[str, Any]) -> str:
         return f'<dl class="chips">{chips}</dl>'
     note = f"{result['repeated']:,} test rows are also among the training rows: the figures flatter."
     return f'<dl class="chips">{chips}</dl><ul class="notes"><li>{note}</li></ul>'
+
+
+def _divided(settings: Mapping[str, Any]) -> str:
+    """How the rows that are held out were chosen."""
+    if settings.get("group"):
+        return f"whole groups of {settings['group']}"
+    return f"the latest by {settings['time_column']}" if settings.get("time_column") else "by chance"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], best: int = -1) -> str:

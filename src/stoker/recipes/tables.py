@@ -15,8 +15,8 @@ from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
 from stoker.recipes import durations
 from stoker.recipes.beginning import Place, begin
-from stoker.recipes.counting import LEAST_ROWS, batch_size, check_classes, uneven
-from stoker.recipes.programs.table import Settings
+from stoker.recipes.counting import LEAST_ROWS, batch_size, check_classes, tell_of_few, uneven
+from stoker.recipes.programs.table import Settings, read
 from stoker.recipes.progress import say
 from stoker.recipes.rows import Rows, rows_of
 
@@ -35,6 +35,8 @@ def table(
     task: str | None = None,
     columns: Sequence[str] | None = None,
     sep: str | None = None,
+    group: str | None = None,
+    time_column: str | None = None,
     epochs: int | None = None,
     time: str | float | None = None,
     seed: int = 0,
@@ -52,6 +54,8 @@ def table(
         task: "classes" or "numbers"; seen from the target otherwise.
         columns: the ones to learn from; all by default.
         sep: between the fields of a CSV file; a comma, or a tab in `.tsv` files.
+        group: a column whose rows with the same value are held out together, such as a customer; not learned from.
+        time_column: a column of dates or numbers: the latest rows are held out; not learned from.
         epochs: the most there are; training ends earlier when it no longer helps.
         time: the most training may take: seconds, or "10min".
         seed: of the split, the shuffles and the first weights.
@@ -81,6 +85,8 @@ def table(
         run="",
         format=kind,
         sep=sep,
+        group=group,
+        time_column=time_column,
         columns=None if columns is None else (*columns, *(() if target in columns else (target,))),
         seed=seed,
         time_s=None if time is None else durations.seconds(time),
@@ -106,7 +112,10 @@ def _chosen(asked: Settings, task: str | None) -> Settings:
     kept = _columns(asked, whole, rows)
     width = len(kept) + sum(min(33, len(whole.features[name].vocabulary or ())) for name in kept)
     balanced = classes and uneven(rows.labels)
-    return replace(
+    if classes:
+        tell_of_few(rows.labels, whole.class_names)
+        _tell_of_leaks(kept, whole.features, rows)
+    chosen = replace(
         asked,
         columns=None if len(kept) == len(whole.features) and asked.columns is None else (*kept, asked.target),
         classes=classes,
@@ -115,6 +124,10 @@ def _chosen(asked: Settings, task: str | None) -> Settings:
         # About two hundred steps an epoch.
         batch_size=batch_size(whole.rows, min(512, max(16, whole.rows // 200))),
     )
+    if asked.group or asked.time_column:
+        # Rows that cannot be divided so are said before anything is trained.
+        read(chosen)
+    return chosen
 
 
 def _read(asked: Settings, label_mode: str) -> Any:
@@ -154,6 +167,8 @@ def _columns(asked: Settings, whole: Any, rows: Rows) -> list[str]:
     """The columns worth learning from; what is left out is said."""
     kept = []
     for name in whole.features:
+        if name in (asked.group, asked.time_column):
+            continue
         why = _useless(rows.inputs[name], whole.features[name].kind)
         if why is None:
             kept.append(name)
@@ -166,6 +181,21 @@ def _columns(asked: Settings, whole: Any, rows: Rows) -> list[str]:
             f"{asked.data} has no column to learn {asked.target!r} from: all are constant, empty or ids"
         )
     return kept
+
+
+def _tell_of_leaks(kept: list[str], features: Any, rows: Rows) -> None:
+    """Categories each of which goes with one class alone: more often than not they were written down with it."""
+    for name in kept:
+        if features[name].kind != "category":
+            continue
+        codes = rows.inputs[name]
+        pairs = np.unique(np.stack([codes, rows.labels.astype(codes.dtype)]), axis=1)
+        values = len(np.unique(codes))
+        if pairs.shape[1] == values and values <= len(rows) / LEAST_ROWS:
+            say(
+                f"stoker: column {name!r} tells the class by itself: leave it out (--columns) if it is not known when "
+                "the model is asked"
+            )
 
 
 def _useless(values: Any, kind: str) -> str | None:

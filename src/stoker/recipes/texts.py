@@ -14,8 +14,8 @@ from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
 from stoker.recipes import durations
 from stoker.recipes.beginning import Place, begin
-from stoker.recipes.counting import batch_size, check_classes, files_below, uneven
-from stoker.recipes.programs.text import Settings
+from stoker.recipes.counting import batch_size, check_classes, files_below, tell_of_few, uneven
+from stoker.recipes.programs.text import Settings, read
 from stoker.recipes.rows import rows_of
 
 _LOOKED_AT = 50_000
@@ -28,6 +28,8 @@ def text(
     column: str | None = None,
     target: str | None = None,
     sep: str | None = None,
+    group: str | None = None,
+    time_column: str | None = None,
     epochs: int | None = None,
     time: str | float | None = None,
     seed: int = 0,
@@ -43,6 +45,8 @@ def text(
         data: a folder with a folder of `.txt` files for each class; with `column`, a CSV, Parquet or JSON lines table.
         column: the column that holds the texts.
         target: the column of their classes.
+        group: a column of the table: texts with the same value in it are held out together.
+        time_column: a column of the table: the latest texts are held out.
 
     The other arguments, what is returned and what is raised are those of `table`.
     """
@@ -52,6 +56,10 @@ def text(
         raise ArgumentError(
             "texts in a table need both --column, which holds them, and --target, their classes"
         )
+    if column is None and (group or time_column):
+        raise ArgumentError(
+            f"{'--group' if group else '--time-column'} names a column of a table: give texts in one, with --column"
+        )
     found = files_below(path, ".txt") if column is None else table_files(path, sep, "utf8")[2]
     asked = Settings(
         data=path,
@@ -59,6 +67,8 @@ def text(
         column=column,
         target=target,
         sep=sep,
+        group=group,
+        time_column=time_column,
         seed=seed,
         time_s=None if time is None else durations.seconds(time),
     )
@@ -87,13 +97,18 @@ def _chosen(asked: Settings) -> Settings:
         )
     rows = rows_of(whole, most=_LOOKED_AT)
     check_classes(asked.data, rows.labels, whole.class_names)
+    tell_of_few(rows.labels, whole.class_names)
     lengths = [len(one.split()) for one in rows.inputs]
     if max(lengths) == 0:
         raise ArgumentError(f"{asked.data}: all texts are empty")
     longest = int(np.percentile(lengths, 95)) + 1
-    return replace(
+    chosen = replace(
         asked,
         max_length=min(_MOST_LENGTH, max(_LEAST_LENGTH, longest)),
         balanced=uneven(rows.labels),
         batch_size=batch_size(whole.rows, 16 if whole.rows < 2000 else 32 if whole.rows < 20_000 else 128),
     )
+    if asked.group or asked.time_column:
+        # Rows that cannot be divided so are said before anything is trained.
+        read(chosen)
+    return chosen

@@ -62,13 +62,22 @@ class Sample:
     all_rows: bool
 
 
-def look(model: Any, x: Any, y: Any, batch_size: int | None, validated: bool) -> None:
+def look(model: Any, x: Any, y: Any, batch_size: int | None, validated: bool, held_out: float = 0.0) -> None:
     """Raise what is certainly wrong, warn of the rest.
+
+    Args:
+        model: compiled.
+        x: the inputs, or a dataset.
+        y: the labels.
+        batch_size: rows a step.
+        validated: there is something to validate on.
+        held_out: the share of the last rows that is, if they are taken off the end.
 
     Raises:
         ArgumentError: training makes no sense; the line says why, and what to do.
     """
-    found = list(faults(model, sample(x, y, batch_size), validated))
+    rows = sample(x, y, batch_size)
+    found = [*faults(model, rows, validated), *_sorted(model, rows, held_out)]
     certain = [one.line for one in found if one.certain]
     if certain:
         raise ArgumentError("; ".join(certain))
@@ -153,6 +162,19 @@ def _labels(model: Any, rows: Sample) -> Iterator[Fault]:
                 f"class {few[0][0]} has {few[0][1]} examples{more}: collect more, merge it with another, or leave it "
                 "out"
             )
+
+
+def _sorted(model: Any, rows: Sample, held_out: float) -> Iterator[Fault]:
+    """What is held out is all of one class: the rows are sorted."""
+    y = rows.labels
+    if not held_out or not rows.all_rows or y.ndim != 1 or not _loss_name(model).endswith("crossentropy"):
+        return
+    last = y[int(len(y) * (1 - held_out)) :]
+    if len(last) >= _FEW and len(np.unique(last)) == 1 and len(np.unique(y)) > 1:
+        yield Fault(
+            f"the last {len(last)} rows, which validation_split holds out, are all of class {last[0]}: "
+            "shuffle the rows first"
+        )
 
 
 def _plain(value: Any) -> Any:

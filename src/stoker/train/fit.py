@@ -68,7 +68,10 @@ def fit(
     """
     _check(model)
     if check:
-        first_look.look(model, x, y, batch_size, bool(validation_split) or validation_data is not None)
+        validated = bool(validation_split) or validation_data is not None
+        first_look.look(
+            model, x, y, batch_size, validated, 0.0 if validation_data is not None else validation_split
+        )
     request = Request(
         x=x,
         y=y,

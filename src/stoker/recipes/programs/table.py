@@ -37,6 +37,8 @@ class Settings:
     epochs: int = 200
     patience: int = 16  # epochs without a gain after which training ends
     held_out: float = 0.3  # half of it for choosing, half for the figures
+    group: str | None = None  # a column: rows with the same value in it are held out together
+    time_column: str | None = None  # or one of dates or numbers: the latest rows are held out
     seed: int = 0
     save_every: str | int = "5s"  # training goes on from there after a crash; a number is one of steps
     time_s: float | None = None  # for all networks together
@@ -45,17 +47,24 @@ class Settings:
 def read(settings: Settings) -> tuple[Any, Any, Any]:
     """Training, validation and test rows."""
     options: dict[str, Any] = {"sep": settings.sep} if settings.format == "csv" else {}
-    train, held_out = getattr(stoker.data, settings.format)(
+    divided = settings.group or settings.time_column
+    parts = getattr(stoker.data, settings.format)(
         settings.data,
         label=settings.target,
         batch_size=settings.batch_size,
         shuffle=True,
         seed=settings.seed,
-        validation_split=settings.held_out,
+        validation_split=(settings.held_out / 2, settings.held_out / 2) if divided else settings.held_out,
+        group=settings.group,
+        time=settings.time_column,
         columns=settings.columns,
         label_mode="int" if settings.classes else "number",
         **options,
     )
+    if divided:
+        train, validation, test = parts
+        return train, validation, test
+    train, held_out = parts
     return train, held_out.shard(2, 0), held_out.shard(2, 1)
 
 

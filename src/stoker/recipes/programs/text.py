@@ -38,6 +38,8 @@ class Settings:
     epochs: int = 40
     patience: int = 4  # epochs without a gain after which training ends
     held_out: float = 0.3  # half of it for choosing, half for the figures
+    group: str | None = None  # of a table: a column whose rows with the same value are held out together
+    time_column: str | None = None  # or one of dates or numbers: the latest rows are held out
     seed: int = 0
     save_every: str | int = "5s"  # training goes on from there after a crash; a number is one of steps
     time_s: float | None = None  # for all networks together
@@ -45,20 +47,25 @@ class Settings:
 
 def read(settings: Settings) -> tuple[Any, Any, Any, Any]:
     """Training texts as ids of words, those of like length together; as they are; validation and test texts."""
+    divided = settings.group or settings.time_column
     options: dict[str, Any] = {
         "batch_size": settings.batch_size,
         "seed": settings.seed,
-        "validation_split": settings.held_out,
+        "validation_split": (settings.held_out / 2, settings.held_out / 2) if divided else settings.held_out,
+        "group": settings.group,
+        "time": settings.time_column,
         "column": settings.column,
         "label": settings.target,
         "sep": settings.sep,
         "label_mode": "int",
     }
-    train, _ = stoker.data.text(
+    train, *_ = stoker.data.text(
         settings.data, max_tokens=settings.max_tokens, max_length=settings.max_length, **options
     )
-    texts, held_out = stoker.data.text(settings.data, **options)
-    return train, texts, held_out.shard(2, 0), held_out.shard(2, 1)
+    texts, *held_out = stoker.data.text(settings.data, **options)
+    if divided:
+        return train, texts, held_out[0], held_out[1]
+    return train, texts, held_out[0].shard(2, 0), held_out[0].shard(2, 1)
 
 
 def network(kind: str, train: Any, settings: Settings) -> Any:

@@ -1,15 +1,21 @@
 """The proof in a new process: it knows nothing of this one, so what it can do with a bundle, any process can.
 
-python -m stoker.serve.export.child DIRECTORY
+    with Prover() as prover:        # the process begins to import TensorFlow ...
+        ...                         # ... while the bundle is written
+        prover.prove(directory)
+
+It is told the directory on its standard input; if that ends before, there is nothing to prove.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import stoker
@@ -18,42 +24,62 @@ from stoker.serve.bundle import BundleError
 _ANSWER = "stoker-proof "
 
 
-def proven_elsewhere(directory: Path) -> dict[str, Any]:
-    """Load a bundle in a new process and have it give its recorded answers.
+class Prover:
+    """A new process that loads a bundle and has it give its recorded answers."""
 
-    Returns:
-        What it found: see `proof.prove`.
+    def __init__(self) -> None:
+        # Nothing of this process' own path: what only it can import, another could not. Only Stoker must be found.
+        home = str(Path(stoker.__file__).parents[1])
+        code = f"import sys; sys.path[0] = {home!r}; from {__name__} import main; sys.exit(main())"
+        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code], env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+        )
 
-    Raises:
-        BundleError: it does not.
-    """
-    # Nothing of this process' own path: what only it can import, another could not. Only Stoker itself must be found.
-    home = str(Path(stoker.__file__).parents[1])
-    code = f"import sys; sys.path[0] = {home!r}; from {__name__} import main; sys.exit(main())"
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(directory.resolve())],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    for line in done.stdout.splitlines():
-        if line.startswith(_ANSWER):
-            found: dict[str, Any] = json.loads(line.removeprefix(_ANSWER))
-            if "fault" in found:
-                raise BundleError(found["fault"])
-            return found
-    last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-    raise BundleError(f"a new process could not load the bundle (exit code {done.returncode}): {last}")
+    def __enter__(self) -> Prover:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
+
+    def prove(self, directory: Path) -> dict[str, Any]:
+        """Wait until it has.
+
+        Returns:
+            What it found: see `proof.prove`.
+
+        Raises:
+            BundleError: it does not give them.
+        """
+        printed, complaints = self._process.communicate(f"{directory.resolve()}\n")
+        for line in printed.splitlines():
+            if line.startswith(_ANSWER):
+                found: dict[str, Any] = json.loads(line.removeprefix(_ANSWER))
+                if "fault" in found:
+                    raise BundleError(found["fault"])
+                return found
+        last = (complaints.strip().splitlines() or ["it said nothing"])[-1]
+        raise BundleError(
+            f"a new process could not load the bundle (exit code {self._process.returncode}): {last}"
+        )
 
 
 def main() -> int:
     """Prove, and say what came of it in one line."""
+    # What takes long, before there is something to prove.
+    importlib.import_module("keras")
     from stoker.serve.proof import prove
 
+    directory = sys.stdin.readline().rstrip("\n")
+    if not directory:
+        return 0
     try:
-        found: dict[str, Any] = prove(Path(sys.argv[1]))
+        found: dict[str, Any] = prove(Path(directory))
     except BundleError as error:
         found = {"fault": str(error)}
     sys.stdout.write(f"{_ANSWER}{json.dumps(found)}\n")

@@ -26,7 +26,7 @@ from stoker.serve.engines import converted
 from stoker.serve.examples import write as write_examples
 from stoker.serve.export import converting
 from stoker.serve.export.answers import LABEL, SCORES
-from stoker.serve.export.child import proven_elsewhere
+from stoker.serve.export.child import Prover
 from stoker.serve.export.drawn import drawn
 from stoker.serve.export.faults import restless
 from stoker.serve.export.graph import Traced
@@ -87,7 +87,7 @@ def export(
     _check(model, target, overwrite)
     engines = converting.check(engines)
     known = lineage_of(model, run, store)
-    with Exporting(known, model, target) as exporting:
+    with Exporting(known, model, target) as exporting, Prover() as prover:
         intake = intake_of(model, features, examples)
         traced = Traced(model, intake, labels if labels is not None else intake.labels, labels is not None)
         inputs = _examples(intake, features, examples)
@@ -99,7 +99,7 @@ def export(
             "lineage": {**(lineage or {}), **exporting.described()},
             "statistics": statistics_of(intake.fields, features, examples),
         }
-        _written(target, traced, intake, inputs, answers, description, engines)
+        _written(target, traced, intake, inputs, answers, description, engines, prover)
         exporting.made()
     for line in (known.fault, _keras_line(target, description)):
         if line:
@@ -115,6 +115,7 @@ def _written(
     answers: list[Any],
     description: dict[str, Any],
     engines: list[str],
+    prover: Prover,
 ) -> None:
     """Make it beside its place, prove it, and put it there; or leave nothing."""
     beside = target.with_name(f".{target.name}.{os.getpid()}.new")
@@ -135,7 +136,7 @@ def _written(
         description["engines"] = {name: {"file": converted.FILES[name]} for name in engines}
         description["files"] = bundle.hashes(beside)
         _write(beside, description)
-        found = proven_elsewhere(beside)
+        found = prover.prove(beside)
         description["keras"] = _keras_said(keras_fault or found["keras"])
         _write(beside, description)
         _put(beside, target)
