@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from stoker.diagnosis.findings import findings
+from stoker.probes.environment import OTHER_WORK
 from stoker.probes.graph_calls import CalledFunction
 from stoker.probes.input_wait import Pipeline, Stage
 from stoker.probes.keras_loop import CallbackTime, PredictCalls
@@ -190,6 +191,20 @@ def test_calls_that_cost_more_than_they_run() -> None:
     )
     (found,) = findings(measurements(called=[function], windows=WINDOWS))
     assert (found.kind, found.line, found.lost_s) == ("launch-bound", 10, 2.6)
+
+
+def test_a_busy_machine_and_a_first_call_make_no_call_too_small() -> None:
+    """Kernels that wait for processors, and what the first call looks up, are not the price of calling."""
+    function = CalledFunction(
+        "step", STEP, calls=200, graph_ns=2 * SECOND, dispatch_ns=SECOND, sites={LOOP: 3}
+    )
+    waiting = Summary(windows=1, window_ns=1000, graph_ns=500, graph_busy_ns=250, busy_ns=250)
+    assert kinds(called=[function], windows=waiting) == ["launch-bound"]
+    function.first_dispatch_ns = 8 * SECOND // 10
+    assert kinds(called=[function], windows=waiting) == ["launch-bound"]
+    assert kinds(called=[function], windows=waiting, environment={OTHER_WORK: 0.9}) == []
+    function.dispatch_ns = 2 * SECOND
+    assert kinds(called=[function], windows=waiting, environment={OTHER_WORK: 0.9}) == ["launch-bound"]
 
 
 def test_an_asynchronous_call_is_judged_by_the_device() -> None:

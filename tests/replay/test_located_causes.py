@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stoker.records import Finding, PipelineRow, PipelineStage, Record, WindowSums
+from stoker.records import Finding, PipelineRow, PipelineStage, Record, StageRow, WindowSums
 from stoker.replay import prices
 from stoker.replay import program as programs
 from stoker.replay.calibration import of_kind
@@ -132,6 +132,18 @@ def feeding_record(stages: list[str], wait: float) -> tuple[Record, list[list[Pi
 )
 def test_a_pipeline_no_window_saw_is_as_the_program_built_it(stages: list[str], ahead: bool) -> None:
     source = source_of(*feeding_record(stages, 0.005), 0.01)
+    assert source is not None
+    assert bool(source.ahead) is ahead
+
+
+@pytest.mark.parametrize(("ran", "ahead"), [("BatchV2::Map", False), ("MapAndBatch::Range", True)])
+def test_a_pipeline_is_as_it_ran(ran: str, ahead: bool) -> None:
+    """TensorFlow fuses map and batch, and makes batches ahead where the program asked for nothing of the sort."""
+    record, steps = feeding_record(["Batch", "Map", "Range"], 0.005)
+    rows = [StageRow(path=f"Iterator::Root::{ran}", calls=STEPS, self_s=0.1)]
+    rows.insert(0, StageRow(path=rows[0].path.rpartition("::")[0], calls=STEPS, self_s=0.1))
+    record = dataclasses.replace(record, tables=dataclasses.replace(record.tables, stages=rows))
+    source = source_of(record, steps, 0.01)
     assert source is not None
     assert bool(source.ahead) is ahead
 

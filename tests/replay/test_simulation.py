@@ -313,3 +313,13 @@ def test_a_python_input_stays_as_it_was_beside_an_unchanged_host() -> None:
     generator = Source(seconds=0.030, ahead=8, python=True, duty=1.0)
     run = with_source(step, generator, step_s=0.030, python_s=0.020)
     assert seconds_per_step(run, Draw()) == pytest.approx(0.030, rel=0.01)
+
+
+def test_python_is_quicker_without_an_input_that_holds_its_lock() -> None:
+    """Processor time that was but waiting for the lock does not stay when the input no longer holds it."""
+    step = [Piece("input", 0.040, LINE), Piece("dispatch", 0.005, ("train.py", 50))]
+    generator = Source(seconds=0.045, ahead=8, python=True, duty=1.0)
+    run = with_source(step, generator, step_s=0.045, python_s=0.005, cores=1)
+    lock = Draw().between(1.5, 5.0, "lock")
+    left = 0.045 * Draw().between(0.01, 0.1, "left")
+    assert gain(run, finding("python-input-pipeline")) > 0.045 / (0.005 / lock + left) * 0.8

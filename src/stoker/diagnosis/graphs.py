@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from stoker.attach.sites import SiteKey
 from stoker.diagnosis.draft import MIN_REPEATS, Draft, most
 from stoker.diagnosis.ledger import device, graph_busy_share, graph_communication_share, graph_input_share
+from stoker.probes.environment import OTHER_WORK
 from stoker.probes.graph_calls import CalledFunction
 from stoker.probes.retrace import Change, TracedFunction
 from stoker.probes.session import Measurements
@@ -78,15 +79,18 @@ def _launch_bound(m: Measurements) -> Iterator[Draft]:
             in_keras[site] = function
             continue
         graph = function.graph_ns - function.first_call_excess_ns(graph_busy_share(m))
-        yield from _dispatch_bound(m, site, function.calls, function.dispatch_ns, graph)
+        around = function.dispatch_ns - function.first_dispatch_ns
+        yield from _dispatch_bound(m, site, function.calls, around, graph)
     for site, function in in_keras.items():
         fit = m.fits[site]
         graph = fit["graph"] - function.first_call_excess_ns(graph_busy_share(m))
-        yield from _dispatch_bound(m, site, function.calls, fit["dispatch"], graph)
+        around = fit["dispatch"] - function.first_dispatch_ns
+        yield from _dispatch_bound(m, site, function.calls, around, graph)
 
 
 def _dispatch_bound(m: Measurements, site: SiteKey, calls: int, around: int, graph: int) -> Iterator[Draft]:
     """`around` is the Python of the calls, `graph` the time inside: starting a graph is part of its price."""
+    started = 1.0
     if m.is_async or m.device_kind != "CPU":
         # The call only enqueues. What it enqueues keeps the device busy, or it does not.
         busy = device(m).busy
@@ -95,8 +99,10 @@ def _dispatch_bound(m: Measurements, site: SiteKey, calls: int, around: int, gra
         computing = busy * (around + graph)
     else:
         computing = graph * graph_busy_share(m)
+        # On a busy machine kernels wait for processors, which is not what starting them costs.
+        started -= float(m.environment.get(OTHER_WORK, 0.0))
     elsewhere = graph_input_share(m) + graph_communication_share(m)
-    launching = int(around + graph * (1 - elsewhere) - computing)
+    launching = int(around + (graph * (1 - elsewhere) - computing) * started)
     if launching > computing:
         detail = {
             "calls": calls,

@@ -42,6 +42,8 @@ class CalledFunction:
     ns: int = 0
     graph_ns: int = 0
     dispatch_ns: int = 0
+    # Of that, the first call's, which looks up and keeps what later ones find.
+    first_dispatch_ns: int = 0
     batch: int = 0
     # Whether a call of it trains; -1 until it was traced.
     rank: int = -1
@@ -111,6 +113,8 @@ class GraphCalls(Probe):
                     entry.ns += ended - started
                     entry.graph_ns += totals[GRAPH] - graph_before
                     entry.dispatch_ns += totals[DISPATCH] - dispatch_before
+                    if entry.calls == 1:
+                        entry.first_dispatch_ns = entry.dispatch_ns
                     if not self._steps.keras_depth:
                         self._tick(entry, ended)
 
