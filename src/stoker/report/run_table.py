@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console
@@ -17,6 +18,7 @@ from stoker.units import duration, size
 
 _FEW_SERIES = 3
 _LONGEST = 60
+_GAP = 2  # between columns
 
 
 def show(
@@ -30,16 +32,28 @@ def show(
         return
     names = columns if columns is not None else _common_series(rows)
     cells = [_cells(row, names) for row in rows]
-    # What no run has takes no room; what must be copied or clicked is not folded.
+    # What no run has takes no room; only a name may be folded.
     shown = [title for title in (cells[0] if cells else ()) if any(row[title] != "-" for row in cells)]
+    if columns is None:
+        shown = _fitting(shown, cells, console.width, [*reversed(names[1:]), "steps/s", *names[:1]])
     table = Table(box=None, pad_edge=False)
     for title in shown:
-        table.add_column(title, no_wrap=title in ("id", "first finding"))
+        table.add_column(title, no_wrap=title != "name")
     for row in cells:
         table.add_row(*(Text(row[title]) for title in shown))
     console.print(table)
     for line in damaged:
         console.print(Text(line, style="yellow"))
+
+
+def _fitting(titles: list[str], cells: list[dict[str, str]], width: int, spared: Iterable[str]) -> list[str]:
+    """The columns there is room for: half a number would say nothing, so columns are left out whole."""
+    wide = {title: max(len(title), *(len(row[title]) for row in cells)) + _GAP for title in titles}
+    for title in spared:
+        if sum(wide.values()) - _GAP <= width:
+            break
+        wide.pop(title, None)
+    return list(wide)
 
 
 def _cells(row: dict[str, Any], names: list[str]) -> dict[str, str]:

@@ -33,7 +33,7 @@ class BundleError(StokerError, ValueError):
     """A bundle cannot be made of this model, or is missing, damaged or of another schema."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bundle:
     """What `bundle.json` says.
 
@@ -48,6 +48,12 @@ class Bundle:
     signature: Signature
     labels: tuple[str, ...] | None
     description: dict[str, Any]
+
+    def __repr__(self) -> str:
+        takes, gives = (
+            ", ".join(map(str, fields)) for fields in (self.signature.inputs, self.signature.outputs)
+        )
+        return f"<Bundle {self.path}: {takes} -> {gives}>"
 
     @property
     def version(self) -> int:

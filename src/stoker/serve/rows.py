@@ -18,7 +18,7 @@ from stoker.serve.signature import Field
 
 # What the lookup of a category takes for missing, and for whatever the training rows did not have.
 MISSING_CATEGORY = "[UNK]"
-_UNITS = {"days": "D", "seconds": "s"}
+UNITS = {"days": "D", "seconds": "s"}
 
 
 class RowError(ArgumentError):
@@ -231,7 +231,7 @@ def _dates(field: Field, array: Any) -> Any:
     ):
         return array
     try:
-        moments = array.astype(f"datetime64[{_UNITS.get(field.unit, field.unit)}]")
+        moments = array.astype(f"datetime64[{UNITS.get(field.unit, field.unit)}]")
     except (ValueError, TypeError):
         raise _misfit(field, array.ravel()[0]) from None
     if np.isnat(moments).any() and np.dtype(field.dtype).kind == "f":

@@ -10,7 +10,7 @@ from stoker.serve.http.ledger import ACCOUNTS, Facts, Spent, advice, described, 
 
 FACTS = Facts(
     requests=100, bytes_each=2048, rows_each_call=3, most_rows=256, workers=1, cores=4, engine="session",
-    other_engines=False,
+    engine_settled=False,
 )  # fmt: skip
 
 
@@ -29,7 +29,7 @@ def accounts(largest: str) -> dict[str, float]:
         ("batch", FACTS, "send several rows in one request"),
         ("loop", FACTS, "each other's parsing and encoding: --workers 4"),
         ("engine", FACTS, "on session: export it with --engine litert or onnx"),
-        ("engine", replace(FACTS, other_engines=True), "a smaller one would help"),
+        ("engine", replace(FACTS, engine_settled=True), "a smaller one would help"),
     ],
 )
 def test_it_says_what_to_change(largest: str, facts: Facts, words: str) -> None:

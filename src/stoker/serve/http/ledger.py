@@ -46,7 +46,7 @@ class Facts:
     workers: int
     cores: int
     engine: str
-    other_engines: bool
+    engine_settled: bool  # no other engine could take it, or they were measured, too
 
 
 def described(accounts: Mapping[str, float], facts: Facts) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def advice(accounts: Mapping[str, float], facts: Facts) -> str:
         full = facts.rows_each_call >= _FULL_BATCH * facts.most_rows
         wider = f"--batch {4 * facts.most_rows}, or " if full else ""
         return f"requests wait for the engine: {wider}{more}"
-    if facts.other_engines or facts.engine in ("litert", "onnx"):
+    if facts.engine_settled or facts.engine in ("litert", "onnx"):
         return f"the model itself takes most of a request, on {facts.engine}: a smaller one would help"
     return (
         f"the model itself takes most of a request, on {facts.engine}: export it with --engine litert or onnx, "

@@ -25,6 +25,7 @@ _HELP = {
     "stoker_engine_seconds_total": ("counter", "Time the model ran."),
     "stoker_queue_rows": ("gauge", "Rows that wait."),
     "stoker_account_seconds_total": ("counter", "Time of requests by account, with --ledger."),
+    "stoker_accounted_requests_total": ("counter", "Requests whose time is on an account, with --ledger."),
     "stoker_request_bytes_total": ("counter", "Bytes of requests' bodies, with --ledger."),
 }
 
@@ -53,6 +54,7 @@ class Metrics:
             self._place("stoker_engine_seconds_total", model, "")
             self._place("stoker_queue_rows", model, "")
             self._place("stoker_account_seconds_total", model, *(f'account="{one}"' for one in ACCOUNTS))
+            self._place("stoker_accounted_requests_total", model, "")
             self._place("stoker_request_bytes_total", model, "")
         self._answers = {model: self._answer_places(model) for model in models}
         self._width, self._rows = len(self._places), workers
@@ -100,6 +102,7 @@ class Metrics:
             (spent.parse, spent.queue, spent.batch, spent.engine, spent.encode, spent.loop(total)), first
         ):
             self._own[place] += seconds
+        self._own[self._places["stoker_accounted_requests_total", model, ""]] += 1
         self._own[self._places["stoker_request_bytes_total", model, ""]] += size
 
     def total(self, name: str, model: str, label: str = "") -> float:
@@ -114,19 +117,17 @@ class Metrics:
         return count, self.total("stoker_batch_rows", model, "sum")
 
     def books(
-        self, model: str, settings: Settings, workers: int, engine: str, converted: bool
+        self, model: str, settings: Settings, workers: int, engine: str, settled: bool
     ) -> tuple[dict[str, float], Facts]:
         """The ledger's accounts of a model, of all workers, and what advice depends on."""
         accounts = {
             one: self.total("stoker_account_seconds_total", model, f'account="{one}"') for one in ACCOUNTS
         }
-        requests = int(self.total("stoker_requests_total", model, 'status="200"'))
+        requests = int(self.total("stoker_accounted_requests_total", model))
         size = self.total("stoker_request_bytes_total", model) / max(1, requests)
         calls, rows = self.calls(model)
         cores = os.cpu_count() or 1
-        facts = Facts(
-            requests, size, rows / max(1.0, calls), settings.batch, workers, cores, engine, converted
-        )
+        facts = Facts(requests, size, rows / max(1.0, calls), settings.batch, workers, cores, engine, settled)
         return accounts, facts
 
     def waits(self, model: str, rows: int) -> None:

@@ -196,8 +196,10 @@ class Models:
     def books(self, name: str) -> tuple[dict[str, float], Facts]:
         """The ledger's accounts of a model, and what advice depends on."""
         predictor = self.version(name).predictor
-        converted = bool(predictor.bundle.description.get("engines"))
-        return self.metrics.books(name, self.settings, self._workers, predictor.engine.name, converted)
+        known = predictor.bundle
+        texts = any(one.dtype == "string" for one in known.signature.inputs)  # which only TensorFlow takes
+        settled = texts or bool(known.description.get("engines"))
+        return self.metrics.books(name, self.settings, self._workers, predictor.engine.name, settled)
 
     def _watch(self) -> None:
         while not self._ended.wait(self.settings.reload_s):

@@ -9,9 +9,13 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+import numpy as np
+
 from stoker.serve.http.messages import Response
 from stoker.serve.http.models import Models
 from stoker.serve.proof import recorded
+from stoker.serve.rows import UNITS
+from stoker.serve.signature import Field
 
 _POLICY = (
     "default-src 'none'; script-src {}; style-src {}; connect-src 'self'; img-src data:; base-uri 'none'; "
@@ -50,8 +54,15 @@ def described(name: str, models: Models) -> dict[str, Any]:
         ],
         "labels": known.labels,
         "drift": [one.line for one in models.drifts(name) if one.sure],
-        "example": {field.name: _shown(inputs[field.name][0]) for field in known.signature.inputs},
+        "example": {field.name: _example(field, inputs[field.name][0]) for field in known.signature.inputs},
     }
+
+
+def _example(field: Field, value: Any) -> Any:
+    """As a person would write it."""
+    if field.kind != "date" or value != value:
+        return _shown(value)
+    return str(np.array(int(value)).astype(f"datetime64[{UNITS.get(field.unit, field.unit)}]"))
 
 
 def _shown(value: Any) -> Any:

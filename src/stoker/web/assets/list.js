@@ -84,7 +84,7 @@ async function listView(root, parameters) {
     ];
     const heads = ["", "run", "state", "started", "took", "steps/s", ...names, ""];
     const node = el("tr", "", cells.map(([cell, kind], i) => {
-      const made = el("td", kind || "", cell);
+      const made = el("td", `${kind || ""}${cell === "–" ? " none" : ""}`, cell);
       made.dataset.head = heads[i].replace(/^(metrics|params)\./, "");
       return made;
     }));

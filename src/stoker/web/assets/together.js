@@ -86,7 +86,7 @@ function changesSection(runs, labels, differences) {
   const list = (items) => (items.length ? el("ul", "changes", items.map(item)) : el("p", "quiet", "Nothing, as far as the store knows."));
   return section("what-changed", `Against ${labels[0]}`, differences.map((one, i) => el("div", "card", el("h3", "", link(`#/run/${encodeURIComponent(one.b)}`, "", labels[i + 1])),
     el("div", "pair", el("figure", "", el("figcaption", "", "What was changed"), list(Object.values(one.changed).flat())),
-      el("figure", "", el("figcaption", "", "What it cost or gained"), list([...one.results.filter(({ name }) => !/^(ledger|event)\//.test(name) && name !== "epoch"), ...one.speed, ...one.ledger]))))));
+      el("figure", "", el("figcaption", "", "What it cost or gained"), list([...one.results.filter(({ name }) => !/^(ledger|event)\//.test(name) && name !== "epoch"), ...one.speed, ...one.ledger].filter(({ a, b }) => a !== b)))))));
 }
 
 function brief(value) {
