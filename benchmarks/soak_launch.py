@@ -163,7 +163,7 @@ def disturbed(
 def served(place: Path, epochs: int, moments: random.Random) -> str:
     """A parameter server's worker, killed and started again."""
     # Enough epochs for all kills: one is over about once in a tenth of a second.
-    rounds, begun = 40 * KILLS, place / "begun"
+    rounds, begun = 20 * KILLS, place / "begun"
     job = ServedJob("served.py", 2, place, str(place), str(rounds))
     try:
         for kill in range(KILLS):
