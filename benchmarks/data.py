@@ -211,7 +211,7 @@ def records(directory: Path, rows: int) -> list[Case]:
     random = np.random.default_rng(0)
     path = directory / "t.tfrecord"
     with tf.io.TFRecordWriter(str(path)) as writer:
-        for number in range(60_000):
+        for number in range(150_000):
             feature = {
                 "x": tf.train.Feature(float_list=tf.train.FloatList(value=random.normal(size=10))),
                 "id": tf.train.Feature(int64_list=tf.train.Int64List(value=[number])),

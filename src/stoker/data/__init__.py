@@ -9,6 +9,18 @@
 A table is parsed once, in Arrow blocks, into a binary cache; every epoch is then gathered from the mapped files inside
 TensorFlow's graph, in an order that is a function of the seed and the number of the epoch.
 
+| module | subject |
+|---|---|
+| readers, text_reader, image_reader, tar_reader, record_files, array_reader | what the caller sees |
+| csv_files, arrow_sources, text_files, table_files, image_files, tar_files | what is in the files |
+| paths, class_folders | which files are meant |
+| columns, misfits, labels | what a column is taken for, and what does not fit it |
+| ingest, store, cache | one pass over a source, into arrays that are mapped, kept and found again |
+| order, splits | which rows a batch holds |
+| tables, strings, word_ids, augmenting | from rows of the store to a batch |
+| features, statistics | what a model needs to know of the columns |
+| survey, other_surveys, spreads | what `stoker data` says |
+
 Importing this package imports neither TensorFlow nor pyarrow: names are resolved when they are used.
 """
 

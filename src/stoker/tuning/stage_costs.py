@@ -7,6 +7,7 @@ to the stages that call functions, by the number of calls, so that the stages ad
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
@@ -29,16 +30,15 @@ def measured(pipeline: Any, seconds: float) -> StageFigures:
     options.experimental_optimization.apply_default_optimizations = False
     options.autotune.enabled = True
     iterator = iter(endless(fresh(pipeline)).with_options(options))
-    cpu, begin, count = time.process_time(), time.perf_counter(), 0
-    for _ in iterator:
-        count += 1
-        if time.perf_counter() - begin > seconds:
-            break
-    wall, cpu = time.perf_counter() - begin, time.process_time() - cpu
-    if not count:
+    # The first elements pay for what happens once: functions are made ready, buffers are filled.
+    if not _taken(iterator, 0.0) or not _taken(iterator, seconds / 2):
         return _tree(pipeline, None, {}, 0.0)
+    before = model(iterator).nodes
+    cpu, begin = time.process_time(), time.perf_counter()
+    count = _taken(iterator, seconds)
+    wall, cpu = time.perf_counter() - begin, time.process_time() - cpu
     books = model(iterator)
-    nodes = dict(books.nodes)
+    nodes = {number: _since(node, before.get(number)) for number, node in books.nodes.items()}
     own = _with_calls(nodes, cpu - count * _cost_of_next())
     top = nodes[books.output]
     for _ in range(2 if endless(pipeline) is not pipeline else 1):
@@ -47,7 +47,35 @@ def measured(pipeline: Any, seconds: float) -> StageFigures:
     return _tree(pipeline, top, {"nodes": nodes, "own": own}, wall)
 
 
-def _with_calls(nodes: dict[int, Any], cpu: float) -> dict[int, float]:
+def _taken(iterator: Any, seconds: float) -> int:
+    """How many elements were taken in so many seconds; at least one, if there is one."""
+    begin, count = time.perf_counter(), 0
+    for _ in iterator:
+        count += 1
+        if time.perf_counter() - begin >= seconds:
+            break
+    return count
+
+
+@dataclass(frozen=True)
+class _Node:
+    """What tf.data's books say of a stage for the time that was measured."""
+
+    id: int
+    name: str
+    inputs: tuple[int, ...]
+    num_elements: int
+    processing_time: int
+    bytes_produced: int
+
+
+def _since(now: Any, before: Any) -> _Node:
+    names = ("num_elements", "processing_time", "bytes_produced")
+    sums = [int(getattr(now, name)) - (0 if before is None else int(getattr(before, name))) for name in names]
+    return _Node(now.id, now.name, tuple(now.inputs), *sums)
+
+
+def _with_calls(nodes: dict[int, _Node], cpu: float) -> dict[int, float]:
     """Seconds of each node: what tf.data saw, and its part of what it did not see."""
     seen = {number: node.processing_time / 1e9 for number, node in nodes.items()}
     calls = {n: node.num_elements for n, node in nodes.items() if node.name.startswith(_CALLING)}
