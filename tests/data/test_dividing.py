@@ -49,8 +49,8 @@ def test_without_a_seed_the_last_rows_are_held_out() -> None:
 @pytest.mark.parametrize(
     ("by", "said"),
     [
-        (By("group", "town", np.zeros(50)), "1 different values: 3 parts"),
-        (By("time", "day", np.zeros(50)), "too few different values"),
+        (By("group", "town", np.zeros(50)), "it has 1 groups, and 3 parts"),
+        (By("time", "day", np.zeros(50)), "too few different times"),
     ],
 )
 def test_what_cannot_be_divided_is_said(by: By, said: str) -> None:
@@ -102,7 +102,7 @@ def test_a_reader_holds_the_latest_out_and_takes_statistics_from_the_rest(table:
         ({"group": "custmer"}, "did you mean 'customer'"),
         ({"group": "customer", "time": "day"}, "one of them"),
         ({"time": "customer"}, "should hold dates or numbers"),
-        ({"group": "price"}, "is the label"),
+        ({"group": "price"}, "it is the label"),
     ],
 )
 def test_a_divider_that_makes_no_sense(table: Path, options: dict[str, str], said: str) -> None:

@@ -98,6 +98,25 @@ def test_a_request_that_makes_no_sense(
     assert error.count("\n") == 1
 
 
+def test_what_looks_wrong_is_told_before_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["who,amount,outcome,y"]
+    lines += [
+        f"w{n % 9},{n * 7 % 31}.5,{'paid' if n % 2 else 'open'},{'yes' if n % 2 else 'no'}" for n in range(60)
+    ]
+    lines += [f"w{n},{n}.5,lost,rare" for n in range(3)]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    asked = ["train", "table", "data.csv", "--target", "y", "--eject", "mine.py"]
+    assert main([*asked, "--group", "who"]) == 0
+    said = capsys.readouterr().out
+    assert "class 'rare' has 3 rows" in said
+    assert "column 'outcome' tells the class by itself" in said
+    program = (tmp_path / "mine.py").read_text()
+    assert 'group="who"' in program
+    assert 'columns=("amount", "outcome", "y")' in program
+    assert main([*asked, "--force", "--time-column", "who"]) == 2
+    assert "should hold dates or numbers" in capsys.readouterr().err
+
+
 def test_texts_of_one_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reviews(tmp_path / "texts")
     for file in (tmp_path / "texts" / "bad").iterdir():

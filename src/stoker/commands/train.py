@@ -12,8 +12,11 @@ The same command again goes on after a crash, or says that the run is done. Ctrl
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from stoker.errors import UsageError
@@ -93,6 +96,8 @@ def run(args: argparse.Namespace) -> int:
         name: getattr(args, name) for name in ("epochs", "time", "seed", "runs", "name", "fresh", "eject")
     }
     try:
+        with _without_chatter():
+            import tensorflow  # noqa: F401 - here, where its lines can be held back
         recipe = _recipe(args, {**options, "overwrite": args.force})
     except ModuleNotFoundError as error:
         extra = "data" if str(error.name).startswith("pyarrow") else "cpu"
@@ -105,6 +110,20 @@ def run(args: argparse.Namespace) -> int:
     if made is None:
         print(f"stoker: {args.eject} is written: run it with python, change it as you like")
     return 0
+
+
+@contextlib.contextmanager
+def _without_chatter() -> Iterator[None]:
+    """TensorFlow writes lines about the processor while it is imported, which no setting silences."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _recipe(args: argparse.Namespace, options: dict[str, Any]) -> Any:

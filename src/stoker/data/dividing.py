@@ -55,7 +55,8 @@ def _by_group(rows: int, shares: Sequence[float], by: By, seed: int) -> list[Any
     groups, codes, counts = np.unique(by.values, return_inverse=True, return_counts=True)
     if len(groups) <= len(shares):
         raise ArgumentError(
-            f"group={by.column!r} has {len(groups)} different values: {len(shares) + 1} parts need as many or more"
+            f"rows cannot be divided by {by.column!r}: it has {len(groups)} groups, and {len(shares) + 1} parts need "
+            "as many or more"
         )
     mixed = np.random.default_rng(seed).permutation(len(groups))
     parts: Any = np.empty(len(groups), int)
@@ -86,6 +87,6 @@ def _by_time(rows: int, shares: Sequence[float], by: By) -> list[Any]:
     parts = np.split(order, bounds)
     if not all(len(one) for one in parts):
         raise ArgumentError(
-            f"time={by.column!r} has too few different values to divide {rows:,} rows into {len(parts)} parts"
+            f"rows cannot be divided by {by.column!r}: it has too few different times for {len(parts)} parts"
         )
     return parts

@@ -81,10 +81,13 @@ def divider(store: Store, columns: list[Column], options: Options, name: str) ->
     how = "time" if options.group is None else "group"
     column = next(one for one in columns if one.name == options.divider)
     if options.divider == options.label:
-        raise ArgumentError(f"{how}={options.divider!r} is the label")
+        raise ArgumentError(f"rows cannot be divided by {options.divider!r} ({how}): it is the label")
     if column.kind == "text" or (how == "time" and column.kind in ("category", "truth")):
         wanted = "dates or numbers" if how == "time" else "numbers, dates or text that repeats"
-        raise ArgumentError(f"{how}={options.divider!r} holds {column.kind} values, and should hold {wanted}")
+        raise ArgumentError(
+            f"rows cannot be divided by {options.divider!r} ({how}): it was taken for {column.kind}, and should hold "
+            f"{wanted}"
+        )
     demand_all(store, column, name, how)
     return By(how, options.divider, np.asarray(values_of(store, column)))
 

@@ -93,7 +93,9 @@ def matrix(counts: Any, names: Sequence[str]) -> str:
                     f'<rect class="{kind}" {place} fill-opacity="{0.12 + 0.88 * count / whole:.2f}"/>'
                 )
                 middle = f'x="{left + (column + 0.5) * side:.1f}" y="{top + side / 2 + 4:.1f}"'
-                parts.append(f'<text class="count" {middle} text-anchor="middle">{count}</text>')
+                # Dark cells have light figures.
+                shade = "count over" if count / whole > 0.5 else "count"
+                parts.append(f'<text class="{shade}" {middle} text-anchor="middle">{count}</text>')
     size = f"{left + side * len(names) + 8} {side * len(names) + 8}"
     return _svg(size, "confusion matrix", parts)
 
@@ -106,6 +108,8 @@ def _svg(size: str, label: str, parts: list[str]) -> str:
 
 def _ticks(low: float, high: float) -> list[float]:
     """Five places along the axis, at whole numbers where there are enough."""
+    if float(low).is_integer() and float(high).is_integer() and 1 < high - low < 8:
+        return [float(one) for one in range(int(low), int(high) + 1)]
     places = [float(one) for one in np.linspace(low, high, 5)]
     return sorted({float(round(one)) for one in places}) if high - low >= 8 else places
 

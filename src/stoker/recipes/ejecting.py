@@ -10,6 +10,7 @@ from typing import Any
 from stoker import files
 from stoker.errors import UsageError
 
+_LINE = 80
 _LAST = '\n\nif __name__ == "__main__":\n'
 
 
@@ -32,7 +33,11 @@ def program(kind: str, settings: Any) -> str:
 
 
 def _literal(value: Any) -> str:
-    # As the formatter would have it.
+    """A value as the formatter would have it."""
+    if isinstance(value, tuple) and len(repr(value)) > _LINE:
+        return "\n".join(["(", *(f"                {_literal(one)}," for one in value), "            )"])
+    if isinstance(value, tuple):
+        return f"({', '.join(_literal(one) for one in value)}{',' if len(value) == 1 else ''})"
     return (
         f'"{value}"'
         if isinstance(value, str) and value.isprintable() and not set(value) & {'"', "\\"}

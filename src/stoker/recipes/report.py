@@ -172,17 +172,19 @@ def _calibration(answers: Any, labels: Any) -> str:
     """How often it is right when it says it is so sure."""
     sure, right = answers.max(1), answers.argmax(1) == labels
     place = np.minimum((sure * _BINS).astype(int), _BINS - 1)
-    points = [
-        (float(sure[place == one].mean()), float(right[place == one].mean()))
-        for one in range(_BINS)
-        if (place == one).any()
-    ]
+    bins = [place == one for one in range(_BINS) if (place == one).any()]
+    points = [(float(sure[rows].mean()), float(right[rows].mean())) for rows in bins]
+    counts = [int(rows.sum()) for rows in bins]
     chart = drawing.Chart((0, 1), (0, 1), ("how sure it is", "how often it is right"))
     chart.line([(0, 0), (1, 1)], "ideal")
-    chart.line(points, "one")
-    chart.dots(points, "one", 4)
-    off = sum(abs(x - y) * float((place == min(int(x * _BINS), _BINS - 1)).mean()) for x, y in points)
-    lead = f'<p class="lead">On the dashed line it is as often right as it says; it is off by {off:.3f} on average.</p>'
+    for point, rows in zip(points, counts, strict=True):
+        # The more rows are so sure, the larger the dot: one of a single row says little.
+        chart.dots([point], "one", 2 + 8 * float(np.sqrt(rows / len(labels))))
+    off = sum(abs(x - y) * rows for (x, y), rows in zip(points, counts, strict=True)) / len(labels)
+    lead = (
+        '<p class="lead">On the dashed line it is as often right as it says; the larger a dot, the more rows it stands '
+        f"for. It is off by {off:.3f} on average.</p>"
+    )
     return lead + chart.svg("calibration")
 
 
