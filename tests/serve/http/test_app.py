@@ -261,6 +261,7 @@ def test_requests_that_meet_are_answered_by_one_call(app: App, bundle: Path) -> 
 
 def test_the_line_is_bounded_and_time_runs_out(bundle: Path) -> None:
     app, _ = application({"pets": bundle}, queue=3, timeout=0.0)
+    app.models.version("pets").line._seconds = 1.0  # a quick model would make room by answering
 
     async def many() -> list[Answer]:
         return list(
@@ -272,6 +273,23 @@ def test_the_line_is_bounded_and_time_runs_out(bundle: Path) -> None:
     refused = next(one for one in found if one.status == 429)
     assert refused.headers["retry-after"] == "1"
     assert "3 rows wait already" in refused.json()["error"]
+    app.models.close()
+
+
+def test_a_quick_model_makes_room_by_answering(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stoker.serve.http.line._QUICK_S", 1e9)  # quick also on a busy machine
+    app, _ = application({"pets": bundle}, queue=3)
+    line = app.models.version("pets").line
+    calls: list[int] = []
+    line._ran = lambda rows, seconds: calls.append(rows)
+
+    async def many() -> list[Answer]:
+        return list(
+            await asyncio.gather(*(ask(app, "POST", PREDICT, {"instances": [ONE]}) for _ in range(8)))
+        )
+
+    assert [one.status for one in asyncio.run(many())] == [200] * 8
+    assert max(calls) <= 3
     app.models.close()
 
 

@@ -88,6 +88,7 @@ def test_a_full_line_refuses_at_once_and_answers_again_when_it_is_free(pets: tup
     from tests.serve.http.asking import application
 
     app, _ = application({"pets": pets[1]}, queue=2)
+    app.models.version("pets").line._seconds = 10.0  # a quick model would make room by answering
     given = rows(2)
 
     async def crowd() -> tuple[bytes, bytes, bytes]:

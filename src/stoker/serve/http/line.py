@@ -103,9 +103,16 @@ class Line:
     def check(self, rows: int = 1) -> None:
         """There is room for so many more; asked before a request is parsed, a refusal costs next to nothing.
 
+        A quick model makes room by answering: it is idle whenever the loop can ask, and to refuse costs as much.
+
         Raises:
             BusyError: there is not.
         """
+        if self.rows and self.rows + rows > self._most_waiting and not self.slow:
+            batch = self._taken()
+            if batch:
+                taken = now()
+                self._tell(batch, taken, self._timed(batch))
         if self.rows and self.rows + rows > self._most_waiting:
             raise BusyError(f"{self.rows} rows wait already, and {self._most_waiting} may")
 
@@ -140,11 +147,16 @@ class Line:
             # After all that arrived with it.
             loop.call_soon(self._next, loop)
 
-    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _taken(self) -> list[Any]:
+        """The next batch; who is late is told."""
         batch, late = take(self._waiting, self._most_rows)  # type: ignore[arg-type]
         self.rows -= sum(job.rows for job in (*batch, *late))
         for job in late:
             job.settle()  # type: ignore[attr-defined]
+        return batch
+
+    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch = self._taken()
         if not batch:
             self._busy = False
         elif self.slow:
@@ -175,6 +187,13 @@ class Line:
     def _settled(
         self, loop: asyncio.AbstractEventLoop, batch: list[Any], taken: float, ran: tuple[float, float]
     ) -> None:
+        self._tell(batch, taken, ran)
+        if self._waiting:
+            loop.call_soon(self._next, loop)
+        else:
+            self._busy = False
+
+    def _tell(self, batch: list[Any], taken: float, ran: tuple[float, float]) -> None:
         seconds, model = ran
         self._seconds += 0.2 * (seconds - self._seconds)
         for job in batch:
@@ -185,10 +204,6 @@ class Line:
         self._ran(sum(job.rows for job in batch), seconds)
         for job in batch:
             job.settle()
-        if self._waiting:
-            loop.call_soon(self._next, loop)
-        else:
-            self._busy = False
 
     def close(self) -> None:
         """After the last caller."""
