@@ -45,7 +45,7 @@ ROOMS: dict[str, tuple[frozenset[str], ...]] = {
         frozenset({"loop"}),
         frozenset({"custom", "request"}),
         frozenset({"servers"}),
-        frozenset({"fit", "trainer"}),
+        frozenset({"evaluate", "fit", "trainer"}),
     ),
 }
 
