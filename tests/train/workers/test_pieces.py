@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import sys
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -21,6 +24,7 @@ from stoker.train.workers.service import served
 from stoker.train.workers.shares import divided
 from stoker.train.workers.strategy import strategy
 from stoker.train.workers.tracing import on_replica
+from tests.support import run
 
 pytestmark = pytest.mark.tensorflow
 
@@ -143,6 +147,19 @@ def test_workers_that_come_too_late_are_told_so(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("TF_CONFIG", json.dumps(task))
     with pytest.raises(ArgumentError, match="comes too late"):
         strategy()
+
+
+def test_a_port_that_is_in_use_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        task = {"cluster": {"worker": [address, "127.0.0.1:2"]}, "task": {"type": "worker", "index": 0}}
+        program = (
+            f"import os; os.environ['TF_CONFIG'] = {json.dumps(task)!r}; import stoker; stoker.strategy()"
+        )
+        outcome = run([sys.executable, "-c", program], tmp_path)
+    assert outcome.code == 1
+    said = f"TF_CONFIG: this worker cannot listen at {address}: the port is in use by another process"
+    assert outcome.stderr.splitlines()[-1].endswith(said)
 
 
 def test_without_a_job_the_strategy_is_tensorflows_default(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,6 +102,12 @@ def _of_workers(cluster: dict[str, Any], job: str, index: int, timeout: float, h
         raise ArgumentError(
             "stoker.strategy() comes too late: TensorFlow has computed something before. Call it first in the program"
         ) from error
+    except tf.errors.UnknownError as error:
+        if "Could not start gRPC server" not in str(error):
+            raise
+        raise ArgumentError(
+            f"TF_CONFIG: this worker cannot listen at {cluster[job][index]}: the port is in use by another process"
+        ) from error
     patience.ask(made, timeout)
     return made
 
