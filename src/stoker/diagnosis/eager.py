@@ -104,7 +104,7 @@ def _draft(m: Measurements, kind: str, site: SiteKey, samples: list[_Sample]) ->
 
 
 def _is_keras_own(m: Measurements, site: SiteKey, count: int) -> bool:
-    """Whether these are the few ops with which `fit` asks for its next batch: dear on a busy machine, but not the user's."""
+    """Whether these are the few ops with which `fit` asks for a batch: dear on a busy machine, but not the user's."""
     return site in m.fits and count < _MIN_OPS_PER_STEP * m.steps
 
 
