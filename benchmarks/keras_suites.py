@@ -76,7 +76,7 @@ def _results(path: Path, through: str) -> dict[str, bool]:
     with tempfile.TemporaryDirectory() as place:
         report = Path(place) / "report.xml"
         # Several tests write beside themselves: in a directory that goes away.
-        subprocess.run(
+        done = subprocess.run(
             [
                 *(sys.executable, "-m", "pytest", "-q", "-p", "through_stoker"),
                 *("--through", through, "-c", os.devnull, "--rootdir", place, "--junitxml", str(report)),
@@ -84,12 +84,14 @@ def _results(path: Path, through: str) -> dict[str, bool]:
             ],
             cwd=place,
             env={**os.environ, **_ENVIRONMENT},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
             check=False,
         )
-        if not report.exists():
-            raise SystemExit(f"the tests in {path} could not be run")
+        # 1 is that some failed. Anything else is that they were not run: a module that they import is missing, say.
+        if done.returncode not in (0, 1) or not report.exists():
+            why = [line[1:].strip() for line in done.stdout.splitlines() if line.startswith("E  ")]
+            raise SystemExit(f"the tests in {path} could not be run: {(why or ['see pytest'])[0]}")
         cases = ElementTree.parse(report).getroot().iter("testcase")
         return {
             f"{case.get('classname')}.{case.get('name')}": not _has(case, "failure", "error")

@@ -101,6 +101,15 @@ def test_each_function_with_a_tape_has_a_finding_and_validation_has_none_of_it()
     }
 
 
+@pytest.mark.parametrize(("ops", "found"), [(200, []), (2000, ["launch-bound"])])
+def test_the_few_ops_of_keras_own_loop_are_not_the_users(ops: int, found: list[str]) -> None:
+    """On a busy machine they took a quarter of the run; with `run_eagerly` there are many."""
+    line = ("train.py", 39, "main")
+    stacks = {(UserFrame(line, ()),): (ops, 3 * SECOND)}
+    fits = {line: {"calls": 1, "ns": SECOND, "dispatch": 0, "graph": 0}}
+    assert kinds(eager_stacks=stacks, eager_ns=3 * SECOND, fits=fits, steps=100) == found
+
+
 @pytest.mark.parametrize(
     ("first", "last", "found"), [(1, 4, False), (1, 6, True), (6, 9, True), (11, 12, False)]
 )

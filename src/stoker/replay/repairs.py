@@ -51,15 +51,18 @@ def uncertain(kind: str) -> tuple[str, ...]:
 
 def repaired(program: Program, findings: Iterable[Finding], draw: Draw) -> Program:
     """The program, shared out among these findings, with all of them repaired."""
-    for finding in findings:
-        program = REPAIRS[finding.kind].apply(_warmer(program, finding, draw), finding, draw)
+    shares = [(finding, _share(program, finding)) for finding in findings]
+    for finding, share in shares:
+        program = _warmer(program, finding, share, draw)
+    for finding, _ in shares:
+        program = REPAIRS[finding.kind].apply(program, finding, draw)
     return program
 
 
-def _warmer(program: Program, finding: Finding, draw: Draw) -> Program:
+def _warmer(program: Program, finding: Finding, share: float, draw: Draw) -> Program:
     """The program with what stays on the host quicker: the more of a step the stall took, the colder was the rest."""
     least, most = of_kind(finding.kind).beside
-    factor = 1 - _share(program, finding) * (least + (most - least) * draw.places.get(UNDISTURBED, 0.5))
+    factor = 1 - share * (least + (most - least) * draw.places.get(UNDISTURBED, 0.5))
 
     def change(piece: Piece) -> Piece:
         stays = piece.account in _HOST and not is_own(piece, finding)
