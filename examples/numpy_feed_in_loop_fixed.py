@@ -1,6 +1,6 @@
 """The repair of numpy_feed_in_loop.py.
 
-The arrays become tensors once, before the loop; each step takes its rows from them.
+The batches become tensors once, before the loop.
 """
 
 import numpy as np
@@ -26,10 +26,9 @@ def train_step(x, y):
     return loss
 
 
+batches = [(images[start : start + 128], labels[start : start + 128]) for start in range(0, 512, 128)]
 for _epoch in range(150):
-    for start in range(0, 512, 128):
-        x = images[start : start + 128]
-        y = labels[start : start + 128]
+    for x, y in batches:
         loss = train_step(x, y)
 
 print(f"loss {float(loss):.3f}")

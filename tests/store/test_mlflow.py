@@ -38,7 +38,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
     command = [str(PYTHON), "-m", "mlflow", "server", "--port", str(port), "--workers", "1"]
     command += ["--backend-store-uri", f"sqlite:///{directory / 'mlflow.db'}"]
     process = subprocess.Popen(
-        command, cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        command,
+        cwd=directory,
+        # The processes of its jobs migrate a fresh database at the same time, and may wait for each other for ever.
+        env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     url = f"http://127.0.0.1:{port}"
 
@@ -49,10 +55,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
         except (urllib.error.URLError, OSError):
             return False
 
-    wait_until(answers)
-    yield url, directory / "mlflow.db"
-    os.killpg(process.pid, 15)
-    process.wait()
+    try:
+        wait_until(answers)
+        yield url, directory / "mlflow.db"
+    finally:
+        os.killpg(process.pid, 15)
+        process.wait()
 
 
 @pytest.fixture
