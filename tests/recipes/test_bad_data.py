@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.request
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -149,6 +150,8 @@ def test_a_base_whose_weights_cannot_be_had(
     # An address nobody listens at, so that it fails where there is a network, too.
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
+    # What opens addresses for the whole process is made at its first use, and keeps the proxies of that moment.
+    monkeypatch.setattr(urllib.request, "_opener", None)
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
     shapes(tmp_path / "photos")
     with warnings.catch_warnings():

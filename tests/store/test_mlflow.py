@@ -40,7 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
     process = subprocess.Popen(
         command,
         cwd=directory,
-        # The processes of its jobs migrate a fresh database at the same time, and may wait for each other for ever.
+        # The processes of its jobs are not needed here.
         env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
