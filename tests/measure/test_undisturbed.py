@@ -187,9 +187,12 @@ count = tf.Variable(0.0)
 @tf.function
 def step(x):
     return count.assign_add(x)
+# Sleeps most of the time, and makes its constant once: TensorFlow does not always survive a KeyboardInterrupt.
+# One inside tf.constant may end it with SIGSEGV, one inside a compiled call may become a KeyError.
+one = tf.constant(1.0)
 for number in range(10**9):
-    step(tf.constant(1.0))
-    time.sleep(0.001)
+    step(one)
+    time.sleep(0.02)
     if number == 50:
         print("ready", os.getpid(), flush=True)
 """
