@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import stoker
-from stoker.probes.loop_turns import loops_of
+from stoker.attach.sites import LIBRARY, Sites
+from stoker.probes.loop_turns import LoopTurns, loops_of
 from stoker.probes.session import Session
 
 tf: Any = pytest.importorskip("tensorflow")
@@ -32,6 +36,54 @@ def test_loops_of_a_function() -> None:
     assert (outer.line - first, inner.line - first) == (2, 3)
     assert outer.start < inner.start <= inner.end <= outer.end
     assert loops_of((lambda: 1).__code__) == ()
+
+
+# A body is a list of events (None), loops of so many turns, and calls of functions with a body of their own.
+BODIES = st.recursive(
+    st.just([None]),
+    lambda inner: st.lists(
+        st.one_of(st.none(), st.tuples(st.integers(1, 3), inner), st.tuples(st.just(0), inner)),
+        min_size=1,
+        max_size=3,
+    ),
+    max_leaves=6,
+)
+
+
+def written(body: Any, functions: list[str], indent: str = "    ") -> list[str]:
+    """The source of a body; functions it calls are appended to `functions`."""
+    lines = []
+    for item in body:
+        if item is None:
+            lines.append(f"{indent}event()")
+        elif item[0]:
+            lines += [f"{indent}for _ in range({item[0]}):", *written(item[1], functions, indent + "    ")]
+        else:
+            inner = written(item[1], functions)
+            name = f"function_{len(functions)}"
+            functions.append("\n".join([f"def {name}():", *inner]))
+            lines.append(f"{indent}{name}()")
+    return lines
+
+
+@given(body=BODIES, again=st.lists(st.booleans(), min_size=1, max_size=7))
+@settings(max_examples=150, deadline=None)
+def test_the_short_way_tells_the_same_turns(body: Any, again: list[bool]) -> None:
+    functions: list[str] = []
+    source = "\n".join(["def main():", "    for _ in range(3):", *written(body, functions, " " * 8)])
+    sites = Sites()
+    sites._kinds[__file__] = LIBRARY
+    short, long = LoopTurns(sites), LoopTurns(sites)
+    asked = itertools.cycle(again)
+
+    def event() -> None:
+        new = next(asked)
+        long._chain = None
+        assert short.around(new) == long.around(new)
+
+    names: dict[str, Any] = {"event": event}
+    exec(compile("\n".join([*functions, source]), "generated.py", "exec"), names)
+    names["main"]()
 
 
 def network(units: int = 1) -> Any:

@@ -63,7 +63,7 @@ class HostSync(Probe):
             except BaseException:
                 self._abandon()
                 raise
-            self._end(tensor, started, how)
+            self._end(tensor, started, how, getattr(value, "nbytes", -1))
             return value
 
         return read
@@ -100,11 +100,11 @@ class HostSync(Probe):
         self.recorder.leave()
         self._depth -= 1
 
-    def _end(self, tensor: Any, started: int, how: str) -> None:
+    def _end(self, tensor: Any, started: int, how: str, size: int = -1) -> None:
         ended = self.recorder.leave()
         self._depth -= 1
         try:
-            self._count(tensor, started, ended, how)
+            self._count(tensor, started, ended, how, size)
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             self.fail(error)
 
@@ -121,7 +121,8 @@ class HostSync(Probe):
             except Exception as error:  # noqa: BLE001 - as above
                 self.fail(error)
 
-    def _count(self, tensor: Any, started: int, ended: int, how: str) -> None:
+    def _count(self, tensor: Any, started: int, ended: int, how: str, size: int = -1) -> None:
+        """Put a read on the books; `size` is that of the value where it told, since asking the tensor takes longer."""
         recorder = self.recorder
         wait = self._wait(tensor, ended - started)
         if wait is None:
@@ -150,7 +151,7 @@ class HostSync(Probe):
         tally.wait_ns += wait
         tally.lost_ns += min(gap, wait) + (ended - started - wait)
         if tensor is not None:
-            tally.bytes += nbytes(tensor)
+            tally.bytes += nbytes(tensor) if size < 0 else size
             if recorder.top == PYTHON and not self._steps.keras_depth and recorder.on_main_thread():
                 self._steps.event(READS, key, ended)
 

@@ -7,6 +7,7 @@ windows; for those the pipelines noted here say which of the user's lines made w
 from __future__ import annotations
 
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -158,12 +159,13 @@ class InputWait(Probe):
 
     def _next(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = self.recorder
+        get_ident, main_thread = threading.get_ident, recorder.main_thread
 
         def get_next(iterator: Any, *args: Any, **kwds: Any) -> Any:
             if (
                 not self.active
                 or (recorder.top != PYTHON and recorder.top != DISPATCH)
-                or not recorder.on_main_thread()
+                or get_ident() != main_thread
                 or not self._eager()
             ):
                 return original(iterator, *args, **kwds)

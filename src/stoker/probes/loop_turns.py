@@ -10,7 +10,7 @@ from __future__ import annotations
 import dis
 import inspect
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import NamedTuple
 
@@ -35,9 +35,35 @@ class Loop:
     function: str
     start: int
     end: int
+    # Looked up several times a step: worked out once.
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        place = (self.file, self.line, self.function, self.start, self.end)
+        object.__setattr__(self, "_hash", hash(place))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __contains__(self, instruction: int) -> bool:
         return self.start <= instruction <= self.end
+
+
+@dataclass
+class _Chain:
+    """Where the last event was, if in a loop of the innermost frame, and what the next one there means."""
+
+    # By id: frames must not be kept alive.
+    frame: int
+    code: CodeType
+    caller: tuple[int, int]
+    here: int
+    innermost: Loop
+    # The loops around, innermost first: with a new turn of the innermost, and without one.
+    turned: list[tuple[Loop, bool]]
+    goes_on: list[tuple[Loop, bool]]
+    # Instructions of which `innermost` is the innermost loop, or not.
+    inside: dict[int, bool]
 
 
 class UserFrame(NamedTuple):
@@ -77,6 +103,12 @@ def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
+def _caller_of(frame: FrameType) -> tuple[int, int]:
+    """Who called a function, and from where: another call may get the same frame again."""
+    caller = frame.f_back
+    return (id(caller), caller.f_lasti) if caller is not None else (0, 0)
+
+
 class LoopTurns:
     """Follows the loops of the user's functions from event to event."""
 
@@ -86,9 +118,7 @@ class LoopTurns:
         # By frame: its code, the instruction of the last event, and whether a generator stood inside it then. By id: a
         # frame must not be kept alive.
         self._last: dict[int, tuple[CodeType, int, bool]] = {}
-        # The innermost frame and instruction of the last event, if in a loop; and what another one there means.
-        self._same: tuple[int, CodeType, int] | None = None
-        self._next_turn: list[tuple[Loop, bool]] = []
+        self._chain: _Chain | None = None
 
     def around(self, again: bool = True) -> list[tuple[Loop, bool]]:
         """The loops around the running line, innermost first, each with whether a new turn of it began.
@@ -100,9 +130,10 @@ class LoopTurns:
         kinds, left = self._sites._kinds, _MAX_FRAMES
         while frame is not None and kinds.get(frame.f_code.co_filename, USER) != USER:
             frame = frame.f_back
-        if frame is not None and again and (id(frame), frame.f_code, frame.f_lasti) == self._same:
-            # The usual case: one event a turn. Nothing has moved but the innermost loop.
-            return self._next_turn
+        if frame is not None and self._chain is not None:
+            known = self._followed(self._chain, frame, again)
+            if known is not None:
+                return known
         innermost = frame
         found: list[tuple[Loop, bool]] = []
         # Whether the user's frame inside the one looked at was entered again; the innermost has none inside.
@@ -117,11 +148,41 @@ class LoopTurns:
                 inside = bool(code.co_flags & inspect.CO_GENERATOR)
                 left -= 1
             frame = frame.f_back
-        self._same = None
-        if innermost is not None and found and found[0][0] in self.loops(innermost.f_code):
-            self._same = (id(innermost), innermost.f_code, innermost.f_lasti)
-            self._next_turn = [(loop, number == 0) for number, (loop, _) in enumerate(found)]
+        self._chain = self._chained(innermost, found) if innermost is not None and found else None
         return found
+
+    def _chained(self, frame: FrameType, found: list[tuple[Loop, bool]]) -> _Chain | None:
+        """What the next event means, if it comes from the same innermost loop of the same frame."""
+        code, here, innermost = frame.f_code, frame.f_lasti, found[0][0]
+        if innermost not in self.loops(code):
+            return None
+        return _Chain(
+            id(frame),
+            code,
+            _caller_of(frame),
+            here,
+            innermost,
+            turned=[(loop, number == 0) for number, (loop, _) in enumerate(found)],
+            goes_on=[(loop, False) for loop, _ in found],
+            inside={here: True},
+        )
+
+    def _followed(self, chain: _Chain, frame: FrameType, again: bool) -> list[tuple[Loop, bool]] | None:
+        """The usual case: nothing has moved but the innermost loop. None if that is not sure."""
+        number, here = id(frame), frame.f_lasti
+        if number != chain.frame or frame.f_code is not chain.code or _caller_of(frame) != chain.caller:
+            return None
+        inside = chain.inside.get(here)
+        if inside is None:
+            loop = next((loop for loop in self.loops(chain.code) if here in loop), None)
+            inside = chain.inside[here] = loop == chain.innermost
+        if not inside:
+            return None
+        turned = here < chain.here or (here == chain.here and again)
+        if here != chain.here:
+            chain.here = here
+            self._last[number] = (chain.code, here, False)
+        return chain.turned if turned else chain.goes_on
 
     def stack(self, limit: int = _MAX_FRAMES) -> tuple[UserFrame, ...]:
         """The user's frames, innermost first; none for what a loop does for itself: Stoker's, or `predict`."""
