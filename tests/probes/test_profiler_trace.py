@@ -162,6 +162,19 @@ def test_kernels_that_lost_their_processor_are_counted_as_their_like() -> None:
     assert summary.eager_calm_ns == 20 * 28 * 1000
 
 
+def test_one_op_may_have_kernels_of_very_different_shapes() -> None:
+    """Four steps of two products: one takes a hundred times as long as the other, each time."""
+    events, start = [], 0
+    for op, took in [("Relu", 5), ("MatMul", 20), ("Add", 5), ("MatMul", 2000)] * 4:
+        events.append(Event(1, "TFE_Py_FastPathExecute_C", start, start + took + 20))
+        events.append(Event(1, f"EagerLocalExecute: {op}", start + 1, start + took + 15))
+        events.append(Event(1, "KernelAndDeviceOp::Run", start + 2, start + 2 + took))
+        start += took + 30
+    summary = summarise(trace(*events, threads={1: "main"}), 1)
+    assert summary.eager_calm_ns == summary.eager_kernel_ns == 4 * 2030 * 1000
+    assert summary.eager_wide_ns == 4 * 2000 * 1000
+
+
 def test_a_graph_that_waits_for_other_workers() -> None:
     summary = summarise(
         trace(

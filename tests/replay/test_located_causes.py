@@ -172,8 +172,8 @@ def test_kernels_that_lost_their_processor_do_not_make_an_eager_step_free() -> N
     windows = WindowSums(eager_ns=10**9, eager_kernel_ns=10**9, eager_kernels=1000, eager_floor_ns=10**6)
     eager = sample_finding(kind="eager-train-step", seconds=0.1 * STEPS, lost_s=0.05 * STEPS, what_if=None)
 
-    def price(calm_ns: int) -> float:
-        told = dataclasses.replace(windows, eager_calm_ns=calm_ns)
+    def price(calm_ns: int, wide_ns: int = 0) -> float:
+        told = dataclasses.replace(windows, eager_calm_ns=calm_ns, eager_wide_ns=wide_ns)
         tables = dataclasses.replace(record.tables, windows=[told])
         run = programs.of(dataclasses.replace(record, tables=tables))
         assert run is not None
@@ -181,6 +181,8 @@ def test_kernels_that_lost_their_processor_do_not_make_an_eager_step_free() -> N
 
     assert price(0) < 1.5
     assert price(50 * 10**6) > 8
+    # Kernels that use all processors by themselves gain nothing by running side by side.
+    assert price(500 * 10**6, wide_ns=500 * 10**6) < price(500 * 10**6) / 1.2
 
 
 def test_what_the_steps_do_not_show_has_no_price() -> None:

@@ -28,8 +28,12 @@ _ELEMENT = re.compile(r"\[\d+\]")
 # Events of which there are many and nothing is learnt.
 _IRRELEVANT = ("ThreadpoolListener", "TFE_DeleteTensorHandle", "EagerCopyToDevice", "ValidateInput")
 
-# Kernels of one op differ by their shapes, up to so many times; beyond, one has lost its processor.
+# Of so many that ran at the same place of a step, one at least had its processor to itself. Of fewer, those of one op
+# differ by their shapes, up to so many times; beyond, one has lost its processor.
+_ENOUGH = 3
 _OTHER_SHAPES = 4
+# A kernel that takes so long divides its work among all processors by itself.
+_WIDE_NS = 100_000
 
 # A reader that holds Python's lock makes the program wait for it: read a little, then step back.
 _CHUNK, _PAUSE_S = 200, 0.0005
@@ -98,7 +102,9 @@ def summarise(threads: Threads, window_ns: int) -> Summary:
         durations = [end - start for _, start, end in eager]
         summary.eager_kernels += len(eager)
         summary.eager_floor_ns += _quickest(durations) * len(eager)
-        summary.eager_calm_ns += _calm([(name, end - start) for name, start, end in eager])
+        calm, wide = _calm([(name, end - start) for name, start, end in eager])
+        summary.eager_calm_ns += calm
+        summary.eager_wide_ns += wide
         kernels += [(start, end) for _, start, end in eager]
     graph, waits, kernels = merge(graph), merge(waits), merge(kernels)
     exchanging = intersect(graph, merge(exchanges))
@@ -195,8 +201,9 @@ def _quickest(durations: list[int]) -> int:
     return sorted(durations)[len(durations) // 10] if durations else 0
 
 
-def _calm(kernels: list[tuple[str, int]]) -> int:
-    """The sum of durations, each as the quicker quarter of those that ran between the same two others took.
+def _calm(kernels: list[tuple[str, int]]) -> tuple[int, int]:
+    """The sum of durations, each as the quicker quarter of those that ran between the same two others took; and of it,
+    what long ones took.
 
     A step runs the same ops in the same order each time: neighbours tell kernels of one op and other shapes apart.
     """
@@ -207,10 +214,19 @@ def _calm(kernels: list[tuple[str, int]]) -> int:
         if "Dataset" not in name and "Iterator" not in name:
             alike[names[place], name, names[place + 2]].append(duration)
     by_op: defaultdict[str, list[int]] = defaultdict(list)
+    most: defaultdict[str, int] = defaultdict(int)
     for (_, name, _), group in alike.items():
         by_op[name] += group
-    most = {name: _OTHER_SHAPES * _quarter(durations) for name, durations in by_op.items()}
-    return sum(min(_quarter(group), most[key[1]]) * len(group) for key, group in alike.items())
+        if len(group) >= _ENOUGH:
+            most[name] = max(most[name], _quarter(group))
+    total = wide = 0
+    for (_, name, _), group in alike.items():
+        each = _quarter(group)
+        if len(group) < _ENOUGH:
+            each = min(each, max(most[name], _OTHER_SHAPES * _quarter(by_op[name])))
+        total += each * len(group)
+        wide += each * len(group) if each >= _WIDE_NS else 0
+    return total, wide
 
 
 def _quarter(durations: list[int]) -> int:

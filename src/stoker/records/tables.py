@@ -196,6 +196,8 @@ class WindowSums:
     eager_floor_ns: int = 0
     # What those kernels take undisturbed: on a busy machine one that lost its processor takes a hundred times as long.
     eager_calm_ns: int = absent(0)
+    # The part of that in kernels so long that they divide their work among all processors by themselves.
+    eager_wide_ns: int = absent(0)
     # The device had work.
     busy_ns: int = 0
     # In a record always empty: the stages have a table of their own.

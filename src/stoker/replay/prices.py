@@ -26,6 +26,8 @@ _ORDERED = 8
 _TAIL = 0.05
 # No repair gains so much; a replay in which nothing is left would say that it does.
 _BEYOND_ALL = 1e4
+# The same program differs from itself by as much: bounds are no closer.
+_REPEATS = 0.05
 # Of a run, a loss too small to say that its price is unknown.
 _NEGLIGIBLE = 0.02
 BASIS = "speed-ups are of steps a second after the first step: start-up and the first trace are left out"
@@ -105,14 +107,30 @@ def what_if(
 def _widened(
     program: Program, findings: Sequence[Finding], middle: float, low: float, high: float
 ) -> tuple[float, float]:
-    """Bounds for both: the run's own spread, and how far off the model has been found to be, here and elsewhere."""
-    spreads = [of_kind(f.kind).spread for f in findings]
+    """Bounds for all of it: the run's own spread, how far off the model has been found to be, here and elsewhere.
+
+    The model is off by a part of each repair's gain, and by another part for another kind: several do not err alike.
+    """
     off = min(1.0, program.unexplained)
-    less, more = max(s[0] for s in spreads) + off, max(s[1] for s in spreads) + off
-    gain = math.log(middle)
-    down = math.hypot(math.log(middle / low), gain * less)
-    up = math.hypot(math.log(high / middle), gain * more)
-    return middle * math.exp(-down), middle * math.exp(up)
+    less, more = [math.log(middle / low), _REPEATS], [math.log(high / middle), _REPEATS]
+    for finding, gain in _gains(program, findings, middle):
+        spread = of_kind(finding.kind).spread
+        less.append(gain * (spread[0] + off))
+        more.append(gain * (spread[1] + off))
+    return middle * math.exp(-math.hypot(*less)), middle * math.exp(math.hypot(*more))
+
+
+def _gains(program: Program, findings: Sequence[Finding], middle: float) -> list[tuple[Finding, float]]:
+    """What each adds to the gain of those before it, as logarithms that add up to the gain of all; dearest first."""
+    if len(findings) == 1:
+        return [(findings[0], math.log(middle))]
+    dearest = sorted(findings, key=lambda f: -held_s(program, [f]))[:_ORDERED]
+    gains, before = [], 1.0
+    for number, finding in enumerate(dearest, 1):
+        after = max(before, speedup(program, dearest[:number], Draw())) if number < len(findings) else middle
+        gains.append((finding, math.log(max(1.0, after / before))))
+        before = after
+    return gains
 
 
 @dataclasses.dataclass(frozen=True)

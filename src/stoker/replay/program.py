@@ -52,6 +52,8 @@ class Program:
     # Of the time inside eager ops and between them: running kernels, and the part of it any kernel takes.
     eager_kernels: float = 0.0
     eager_floor: float = 0.0
+    # The share of the eager kernels' time in those that divide their work among all processors by themselves.
+    eager_wide: float = 0.0
     # The host's Python in a step, as it was while the input was measured beside it.
     python_s: float = 0.0
     # Of the time kernels took in a compiled call: what the quickest calls took.
@@ -102,6 +104,7 @@ def of(record: Record) -> Program | None:
         eager_kernels=eager_kernels,
         python_s=python_s(steps, eager_kernels),
         eager_floor=eager_floor,
+        eager_wide=windows.eager_wide_ns / max(1, windows.eager_calm_ns),
         quick=min(1.0, max(_QUICKEST / stretch, windows.graph_quick_ns * stretch / busy)) if busy else 1.0,
         call_s=_call_s(steps, phase),
         launches_s=_launches_s(record, phase) if asynchronous else 0.0,
