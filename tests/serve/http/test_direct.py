@@ -23,6 +23,7 @@ from uvicorn.server import ServerState
 from stoker.serve.http.app import App
 from stoker.serve.http.transport import Protocol
 from tests.serve.http.asking import application
+from tests.support import HANGS_S
 
 PREDICT = "/v1/models/pets:predict"
 NO_HTTP = b"Invalid HTTP request received."
@@ -76,6 +77,29 @@ def connected(app: App, protocol: type[Protocol]) -> tuple[Protocol, Written]:
     made, written = protocol(config, ServerState(), {}), Written()
     made.connection_made(written)
     return made, written
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n12"])
+def test_a_client_that_does_not_go_on_is_left(app: App, sent: bytes) -> None:
+    """A connection, a head or a body of which nothing more comes must not stay open for ever."""
+
+    async def left() -> bytes:
+        config = uvicorn.Config(
+            app, proxy_headers=False, lifespan="off", log_level="critical", ws="none", timeout_keep_alive=1
+        )
+        config.load()
+        loop = asyncio.get_running_loop()
+        state = ServerState()
+        listening = await loop.create_server(lambda: Protocol(config, state, {}), "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        writer.write(sent)
+        answer = await asyncio.wait_for(reader.read(), HANGS_S)
+        writer.close()
+        listening.close()
+        return answer
+
+    answer = asyncio.run(left())
+    assert answer.startswith(b"HTTP/1.1 408 ") if sent else not answer
 
 
 def request(

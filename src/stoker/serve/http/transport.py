@@ -21,6 +21,7 @@ from stoker.serve.http.direct import Direct
 # Of a request line and headers; uvicorn would take any number.
 _MOST_HEAD = 64 << 10
 _UPGRADE = (b"upgrade", b"connection", b"http2-settings")
+_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 _METHODS = {b"GET": "GET", b"POST": "POST"}
 
 
@@ -66,9 +67,11 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
     _head: int | None = None  # how much of one has come, while it is not all there
     _direct: Direct | None = None  # what the parser is in
     _resting = 0.0  # since when it has been idle
+    _heard = 0.0  # when the message began to come; of a body, when the last of it came
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(Together(transport, self.loop))
+        self._rest()
 
     def on_message_begin(self) -> None:
         self._inside, self._head = True, 0
@@ -140,7 +143,7 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
             self._rest()
 
     def _rest(self) -> None:
-        """Answered: the connection may be idle for a while. One timer, which looks when it is over, is enough."""
+        """Nothing is asked: it may be idle for a while. One timer, which looks when that is over, is enough."""
         self._resting = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self._look_in(self.timeout_keep_alive)
@@ -149,12 +152,17 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
         self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
 
     def timeout_keep_alive_handler(self) -> None:
-        busy = self._inside or (self.cycle is not None and not self.cycle.response_complete)
-        left = self.timeout_keep_alive - (0.0 if busy else self.loop.time() - self._resting)
+        busy = self.cycle is not None and not self.cycle.response_complete
+        # A head may take as long as a connection may be idle; so may each part of a body.
+        since = self._heard if self._inside else self._resting
+        waits = self._inside or not busy
+        left = self.timeout_keep_alive - (self.loop.time() - since if waits else 0.0)
         if left > 0:
             self._look_in(left)
-        else:
-            super().timeout_keep_alive_handler()
+            return
+        if self._inside and not self.transport.is_closing() and (self._direct is not None or not busy):
+            self.transport.write(_TOO_SLOW)
+        super().timeout_keep_alive_handler()
 
     def _unset_keepalive_if_required(self) -> None:
         """Data came; the timer will see."""
@@ -165,13 +173,16 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
             self.timeout_keep_alive_task.cancel()
 
     def data_received(self, data: bytes) -> None:
-        if not self._inside and (self.cycle is None or self.cycle.response_complete):
+        fresh = not self._inside
+        if fresh and (self.cycle is None or self.cycle.response_complete):
             refusal = self.app.refusal(data) if self.app.crowded() else None
             if refusal is not None:
                 self.transport.write(refusal)
                 self._rest()
                 return
         self._feed(data)
+        if self._inside and (fresh or self._head is None):
+            self._heard = self.loop.time()
         if self._head is not None:  # the head is not all there
             self._head += len(data)
             if self._head > _MOST_HEAD and not self.transport.is_closing():
