@@ -142,6 +142,11 @@ class Trainer(TracedSteps):
             tape = tf.GradientTape(persistent=True)
             losses, metrics, _ = forward(tape)
             total, weights = self._minimize_balanced(tape, losses, part)
+        elif type(self).minimize is not Trainer.minimize:
+            # A way of its own, which asks the tape for what it needs.
+            tape = tf.GradientTape()
+            losses, metrics, total = forward(tape)
+            self.minimize(tape, total, part)
         else:
             losses, metrics, total, gradients = self.alone(local)
             self.apply(gradients, total, part)

@@ -51,6 +51,16 @@ def test_constraints_are_kept() -> None:
     plain.assert_same(fitted(keras.optimizers.SGD(0.1), plain.model(**bound)), expected)
 
 
+def test_a_way_to_minimize_of_ones_own_is_used() -> None:
+    class Doubled(stoker.Trainer):
+        def minimize(self, tape: Any, loss: Any, part: str = "model") -> None:
+            self.apply([2 * one for one in self.gradients(tape, loss, part)], loss, part)
+
+    net = plain.model()
+    fit(Doubled(net, keras.optimizers.SGD(0.1), plain.squared))
+    plain.assert_same(plain.weights(net), plain.train(plain.model(), keras.optimizers.SGD(0.2)))
+
+
 def test_the_history_holds_the_means_over_the_rows() -> None:
     history = fit(stoker.Trainer(plain.model(), keras.optimizers.SGD(0.0), plain.squared), 1, plain.UNEVEN)
     x, y = plain.data(plain.UNEVEN)
