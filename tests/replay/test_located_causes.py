@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from stoker.records import Finding, PipelineRow, PipelineStage, Record, StageRow, WindowSums
+from stoker.records import (
+    Finding,
+    PipelineRow,
+    PipelineStage,
+    Record,
+    StageRow,
+    Timeline,
+    TimelineWindow,
+    WindowSums,
+)
 from stoker.replay import prices
 from stoker.replay import program as programs
 from stoker.replay.calibration import of_kind
@@ -16,7 +25,7 @@ from stoker.replay.feeding import source_of
 from stoker.replay.pieces import Piece, with_device
 from stoker.replay.simulation import Draw, replay
 from tests.replay.test_simulation import LINE, recorded
-from tests.samples import sample_finding
+from tests.samples import sample_finding, sample_record
 
 STEPS = 16
 
@@ -183,6 +192,23 @@ def test_kernels_that_lost_their_processor_do_not_make_an_eager_step_free() -> N
     assert price(50 * 10**6) > 8
     # Kernels that use all processors by themselves gain nothing by running side by side.
     assert price(500 * 10**6, wide_ns=500 * 10**6) < price(500 * 10**6) / 1.2
+
+
+@pytest.mark.parametrize(
+    ("cores", "cpu_s", "stretch"),
+    [
+        # All of the one processor's time was the program's own: what its main thread waited for was itself.
+        (1, 10.0, 1.0),
+        (1, 6.0, 10 / 6),
+        (2, 10.0, 10 / 5),
+    ],
+)
+def test_waiting_for_threads_of_ones_own_is_no_load_of_others(
+    cores: int, cpu_s: float, stretch: float
+) -> None:
+    window = TimelineWindow(0.0, 10.0, [], [], cpu_s=cpu_s, cpu_wall_s=10.0, delayed_s=5.0)
+    record = dataclasses.replace(sample_record(), timeline=Timeline(windows=[window]))
+    assert programs.stretch_of(record, cores) == pytest.approx(stretch)
 
 
 def test_what_the_steps_do_not_show_has_no_price() -> None:

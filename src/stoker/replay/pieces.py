@@ -17,8 +17,8 @@ from stoker.records import Record, SteppingRow, Timeline, WindowSums
 # More steps tell nothing new and take time.
 _MAX_STEPS = 96
 
-# A piece of these is Python's work, which has to wait for Python's lock.
-PYTHON = frozenset({"python", "dispatch", "launch", "eager", "transfer", "trace"})
+# A piece of these is Python's work, which has to wait for Python's lock. Of a save, walking through the objects is.
+PYTHON = frozenset({"python", "dispatch", "launch", "eager", "transfer", "trace", "checkpoint"})
 
 # What hands work to a device.
 _LAUNCHES = frozenset({"graph", "eager"})

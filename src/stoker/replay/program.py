@@ -91,7 +91,7 @@ def of(record: Record) -> Program | None:
         steps = [inside_graphs(step, windows) for step in steps]
     busy = windows.graph_busy_ns
     source = source_of(record, steps, step_s)
-    stretch = stretch_of(record)
+    stretch = stretch_of(record, phase.cores)
     eager_kernels, eager_floor = _eager_kernels(windows, phase, stretch)
     program = Program(
         steps=steps,
@@ -188,11 +188,16 @@ def _shorter(piece: Piece, factor: float) -> Piece:
     )
 
 
-def stretch_of(record: Record) -> float:
-    """How many times as long the main thread took because other processes had the processors; 1 if it is not known."""
+def stretch_of(record: Record, cores: int) -> float:
+    """How many times as long the main thread took because other processes had the processors; 1 if it is not known.
+
+    It also waits for processors that threads of its own program have: others can have had no more than is left over.
+    """
     windows = record.timeline.windows if record.timeline else []
     wall = sum(window.cpu_wall_s for window in windows)
     delayed = sum(window.delayed_s for window in windows)
+    left_over = max(0.0, cores * wall - sum(window.cpu_s for window in windows))
+    delayed = min(delayed, left_over)
     return wall / (wall - delayed) if 0 < delayed < wall else 1.0
 
 

@@ -20,9 +20,10 @@ from stoker.replay.simulation import Draw
 
 # "Every N steps", as the remedies say.
 RARELY = 50
-# What stays of a step when a stall goes: it had to begin with cold caches and threads asleep.
+# What stays of a step when a stall goes: it had to begin with cold caches and threads asleep. A save is too long to
+# notice.
 UNDISTURBED = "what ran beside it, undisturbed"
-_HOST = PYTHON | {"compute", "graph"}
+_HOST = PYTHON - {"checkpoint"} | {"compute", "graph"}
 
 Apply = Callable[[Program, Finding, Draw], Program]
 # What a repair frees beside what is the finding's own, at most: seconds of a step, by name.
