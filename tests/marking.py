@@ -99,7 +99,7 @@ def _functions(item: pytest.Item) -> Iterator[object]:
 
 @cache
 def _source_imports_it(function: object) -> bool:
-    """Of ours, with TensorFlow or Keras imported in its body."""
+    """Of ours, with TensorFlow or Keras imported in its body, by itself or through what it imports."""
     try:
         file = inspect.getsourcefile(function)  # type: ignore[arg-type]
     except TypeError:
@@ -107,4 +107,7 @@ def _source_imports_it(function: object) -> bool:
     if file is None or not Path(file).is_relative_to(_ROOT / "tests"):
         return False
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))  # type: ignore[arg-type]
-    return any(name.split(".")[0] in _HEAVY for node in ast.walk(tree) for name in _imported(node))
+    names = [name for node in ast.walk(tree) for name in _imported(node)]
+    return any(
+        name.split(".")[0] in _HEAVY or any(map(file_needs_tensorflow, _files_of(name))) for name in names
+    )

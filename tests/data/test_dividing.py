@@ -76,6 +76,7 @@ def _read(table: Path, **options: Any) -> Any:
     )
 
 
+@pytest.mark.tensorflow
 def test_a_reader_keeps_groups_apart_in_every_epoch(table: Path) -> None:
     parts = _read(table, group="customer")
     assert len(parts) == 3
@@ -89,6 +90,7 @@ def test_a_reader_keeps_groups_apart_in_every_epoch(table: Path) -> None:
     assert len(first) == parts[0].rows
 
 
+@pytest.mark.tensorflow
 def test_a_reader_holds_the_latest_out_and_takes_statistics_from_the_rest(table: Path) -> None:
     train, _, test = _read(table, time="day", columns=["amount", "customer"])
     days = {row: (1 + row % 9, 1 + row % 27) for row in range(240)}
@@ -96,6 +98,7 @@ def test_a_reader_holds_the_latest_out_and_takes_statistics_from_the_rest(table:
     assert train.features.mean("amount") == pytest.approx(np.mean(_amounts(train)))
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("options", "said"),
     [

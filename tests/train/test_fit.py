@@ -18,6 +18,7 @@ import stoker
 from stoker.execution.feeding import memory
 from stoker.execution.feeding.resident import order_of
 from stoker.execution.hooks import wanting_every_batch
+from stoker.train.loop.progress import Bar
 from stoker.train.planning import decide
 from stoker.train.planning.largest_batch import BatchTooLargeError
 from stoker.train.planning.plan import Plan, parse
@@ -327,6 +328,14 @@ def test_the_plan_and_the_pace_are_shown(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out == ""
     stoker.fit(dense(), X, Y, 12, verbose=2)
     assert capsys.readouterr().out.count("\n") == 2
+
+
+def test_the_bar_shows_a_metric_as_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is the mean of the epoch so far: the bar does not take the mean of these."""
+    bar = Bar(target=3, interval=0.0)
+    bar.update(1, [("loss", 4.0)])
+    bar.update(2, [("loss", 2.0)])
+    assert "loss: 2.0000" in capsys.readouterr().out
 
 
 def test_a_loss_scale_that_moved_is_the_one_that_is_used() -> None:

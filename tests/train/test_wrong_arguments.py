@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,9 @@ def test_an_error_of_the_program_shows_the_lines_of_the_program() -> None:
     with pytest.raises(KeyError) as caught:
         stoker.fit(compiled(), X, Y, verbose=0, callbacks=[Broken()])
     shown = [entry.name for entry in caught.traceback]
-    assert shown == ["test_an_error_of_the_program_shows_the_lines_of_the_program", "on_epoch_end"]
+    # Python 3.10 keeps the line that raised it on.
+    kept = ["run"] if sys.version_info < (3, 11) else []
+    assert shown == ["test_an_error_of_the_program_shows_the_lines_of_the_program", *kept, "on_epoch_end"]
     keras.config.disable_traceback_filtering()
     try:
         with pytest.raises(KeyError) as caught:

@@ -47,7 +47,7 @@ class Entered(scope.Region):
         # An error holds the frames it came through, and with them this guard.
         self._refused = self._raised = None
         if isinstance(error, GuardError):
-            error.__traceback__ = _up_to_user(error.__traceback__)
+            _cut_below_user(error.__traceback__)
         elif hidden is not None:
             raise hidden.with_traceback(_up_to_user(error.__traceback__) if error else None) from None
 
@@ -247,8 +247,18 @@ def bind(function: F) -> F:
     return bound
 
 
+def _cut_below_user(trace: TracebackType | None) -> None:
+    """End the traceback of our own error at the user's line, where a debugger is to stop.
+
+    In place: Python 3.10 raises an error on from `__exit__` with the traceback it came with, whatever it has now.
+    """
+    users = _users(trace)
+    if users:
+        _entries(trace)[users[-1]].tb_next = None
+
+
 def _up_to_user(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without what lies below the user's line, where a debugger is to stop."""
+    """A copy of another's traceback that ends at the user's line."""
     users = _users(trace)
     if not users:
         return trace

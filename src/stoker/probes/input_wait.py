@@ -10,7 +10,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -97,11 +97,12 @@ class InputWait(Probe):
 
         self._eager = context.executing_eagerly
         self._no_model = errors.OpError
-        with suppress(ImportError):
-            # TensorFlow 2.18 and later.
+        try:
             from tensorflow.python.data.experimental.ops.iterator_model_ops import get_model_proto
-
-            self._model_of = get_model_proto
+        except ImportError:
+            # TensorFlow 2.17.
+            from tensorflow.python.data.experimental.ops.iterator_ops import get_model_proto
+        self._model_of = get_model_proto
         self.replace(dataset_ops.DatasetV2, "__init__", self._dataset_made)
         self.replace(iterator_ops.OwnedIterator, "__init__", self._iterator_made)
         self.replace(iterator_ops.OwnedIterator, "_next_internal", self._next)

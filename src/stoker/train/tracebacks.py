@@ -35,8 +35,11 @@ def filtered(function: F) -> F:
         try:
             return function(*args, **kwds)
         except Exception as error:
-            if keras.config.is_traceback_filtering_enabled():
-                error.__traceback__ = without_frames(error.__traceback__, _LEFT_OUT)
+            here = error.__traceback__
+            if here is not None and keras.config.is_traceback_filtering_enabled():
+                # Python 3.10 raises it on with the traceback it was caught with, which begins here: cut that one too.
+                here.tb_next = without_frames(here.tb_next, _LEFT_OUT)
+                error.__traceback__ = here.tb_next
             raise
 
     return run  # type: ignore[return-value]

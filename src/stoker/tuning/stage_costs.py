@@ -22,10 +22,7 @@ _CALLING = ("Map", "ParallelMap", "Filter", "FlatMap", "Interleave", "ParallelIn
 
 def measured(pipeline: Any, seconds: float) -> StageFigures:
     """The tree of the stages, with what could be measured of it."""
-    model = getattr(tf.data.experimental, "get_model_proto", None)
-    if model is None:
-        # TensorFlow 2.17 does not open its books.
-        return _tree(pipeline, None, {}, 0.0)
+    model = tf.data.experimental.get_model_proto
     options = tf.data.Options()
     options.experimental_optimization.apply_default_optimizations = False
     options.autotune.enabled = True

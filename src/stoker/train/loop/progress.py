@@ -12,7 +12,15 @@ from stoker.train.planning.plan import Plan
 
 
 class Bar(keras.utils.Progbar):  # type: ignore[misc]
-    """Keras' bar, with the epoch_steps as steps per second."""
+    """Keras' bar, with the epoch_steps as steps per second and every metric as it is told.
+
+    A metric is a mean already: the bar is not to take the mean of means. Keras' older versions have no argument for it.
+    """
+
+    def update(self, current: int, values: Any = None, finalize: bool | None = None) -> None:
+        """As Keras declares it."""
+        self.stateful_metrics.update(name for name, _ in values or ())
+        super().update(current, values, finalize)
 
     def _format_time(self, time_per_unit: float, unit_name: str) -> str:
         if time_per_unit <= 0:
@@ -29,9 +37,7 @@ class Progress(keras.callbacks.ProgbarLogger):  # type: ignore[misc]
 
     def _maybe_init_progbar(self) -> None:
         if self.progbar is None:
-            self.progbar = Bar(
-                target=self.target, verbose=self.verbose, unit_name="step", stateless_metrics=set()
-            )
+            self.progbar = Bar(target=self.target, verbose=self.verbose, unit_name="step")
 
 
 def show_plan(plan: Plan) -> None:
