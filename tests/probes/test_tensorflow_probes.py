@@ -99,7 +99,7 @@ def test_reads_are_named_by_how_they_come_about(session: Session) -> None:
     assert (condition.source, condition.count) == ("while x < 20.0:", 21)
     library = found["through_a_library"]
     assert (library.count, library.detail["through"]) == (12, "json.dumps")
-    assert library.remedy.startswith("json.dumps() reads the tensor")
+    assert library.remedy.startswith("json.dumps(tf.constant(number), default=float) reads the tensor")
     assert "through" not in condition.detail
 
 
@@ -247,6 +247,44 @@ def test_a_tape_under_another_is_of_the_same_step(session: Session) -> None:
     found = [f for f in findings(session.measurements()) if f.kind == "eager-train-step"]
     assert [f.line for f in found] == [line]
     assert {span.site[1] for span in spans_named(session, "tape")} == {line}
+
+
+def forward(weight: Any) -> Any:
+    """A model as a helper module has it: several lines of ops."""
+    x = weight * 3.0
+    x = tf.tanh(x)
+    return tf.square(x)
+
+
+def learn_actor(weight: Any) -> None:
+    with tf.GradientTape() as tape:
+        loss = forward(weight)
+    weight.assign_sub(0.1 * tape.gradient(loss, weight))
+
+
+def learn_critic(weight: Any) -> None:
+    with tf.GradientTape() as tape:
+        loss = forward(weight)
+    weight.assign_sub(0.1 * tape.gradient(loss, weight))
+
+
+def learn_value(weight: Any) -> None:
+    with tf.GradientTape() as tape:
+        loss = forward(weight)
+    weight.assign_sub(0.1 * tape.gradient(loss, weight))
+
+
+def test_every_function_with_a_tape_is_one_finding_with_its_lines_as_parts(session: Session) -> None:
+    actor, critic, value = (tf.Variable(1.0) for _ in range(3))
+    for _ in range(60):
+        learn_actor(actor)
+        learn_critic(critic)
+        learn_value(value)
+    found = {f.function: f for f in findings(session.measurements()) if f.detail.get("ops")}
+    assert sorted(found) == ["learn_actor", "learn_critic", "learn_value"]
+    for name, finding in found.items():
+        assert (finding.kind, finding.source) == ("eager-train-step", "with tf.GradientTape() as tape:")
+        assert {part["function"] for part in finding.detail["parts"]} == {name, "forward"}
 
 
 def spans_named(session: Session, name: str) -> list[Any]:

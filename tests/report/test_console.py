@@ -89,6 +89,17 @@ def test_what_a_finding_knows_is_said() -> None:
     assert "read by matplotlib.pyplot.imshow()" in text
     assert "the same array every time" in text
     assert "most in net.py:3, net.py:5, net.py:8" in text
+    named = {"through": "gym.step", "call": "env.step(action)"}
+    assert "read by env.step(action)" in words(sample_record(findings=[sample_finding(detail=named)]))
+    cheap = sample_finding(detail=named, what_if=WhatIf(1.01, 1.0, 1.02))
+    assert "sync-in-loop  under 2 %  train.py:42 env.step(action)" in drawn(sample_record(findings=[cheap]))
+
+
+def test_what_spoils_the_results_is_not_called_cheap() -> None:
+    title = "Batches are shuffled, not examples"
+    shuffled = sample_finding(kind="shuffle-after-batch", line=8, title=title, lost_s=0.0, what_if=None)
+    text = drawn(sample_record(findings=[shuffled]))
+    assert f"shuffle-after-batch  no time, but: {title}  train.py:8" in text
 
 
 def test_every_width_is_respected() -> None:
