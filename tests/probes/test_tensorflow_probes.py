@@ -249,6 +249,16 @@ def test_a_tape_under_another_is_of_the_same_step(session: Session) -> None:
     assert {span.site[1] for span in spans_named(session, "tape")} == {line}
 
 
+def test_an_optimizer_of_raw_variables_steps_like_any_other(session: Session) -> None:
+    weight, optimizer = tf.Variable(tf.ones([3, 4])), keras.optimizers.SGD(0.1)
+    for _ in range(12):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(weight))
+        optimizer.apply_gradients([(tape.gradient(loss, weight), weight)])
+    measured = session.measurements()
+    assert (measured.steps, measured.gradient_bytes, measured.notes) == (12, 3 * 4 * 4, [])
+
+
 def forward(weight: Any) -> Any:
     """A model as a helper module has it: several lines of ops."""
     x = weight * 3.0
