@@ -148,6 +148,15 @@ def test_a_repair_that_adds_nothing_any_more_is_not_told() -> None:
     assert "All repaired: 2.0x (1.9-2.2) first sync-in-loop train.py:42 (2.0x) (a model" in text
 
 
+def test_repairs_that_gain_nothing_are_not_summed_up() -> None:
+    """A loss outside of the steps has seconds, and no price: the steps would be as quick without it."""
+    what_if = {"all": {"speedup": 1.0, "low": 1.0, "high": 1.0}, "order": [], "assumptions": []}
+    lost = sample_finding(lost_s=3.0, what_if=None)
+    text = words(sample_simulated_record(findings=[lost], what_if=what_if))
+    assert "3.00 s lost" in text
+    assert "All repaired" not in text
+
+
 def test_factors() -> None:
     assert [whatif.times(n) for n in (1.0, 1.04, 1.25, 3.14, 27.4, 0.5)] == [
         "1.00x",

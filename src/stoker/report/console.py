@@ -140,7 +140,7 @@ def _findings(record: Record, width: int) -> list[RenderableType]:
     minor = [f for f in record.findings if _is_minor(f, record)]
     if minor:
         parts += [*_folded(minor), Text()]
-    if record.what_if and record.what_if.all and shown:
+    if record.what_if and record.what_if.all and record.what_if.all.speedup >= 1 + MINOR and shown:
         parts += [_together(record.what_if.all, record.what_if.order), Text()]
     return parts
 
