@@ -267,6 +267,45 @@ def test_the_pipeline_is_blamed_where_it_is_slow(
     assert (found.kind, found.line, found.lost_s) == (kind, line, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("stages", "slow", "says", "says_not"),
+    [
+        (("Prefetch", "Batch", "Shuffle", "TensorSlice"), "Shuffle", "gather whole batches", "cache"),
+        (("Prefetch", "Batch", "Range"), "BatchV2", "gather", "cache"),
+        (("Prefetch", "Batch", "ParallelMap", "Range"), "ParallelMapV2", "map whole batches", "already"),
+        (("Prefetch", "ParallelMap", "Batch", "Range"), "ParallelMapV2", "cache()", "behind batch()"),
+        (("Prefetch", "Batch", "TFRecord"), "TFRecord", "stoker.data", "cache"),
+        (("Prefetch", "Batch", "Filter", "Range"), "Filter", "filter whole batches", "parallel"),
+    ],
+)
+def test_the_remedy_can_be_done_where_the_slow_stage_stands(
+    stages: tuple[str, ...], slow: str, says: str, says_not: str
+) -> None:
+    written = [stage(name, line, parallel=name == "ParallelMap") for line, name in enumerate(stages)]
+    path = f"Iterator::Root::Prefetch::{slow}"
+    windows = Summary(windows=1, window_ns=1000, stages={path: StageTime(10, 10 * SECOND)})
+    pipeline = Pipeline(written, elements=100, wait_ns=SECOND)
+    (found,) = findings(measurements(pipelines=[pipeline], windows=windows))
+    assert found.kind == "input-starved"
+    assert says in found.remedy
+    assert says_not not in found.remedy
+
+
+def test_batches_that_are_shuffled_are_found_unless_they_were_taken_apart() -> None:
+    behind = [stage("Prefetch", 5), stage("Shuffle", 4), stage("Batch", 3), stage("TensorSlice", 2)]
+    apart = [stage("Shuffle", 4), stage("Unbatch", 3), stage("Batch", 2), stage("TensorSlice", 1)]
+    before = [stage("Batch", 4), stage("Shuffle", 3), stage("TensorSlice", 2)]
+    found = [
+        findings(measurements(pipelines=[Pipeline(stages, elements=100)]))
+        for stages in (behind, apart, before)
+    ]
+    assert [[(f.kind, f.line, f.lost_s) for f in one] for one in found] == [
+        [("shuffle-after-batch", 4, 0.0)],
+        [],
+        [],
+    ]
+
+
 def test_a_pipeline_that_keeps_up_is_no_finding() -> None:
     assert kinds(pipelines=[Pipeline([stage("Batch", 5)], elements=100, wait_ns=SECOND // 100)]) == []
 

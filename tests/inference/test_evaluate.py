@@ -180,10 +180,12 @@ class Notes(keras.callbacks.Callback):  # type: ignore[misc]
         self.calls.append(round(logs["loss"], 4))
 
 
-def test_hooks_are_called_as_by_keras() -> None:
+@pytest.mark.parametrize("per_execution", [1, 2])
+def test_hooks_are_called_as_by_keras(per_execution: int) -> None:
     model, ours, theirs = classifier(), Notes(), Notes()
-    model.evaluate(X, Y, verbose=0, callbacks=[theirs])
-    stoker.evaluate(model, X, Y, verbose=0, callbacks=[ours])
+    model.steps_per_execution = per_execution
+    model.evaluate(X, Y, verbose=0, batch_size=8, callbacks=[theirs])
+    stoker.evaluate(model, X, Y, verbose=0, batch_size=8, callbacks=[ours])
     assert ours.calls == theirs.calls
 
 

@@ -339,10 +339,16 @@ class Notes(keras.callbacks.Callback):  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("stop_after", [99, 1])
-def test_batch_hooks_are_called_as_by_keras(stop_after: int) -> None:
+@pytest.mark.parametrize("per_execution", [1, 2])
+@pytest.mark.parametrize("data", ["rows", "dataset", "dataset of unknown length"])
+def test_batch_hooks_are_called_as_by_keras(stop_after: int, per_execution: int, data: str) -> None:
     model, ours, theirs = dense(), Notes(stop_after), Notes(stop_after)
-    expected = model.predict(X, verbose=0, callbacks=[theirs])
-    assert_same(stoker.predict(model, X, verbose=0, callbacks=[ours]), expected)
+    model.compile(steps_per_execution=per_execution)
+    dataset = tf.data.Dataset.from_tensor_slices(X).batch(30)
+    unknown = dataset.filter(lambda x: tf.shape(x)[0] > 0)
+    x = {"rows": X, "dataset": dataset, "dataset of unknown length": unknown}[data]
+    expected = model.predict(x, verbose=0, callbacks=[theirs])
+    assert_same(stoker.predict(model, x, verbose=0, callbacks=[ours]), expected)
     assert ours.calls == theirs.calls
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import stoker
 from stoker.diagnosis.findings import findings
+from stoker.probes import eager_ops
 from stoker.probes.input_wait import makes_ahead
 from stoker.probes.recorder import CHECKPOINT, EAGER, GRAPH, INPUT, TEARDOWN, TRACE, TRANSFER
 from stoker.probes.retrace import collectives
@@ -99,7 +100,7 @@ def test_reads_are_named_by_how_they_come_about(session: Session) -> None:
     assert (condition.source, condition.count) == ("while x < 20.0:", 21)
     library = found["through_a_library"]
     assert (library.count, library.detail["through"]) == (12, "json.dumps")
-    assert library.remedy.startswith("json.dumps() reads the tensor")
+    assert library.remedy.startswith("json.dumps(tf.constant(number), default=float) reads the tensor")
     assert "through" not in condition.detail
 
 
@@ -247,6 +248,58 @@ def test_a_tape_under_another_is_of_the_same_step(session: Session) -> None:
     found = [f for f in findings(session.measurements()) if f.kind == "eager-train-step"]
     assert [f.line for f in found] == [line]
     assert {span.site[1] for span in spans_named(session, "tape")} == {line}
+
+
+def test_an_optimizer_of_raw_variables_steps_like_any_other(session: Session) -> None:
+    weight, optimizer = tf.Variable(tf.ones([3, 4])), keras.optimizers.SGD(0.1)
+    for _ in range(12):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(weight))
+        optimizer.apply_gradients([(tape.gradient(loss, weight), weight)])
+    measured = session.measurements()
+    assert (measured.steps, measured.gradient_bytes, measured.notes) == (12, 3 * 4 * 4, [])
+
+
+def forward(weight: Any) -> Any:
+    """A model as a helper module has it: several lines of ops."""
+    x = weight * 3.0
+    x = tf.tanh(x)
+    return tf.square(x)
+
+
+def learn_actor(weight: Any) -> None:
+    with tf.GradientTape() as tape:
+        loss = forward(weight)
+    weight.assign_sub(0.1 * tape.gradient(loss, weight))
+
+
+def learn_critic(weight: Any) -> None:
+    with tf.GradientTape() as tape:
+        loss = forward(weight)
+    weight.assign_sub(0.1 * tape.gradient(loss, weight))
+
+
+def learn_value(weight: Any) -> None:
+    with tf.GradientTape() as tape:
+        loss = forward(weight)
+    weight.assign_sub(0.1 * tape.gradient(loss, weight))
+
+
+def test_every_function_with_a_tape_is_one_finding_with_its_lines_as_parts(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Samples are taken by the clock: of so short a run, one at every op.
+    monkeypatch.setattr(eager_ops, "_SAMPLE_NS", 0)
+    actor, critic, value = (tf.Variable(1.0) for _ in range(3))
+    for _ in range(60):
+        learn_actor(actor)
+        learn_critic(critic)
+        learn_value(value)
+    found = {f.function: f for f in findings(session.measurements()) if f.detail.get("ops")}
+    assert sorted(found) == ["learn_actor", "learn_critic", "learn_value"]
+    for name, finding in found.items():
+        assert (finding.kind, finding.source) == ("eager-train-step", "with tf.GradientTape() as tape:")
+        assert {part["function"] for part in finding.detail["parts"]} == {name, "forward"}
 
 
 def spans_named(session: Session, name: str) -> list[Any]:

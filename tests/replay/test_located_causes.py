@@ -219,3 +219,25 @@ def test_what_the_steps_do_not_show_has_no_price() -> None:
     lost = sample_finding(kind="checkpoint-in-loop", seconds=0.1, lost_s=0.1, what_if=None)
     done = prices.priced(dataclasses.replace(record, findings=[lost]))
     assert done.findings[0].what_if is None
+
+
+def test_a_model_called_between_two_tapes_has_a_price_of_its_own() -> None:
+    """Its ops bear the label of the tape before them: they had no price, and that tape's was too high."""
+    host: list[list[Any]] = []
+    marks = []
+    for n in range(STEPS):
+        start = n * 0.1
+        marks.append([start, start + 0.1])
+        host.append([start, start + 0.1, "eager", 0, "tape", 0.0])
+    ops = {"eager_ops": 100 * STEPS, "eager_s": 0.1 * STEPS, "eager_op_s": 0.1 * STEPS}
+    sums = {"seconds": 0.1 * STEPS, "steps": STEPS, "accounts": {"eager": 0.1 * STEPS}}
+    record = recorded(host, marks, **sums, **ops)
+
+    def found(kind: str, line: int, seconds: float) -> Finding:
+        taken = {"seconds": seconds * STEPS, "lost_s": seconds * STEPS, "count": 10 * STEPS}
+        return sample_finding(kind=kind, line=line, what_if=None, detail={"ops": 10 * STEPS}, **taken)
+
+    tape, called = found("eager-train-step", LINE[1], 0.06), found("launch-bound", 19, 0.04)
+    done = prices.priced(dataclasses.replace(record, findings=[tape, called]))
+    shares = {f.kind: f.what_if.share for f in done.findings if f.what_if}
+    assert shares == pytest.approx({"eager-train-step": 0.6, "launch-bound": 0.4}, rel=0.01)

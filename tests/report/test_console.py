@@ -89,6 +89,17 @@ def test_what_a_finding_knows_is_said() -> None:
     assert "read by matplotlib.pyplot.imshow()" in text
     assert "the same array every time" in text
     assert "most in net.py:3, net.py:5, net.py:8" in text
+    named = {"through": "gym.step", "call": "env.step(action)"}
+    assert "read by env.step(action)" in words(sample_record(findings=[sample_finding(detail=named)]))
+    cheap = sample_finding(detail=named, what_if=WhatIf(1.01, 1.0, 1.02))
+    assert "sync-in-loop  under 2 %  train.py:42 env.step(action)" in drawn(sample_record(findings=[cheap]))
+
+
+def test_what_spoils_the_results_is_not_called_cheap() -> None:
+    title = "Batches are shuffled, not examples"
+    shuffled = sample_finding(kind="shuffle-after-batch", line=8, title=title, lost_s=0.0, what_if=None)
+    text = drawn(sample_record(findings=[shuffled]))
+    assert f"shuffle-after-batch  no time, but: {title}  train.py:8" in text
 
 
 def test_every_width_is_respected() -> None:
@@ -135,6 +146,15 @@ def test_a_repair_that_adds_nothing_any_more_is_not_told() -> None:
     what_if = {"all": {"speedup": 2.01, "low": 1.9, "high": 2.2}, "order": order, "assumptions": []}
     text = words(sample_simulated_record(what_if=what_if))
     assert "All repaired: 2.0x (1.9-2.2) first sync-in-loop train.py:42 (2.0x) (a model" in text
+
+
+def test_repairs_that_gain_nothing_are_not_summed_up() -> None:
+    """A loss outside of the steps has seconds, and no price: the steps would be as quick without it."""
+    what_if = {"all": {"speedup": 1.0, "low": 1.0, "high": 1.0}, "order": [], "assumptions": []}
+    lost = sample_finding(lost_s=3.0, what_if=None)
+    text = words(sample_simulated_record(findings=[lost], what_if=what_if))
+    assert "3.00 s lost" in text
+    assert "All repaired" not in text
 
 
 def test_factors() -> None:

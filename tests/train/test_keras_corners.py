@@ -287,6 +287,32 @@ def test_what_would_be_bypassed_is_refused_in_one_line() -> None:
     assert models.compiled_(OwnFitThroughStoker(layers)).fit(X, Y, **OPTIONS).plan.feed == "resident"
 
 
+class OwnTestFunction(keras.Sequential):  # type: ignore[misc]
+    def make_test_function(self, force: bool = False) -> Any:
+        return super().make_test_function(force)
+
+
+class OwnEvaluate(keras.Sequential):  # type: ignore[misc]
+    def evaluate(self, *args: Any, **kwds: Any) -> Any:
+        return super().evaluate(*args, **kwds)
+
+
+def test_what_validation_would_bypass_is_said() -> None:
+    layers = [keras.Input((4,)), keras.layers.Dense(3, activation="softmax")]
+    held_out = {**OPTIONS, "validation_data": (X[:10], Y[:10])}
+    model = models.compiled_(OwnTestFunction(layers))
+    with pytest.raises(
+        StokerError, match=r"OwnTestFunction has a make_test_function of its own.*override test_step"
+    ):
+        stoker.fit(model, X, Y, **held_out)
+    stoker.fit(model, X, Y, **OPTIONS)
+    model = models.compiled_(OwnEvaluate(layers))
+    with pytest.warns(UserWarning, match="OwnEvaluate has an evaluate of its own, which validation") as told:
+        history = stoker.fit(model, X, Y, **held_out)
+    assert told[0].filename == __file__
+    assert "val_loss" in history.history
+
+
 class BuildsItself(keras.Model):  # type: ignore[misc]
     """Has no weights before it sees a batch."""
 

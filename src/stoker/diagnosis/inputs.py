@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from stoker.diagnosis.draft import MIN_REPEATS, Draft, most, worth
 from stoker.diagnosis.ledger import first_call_ns, graph_input_share
@@ -25,27 +25,29 @@ _BATCHES = ("Batch", "ParallelBatch", "PaddedBatch")
 _REMEDIES = (
     (
         ("Shuffle", "ShuffleAndRepeat"),
-        "The {} stage is the slow one: shuffle row numbers (Dataset.range(n).shuffle(n)) and gather whole batches "
-        "of rows by them, or shuffle files and keep the buffer small.",
+        "shuffle row numbers (Dataset.range(n).shuffle(n)) and gather whole batches of rows by them, as "
+        "stoker.tune(ds) can, or shuffle files and keep the buffer small.",
     ),
     (
-        ("Batch", "ParallelBatch", "PaddedBatch", "TensorSlice", "Unbatch"),
-        "The {} stage is the slow one: it handles row by row. Let the source hand out whole batches (gather them by "
-        "shuffled row numbers), or keep the rows on the device, as stoker.fit does.",
+        (*_BATCHES, "TensorSlice", "Unbatch"),
+        "it handles row by row. Let the source hand out whole batches (gather them by shuffled row numbers, as "
+        "stoker.tune(ds) can), or keep the rows on the device, as stoker.fit does.",
     ),
     (
         ("Map", "ParallelMap", "MapAndBatch", "FlatMap"),
-        "The {} stage is the slow one: map whole batches behind batch(), and cache() what is the same in every epoch.",
+        "map whole batches behind batch(), and cache() what is the same in every epoch; stoker.tune(ds) tries both.",
     ),
     (
         ("TFRecord", "TextLine", "FixedLengthRecord", "Interleave", "ParallelInterleave", "CSV"),
-        "The {} stage is the slow one: read several files at a time (interleave with num_parallel_calls) with a large "
-        "buffer, and parse whole batches.",
+        "read several files at a time (interleave with num_parallel_calls) with a large buffer and parse whole "
+        "batches, or let stoker.data parse the files once.",
     ),
-    (
-        ("Filter",),
-        "The {} stage is the slow one: filter once beforehand and save the result, or filter whole batches.",
-    ),
+    (("Filter",), "filter once beforehand and save the result, or filter whole batches."),
+)
+_MAPS = ("Map", "ParallelMap")
+_MAPPED_BATCHES = (
+    "it maps whole batches already. cache() what is the same in every epoch, or do that part once beforehand and save "
+    "it; what is drawn anew for every batch may move into the model, where the device computes it."
 )
 
 
@@ -146,7 +148,7 @@ def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> Draft:
     elif not prefetched and (culprit is None or not culprit.parallel):
         kind, stage = "missing-prefetch", stages[0]
     elif slow:
-        remedy = stage_remedy(stage_name(slow))
+        remedy = stage_remedy(stage_name(slow), [s.name for s in stages])
     site = stage.site or most(pipeline.sites)
     if site is None:
         raise AssertionError("a stage of the user's has a site")
@@ -154,12 +156,15 @@ def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> Draft:
     return Draft(kind, site, count, wait, wait, wait_ns=wait, remedy=remedy, detail=detail)
 
 
-def stage_remedy(name: str) -> str:
-    """What helps where this stage is the slow one."""
-    for names, remedy in _REMEDIES:
-        if name in names:
-            return remedy.format(name)
-    return f"The {name} stage is the slow one: do its work once beforehand, or for a whole batch at a time."
+def stage_remedy(name: str, stages: Sequence[str] = ()) -> str:
+    """What helps where this stage is the slow one of a pipeline whose stages are these, the source's last."""
+    helps = "do its work once beforehand, or for a whole batch at a time."
+    below = stages[stages.index(name) + 1 :] if name in stages else ()
+    if name in _MAPS and any(stage in _BATCHES for stage in below) and "Unbatch" not in below:
+        helps = _MAPPED_BATCHES
+    else:
+        helps = next((remedy for names, remedy in _REMEDIES if name in names), helps)
+    return f"The {name} stage is the slow one: {helps}"
 
 
 def _map_kind(ran: dict[str, StageTime], stages: list[Stage], culprit: Stage, slow: str | None) -> str:

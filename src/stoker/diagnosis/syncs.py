@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import linecache
 from collections.abc import Iterator
 
+from stoker.attach.sites import SiteKey
 from stoker.diagnosis.draft import MIN_REPEATS, Draft, every_step, in_loop, worth
 from stoker.probes.session import Measurements
+
+# Beyond this a call is shown without its arguments.
+_LONG_CALL = 60
+_BY_LIBRARY = (
+    "{} reads the tensor: call it every N steps, or after the loop. Where every step needs it, let it read one tensor "
+    "with all it wants."
+)
 
 
 def find(m: Measurements) -> Iterator[Draft]:
@@ -19,10 +29,8 @@ def find(m: Measurements) -> Iterator[Draft]:
             detail["note"] = (
                 "reads are cheap on a synchronous CPU; on an accelerator every one waits for the device"
             )
-        library = detail.get("through")
-        remedy = (
-            f"{library}() reads the tensor: call it every N steps, or after the loop." if library else None
-        )
+        if "through" in detail:
+            detail["call"] = _as_written(site, detail["through"])
         yield Draft(
             "sync-in-loop",
             site,
@@ -32,6 +40,25 @@ def find(m: Measurements) -> Iterator[Draft]:
             wait_ns=tally.wait_ns,
             copy_ns=tally.ns - tally.wait_ns,
             bytes=tally.bytes,
-            remedy=remedy,
+            remedy=_BY_LIBRARY.format(detail["call"]) if "call" in detail else None,
             detail=detail,
         )
+
+
+def _as_written(site: SiteKey, library: str) -> str:
+    """The call of the library's function as the line has it: `env.step(action)`; else the function's own name."""
+    name = library.rsplit(".", 1)[-1]
+    line = linecache.getline(site[0], site[1]).strip()
+    try:
+        tree = ast.parse(f"{line} pass" if line.endswith(":") else line)
+    except SyntaxError:
+        # A part of a statement of several lines.
+        return f"{library}()"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            function = node.func
+            called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", None)
+            if called == name:
+                whole = ast.unparse(node)
+                return whole if len(whole) <= _LONG_CALL else f"{ast.unparse(function)}(...)"
+    return f"{library}()"

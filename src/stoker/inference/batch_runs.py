@@ -105,7 +105,7 @@ def run_all(source: Source, hooks: PredictHooks | None, take: Callable[[Any], An
     try:
         with announced.region(announced.LOOP, batch_size=0):
             if hooks is not None and hooks.each_batch:
-                return _batch_by_batch(source, hooks, take)
+                return _by_execution(source, hooks, take)
             return _in_large_calls(source, hooks, take)
     finally:
         source.close()
@@ -131,14 +131,31 @@ def _in_large_calls(source: Source, hooks: PredictHooks | None, take: Callable[[
     return done
 
 
-def _batch_by_batch(source: Source, hooks: PredictHooks, take: Callable[[Any], Any]) -> int:
-    done = 0
+def _by_execution(source: Source, hooks: PredictHooks, take: Callable[[Any], Any]) -> int:
+    """As many batches between two hooks as the model has steps an execution, numbered as Keras numbers them."""
+    done = first = 0
     while not source.ended():
-        hooks.before_batch(done)
-        count, outcome = source.run(1)
-        if count == 0:
+        hooks.before_batch(first)
+        outcomes, last = [], first + hooks.per_execution
+        # A smaller last batch is a call of its own.
+        while done < last and not source.ended():
+            count, outcome = source.run(last - done)
+            if count == 0:
+                break
+            done += count
+            outcomes.append(outcome)
+        if not outcomes or not hooks.after_batch(last - 1, take(_together(outcomes))):
             break
-        done += 1
-        if not hooks.after_batch(done - 1, take(outcome)):
-            break
+        first = last
     return done
+
+
+def _together(outcomes: list[Any]) -> Any:
+    """The outcomes of several calls as one; of a single batch, what has no rows is a scalar."""
+    if len(outcomes) == 1:
+        return outcomes[0]
+
+    def joined(*parts: Any) -> Any:
+        return tf.concat([part if part.shape.rank else tf.reshape(part, [1]) for part in parts], 0)
+
+    return tf.nest.map_structure(joined, *outcomes)

@@ -1,7 +1,8 @@
 """The callbacks of predict, and the bar: Keras' own, called between compiled calls.
 
-A callback with hooks on batches gets every batch, at the price of one call a batch; without one the hooks that
-remain (begin, end, the bar) are called once a compiled call.
+A callback with hooks on batches gets every batch (every execution, where the model was compiled with
+`steps_per_execution`), at the price of one call for each; without one the hooks that remain (begin, end, the bar)
+are called once a compiled call.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class PredictHooks:
             )
         self._model = model
         self.each_batch = bool(wanting_every_batch(self._list.callbacks, PREDICT))
+        self.per_execution = int(getattr(model, "steps_per_execution", 1))
 
     def begin(self) -> None:
         self._model.stop_predicting = False

@@ -48,8 +48,9 @@ class Detail(TypedDict, total=False):
     rows_per_call: float
     callback: str
     hook: str
-    # The library's function that reads the tensor.
+    # The library's function that reads the tensor, and its call as the program has it.
     through: str
+    call: str
     # It is the same array that is copied every time.
     same_array: bool
     # A job: the worker that is slow, on which account, and those on which it was found; exchanges in a step.

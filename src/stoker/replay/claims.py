@@ -87,20 +87,41 @@ def is_own(piece: Piece, finding: Finding) -> bool:
 
 
 def loosened(program: Program, findings: Iterable[Finding]) -> Program:
-    """The program with eager ops freed of the label of a tape that no finding stands at.
+    """The program with eager ops freed of the label of a tape that they are not of.
 
-    Ops are labelled by the tape opened last, while a finding stands at the first tape of its function; the run's sums
-    tell which finding they are of.
+    Ops are labelled by the tape opened last, while a finding stands at the first tape of its function, and a model may
+    be called between two tapes. The run's sums tell which finding they are of.
     """
-    sites = {site_of(finding) for finding in findings if finding.kind == "eager-train-step"}
-    if not sites:
+    findings = list(findings)
+    of_tapes = [finding for finding in findings if finding.kind == "eager-train-step"]
+    if not of_tapes:
         return program
+    sites = {site_of(finding) for finding in of_tapes}
 
     def change(piece: Piece) -> Piece:
         stray = piece.account == "eager" and piece.name == TAPE and piece.site not in sites
         return replace(piece, site=None) if stray else piece
 
-    return replace(program, steps=[[change(piece) for piece in step] for step in program.steps])
+    program = replace(program, steps=[[change(piece) for piece in step] for step in program.steps])
+    if any(finding.kind == "launch-bound" and "ops" in finding.detail for finding in findings):
+        for finding in of_tapes:
+            program = _without_surplus(program, finding)
+    return program
+
+
+def _without_surplus(program: Program, finding: Finding) -> Program:
+    """The program with what bears the label of a tape beyond what the sums give to its finding freed of it."""
+    own, told = own_s(program, finding), told_s(program, finding)
+    if own <= told:
+        return program
+    part = told / own
+
+    def split(piece: Piece) -> list[Piece]:
+        if piece.name != TAPE or not is_own(piece, finding):
+            return [piece]
+        return [_scaled(piece, part), replace(_scaled(piece, 1 - part), site=None)]
+
+    return replace(program, steps=[[q for p in step for q in split(p)] for step in program.steps])
 
 
 def shared_out(program: Program, findings: Iterable[Finding]) -> Program:

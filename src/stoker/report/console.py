@@ -12,7 +12,7 @@ from rich.text import Text
 
 from stoker.records import Finding, Record, RepairPlace, WhatIf, WorkerRow
 from stoker.report.whatif import price, times
-from stoker.report.words import MEANINGS, MINOR, evidence, rate, short_path
+from stoker.report.words import MEANINGS, MINOR, evidence, rate, reader, short_path
 from stoker.units import duration
 
 _COLOURS = {
@@ -31,6 +31,8 @@ _COLOURS = {
 _MAX_SHOWN = 10
 _MAX_PLACES = 4
 _MAX_IN_ORDER = 3
+# What these spoil is what is learnt, not how fast.
+_OF_RESULTS = ("shuffle-after-batch",)
 
 
 def show(record: Record, path: Path, to_stdout: bool = False) -> None:
@@ -138,7 +140,7 @@ def _findings(record: Record, width: int) -> list[RenderableType]:
     minor = [f for f in record.findings if _is_minor(f, record)]
     if minor:
         parts += [*_folded(minor), Text()]
-    if record.what_if and record.what_if.all and shown:
+    if record.what_if and record.what_if.all and record.what_if.all.speedup >= 1 + MINOR and shown:
         parts += [_together(record.what_if.all, record.what_if.order), Text()]
     return parts
 
@@ -151,16 +153,22 @@ def _is_minor(finding: Finding, record: Record) -> bool:
 
 
 def _folded(findings: list[Finding]) -> list[RenderableType]:
-    """One line for each kind: where, and that it is worth little."""
+    """One line for each kind: where, and that it is worth little, or what else is wrong with it."""
     lines: list[RenderableType] = []
     for kind in dict.fromkeys(f.kind for f in findings):
-        places = [f"{short_path(f.file)}:{f.line}" for f in findings if f.kind == kind]
-        text = Text("    ").append(kind, style="bold").append("  under 2 %  ", style="bright_black")
-        text.append(", ".join(places[:_MAX_PLACES]), style="cyan")
-        if len(places) > _MAX_PLACES:
-            text.append(f" and {len(places) - _MAX_PLACES} more", style="bright_black")
+        alike = [f for f in findings if f.kind == kind]
+        worth = f"no time, but: {alike[0].title}" if kind in _OF_RESULTS else "under 2 %"
+        text = Text("    ").append(kind, style="bold").append(f"  {worth}  ", style="bright_black")
+        text.append(", ".join(_short_place(f) for f in alike[:_MAX_PLACES]), style="cyan")
+        if len(alike) > _MAX_PLACES:
+            text.append(f" and {len(alike) - _MAX_PLACES} more", style="bright_black")
         lines.append(text)
     return lines
+
+
+def _short_place(finding: Finding) -> str:
+    call = reader(finding)
+    return f"{short_path(finding.file)}:{finding.line}" + (f" {call}" if call else "")
 
 
 def _together(all_of_them: WhatIf, order: list[RepairPlace]) -> Text:

@@ -57,7 +57,7 @@ def _details(finding: Finding) -> list[str]:
     if "tuner" in detail:
         parts.append(tuner_gain(detail["tuner"]))
     if "through" in detail:
-        parts.append(f"read by {detail['through']}()")
+        parts.append(f"read by {reader(finding)}")
     if detail.get("same_array"):
         parts.append("the same array every time")
     if len(detail.get("parts", ())) > 1:
@@ -73,6 +73,12 @@ def _details(finding: Finding) -> list[str]:
     if "callback" in detail:
         parts.append(f"{detail['callback']}.{detail['hook']}")
     return parts
+
+
+def reader(finding: Finding) -> str:
+    """The library's call that reads, as the program has it: `plt.imshow(image)`; empty where the line itself reads."""
+    through = finding.detail.get("through")
+    return finding.detail.get("call", f"{through}()") if through else ""
 
 
 def tuner_gain(gain: TunerGain) -> str:

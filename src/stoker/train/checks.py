@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -60,20 +61,32 @@ def keras_trainer(model: Any) -> None:
         raise ArgumentError(f"fit trains a keras.Model, not {type(model).__name__}")
 
 
-def nothing_bypassed(model: Any) -> None:
+def nothing_bypassed(model: Any, validated: bool) -> None:
     """A method of the model's own that `model.fit` would call and a compiled loop would not."""
-    for name, instead in (
+    refused = [
         ("make_train_function", "override train_step"),
         ("fit", "put what it adds into train_step or a callback"),
-    ):
-        method = getattr(type(model), name)
-        own = method is not getattr(TensorFlowTrainer, name) or name in vars(model)
+    ]
+    if validated:
+        refused.append(("make_test_function", "override test_step"))
+        if _is_own(model, "evaluate"):
+            # Not refused: such a method often only passes on to `stoker.evaluate`.
+            warnings.warn(
+                f"{type(model).__name__} has an evaluate of its own, which validation in stoker.fit does not call: "
+                "use model.fit, or put what it adds into test_step",
+                stacklevel=5,
+            )
+    for name, instead in refused:
         # A model whose own `fit` calls `stoker.fit` means it.
-        if own and not _called_from(method):
+        if _is_own(model, name) and not _called_from(getattr(type(model), name)):
             raise ArgumentError(
                 f"{type(model).__name__} has a {name} of its own, which stoker.fit would not call: "
                 f"use model.fit, or {instead}"
             )
+
+
+def _is_own(model: Any, name: str) -> bool:
+    return getattr(type(model), name) is not getattr(TensorFlowTrainer, name) or name in vars(model)
 
 
 def _called_from(function: Any) -> bool:

@@ -66,9 +66,9 @@ def fit(
     Raises:
         ArgumentError: a value that makes no sense; a `ValueError`.
     """
-    _check(model)
+    validated = bool(validation_split) or validation_data is not None
+    _check(model, validated)
     if check:
-        validated = bool(validation_split) or validation_data is not None
         first_look.look(
             model, x, y, batch_size, validated, 0.0 if validation_data is not None else validation_split
         )
@@ -102,10 +102,10 @@ def fit(
     return request.run(program).train()
 
 
-def _check(model: Any) -> None:
+def _check(model: Any, validated: bool) -> None:
     checks.keras_trainer(model)
     if not model.compiled:
         raise ArgumentError(
             "the model is not compiled: call model.compile(optimizer, loss) before stoker.fit"
         )
-    checks.nothing_bypassed(model)
+    checks.nothing_bypassed(model, validated)
