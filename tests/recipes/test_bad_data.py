@@ -51,7 +51,7 @@ def _lines(text: str, count: int = 60) -> Callable[[Path], None]:
         (_lines("{n}.5,{half}", 10), "10 rows"),
         (_lines("{n}.5,name {n}"), "different values"),
         (_wide, "10,001 columns"),
-        (lambda path: path.write_bytes(bytes(range(256)) * 200), "data.csv"),
+        (lambda path: path.write_bytes(bytes(range(256)) * 200), "is not utf8 text"),
         (lambda path: None, "there is no file"),
     ],
     ids=[
@@ -75,7 +75,9 @@ def test_a_million_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         file.write("a,y\n")
         file.writelines(f"{number % 9},class{number}\n" for number in range(1_000_000))
     assert main(["train", "table", "data.csv", "--target", "y"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    error = capsys.readouterr().err
+    assert "neither a number nor a class" in error
+    assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -116,6 +118,22 @@ def test_what_looks_wrong_is_told_before_training(tmp_path: Path, capsys: pytest
     assert 'columns=("amount", "outcome", "y")' in program
     assert main([*asked, "--force", "--time-column", "who"]) == 2
     assert "should hold dates or numbers" in capsys.readouterr().err
+
+
+def test_another_encoding_is_asked_for_and_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["size,colour", *(f"{n}.5,{'grün' if n % 3 else 'blau'}" for n in range(60))]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n", encoding="latin-1")
+    asked = ["train", "table", "data.csv", "--target", "colour", "--eject", "mine.py"]
+    assert main(asked) == 2
+    assert "encoding='latin-1'" in capsys.readouterr().err
+    assert main([*asked, "--encoding", "latin-1"]) == 0
+    assert 'encoding="latin-1"' in (tmp_path / "mine.py").read_text()
+    for file in reviews(tmp_path / "texts").rglob("*.txt"):
+        file.write_text(f"{file.read_text()} schön", encoding="latin-1")
+    asked = ["train", "text", "texts", "--eject", "mine.py", "--force"]
+    assert main(asked) == 2
+    assert "encoding='latin-1'" in capsys.readouterr().err
+    assert main([*asked, "--encoding", "latin-1"]) == 0
 
 
 def test_texts_of_one_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

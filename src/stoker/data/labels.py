@@ -59,7 +59,9 @@ def label_of(store: Store, column: Column, mode: str, name: str) -> Label:
     if mode not in MODES:
         raise ArgumentError(f"label_mode={mode!r} is none of {', '.join(MODES)}")
     if column.kind == "text":
-        raise ArgumentError(f"label: {column.name} holds free text, which is neither a number nor a class")
+        raise ArgumentError(
+            f"label: {column.name} holds text that differs from row to row: it is neither a number nor a class"
+        )
     demand_all(store, column, name, "label")
     worded = column.kind in ("category", "truth")
     if mode == "number" and column.kind == "category":

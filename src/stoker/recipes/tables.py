@@ -35,6 +35,7 @@ def table(
     task: str | None = None,
     columns: Sequence[str] | None = None,
     sep: str | None = None,
+    encoding: str = "utf8",
     group: str | None = None,
     time_column: str | None = None,
     epochs: int | None = None,
@@ -54,6 +55,7 @@ def table(
         task: "classes" or "numbers"; seen from the target otherwise.
         columns: the ones to learn from; all by default.
         sep: between the fields of a CSV file; a comma, or a tab in `.tsv` files.
+        encoding: of a CSV file.
         group: a column whose rows with the same value are held out together, such as a customer; not learned from.
         time_column: a column of dates or numbers: the latest rows are held out; not learned from.
         epochs: the most there are; training ends earlier when it no longer helps.
@@ -73,7 +75,7 @@ def table(
     """
     path = os.fspath(data)
     sep = sep or ("\t" if path.lower().endswith((".tsv", ".tsv.gz")) else ",")
-    kind, source, found = table_files(path, sep, "utf8")
+    kind, source, found = table_files(path, sep, encoding)
     count = len(source.columns() if columns is None else columns)
     if count > _MOST_COLUMNS:
         raise ArgumentError(
@@ -85,6 +87,7 @@ def table(
         run="",
         format=kind,
         sep=sep,
+        encoding=encoding,
         group=group,
         time_column=time_column,
         columns=None if columns is None else (*columns, *(() if target in columns else (target,))),
@@ -131,7 +134,8 @@ def _chosen(asked: Settings, task: str | None) -> Settings:
 
 
 def _read(asked: Settings, label_mode: str) -> Any:
-    options: dict[str, Any] = {"sep": asked.sep} if asked.format == "csv" else {}
+    csv = {"sep": asked.sep, "encoding": asked.encoding}
+    options: dict[str, Any] = csv if asked.format == "csv" else {}
     return getattr(stoker.data, asked.format)(
         asked.data,
         label=asked.target,

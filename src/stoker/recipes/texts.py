@@ -28,6 +28,7 @@ def text(
     column: str | None = None,
     target: str | None = None,
     sep: str | None = None,
+    encoding: str = "utf8",
     group: str | None = None,
     time_column: str | None = None,
     epochs: int | None = None,
@@ -45,6 +46,7 @@ def text(
         data: a folder with a folder of `.txt` files for each class; with `column`, a CSV, Parquet or JSON lines table.
         column: the column that holds the texts.
         target: the column of their classes.
+        encoding: of the files.
         group: a column of the table: texts with the same value in it are held out together.
         time_column: a column of the table: the latest texts are held out.
 
@@ -60,13 +62,14 @@ def text(
         raise ArgumentError(
             f"{'--group' if group else '--time-column'} names a column of a table: give texts in one, with --column"
         )
-    found = files_below(path, ".txt") if column is None else table_files(path, sep, "utf8")[2]
+    found = files_below(path, ".txt") if column is None else table_files(path, sep, encoding)[2]
     asked = Settings(
         data=path,
         run="",
         column=column,
         target=target,
         sep=sep,
+        encoding=encoding,
         group=group,
         time_column=time_column,
         seed=seed,
@@ -88,6 +91,7 @@ def _chosen(asked: Settings) -> Settings:
         column=asked.column,
         label=asked.target,
         sep=asked.sep,
+        encoding=asked.encoding,
         label_mode="int",
     )
     if whole.class_names is None:

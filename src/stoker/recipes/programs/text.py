@@ -27,6 +27,7 @@ class Settings:
     column: str | None = None  # of a table: where the texts are
     target: str | None = None  # of a table: where their classes are
     sep: str = ","  # between the fields of a CSV file
+    encoding: str = "utf8"  # of the files
     max_tokens: int = 20_000  # words in the vocabulary
     max_length: int = 300  # words of a text that are looked at
     balanced: bool = False  # rare classes count as much as frequent ones
@@ -57,6 +58,7 @@ def read(settings: Settings) -> tuple[Any, Any, Any, Any]:
         "column": settings.column,
         "label": settings.target,
         "sep": settings.sep,
+        "encoding": settings.encoding,
         "label_mode": "int",
     }
     train, *_ = stoker.data.text(
