@@ -120,6 +120,21 @@ def test_what_is_no_text(content: bytes, tmp_path: Path) -> None:
     assert str(caught.value).isprintable()
 
 
+def test_a_word_of_nothing(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"t": "good \\u0000 text", "k": 1}\n{"t": "bad", "k": 0}\n' * 9)
+    with pytest.raises(ArgumentError, match="a word of NUL characters alone"):
+        stoker.data.text(tmp_path / "t.jsonl", column="t", label="k", max_tokens=50)
+
+
+def test_many_classes_with_one_example_are_one_line(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,k\n" + "".join(f"{n},c{n % 7}\n" for n in range(10)))
+    with pytest.warns(stoker.data.DataWarning) as caught:
+        stoker.data.csv(tmp_path / "t.csv", label="k")
+    assert [str(one.message) for one in caught] == [
+        "class 'c3' of k has a single example, and so have 3 more: it is learned or tested, never both"
+    ]
+
+
 def test_files_with_other_columns(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     (tmp_path / "b.csv").write_text("x,z\n1,2\n")

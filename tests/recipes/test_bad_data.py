@@ -136,30 +136,67 @@ def test_another_encoding_is_asked_for_and_taken(tmp_path: Path, capsys: pytest.
     assert main([*asked, "--encoding", "latin-1"]) == 0
 
 
-def test_texts_of_one_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    reviews(tmp_path / "texts")
-    for file in (tmp_path / "texts" / "bad").iterdir():
-        file.rename(tmp_path / "texts" / "good" / f"x{file.name}")
-    (tmp_path / "texts" / "bad").rmdir()
-    assert main(["train", "text", "texts"]) == 2
-    assert "'good' in every row" in capsys.readouterr().err
+def _one_class(folder: Path) -> None:
+    first, second = sorted(folder.iterdir())
+    for file in first.iterdir():
+        file.rename(second / f"x{file.name}")
+    first.rmdir()
 
 
-def test_texts_without_a_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for file in reviews(tmp_path / "texts").rglob("*.txt"):
-        file.write_text("")
-    assert main(["train", "text", "texts"]) == 2
-    assert "all texts are empty" in capsys.readouterr().err
+def _cut_off(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:40])
 
 
-def test_a_corrupt_image_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shapes(tmp_path / "photos")
-    bad = tmp_path / "photos" / "down" / "007.png"
-    bad.write_bytes(bad.read_bytes()[:40])
-    assert main(["train", "image", "photos"]) == 2
-    error = capsys.readouterr().err
-    assert "007.png" in error
-    assert error.count("\n") == 1
+def _everywhere(content: bytes) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        for file in folder.rglob("*.*"):
+            file.write_bytes(content)
+
+    return write
+
+
+def _many_classes(folder: Path) -> None:
+    for number in range(1200):
+        (folder / f"c{number}").mkdir()
+        (folder / f"c{number}" / "one.txt").write_text("a text")
+
+
+@pytest.mark.parametrize(
+    ("kind", "spoil", "said"),
+    [
+        ("text", _one_class, "'good' in every row"),
+        ("text", _many_classes, "too many for classes"),
+        ("text", _everywhere(b""), "all texts are empty"),
+        ("text", _everywhere(b"\0" * 99), "000.txt is not utf8 text"),
+        ("text", _everywhere(bytes(range(256))), "000.txt is not utf8 text"),
+        ("image", _one_class, "'down' in every row"),
+        ("image", _everywhere(b""), "000.png cannot be decoded"),
+        ("image", _everywhere(bytes(range(256))), "000.png cannot be decoded"),
+        ("image", lambda folder: _cut_off(folder / "down" / "007.png"), "007.png cannot be decoded"),
+    ],
+    ids=[
+        "texts of one class", "texts of many classes", "empty texts", "texts of nothing", "bytes for texts",
+        "images of one class", "empty images", "bytes for images", "a corrupt image",
+    ],
+)  # fmt: skip
+def test_a_folder_nobody_can_learn_from(
+    kind: str, spoil: Callable[[Path], None], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = (reviews if kind == "text" else shapes)(tmp_path / "data")
+    spoil(folder)
+    assert main(["train", kind, "data"]) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.err.strip().isprintable()
+    assert "{{" not in printed.err
+    assert printed.out.count("\n") <= 1
+
+
+def test_a_table_of_texts_needs_its_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sales(tmp_path / "sales.csv", 60)
+    assert main(["train", "text", "sales.csv"]) == 2
+    assert "say --column" in capsys.readouterr().err
 
 
 def test_a_base_whose_weights_cannot_be_had(

@@ -59,7 +59,7 @@ def image(
         raise ArgumentError(f"{path} has no folders with images ({', '.join(IMAGES)}), one for each class")
     seen, colours = _looked_at(found)
     classes = np.array([file.parent.name for file in found])
-    check_classes(path, classes, None)
+    check_classes(f"the class in {path}", classes, None)
     tell_of_few(classes, None)
     settings = Settings(
         data=path,
@@ -94,9 +94,10 @@ def _looked_at(found: list[Path]) -> tuple[list[tuple[int, int]], bool]:
     for file in found[:: max(1, len(found) // _OPENED)]:
         try:
             pixels = tf.io.decode_image(file.read_bytes(), expand_animations=False).numpy()
-        except tf.errors.InvalidArgumentError as error:
-            line = str(error.message).splitlines()[0]
-            raise ArgumentError(f"{file} cannot be decoded ({line}): remove or replace it") from None
+        except tf.errors.InvalidArgumentError:
+            raise ArgumentError(
+                f"{file} cannot be decoded: it is damaged or no image; remove or replace it"
+            ) from None
         sizes.append(pixels.shape[:2])
         grey = pixels.shape[2] < 3 or bool(np.all(pixels[..., :1] == pixels[..., :3]))
         colours = colours or not grey

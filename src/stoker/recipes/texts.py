@@ -62,6 +62,10 @@ def text(
         raise ArgumentError(
             f"{'--group' if group else '--time-column'} names a column of a table: give texts in one, with --column"
         )
+    if column is None and Path(path).is_file():
+        raise ArgumentError(
+            f"{path} is a file: for a table, say --column, which holds the texts, and --target"
+        )
     found = files_below(path, ".txt") if column is None else table_files(path, sep, encoding)[2]
     asked = Settings(
         data=path,
@@ -100,7 +104,11 @@ def _chosen(asked: Settings) -> Settings:
             "--column and --target"
         )
     rows = rows_of(whole, most=_LOOKED_AT)
-    check_classes(asked.data, rows.labels, whole.class_names)
+    check_classes(
+        f"target {asked.target!r}" if asked.target else f"the class in {asked.data}",
+        rows.labels,
+        whole.class_names,
+    )
     tell_of_few(rows.labels, whole.class_names)
     lengths = [len(one.split()) for one in rows.inputs]
     if max(lengths) == 0:
