@@ -17,6 +17,7 @@ from stoker.errors import ArgumentError
 from stoker.recipes import durations
 from stoker.recipes.beginning import Place, begin
 from stoker.recipes.counting import batch_size, check_classes, files_below, tell_of_few, uneven
+from stoker.recipes.precisions import fitting
 from stoker.recipes.programs.image import Settings
 
 _FILTERS = (32, 64, 128, 256)
@@ -68,6 +69,7 @@ def image(
         color_mode="rgb" if colours or base else "grayscale",
         augment=tuple(augment) if augment is not None else ("flip", "crop", "brightness") if colours else (),
         balanced=uneven(classes),
+        precision=fitting(),
         batch_size=batch_size(len(found), 16 if len(found) < 1000 else 32),
         seed=seed,
         time_s=None if time is None else durations.seconds(time),
