@@ -102,22 +102,37 @@ def test_a_request_that_makes_no_sense(
 
 
 def test_what_looks_wrong_is_told_before_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = ["who,amount,outcome,y"]
+    lines = ["who,amount,outcome,code,y"]
     lines += [
-        f"w{n % 9},{n * 7 % 31}.5,{'paid' if n % 2 else 'open'},{'yes' if n % 2 else 'no'}" for n in range(60)
+        f"w{n % 9},{n * 7 % 31}.5,{'paid' if n % 2 else 'open'},{n % 2},{'yes' if n % 2 else 'no'}"
+        for n in range(60)
     ]
-    lines += [f"w{n},{n}.5,lost,rare" for n in range(3)]
+    lines += [f"w{n},{n}.5,lost,7,rare" for n in range(3)]
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
     asked = ["train", "table", "data.csv", "--target", "y", "--eject", "mine.py"]
     assert main([*asked, "--group", "who"]) == 0
     said = capsys.readouterr().out
     assert "class 'rare' has 3 rows" in said
-    assert "column 'outcome' tells the class by itself" in said
+    assert "column 'outcome' tells the target by itself" in said
+    assert "column 'code' tells the target by itself" in said
+    assert "column 'amount'" not in said
     program = (tmp_path / "mine.py").read_text()
     assert 'group="who"' in program
-    assert 'columns=("amount", "outcome", "y")' in program
+    assert 'columns=("amount", "outcome", "code", "y")' in program
     assert main([*asked, "--force", "--time-column", "who"]) == 2
     assert "should hold dates or numbers" in capsys.readouterr().err
+
+
+def test_the_target_in_another_unit_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["size,cents,price"]
+    for n in range(60):
+        price = 31 * n % 997 + 0.5
+        lines.append(f"{n * 7 % 31}.25,{'' if n % 9 == 4 else round(100 * price)},{price}")
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    assert main(["train", "table", "data.csv", "--target", "price", "--eject", "mine.py"]) == 0
+    said = capsys.readouterr().out
+    assert "column 'cents' tells the target by itself" in said
+    assert "'size'" not in said
 
 
 def test_another_encoding_is_asked_for_and_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
