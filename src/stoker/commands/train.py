@@ -6,7 +6,7 @@
     stoker serve runs/latest/bundle
 
 The same command again goes on after a crash, or says that the run is done. Ctrl-C keeps the best so far. Exit code: 0;
-2 if the data or the request makes no sense.
+2 if the data or the request makes no sense; 130 if Ctrl-C came when nothing was being trained.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from typing import Any
 
 from stoker.errors import UsageError
 
+# As a shell reports a program that Ctrl-C has ended.
+_INTERRUPTED = 130
 _TEXT = """Learn the classes of texts: a folder with a folder of .txt files for each class, or a column of a table."""
 _IMAGE = """Learn the classes of images: a folder with a folder of images for each class."""
 _TABLE = """Learn to predict a column of a CSV, Parquet or JSON lines table."""
@@ -111,7 +113,12 @@ def run(args: argparse.Namespace) -> int:
         ) from None
     with warnings.catch_warnings():
         warnings.showwarning = _shown
-        made = recipe()
+        try:
+            made = recipe()
+        except KeyboardInterrupt:
+            # In training it keeps the best so far, and does not come here.
+            print("\nstoker: interrupted; the same command goes on where it was", file=sys.stderr)
+            return _INTERRUPTED
     if made is None:
         print(f"stoker: {args.eject} is written: run it with python, change it as you like")
     return 0
