@@ -100,6 +100,7 @@ def train_one(kind: str, labels: Any, run: recipes.Run, settings: Settings) -> r
     chosen_by = validation.map(ids, num_parallel_calls=tf.data.AUTOTUNE)
     model = network(kind, train, settings)
     stopping = keras.callbacks.EarlyStopping(patience=settings.patience, restore_best_weights=True)
+    slower = keras.callbacks.ReduceLROnPlateau(factor=0.3, patience=max(1, settings.patience // 2))
     share = settings.time_s and settings.time_s / len(settings.networks)
     progress = recipes.Progress(kind, share)
     weights = recipes.balanced_weights(labels, len(train.class_names)) if settings.balanced else None
@@ -109,7 +110,7 @@ def train_one(kind: str, labels: Any, run: recipes.Run, settings: Settings) -> r
             train,
             validation_data=recipes.weighted(chosen_by, weights).cache().prefetch(tf.data.AUTOTUNE),
             epochs=settings.epochs,
-            callbacks=[stopping, progress],
+            callbacks=[stopping, slower, progress],
             class_weight=weights,
             checkpoint=run.checkpoint(kind, settings.save_every),
             check=True,
