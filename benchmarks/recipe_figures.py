@@ -9,6 +9,7 @@ Each run is asked for its raw test rows over REST, and its program is ejected an
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import subprocess
@@ -62,14 +63,21 @@ def row(name: str, where: Path, more: list[str]) -> str:
     network, *others = result["contenders"]
     metric = next(iter(network["scores"]))
     best = min(others, key=lambda one: one["behind"]["value"])
-    rows = round(result["rows"]["train"] / (1 - result["settings"]["held_out"]))
     said = result["verdict"].split(":")[0]
     winner = f"ties with {best['name']}" if said.endswith(" tie") else said
     return (
-        f"| {name} | {rows:,} | {metric} | {shown(network['scores'][metric])} | "
+        f"| {name} | {rows_in(Path(words[1])):,} | {metric} | {shown(network['scores'][metric])} | "
         f"{best['name']}: {shown(best['scores'][metric])} | {winner} | {served_alike(result)} | "
         f"{ejected_alike(words, run)} | {seconds:.0f} |"
     )
+
+
+def rows_in(data: Path) -> int:
+    """Of a table, or of a folder with a folder for each class."""
+    if data.is_dir():
+        return sum(1 for _ in data.glob("*/*"))
+    with data.open(newline="", encoding="utf-8") as file:
+        return sum(1 for _ in csv.reader(file)) - 1
 
 
 def shown(score: dict[str, float]) -> str:
