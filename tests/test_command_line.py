@@ -188,6 +188,14 @@ def test_a_live_line_has_the_terminals_last_row_and_gives_it_back(tmp_path: Path
     assert b"0 steps" in shown[drawn:given_back]
 
 
+def test_a_cell_of_a_notebook_has_no_last_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JPY_PARENT_PID", str(os.getpid()))
+    write_program(tmp_path, "import time\ntime.sleep(1.1)")
+    shown = on_a_terminal(tmp_path, "run", "train.py", awaited=b"train.py")
+    assert b"train.py" in shown
+    assert b"\x1b[24;1H" not in shown
+
+
 def test_no_live_line_and_no_colour_without_a_terminal(tmp_path: Path) -> None:
     write_program(tmp_path, "import time\ntime.sleep(1.1)")
     assert "\x1b" not in run_stoker(tmp_path, "train.py").stderr

@@ -26,6 +26,8 @@ from tests.support import ALL_CASES, HANGS_S, ROOT, environment, quiet
 nbformat = pytest.importorskip("nbformat")
 TOOL = runpy.run_path(str(ROOT / "tools" / "make_notebooks.py"))
 PAGES = TOOL["pages"]()
+# A cell's commands are told to use colours.
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _FIGURE = re.compile(r"\d[\d,.]*(e[-+]?\d+)?")
 
 
@@ -162,7 +164,10 @@ def test_a_notebook_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         notebook, timeout=HANGS_S, resources={"metadata": {"path": str(tmp_path)}}
     )
     client.execute()
-    printed = "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", ()))
+    coloured = "".join(
+        output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", ())
+    )
+    printed = _COLOUR.sub("", coloured)
     parts: list[Any] = TOOL["parts"](page.read_text(encoding="utf-8"))
     shown = [line for part in parts if isinstance(part, TOOL["Command"]) for line in part.output]
     _assert_shows(tuple(shown), printed, exactly=False)

@@ -88,6 +88,12 @@ def test_rows_of_different_lengths(tmp_path: Path) -> None:
 
 def test_another_separator_is_guessed_at(tmp_path: Path) -> None:
     assert "sep=';'" in _csv(tmp_path, "a;b\n1;2\n")
+    assert "sep=';'" in _csv(tmp_path, "a;b\n1,5;2\n")
+
+
+def test_of_a_long_row_the_beginning_is_shown_as_a_terminal_can_show_it(tmp_path: Path) -> None:
+    message = _csv(tmp_path, "a,b\n1,2\n\x1b[2J" + "x" * 500 + "\n")
+    assert message.endswith("?[2J" + "x" * 56 + "...")
 
 
 def test_two_columns_of_one_name(tmp_path: Path) -> None:
@@ -99,6 +105,34 @@ def test_a_wrong_encoding(tmp_path: Path) -> None:
     for types in (None, {"a": "category"}):
         with pytest.raises(ArgumentError, match="encoding='latin-1'"):
             stoker.data.csv(tmp_path / "t.csv", types=types)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [bytes(range(256)) * 200, b"PK\x03\x04\0\0" + b"a,b\n" * 99, "a,b\n1,2\n".encode("utf-16")],
+    ids=["bytes", "zip", "utf-16"],
+)
+def test_what_is_no_text(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(ArgumentError) as caught:
+        stoker.data.csv(tmp_path / "t.csv")
+    assert "is not utf8 text" in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+def test_a_word_of_nothing(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"t": "good \\u0000 text", "k": 1}\n{"t": "bad", "k": 0}\n' * 9)
+    with pytest.raises(ArgumentError, match="a word of NUL characters alone"):
+        stoker.data.text(tmp_path / "t.jsonl", column="t", label="k", max_tokens=50)
+
+
+def test_many_classes_with_one_example_are_one_line(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,k\n" + "".join(f"{n},c{n % 7}\n" for n in range(10)))
+    with pytest.warns(stoker.data.DataWarning) as caught:
+        stoker.data.csv(tmp_path / "t.csv", label="k")
+    assert [str(one.message) for one in caught] == [
+        "class 'c3' of k has a single example, and so have 3 more: it is learned or tested, never both"
+    ]
 
 
 def test_files_with_other_columns(tmp_path: Path) -> None:

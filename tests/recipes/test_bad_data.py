@@ -51,7 +51,7 @@ def _lines(text: str, count: int = 60) -> Callable[[Path], None]:
         (_lines("{n}.5,{half}", 10), "10 rows"),
         (_lines("{n}.5,name {n}"), "different values"),
         (_wide, "10,001 columns"),
-        (lambda path: path.write_bytes(bytes(range(256)) * 200), "data.csv"),
+        (lambda path: path.write_bytes(bytes(range(256)) * 200), "is not utf8 text"),
         (lambda path: None, "there is no file"),
     ],
     ids=[
@@ -75,7 +75,9 @@ def test_a_million_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         file.write("a,y\n")
         file.writelines(f"{number % 9},class{number}\n" for number in range(1_000_000))
     assert main(["train", "table", "data.csv", "--target", "y"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    error = capsys.readouterr().err
+    assert "neither a number nor a class" in error
+    assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -100,48 +102,116 @@ def test_a_request_that_makes_no_sense(
 
 
 def test_what_looks_wrong_is_told_before_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = ["who,amount,outcome,y"]
+    lines = ["who,amount,outcome,code,y"]
     lines += [
-        f"w{n % 9},{n * 7 % 31}.5,{'paid' if n % 2 else 'open'},{'yes' if n % 2 else 'no'}" for n in range(60)
+        f"w{n % 9},{n * 7 % 31}.5,{'paid' if n % 2 else 'open'},{n % 2},{'yes' if n % 2 else 'no'}"
+        for n in range(60)
     ]
-    lines += [f"w{n},{n}.5,lost,rare" for n in range(3)]
+    lines += [f"w{n},{n}.5,lost,7,rare" for n in range(3)]
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
     asked = ["train", "table", "data.csv", "--target", "y", "--eject", "mine.py"]
     assert main([*asked, "--group", "who"]) == 0
     said = capsys.readouterr().out
     assert "class 'rare' has 3 rows" in said
-    assert "column 'outcome' tells the class by itself" in said
+    assert "column 'outcome' tells the target by itself" in said
+    assert "column 'code' tells the target by itself" in said
+    assert "column 'amount'" not in said
     program = (tmp_path / "mine.py").read_text()
     assert 'group="who"' in program
-    assert 'columns=("amount", "outcome", "y")' in program
+    assert 'columns=("amount", "outcome", "code", "y")' in program
     assert main([*asked, "--force", "--time-column", "who"]) == 2
     assert "should hold dates or numbers" in capsys.readouterr().err
 
 
-def test_texts_of_one_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    reviews(tmp_path / "texts")
-    for file in (tmp_path / "texts" / "bad").iterdir():
-        file.rename(tmp_path / "texts" / "good" / f"x{file.name}")
-    (tmp_path / "texts" / "bad").rmdir()
-    assert main(["train", "text", "texts"]) == 2
-    assert "'good' in every row" in capsys.readouterr().err
+def test_the_target_in_another_unit_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["size,cents,price"]
+    for n in range(60):
+        price = 31 * n % 997 + 0.5
+        lines.append(f"{n * 7 % 31}.25,{'' if n % 9 == 4 else round(100 * price)},{price}")
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    assert main(["train", "table", "data.csv", "--target", "price", "--eject", "mine.py"]) == 0
+    said = capsys.readouterr().out
+    assert "column 'cents' tells the target by itself" in said
+    assert "'size'" not in said
 
 
-def test_texts_without_a_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_encoding_is_asked_for_and_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["size,colour", *(f"{n}.5,{'grün' if n % 3 else 'blau'}" for n in range(60))]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n", encoding="latin-1")
+    asked = ["train", "table", "data.csv", "--target", "colour", "--eject", "mine.py"]
+    assert main(asked) == 2
+    assert "encoding='latin-1'" in capsys.readouterr().err
+    assert main([*asked, "--encoding", "latin-1"]) == 0
+    assert 'encoding="latin-1"' in (tmp_path / "mine.py").read_text()
     for file in reviews(tmp_path / "texts").rglob("*.txt"):
-        file.write_text("")
-    assert main(["train", "text", "texts"]) == 2
-    assert "all texts are empty" in capsys.readouterr().err
+        file.write_text(f"{file.read_text()} schön", encoding="latin-1")
+    asked = ["train", "text", "texts", "--eject", "mine.py", "--force"]
+    assert main(asked) == 2
+    assert "encoding='latin-1'" in capsys.readouterr().err
+    assert main([*asked, "--encoding", "latin-1"]) == 0
 
 
-def test_a_corrupt_image_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shapes(tmp_path / "photos")
-    bad = tmp_path / "photos" / "down" / "007.png"
-    bad.write_bytes(bad.read_bytes()[:40])
-    assert main(["train", "image", "photos"]) == 2
-    error = capsys.readouterr().err
-    assert "007.png" in error
-    assert error.count("\n") == 1
+def _one_class(folder: Path) -> None:
+    first, second = sorted(folder.iterdir())
+    for file in first.iterdir():
+        file.rename(second / f"x{file.name}")
+    first.rmdir()
+
+
+def _cut_off(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:40])
+
+
+def _everywhere(content: bytes) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        for file in folder.rglob("*.*"):
+            file.write_bytes(content)
+
+    return write
+
+
+def _many_classes(folder: Path) -> None:
+    for number in range(1200):
+        (folder / f"c{number}").mkdir()
+        (folder / f"c{number}" / "one.txt").write_text("a text")
+
+
+@pytest.mark.parametrize(
+    ("kind", "spoil", "said"),
+    [
+        ("text", _one_class, "'good' in every row"),
+        ("text", _many_classes, "too many for classes"),
+        ("text", _everywhere(b""), "all texts are empty"),
+        ("text", _everywhere(b"\0" * 99), "000.txt is not utf8 text"),
+        ("text", _everywhere(bytes(range(256))), "000.txt is not utf8 text"),
+        ("image", _one_class, "'down' in every row"),
+        ("image", _everywhere(b""), "000.png cannot be decoded"),
+        ("image", _everywhere(bytes(range(256))), "000.png cannot be decoded"),
+        ("image", lambda folder: _cut_off(folder / "down" / "007.png"), "007.png cannot be decoded"),
+    ],
+    ids=[
+        "texts of one class", "texts of many classes", "empty texts", "texts of nothing", "bytes for texts",
+        "images of one class", "empty images", "bytes for images", "a corrupt image",
+    ],
+)  # fmt: skip
+def test_a_folder_nobody_can_learn_from(
+    kind: str, spoil: Callable[[Path], None], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = (reviews if kind == "text" else shapes)(tmp_path / "data")
+    spoil(folder)
+    assert main(["train", kind, "data"]) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.err.strip().isprintable()
+    assert "{{" not in printed.err
+    assert printed.out.count("\n") <= 1
+
+
+def test_a_table_of_texts_needs_its_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sales(tmp_path / "sales.csv", 60)
+    assert main(["train", "text", "sales.csv"]) == 2
+    assert "say --column" in capsys.readouterr().err
 
 
 def test_a_base_whose_weights_cannot_be_had(

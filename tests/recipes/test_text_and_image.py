@@ -6,12 +6,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
 
 import stoker
 from stoker.recipes.programs import image
+from tests.recipes.base_weights import base_weights
 from tests.recipes.data_files import reviews, shapes
 from tests.support import ALL_CASES
 
@@ -54,14 +54,6 @@ def test_images_from_scratch(tmp_path: Path) -> None:
     }
 
 
-def _base_weights() -> str:
-    base = keras.applications.MobileNet(
-        include_top=False, weights=None, input_shape=(32, 32, 3), pooling="avg"
-    )
-    base.save_weights("base.weights.h5")
-    return "base.weights.h5"
-
-
 def test_a_base_is_frozen_first_then_free_at_its_top() -> None:
     settings = image.Settings(
         data="photos",
@@ -69,7 +61,7 @@ def test_a_base_is_frozen_first_then_free_at_its_top() -> None:
         size=(32, 32),
         base="MobileNet",
         family="mobilenet",
-        weights=_base_weights(),
+        weights=base_weights(),
     )
     train = SimpleNamespace(class_names=["across", "down"])
     head, top = (image.network(phase, train, settings) for phase in ("head", "top"))
@@ -83,9 +75,7 @@ def test_a_base_is_frozen_first_then_free_at_its_top() -> None:
 @pytest.mark.skipif(not ALL_CASES, reason="costly, and much like the others: make soak-cases")
 def test_images_on_a_base_whose_weights_are_in_a_file(tmp_path: Path) -> None:
     shapes(tmp_path / "photos", each=12, size=32)
-    result = stoker.recipes.image(
-        "photos", size=(32, 32), base="MobileNet", weights=_base_weights(), epochs=1
-    )
+    result = stoker.recipes.image("photos", size=(32, 32), base="MobileNet", weights=base_weights(), epochs=1)
     assert result is not None
     assert set(result["networks"]) == {"head", "top"}
     assert result["settings"]["family"] == "mobilenet"

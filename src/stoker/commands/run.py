@@ -24,7 +24,7 @@ from stoker.measure import supervise
 from stoker.measure.launch import Launched, Target
 from stoker.records import Record
 from stoker.report import console, output
-from stoker.report.live import LiveLine
+from stoker.report.live import LiveLine, has_rows
 from stoker.report.page import document
 from stoker.software_gpu import profiles
 
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if args.html:
         document.check(args.html)
     launched = Launched(target, _device(args), args.store)
-    shown = not args.quiet and sys.stderr.isatty()
+    shown = not args.quiet and has_rows(sys.stderr)
     with _live_line(wanted=shown) as draw:
 
         def tick() -> None:

@@ -6,7 +6,7 @@
     stoker serve runs/latest/bundle
 
 The same command again goes on after a crash, or says that the run is done. Ctrl-C keeps the best so far. Exit code: 0;
-2 if the data or the request makes no sense.
+2 if the data or the request makes no sense; 130 if Ctrl-C came when nothing was being trained.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from typing import Any
 
 from stoker.errors import UsageError
 
+# As a shell reports a program that Ctrl-C has ended.
+_INTERRUPTED = 130
 _TEXT = """Learn the classes of texts: a folder with a folder of .txt files for each class, or a column of a table."""
 _IMAGE = """Learn the classes of images: a folder with a folder of images for each class."""
 _TABLE = """Learn to predict a column of a CSV, Parquet or JSON lines table."""
@@ -36,14 +38,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     table.add_argument(
         "--task", choices=("classes", "numbers"), help="what the target holds, if not what it looks like"
     )
-    table.add_argument("--sep", help="what separates the fields of a CSV file (a comma)")
+    _add_reading(table)
     _add_dividing(table)
     _add_rest(table)
     text = kinds.add_parser("text", help=_TEXT, description=_TEXT)
     text.add_argument("data", metavar="DATA", help="a folder; with --column, a table")
     text.add_argument("--column", metavar="COLUMN", help="the column of a table that holds the texts")
     text.add_argument("--target", metavar="COLUMN", help="the column of their classes")
-    text.add_argument("--sep", help="what separates the fields of a CSV file (a comma)")
+    _add_reading(text)
     _add_dividing(text)
     _add_rest(text)
     image = kinds.add_parser("image", help=_IMAGE, description=_IMAGE)
@@ -63,6 +65,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="changes to training images, by commas; 'none' for none (by their colours)",
     )
     _add_rest(image)
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--sep", help="what separates the fields of a CSV file (a comma)")
+    parser.add_argument("--encoding", default="utf8", help="of CSV and text files (utf8)")
 
 
 def _add_dividing(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +113,12 @@ def run(args: argparse.Namespace) -> int:
         ) from None
     with warnings.catch_warnings():
         warnings.showwarning = _shown
-        made = recipe()
+        try:
+            made = recipe()
+        except KeyboardInterrupt:
+            # In training it keeps the best so far, and does not come here.
+            print("\nstoker: interrupted; the same command goes on where it was", file=sys.stderr)
+            return _INTERRUPTED
     if made is None:
         print(f"stoker: {args.eject} is written: run it with python, change it as you like")
     return 0
@@ -134,15 +146,14 @@ def _recipe(args: argparse.Namespace, options: dict[str, Any]) -> Any:
 
     if args.kind != "image":
         options |= {"group": args.group, "time_column": args.time_column}
+        options |= {"sep": args.sep, "encoding": args.encoding}
     if args.kind == "table":
         columns = None if args.columns is None else [name.strip() for name in args.columns.split(",")]
         return functools.partial(
-            recipes.table, args.data, args.target, task=args.task, columns=columns, sep=args.sep, **options
+            recipes.table, args.data, args.target, task=args.task, columns=columns, **options
         )
     if args.kind == "text":
-        return functools.partial(
-            recipes.text, args.data, column=args.column, target=args.target, sep=args.sep, **options
-        )
+        return functools.partial(recipes.text, args.data, column=args.column, target=args.target, **options)
     augment = None if args.augment is None else [one for one in args.augment.split(",") if one != "none"]
     return functools.partial(
         recipes.image,

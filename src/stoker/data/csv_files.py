@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ from stoker.errors import ArgumentError
 _BLOCK = 1 << 22
 # Types are inferred from the first block; a later value that does not fit widens its column.
 _SAMPLE = 1 << 20
+# Bytes in which it shows whether a file is text, and characters of a row that are shown.
+_PEEK, _SHOWN = 1 << 16, 60
 _CONVERSION = re.compile(
     r"In CSV column #(\d+): .*?CSV conversion error to [^:]+: invalid value '(.*)'", re.DOTALL
 )
@@ -45,12 +48,15 @@ class CsvFiles:
         self.name = spoken(paths)
         self._parse = pacsv.ParseOptions(delimiter=separator, newlines_in_values=True)
         self._separator, self._encoding = separator, encoding
+        self._header_line = ""
 
     def fingerprint(self) -> list[Any]:
         return [cache.state_of(path) for path in self.paths]
 
     def columns(self) -> list[Column]:
         path = self.paths[0]
+        with self._plainly(path):
+            self._demand_text(path)
         with self._plainly(path), self._open(path, pacsv.ConvertOptions(), _SAMPLE) as reader:
             sample = next(iter(reader), None)
         if sample is None:
@@ -58,18 +64,32 @@ class CsvFiles:
         twice = [name for name, count in Counter(sample.schema.names).items() if count > 1]
         if twice:
             raise ArgumentError(f"{path} has two columns called {twice[0]!r}: rename one")
-        if len(sample.schema.names) == 1:
-            self._check_separator(path, sample.schema.names[0])
+        if len(sample.schema.names) == 1 and (wrong := self._other_separator(path, sample.schema.names[0])):
+            raise wrong
         if any(pa.types.is_binary(field.type) for field in sample.schema):
             raise self._not_text(path)
         return [_column(path, name, sample.column(name)) for name in sample.schema.names]
 
-    def _check_separator(self, path: Path, header: str) -> None:
+    def _demand_text(self, path: Path) -> None:
+        """Without this, anything at all is taken for a table with odd names."""
+        with pa.input_stream(str(path)) as file:
+            start = file.read(_PEEK)
+        try:
+            text = codecs.getincrementaldecoder(self._encoding)().decode(start)
+        except UnicodeDecodeError:
+            raise self._not_text(path) from None
+        if "\0" in text:
+            raise self._not_text(path)
+        self._header_line = text.lstrip().partition("\n")[0].strip()
+
+    def _other_separator(self, path: Path, header: str) -> ArgumentError | None:
+        """What to say if a header that is one field looks like several."""
         for other in (";", "\t", "|", ","):
             if other != self._separator and header.count(other) > 0:
-                raise ArgumentError(
+                return ArgumentError(
                     f"{path} has a single column called {header!r}: give sep={other!r} if that separates the fields"
                 )
+        return None
 
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
         names = [column.name for column in columns]
@@ -114,14 +134,17 @@ class CsvFiles:
             return self._not_text(path)
         if found := _FIELDS.search(message):
             expected, got, text = found.groups()
-            return ArgumentError(f"{path}: a row has {got} fields where the header has {expected}: {text}")
+            said = f"{path}: a row has {got} fields where the header has {expected}: {_shortly(text)}"
+            guessed = self._other_separator(path, self._header_line) if expected == "1" else None
+            return guessed or ArgumentError(said)
         if "Empty CSV file" in message:
             return ArgumentError(f"{path} is empty")
         return ArgumentError(f"{path}: {message.splitlines()[0]}")
 
     def _not_text(self, path: Path) -> ArgumentError:
         return ArgumentError(
-            f"{path} is not {self._encoding} text: say which it is, such as encoding='latin-1' or 'utf-16'"
+            f"{path} is not {self._encoding} text: if it is a CSV file at all, say its encoding, such as "
+            "encoding='latin-1' or 'utf-16'"
         )
 
     def _header(self, path: Path) -> list[str]:
@@ -141,6 +164,12 @@ class CsvFiles:
                     return rows + int(index) + 1
                 rows += len(block)
         return None
+
+
+def _shortly(text: str) -> str:
+    """The beginning of a row, without what would upset a terminal."""
+    plain = "".join(character if character.isprintable() else "?" for character in text)
+    return plain if len(plain) <= _SHOWN else f"{plain[:_SHOWN]}..."
 
 
 def _column(path: Path, name: str, sample: Any) -> Column:

@@ -59,7 +59,9 @@ def label_of(store: Store, column: Column, mode: str, name: str) -> Label:
     if mode not in MODES:
         raise ArgumentError(f"label_mode={mode!r} is none of {', '.join(MODES)}")
     if column.kind == "text":
-        raise ArgumentError(f"label: {column.name} holds free text, which is neither a number nor a class")
+        raise ArgumentError(
+            f"label: {column.name} holds text that differs from row to row: it is neither a number nor a class"
+        )
     demand_all(store, column, name, "label")
     worded = column.kind in ("category", "truth")
     if mode == "number" and column.kind == "category":
@@ -74,14 +76,15 @@ def label_of(store: Store, column: Column, mode: str, name: str) -> Label:
 
 
 def warn_of_single_examples(where: str, classes: Any, counts: Any, stacklevel: int) -> None:
-    """Name the classes that can be learned or tested, never both."""
-    for one, count in zip(classes, counts, strict=True):
-        if count == 1:
-            warnings.warn(
-                f"class {one!r} of {where} has a single example: it is learned or tested, never both",
-                DataWarning,
-                stacklevel=stacklevel,
-            )
+    """Say that there are classes that can be learned or tested, never both: one by name, and how many more."""
+    lonely = [one for one, count in zip(classes, counts, strict=True) if count == 1]
+    if lonely:
+        more = f", and so have {len(lonely) - 1:,} more" if len(lonely) > 1 else ""
+        warnings.warn(
+            f"class {lonely[0]!r} of {where} has a single example{more}: it is learned or tested, never both",
+            DataWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def values_of(store: Store, column: Column) -> Any:

@@ -110,13 +110,18 @@ def decoded(raw: bytes, encoding: str, path: str) -> str:
     """The text of a file.
 
     Raises:
-        ArgumentError: it is in another encoding.
+        ArgumentError: it is in another encoding, or no text.
     """
     try:
-        return raw.decode(encoding)
+        text = raw.decode(encoding)
     except UnicodeDecodeError:
         raise ArgumentError(_wrong(path, encoding)) from None
+    if "\0" in text:
+        raise ArgumentError(_wrong(path, encoding))
+    return text
 
 
 def _wrong(path: str, encoding: str) -> str:
-    return f"{path} is not {encoding} text: say which it is, such as encoding='latin-1'"
+    return (
+        f"{path} is not {encoding} text: if it is text at all, say its encoding, such as encoding='latin-1'"
+    )

@@ -113,6 +113,9 @@ def _written(table: Table, training: Order, max_tokens: int, fresh: Callable[[],
     vocabulary = layer.get_vocabulary()
     if len(vocabulary) == _SPECIAL:
         raise ArgumentError(f"the {training.in_part:,} texts to learn from hold no words")
+    if "" in vocabulary[_SPECIAL:]:
+        # Keras gives it back as the empty word, which is its padding.
+        raise ArgumentError("a text has a word of NUL characters alone: remove it")
     texts = table.texts(TEXT, Order(training.rows, _AT_ONCE))
     writer = fresh()
     try:

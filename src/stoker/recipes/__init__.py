@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stoker.recipes.directory import Run
     from stoker.recipes.ejecting import eject
     from stoker.recipes.images import image
+    from stoker.recipes.precisions import precision
     from stoker.recipes.progress import Progress, Trained
     from stoker.recipes.rows import Rows, balanced_weights, rows_of, weighted
     from stoker.recipes.tables import table
@@ -35,6 +36,7 @@ _HOMES = {
     "eject": "stoker.recipes.ejecting",
     "image": "stoker.recipes.images",
     "image_baselines": "stoker.recipes.baselines",
+    "precision": "stoker.recipes.precisions",
     "rows_of": "stoker.recipes.rows",
     "table": "stoker.recipes.tables",
     "table_baselines": "stoker.recipes.baselines",
@@ -52,6 +54,7 @@ __all__ = [
     "eject",
     "image",
     "image_baselines",
+    "precision",
     "rows_of",
     "table",
     "table_baselines",

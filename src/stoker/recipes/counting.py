@@ -32,7 +32,7 @@ def check_classes(what: str, labels: Any, names: Sequence[Any] | None) -> None:
     """
     if len(labels) < LEAST_ROWS:
         raise ArgumentError(
-            f"{what} has {len(labels)} rows: a recipe needs {LEAST_ROWS} or more to hold some out"
+            f"{what} is known of {len(labels)} rows: a recipe needs {LEAST_ROWS} or more to hold some out"
         )
     values = np.unique(labels)
     if len(values) < 2:

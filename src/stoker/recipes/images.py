@@ -17,6 +17,7 @@ from stoker.errors import ArgumentError
 from stoker.recipes import durations
 from stoker.recipes.beginning import Place, begin
 from stoker.recipes.counting import batch_size, check_classes, files_below, tell_of_few, uneven
+from stoker.recipes.precisions import fitting
 from stoker.recipes.programs.image import Settings
 
 _FILTERS = (32, 64, 128, 256)
@@ -59,7 +60,7 @@ def image(
         raise ArgumentError(f"{path} has no folders with images ({', '.join(IMAGES)}), one for each class")
     seen, colours = _looked_at(found)
     classes = np.array([file.parent.name for file in found])
-    check_classes(path, classes, None)
+    check_classes(f"the class in {path}", classes, None)
     tell_of_few(classes, None)
     settings = Settings(
         data=path,
@@ -68,6 +69,7 @@ def image(
         color_mode="rgb" if colours or base else "grayscale",
         augment=tuple(augment) if augment is not None else ("flip", "crop", "brightness") if colours else (),
         balanced=uneven(classes),
+        precision=fitting(),
         batch_size=batch_size(len(found), 16 if len(found) < 1000 else 32),
         seed=seed,
         time_s=None if time is None else durations.seconds(time),
@@ -94,9 +96,10 @@ def _looked_at(found: list[Path]) -> tuple[list[tuple[int, int]], bool]:
     for file in found[:: max(1, len(found) // _OPENED)]:
         try:
             pixels = tf.io.decode_image(file.read_bytes(), expand_animations=False).numpy()
-        except tf.errors.InvalidArgumentError as error:
-            line = str(error.message).splitlines()[0]
-            raise ArgumentError(f"{file} cannot be decoded ({line}): remove or replace it") from None
+        except tf.errors.InvalidArgumentError:
+            raise ArgumentError(
+                f"{file} cannot be decoded: it is damaged or no image; remove or replace it"
+            ) from None
         sizes.append(pixels.shape[:2])
         grey = pixels.shape[2] < 3 or bool(np.all(pixels[..., :1] == pixels[..., :3]))
         colours = colours or not grey

@@ -24,6 +24,8 @@ _MOST_COLUMNS = 1_000
 _FEW_VALUES = 20
 # Rows that are looked at before training.
 _LOOKED_AT = 200_000
+# Numbers that correlate more than this are the same but for their unit and their rounding.
+_RULER = 0.9999
 # Beyond this, periodic features make a network of mostly those.
 _MOST_PERIODIC = 200
 
@@ -35,6 +37,7 @@ def table(
     task: str | None = None,
     columns: Sequence[str] | None = None,
     sep: str | None = None,
+    encoding: str = "utf8",
     group: str | None = None,
     time_column: str | None = None,
     epochs: int | None = None,
@@ -54,6 +57,7 @@ def table(
         task: "classes" or "numbers"; seen from the target otherwise.
         columns: the ones to learn from; all by default.
         sep: between the fields of a CSV file; a comma, or a tab in `.tsv` files.
+        encoding: of a CSV file.
         group: a column whose rows with the same value are held out together, such as a customer; not learned from.
         time_column: a column of dates or numbers: the latest rows are held out; not learned from.
         epochs: the most there are; training ends earlier when it no longer helps.
@@ -73,7 +77,7 @@ def table(
     """
     path = os.fspath(data)
     sep = sep or ("\t" if path.lower().endswith((".tsv", ".tsv.gz")) else ",")
-    kind, source, found = table_files(path, sep, "utf8")
+    kind, source, found = table_files(path, sep, encoding)
     count = len(source.columns() if columns is None else columns)
     if count > _MOST_COLUMNS:
         raise ArgumentError(
@@ -85,6 +89,7 @@ def table(
         run="",
         format=kind,
         sep=sep,
+        encoding=encoding,
         group=group,
         time_column=time_column,
         columns=None if columns is None else (*columns, *(() if target in columns else (target,))),
@@ -114,7 +119,7 @@ def _chosen(asked: Settings, task: str | None) -> Settings:
     balanced = classes and uneven(rows.labels)
     if classes:
         tell_of_few(rows.labels, whole.class_names)
-        _tell_of_leaks(kept, whole.features, rows)
+    _tell_of_leaks(kept, whole.features, rows, classes)
     chosen = replace(
         asked,
         columns=None if len(kept) == len(whole.features) and asked.columns is None else (*kept, asked.target),
@@ -131,7 +136,8 @@ def _chosen(asked: Settings, task: str | None) -> Settings:
 
 
 def _read(asked: Settings, label_mode: str) -> Any:
-    options: dict[str, Any] = {"sep": asked.sep} if asked.format == "csv" else {}
+    csv = {"sep": asked.sep, "encoding": asked.encoding}
+    options: dict[str, Any] = csv if asked.format == "csv" else {}
     return getattr(stoker.data, asked.format)(
         asked.data,
         label=asked.target,
@@ -183,19 +189,34 @@ def _columns(asked: Settings, whole: Any, rows: Rows) -> list[str]:
     return kept
 
 
-def _tell_of_leaks(kept: list[str], features: Any, rows: Rows) -> None:
-    """Categories each of which goes with one class alone: more often than not they were written down with it."""
+def _tell_of_leaks(kept: list[str], features: Any, rows: Rows, classes: bool) -> None:
+    """Name columns that give the target away: more often than not they were written down with it."""
+    gives_away = _names_classes if classes else _follows
     for name in kept:
-        if features[name].kind != "category":
-            continue
-        codes = rows.inputs[name]
-        pairs = np.unique(np.stack([codes, rows.labels.astype(codes.dtype)]), axis=1)
-        values = len(np.unique(codes))
-        if pairs.shape[1] == values and values <= len(rows) / LEAST_ROWS:
+        if features[name].kind != "text" and gives_away(rows.inputs[name], rows.labels):
             say(
-                f"stoker: column {name!r} tells the class by itself: leave it out (--columns) if it is not known when "
+                f"stoker: column {name!r} tells the target by itself: leave it out (--columns) if it is not known when "
                 "the model is asked"
             )
+
+
+def _names_classes(values: Any, labels: Any) -> bool:
+    """A few values, each of which goes with one class alone."""
+    found, codes = np.unique(values, return_inverse=True)
+    if len(found) > len(labels) / LEAST_ROWS:
+        return False
+    classes = np.unique(labels, return_inverse=True)[1]
+    return len(np.unique(codes.reshape(-1) * (classes.max() + 1) + classes)) == len(found)
+
+
+def _follows(values: Any, labels: Any) -> bool:
+    """Numbers from which those of the target can be read off with a ruler."""
+    if values.dtype.kind not in "fiu":
+        return False
+    there = np.isfinite(values)
+    if there.sum() < LEAST_ROWS or np.ptp(values[there]) == 0:
+        return False
+    return bool(abs(np.corrcoef(values[there], labels[there])[0, 1]) > _RULER)
 
 
 def _useless(values: Any, kind: str) -> str | None:

@@ -28,6 +28,7 @@ def text(
     column: str | None = None,
     target: str | None = None,
     sep: str | None = None,
+    encoding: str = "utf8",
     group: str | None = None,
     time_column: str | None = None,
     epochs: int | None = None,
@@ -45,6 +46,7 @@ def text(
         data: a folder with a folder of `.txt` files for each class; with `column`, a CSV, Parquet or JSON lines table.
         column: the column that holds the texts.
         target: the column of their classes.
+        encoding: of the files.
         group: a column of the table: texts with the same value in it are held out together.
         time_column: a column of the table: the latest texts are held out.
 
@@ -60,13 +62,18 @@ def text(
         raise ArgumentError(
             f"{'--group' if group else '--time-column'} names a column of a table: give texts in one, with --column"
         )
-    found = files_below(path, ".txt") if column is None else table_files(path, sep, "utf8")[2]
+    if column is None and Path(path).is_file():
+        raise ArgumentError(
+            f"{path} is a file: for a table, say --column, which holds the texts, and --target"
+        )
+    found = files_below(path, ".txt") if column is None else table_files(path, sep, encoding)[2]
     asked = Settings(
         data=path,
         run="",
         column=column,
         target=target,
         sep=sep,
+        encoding=encoding,
         group=group,
         time_column=time_column,
         seed=seed,
@@ -88,6 +95,7 @@ def _chosen(asked: Settings) -> Settings:
         column=asked.column,
         label=asked.target,
         sep=asked.sep,
+        encoding=asked.encoding,
         label_mode="int",
     )
     if whole.class_names is None:
@@ -96,7 +104,11 @@ def _chosen(asked: Settings) -> Settings:
             "--column and --target"
         )
     rows = rows_of(whole, most=_LOOKED_AT)
-    check_classes(asked.data, rows.labels, whole.class_names)
+    check_classes(
+        f"target {asked.target!r}" if asked.target else f"the class in {asked.data}",
+        rows.labels,
+        whole.class_names,
+    )
     tell_of_few(rows.labels, whole.class_names)
     lengths = [len(one.split()) for one in rows.inputs]
     if max(lengths) == 0:

@@ -12,6 +12,11 @@ from typing import TextIO
 from stoker.records import Record
 
 
+def has_rows(stream: TextIO) -> bool:
+    """It is a terminal whose rows can be written to: the `!` of a notebook's cell only looks like one."""
+    return stream.isatty() and "JPY_PARENT_PID" not in os.environ
+
+
 class LiveLine:
     """The reserved last row of a terminal."""
 

@@ -26,6 +26,7 @@ class Settings:
     run: str  # the directory of this run
     format: str = "csv"  # or "parquet", "jsonl"
     sep: str = ","  # between the fields of a CSV file
+    encoding: str = "utf8"  # of a CSV file
     columns: tuple[str, ...] | None = None  # the ones to learn from, and the target; None for all
     classes: bool = False  # the target is a class, not a number
     balanced: bool = False  # rare classes count as much as frequent ones
@@ -46,7 +47,8 @@ class Settings:
 
 def read(settings: Settings) -> tuple[Any, Any, Any]:
     """Training, validation and test rows."""
-    options: dict[str, Any] = {"sep": settings.sep} if settings.format == "csv" else {}
+    csv = {"sep": settings.sep, "encoding": settings.encoding}
+    options: dict[str, Any] = csv if settings.format == "csv" else {}
     divided = settings.group or settings.time_column
     parts = getattr(stoker.data, settings.format)(
         settings.data,

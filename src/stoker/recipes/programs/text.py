@@ -27,6 +27,7 @@ class Settings:
     column: str | None = None  # of a table: where the texts are
     target: str | None = None  # of a table: where their classes are
     sep: str = ","  # between the fields of a CSV file
+    encoding: str = "utf8"  # of the files
     max_tokens: int = 20_000  # words in the vocabulary
     max_length: int = 300  # words of a text that are looked at
     balanced: bool = False  # rare classes count as much as frequent ones
@@ -57,6 +58,7 @@ def read(settings: Settings) -> tuple[Any, Any, Any, Any]:
         "column": settings.column,
         "label": settings.target,
         "sep": settings.sep,
+        "encoding": settings.encoding,
         "label_mode": "int",
     }
     train, *_ = stoker.data.text(
@@ -98,6 +100,7 @@ def train_one(kind: str, labels: Any, run: recipes.Run, settings: Settings) -> r
     chosen_by = validation.map(ids, num_parallel_calls=tf.data.AUTOTUNE)
     model = network(kind, train, settings)
     stopping = keras.callbacks.EarlyStopping(patience=settings.patience, restore_best_weights=True)
+    slower = keras.callbacks.ReduceLROnPlateau(factor=0.3, patience=max(1, settings.patience // 2))
     share = settings.time_s and settings.time_s / len(settings.networks)
     progress = recipes.Progress(kind, share)
     weights = recipes.balanced_weights(labels, len(train.class_names)) if settings.balanced else None
@@ -107,7 +110,7 @@ def train_one(kind: str, labels: Any, run: recipes.Run, settings: Settings) -> r
             train,
             validation_data=recipes.weighted(chosen_by, weights).cache().prefetch(tf.data.AUTOTUNE),
             epochs=settings.epochs,
-            callbacks=[stopping, progress],
+            callbacks=[stopping, slower, progress],
             class_weight=weights,
             checkpoint=run.checkpoint(kind, settings.save_every),
             check=True,
