@@ -173,11 +173,12 @@ def promised(record: Record, stall: str, lines: list[int]) -> tuple[float, float
 
 
 def findings_of(record: Record, stall: str, lines: list[int]) -> list[Finding]:
-    """By kind and line; by kind alone where the run names another line of the same stall."""
+    """By kind and line, be it one of the lines inside; by kind alone where the run names another line of the stall."""
     kind = stall.split("/")[0]
     family = next((names for names in _FAMILIES if kind in names), (kind,))
     related = [f for f in record.findings if f.kind in family]
-    return [f for f in related if f.line in lines] or ([] if "/" in stall else related)
+    at_it = [f for f in related if {f.line, *(part["line"] for part in f.detail.get("parts", ()))} & {*lines}]
+    return at_it or ([] if "/" in stall else related)
 
 
 def first_is_best(found: list[Outcome]) -> bool | None:

@@ -27,6 +27,8 @@ from stoker.probes.steps import Steps
 from stoker.probes.tensorflow_events import ClockMarks, WindowEvents, wanted, window_events
 
 _MIN_WINDOW_S, _MAX_WINDOW_S = 0.04, 1.5
+# While nobody knows yet how long a step takes: a shorter one would see but a piece of a long eager step.
+_FIRST_WINDOW_S = 0.25
 _TICKS_PER_WINDOW = 3
 # Of the run's time, at most this share may go into windows and reading them.
 _BUDGET = 0.01
@@ -96,7 +98,8 @@ class ProfilerWindows(Probe):
             self._stop()
 
     def _window_s(self) -> float:
-        wanted = _TICKS_PER_WINDOW * (self._steps.tick_seconds() or 0.0)
+        tick_s = self._steps.tick_seconds()
+        wanted = _TICKS_PER_WINDOW * tick_s if tick_s is not None else _FIRST_WINDOW_S
         return min(max(wanted, _MIN_WINDOW_S), _MAX_WINDOW_S)
 
     def _take(self, seconds: float) -> None:
