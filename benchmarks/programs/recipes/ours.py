@@ -11,6 +11,7 @@ import keras
 import stoker
 from stoker import recipes
 from stoker.recipes.programs import image, table, text
+from stoker.serve.export import child
 
 KIND, DATA, OUT, EPOCHS = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 
@@ -18,6 +19,8 @@ KIND, DATA, OUT, EPOCHS = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]
 def main() -> None:
     keras.utils.set_random_seed(0)
     start, cpu = time.perf_counter(), time.process_time()
+    # As `recipes.Run` does.
+    child.prepare()
     if KIND == "table":
         settings = table.Settings(data=DATA, target="bikers", run=OUT, batch_size=512)
         train, _, test = table.read(settings)

@@ -30,6 +30,7 @@ from stoker.recipes.progress import Trained, say
 from stoker.recipes.report import report, worst
 from stoker.recipes.rows import Rows, repeated
 from stoker.recipes.scores import Contender, Score, contest, verdict
+from stoker.serve.export import child
 
 RESULT = "result.json"
 BUNDLE = "bundle"
@@ -60,11 +61,14 @@ class Run:
         self._kept.__enter__()
         self.directory.mkdir(parents=True, exist_ok=True)
         _clear(self.directory)
+        # An export comes at the end: what proves it can get ready while the network learns.
+        child.prepare()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        child.dismiss_prepared()
         self._kept.__exit__(kind, error, trace)
 
     def checkpoint(self, name: str, every: str | int) -> Any:

@@ -4,7 +4,8 @@
         ...                         # ... while the bundle is written
         prover.prove(directory)
 
-It is told the directory on its standard input; if that ends before, there is nothing to prove.
+It is told the directory on its standard input; if that ends before, there is nothing to prove. Who knows that an export
+will come has the process begun by `prepare` while there is other work to do.
 """
 
 from __future__ import annotations
@@ -33,9 +34,21 @@ class Prover:
         code = f"import sys; sys.path[0] = {home!r}; from {__name__} import main; sys.exit(main())"
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
         pipe = subprocess.PIPE
+        # A session of its own: Ctrl-C in the terminal is for who exports.
         self._process = subprocess.Popen(
-            [sys.executable, "-c", code], env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+            [sys.executable, "-c", code],
+            env=environment,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            start_new_session=True,
         )
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is there to be told what to prove."""
+        return self._process.poll() is None
 
     def __enter__(self) -> Prover:
         return self
@@ -43,7 +56,11 @@ class Prover:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._process.poll() is None:
+        self.dismiss()
+
+    def dismiss(self) -> None:
+        """There is nothing more to prove."""
+        if self.waits:
             self._process.kill()
             self._process.communicate()
 
@@ -67,6 +84,29 @@ class Prover:
         raise BundleError(
             f"a new process could not load the bundle (exit code {self._process.returncode}): {last}"
         )
+
+
+_prepared: list[Prover] = []
+
+
+def prepare() -> None:
+    """Start the process for the next export of this one."""
+    _prepared.append(Prover())
+
+
+def dismiss_prepared() -> None:
+    """No export will come any more."""
+    while _prepared:
+        _prepared.pop().dismiss()
+
+
+def next_prover() -> Prover:
+    """The one that was prepared, if it is still there, else a new one."""
+    while _prepared:
+        prover = _prepared.pop()
+        if prover.waits:
+            return prover
+    return Prover()
 
 
 def main() -> int:

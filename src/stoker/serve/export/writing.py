@@ -26,7 +26,7 @@ from stoker.serve.engines import converted
 from stoker.serve.examples import write as write_examples
 from stoker.serve.export import converting
 from stoker.serve.export.answers import LABEL, SCORES
-from stoker.serve.export.child import Prover
+from stoker.serve.export.child import Prover, next_prover
 from stoker.serve.export.drawn import drawn
 from stoker.serve.export.faults import restless
 from stoker.serve.export.graph import Traced
@@ -87,7 +87,7 @@ def export(
     _check(model, target, overwrite)
     engines = converting.check(engines)
     known = lineage_of(model, run, store)
-    with Exporting(known, model, target) as exporting, Prover() as prover:
+    with Exporting(known, model, target) as exporting, next_prover() as prover:
         intake = intake_of(model, features, examples)
         traced = Traced(model, intake, labels if labels is not None else intake.labels, labels is not None)
         inputs = _examples(intake, features, examples)
