@@ -100,8 +100,10 @@ def test_preempted_workers_start_again_and_are_not_counted(tmp_path: Path) -> No
 
 
 def test_a_stopped_worker_is_found_by_its_heartbeat(tmp_path: Path) -> None:
+    # Not before its thread has had Python's lock for a first beat: else it would be one that never started.
     program = """
 if restart == 0:
+    time.sleep(1)
     if rank == 0: os.kill(os.getpid(), signal.SIGSTOP)
     time.sleep(1000)
 """
