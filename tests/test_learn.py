@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import ALL_CASES, HANGS_S, ROOT, environment, quiet
+from tests.support import ALL_CASES, HANGS_S, ROOT, run
 
 nbformat = pytest.importorskip("nbformat")
 TOOL = runpy.run_path(str(ROOT / "tools" / "make_notebooks.py"))
@@ -54,15 +54,8 @@ def _here(program: str) -> str:
 
 
 def _elsewhere(command: list[str]) -> str:
-    done = subprocess.run(
-        [sys.executable, *command],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=HANGS_S,
-        check=False,
-    )
-    return done.stdout + quiet(done.stderr)
+    done = run([sys.executable, *command], Path.cwd())
+    return done.stdout + done.stderr
 
 
 def _check(words: list[str]) -> str:

@@ -20,7 +20,8 @@ from stoker.commands import main
 from tests.recipes.base_weights import base_weights
 from tests.recipes.data_files import reviews, sales, shapes
 from tests.recipes.weights import weights_in
-from tests.support import ALL_CASES, HANGS_S, environment, last_record, quiet, stop_when, wait_until
+from tests.support import ALL_CASES, HANGS_S, environment, last_record, stop_when, wait_until
+from tests.support import run as run_program
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
@@ -123,15 +124,8 @@ def _alive(group: int) -> bool:
 
 
 def _finished(command: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, *command],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=HANGS_S,
-        check=False,
-    )
-    assert done.returncode == 0, quiet(done.stderr)
+    done = run_program([sys.executable, *command], Path.cwd())
+    assert done.code == 0, done.stderr
 
 
 @pytest.fixture(autouse=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import linecache
 from collections.abc import Iterator
 
 from stoker.attach.sites import SiteKey
 from stoker.diagnosis.draft import MIN_REPEATS, Draft, every_step, in_loop, worth
+from stoker.probes.recorder import MAX_SITES
 from stoker.probes.session import Measurements
 
 # Beyond this a call is shown without its arguments.
@@ -45,6 +47,7 @@ def find(m: Measurements) -> Iterator[Draft]:
         )
 
 
+@functools.lru_cache(maxsize=MAX_SITES)
 def _as_written(site: SiteKey, library: str) -> str:
     """The call of the library's function as the line has it: `env.step(action)`; else the function's own name."""
     name = library.rsplit(".", 1)[-1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -51,11 +50,6 @@ class CalledFunction:
     sites: dict[SiteKey, int] = field(default_factory=dict)
     executions: dict[bytes, Execution] = field(default_factory=dict)
 
-    @property
-    def source(self) -> SiteKey | str:
-        """What its steps are counted by."""
-        return self.definition or self.name
-
     def first_call_excess_ns(self, busy_share: float = 1.0) -> int:
         """What first executions took beyond a usual one: graph optimisation and XLA compilation.
 
@@ -94,17 +88,16 @@ class GraphCalls(Probe):
         self.replace(context.Context, "call_function", self._execute)
 
     def _call(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        recorder, steps = self.recorder, self._steps
-        totals, get_ident, main_thread = recorder.totals, threading.get_ident, recorder.main_thread
+        recorder = self.recorder
 
         def call(function: Any, *args: Any, **kwds: Any) -> Any:
             if (
                 not self.active
                 or (recorder.top != PYTHON and recorder.top != DISPATCH)
-                or get_ident() != main_thread
+                or not recorder.on_main_thread()
             ):
                 return original(function, *args, **kwds)
-            outer = self._current
+            outer, totals = self._current, recorder.totals
             entry = self._enter(function, args, kwds)
             self._current = entry
             started = recorder.enter(DISPATCH)
@@ -122,18 +115,16 @@ class GraphCalls(Probe):
                     entry.dispatch_ns += totals[DISPATCH] - dispatch_before
                     if entry.calls == 1:
                         entry.first_dispatch_ns = entry.dispatch_ns
-                    if not steps.keras_depth:
-                        rank = entry.rank if entry.rank >= 0 else self._rank(entry)
-                        steps.event(rank, entry.source, ended, entry.batch)
+                    if not self._steps.keras_depth:
+                        self._tick(entry, ended)
 
         return call
 
     def _execute(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = self.recorder
-        get_ident, main_thread = threading.get_ident, recorder.main_thread
 
         def call_function(context: Any, name: bytes, *args: Any, **kwds: Any) -> Any:
-            if (recorder.top != PYTHON and recorder.top != DISPATCH) or get_ident() != main_thread:
+            if (recorder.top != PYTHON and recorder.top != DISPATCH) or not recorder.on_main_thread():
                 return original(context, name, *args, **kwds)
             started = recorder.enter(GRAPH)
             if not recorder.first_dispatch_ns:
@@ -144,22 +135,23 @@ class GraphCalls(Probe):
                 elapsed = recorder.leave() - started
                 entry = self._current
                 if entry is not None:
-                    execution = entry.executions.get(name)
-                    first = execution is None and self._executed_first(entry, name, elapsed)
-                    if execution is not None:
-                        execution.calls += 1
-                        execution.ns += elapsed
+                    first = self._executed(entry, name, elapsed)
                     if recorder.window is not None:
                         recorder.window.label(started, GRAPH, entry, entry.name + FIRST_CALL * first)
 
         return call_function
 
-    def _executed_first(self, entry: CalledFunction, name: bytes, elapsed: int) -> bool:
-        """Count a graph's first execution; false if there are too many graphs to keep it."""
-        if len(entry.executions) >= _MAX_FUNCTIONS:
-            return False
-        entry.executions[name] = Execution(calls=1, ns=elapsed, first_ns=elapsed)
-        return True
+    def _executed(self, entry: CalledFunction, name: bytes, elapsed: int) -> bool:
+        """Count an execution; whether it was the function's first."""
+        execution = entry.executions.get(name)
+        first = execution is None
+        if execution is None:
+            if len(entry.executions) >= _MAX_FUNCTIONS:
+                return False
+            execution = entry.executions[name] = Execution(first_ns=elapsed)
+        execution.calls += 1
+        execution.ns += elapsed
+        return first
 
     def _enter(self, function: Any, args: tuple[Any, ...], kwds: dict[str, Any]) -> CalledFunction | None:
         try:
@@ -194,11 +186,13 @@ class GraphCalls(Probe):
         entry.jit_compile = entry.jit_compile or bool(function._jit_compile)
         return entry
 
-    def _rank(self, entry: CalledFunction) -> int:
-        """What its calls count as. A function is traced at its first call: from then on its rank stays."""
-        traced = self._retrace.functions.get(entry.source)
-        entry.rank = TRAINING if traced is not None and traced.updates_variables else CALLS
-        return entry.rank
+    def _tick(self, entry: CalledFunction, now: int) -> None:
+        rank = entry.rank
+        if rank < 0:
+            traced = self._retrace.functions.get(entry.definition or entry.name)
+            # A function is traced at its first call: from then on its rank stays.
+            rank = entry.rank = TRAINING if traced is not None and traced.updates_variables else CALLS
+        self._steps.event(rank, entry.definition or entry.name, now, entry.batch)
 
 
 def leading_dimension(value: Any, depth: int = 0) -> int:

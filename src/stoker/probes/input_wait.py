@@ -7,7 +7,6 @@ windows; for those the pipelines noted here say which of the user's lines made w
 from __future__ import annotations
 
 import sys
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -83,13 +82,13 @@ class InputWait(Probe):
         super().__init__(recorder)
         self.pipelines: dict[Any, Pipeline] = {}
         self._made: weakref.WeakKeyDictionary[Any, tuple[SiteKey | None, bool]] = weakref.WeakKeyDictionary()
-        self._model_of: Callable[[Any], Any] | None = None
         # By id, with a reference that forgets the id when the iterator goes: a weak dictionary takes longer.
         self._iterations: dict[int, _Iteration] = {}
         self._tuning = False
         self.tunings: list[tuple[SiteKey | None, TuningRow]] = []
 
     def attach(self) -> None:
+        import tensorflow as tf
         from tensorflow.python.data.ops import dataset_ops, iterator_ops
         from tensorflow.python.distribute import input_lib
         from tensorflow.python.eager import context
@@ -97,12 +96,8 @@ class InputWait(Probe):
 
         self._eager = context.executing_eagerly
         self._no_model = errors.OpError
-        try:
-            from tensorflow.python.data.experimental.ops.iterator_model_ops import get_model_proto
-        except ImportError:
-            # TensorFlow 2.17.
-            from tensorflow.python.data.experimental.ops.iterator_ops import get_model_proto
-        self._model_of = get_model_proto
+        # Where the function itself is differs from version to version.
+        self._model_of = tf.data.experimental.get_model_proto
         self.replace(dataset_ops.DatasetV2, "__init__", self._dataset_made)
         self.replace(iterator_ops.OwnedIterator, "__init__", self._iterator_made)
         self.replace(iterator_ops.OwnedIterator, "_next_internal", self._next)
@@ -160,13 +155,12 @@ class InputWait(Probe):
 
     def _next(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = self.recorder
-        get_ident, main_thread = threading.get_ident, recorder.main_thread
 
         def get_next(iterator: Any, *args: Any, **kwds: Any) -> Any:
             if (
                 not self.active
                 or (recorder.top != PYTHON and recorder.top != DISPATCH)
-                or get_ident() != main_thread
+                or not recorder.on_main_thread()
                 or not self._eager()
             ):
                 return original(iterator, *args, **kwds)
@@ -225,7 +219,7 @@ class InputWait(Probe):
 
     def _inside(self, iterator: Any) -> list[tuple[str, int, int]]:
         """The stages by tf.data's own books, which the autotuner keeps."""
-        if self._model_of is None or type(iterator).__name__ != "OwnedIterator":
+        if type(iterator).__name__ != "OwnedIterator":
             return []
         self.recorder.enter(INPUT)
         try:
