@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from stoker.diagnosis.findings import findings
+from stoker.probes.eager_ops import Dispatched
 from stoker.probes.environment import OTHER_WORK
 from stoker.probes.graph_calls import CalledFunction
 from stoker.probes.input_wait import Pipeline, Stage
@@ -51,7 +52,7 @@ def test_findings_are_ordered_by_what_is_lost_not_by_what_it_took() -> None:
 
 def test_an_eager_step_is_shown_at_its_tape() -> None:
     step, layer = UserFrame(("train.py", 5, "step"), ()), UserFrame(("net.py", 7, "layer"), ())
-    stacks = {(step,): (900, SECOND), (layer, step): (600, SECOND)}
+    stacks = {(step,): Dispatched(900, SECOND), (layer, step): Dispatched(600, SECOND)}
     tallies = {"tape": {STEP: Tally(count=100)}}
     (found,) = findings(
         measurements(tallies=tallies, eager_stacks=stacks, eager_ns=2 * SECOND, eager_op_ns=SECOND)
@@ -69,16 +70,10 @@ def test_each_function_with_a_tape_has_a_finding_and_validation_has_none_of_it()
     training, validating = Loop("train.py", 20, "main", 0, 50), Loop("train.py", 30, "main", 60, 90)
     helper = UserFrame(("net.py", 7, "layer"), ())
     stacks = {
-        (helper, UserFrame(("gan.py", 4, "train_g"), ()), UserFrame(("train.py", 21, "main"), (training,))): (
-            1500,
-            SECOND,
-        ),
-        (helper, UserFrame(("gan.py", 9, "train_d"), ()), UserFrame(("train.py", 22, "main"), (training,))): (
-            2000,
-            SECOND,
-        ),
-        (helper, UserFrame(("train.py", 24, "main"), (training,))): (1000, SECOND),
-        (helper, UserFrame(("train.py", 31, "main"), (validating,))): (1000, SECOND),
+        (helper, UserFrame(("gan.py", 4, "train_g"), ()), UserFrame(("train.py", 21, "main"), (training,))): Dispatched(1500, SECOND),
+        (helper, UserFrame(("gan.py", 9, "train_d"), ()), UserFrame(("train.py", 22, "main"), (training,))): Dispatched(2000, SECOND),
+        (helper, UserFrame(("train.py", 24, "main"), (training,))): Dispatched(1000, SECOND),
+        (helper, UserFrame(("train.py", 31, "main"), (validating,))): Dispatched(1000, SECOND),
     }
     tapes = {
         ("gan.py", 3, "train_g"): Tally(count=100, detail={"loop": None}),
@@ -101,11 +96,27 @@ def test_each_function_with_a_tape_has_a_finding_and_validation_has_none_of_it()
     }
 
 
+@pytest.mark.parametrize(("between", "found"), [(2, []), (40, ["launch-bound"])])
+def test_what_is_built_between_two_trainings_is_no_part_of_the_steps(between: int, found: list[str]) -> None:
+    folds = Loop("train.py", 10, "main", 0, 50)
+    stack = (UserFrame(("train.py", 3, "build"), ()), UserFrame(("train.py", 11, "main"), (folds,)))
+    built = Dispatched(2000, SECOND, samples=40, between=between)
+    stepping: dict[str, Any] = {"trains": True, "ticks": 100, "steps": 100}
+    assert kinds(eager_stacks={stack: built}, eager_ns=SECOND, **stepping) == found
+
+
+@pytest.mark.parametrize(("between", "found"), [(1, []), (50, ["sync-in-loop"])])
+def test_reads_in_one_place_between_two_steps_are_not_in_the_loop(between: int, found: list[str]) -> None:
+    tally = Tally(count=137, ns=1000, first_end_ns=10, last_end_ns=20, between=between)
+    stepping: dict[str, Any] = {"trains": True, "ticks": 100, "steps": 100, "stepping_ns": SECOND}
+    assert kinds(tallies={"sync": {STEP: tally}}, stepping_to_ns=SECOND, **stepping) == found
+
+
 @pytest.mark.parametrize(("ops", "found"), [(200, []), (2000, ["launch-bound"])])
 def test_the_few_ops_of_keras_own_loop_are_not_the_users(ops: int, found: list[str]) -> None:
     """On a busy machine they took a quarter of the run; with `run_eagerly` there are many."""
     line = ("train.py", 39, "main")
-    stacks = {(UserFrame(line, ()),): (ops, 3 * SECOND)}
+    stacks = {(UserFrame(line, ()),): Dispatched(ops, 3 * SECOND)}
     fits = {line: {"calls": 1, "ns": SECOND, "dispatch": 0, "graph": 0}}
     assert kinds(eager_stacks=stacks, eager_ns=3 * SECOND, fits=fits, steps=100) == found
 

@@ -534,3 +534,19 @@ def test_exchanges_are_those_of_a_step() -> None:
     spec = tf.TensorSpec([8], tf.float32)
     assert collectives(tf.function(plainly).get_concrete_function(spec).graph) == (2, 64)
     assert collectives(tf.function(in_a_loop).get_concrete_function(spec).graph) == (1, 32)
+
+
+def test_putting_models_together_and_setting_their_weights_is_no_step(session: Session) -> None:
+    """A search trains a new model in each turn of its loop: building that one is not part of its steps."""
+    learned: Any = None
+    for _ in range(4):
+        model = keras.Sequential([keras.Input((3,)), *(keras.layers.Dense(4) for _ in range(12))])
+        if learned is not None:
+            model.set_weights(learned)
+        learned = model.get_weights()
+    assert session.recorder.steps == 0
+    (read,) = session.recorder.tallies["sync"].values()
+    assert (read.count, read.between) == (4 * 24, 1)
+    for _ in range(3):
+        model(np.ones((2, 3), np.float32))
+    assert session.recorder.steps == 3

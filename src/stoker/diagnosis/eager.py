@@ -15,16 +15,18 @@ from typing import Any
 from stoker.attach.sites import SiteKey, shown_path
 from stoker.diagnosis.draft import MIN_REPEATS, Draft, worth
 from stoker.diagnosis.ledger import eager_kernel_share
+from stoker.probes.eager_ops import Dispatched
 from stoker.probes.loop_turns import Loop, UserFrame
 from stoker.probes.session import Measurements
 
 # Fewer eager ops a step than this are the odd read or counter around a compiled step.
 _MIN_OPS_PER_STEP = 10
+# What belongs to the steps is found in one of so many at least.
+_OFTEN = 5
 _MAX_PARTS = 5
 _REMEDY = "Put the loop's ops into a tf.function: one call, not many."
 
-# A stack of the user's frames, and the ops and nanoseconds sampled there.
-_Sample = tuple[tuple[UserFrame, ...], int, int]
+_Sample = tuple[tuple[UserFrame, ...], Dispatched]
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,8 @@ def find(m: Measurements) -> Iterator[Draft]:
     tapes = _tapes(m)
     owned: defaultdict[_StepFunction, list[_Sample]] = defaultdict(list)
     others: defaultdict[SiteKey, list[_Sample]] = defaultdict(list)
-    for stack, (count, ns) in m.eager_stacks.items():
-        sample = (stack, count, ns)
+    for sample in m.eager_stacks.items():
+        stack = sample[0]
         owner = next((step for frame in stack for step in tapes if step.holds(frame)), None)
         if owner is not None:
             owned[owner].append(sample)
@@ -55,7 +57,8 @@ def find(m: Measurements) -> Iterator[Draft]:
     for step, samples in owned.items():
         yield from _draft(m, "eager-train-step", tapes[step], samples)
     for site, samples in others.items():
-        yield from _draft(m, "launch-bound", site, samples)
+        if not _once(m, samples):
+            yield from _draft(m, "launch-bound", site, samples)
 
 
 def _tapes(m: Measurements) -> dict[_StepFunction, SiteKey]:
@@ -84,7 +87,7 @@ def _stepping_line(m: Measurements, stack: tuple[UserFrame, ...]) -> SiteKey:
 
 
 def _draft(m: Measurements, kind: str, site: SiteKey, samples: list[_Sample]) -> Iterator[Draft]:
-    count, ns = sum(s[1] for s in samples), sum(s[2] for s in samples)
+    count, ns = sum(found.ops for _, found in samples), sum(found.ns for _, found in samples)
     steps = max(1, m.steps)
     # What the kernels take is needed either way.
     lost = int(ns * (1 - eager_kernel_share(m) * m.eager_op_ns / max(1, m.eager_ns)))
@@ -103,6 +106,12 @@ def _draft(m: Measurements, kind: str, site: SiteKey, samples: list[_Sample]) ->
     )
 
 
+def _once(m: Measurements, samples: list[_Sample]) -> bool:
+    """Whether this is work between a few of the steps only: a model is built, weights are set, then training goes on."""
+    between, seen = max(found.between for _, found in samples), sum(found.samples for _, found in samples)
+    return m.trains and between * _OFTEN < min(seen, m.ticks)
+
+
 def _is_keras_own(m: Measurements, site: SiteKey, count: int) -> bool:
     """Whether these are the few ops with which `fit` asks for a batch: dear on a busy machine, but not the user's."""
     return site in m.fits and count < _MIN_OPS_PER_STEP * m.steps
@@ -111,10 +120,10 @@ def _is_keras_own(m: Measurements, site: SiteKey, count: int) -> bool:
 def _parts(samples: list[_Sample]) -> list[dict[str, Any]]:
     """The lines that dispatch the ops, costliest first."""
     lines: defaultdict[SiteKey, list[int]] = defaultdict(lambda: [0, 0])
-    for stack, count, ns in samples:
+    for stack, found in samples:
         sums = lines[stack[0].site]
-        sums[0] += count
-        sums[1] += ns
+        sums[0] += found.ops
+        sums[1] += found.ns
     dearest = sorted(lines.items(), key=lambda item: -item[1][1])[:_MAX_PARTS]
     return [
         {

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from stoker import clock
@@ -24,6 +25,23 @@ _SAMPLE_NS = 25_000_000
 _STRETCH = (DISPATCH, EAGER)
 
 
+@dataclass
+class Dispatched:
+    """What one stack of the user's frames dispatched.
+
+    Attributes:
+        samples: how often it was found there.
+        between: between how many different steps that was.
+        last_step: the last of these steps.
+    """
+
+    ops: int = 0
+    ns: int = 0
+    samples: int = 0
+    between: int = 0
+    last_step: int = -1
+
+
 class EagerOps(Probe):
     """Counts ops of the main thread and samples whose they are."""
 
@@ -36,8 +54,8 @@ class EagerOps(Probe):
         # Whole time of dispatching, and the part inside the ops.
         self.ns = 0
         self.op_ns = 0
-        # What was dispatched, by the stack of the user's frames that was found there: ops and nanoseconds.
-        self.stacks: dict[tuple[UserFrame, ...], list[int]] = {}
+        # What was dispatched, by the stack of the user's frames that was found there.
+        self.stacks: dict[tuple[UserFrame, ...], Dispatched] = {}
         # The last tape, and when it was opened.
         self._tape_site: SiteKey | None = None
         self._tape_since = 0
@@ -108,15 +126,21 @@ class EagerOps(Probe):
         try:
             stack = self._steps.turns.stack() if self._steps.turns is not None else ()
             if stack and (stack in self.stacks or len(self.stacks) < MAX_SITES):
-                sums = self.stacks.setdefault(stack, [0, 0])
-                sums[0] += self.count - self._sampled_count
-                sums[1] += self.ns - self._sampled_ns
+                found = self.stacks.get(stack)
+                if found is None:
+                    found = self.stacks[stack] = Dispatched()
+                found.ops += self.count - self._sampled_count
+                found.ns += self.ns - self._sampled_ns
+                found.samples += 1
+                if found.last_step != self.recorder.steps:
+                    found.last_step = self.recorder.steps
+                    found.between += 1
             self._sampled_count, self._sampled_ns = self.count, self.ns
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             self.fail(error)
 
     def dispatching(
-        self, original: Callable[..., Any], ended: Callable[[int], None] | None = None
+        self, original: Callable[..., Any], ended: Callable[[int, tuple[Any, ...]], None] | None = None
     ) -> Callable[..., Any]:
         """Wrap library code that dispatches ops: all of its own Python is dispatch, however long the gaps."""
         recorder = self.recorder
@@ -130,7 +154,7 @@ class EagerOps(Probe):
             finally:
                 at = recorder.leave()
                 if ended is not None:
-                    ended(at)
+                    ended(at, args)
 
         return run
 
@@ -143,10 +167,15 @@ class EagerOps(Probe):
 
     def layer(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the call of a layer or model: dispatch, and the outermost one is an event of the user's loop."""
+        import keras
 
-        def ended(at: int) -> None:
+        def ended(at: int, args: tuple[Any, ...]) -> None:
             try:
-                if not self._steps.keras_depth:
+                given = args[1] if len(args) > 1 else None
+                if isinstance(given, (list, tuple)) and given:
+                    given = given[0]
+                # A model that is put together runs nothing.
+                if not self._steps.keras_depth and not isinstance(given, keras.KerasTensor):
                     self._steps.event(LAYERS, "layer", at)
             except Exception as error:  # noqa: BLE001 - as above
                 self.fail(error)

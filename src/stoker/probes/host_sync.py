@@ -144,8 +144,7 @@ class HostSync(Probe):
             library = recorder.sites.through()
             if library:
                 tally.detail["through"] = library
-            tally.first_end_ns = ended
-        tally.last_end_ns = ended
+        recorder.seen(tally, ended)
         tally.count += tensor is not None
         tally.ns += ended - started
         tally.wait_ns += wait

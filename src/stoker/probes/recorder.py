@@ -58,6 +58,9 @@ class Tally:
     # When the first and the last one ended; 0 where the probe does not say.
     first_end_ns: int = 0
     last_end_ns: int = 0
+    # Between how many different steps it happened, and which was the last of them.
+    between: int = 0
+    last_step: int = -1
     # What was seen, in words: shape, dtype, how it was read. Of the first event only.
     detail: dict[str, Any] = field(default_factory=dict)
 
@@ -72,6 +75,8 @@ class Recorder:
         self.since = start_ns
         self.top = STARTUP
         self.main_thread = threading.main_thread().ident
+        # Steps that have ended, of whatever source but reads.
+        self.steps = 0
         # Start of the first device work after the last sync: what lies between is the device's idle gap.
         self.first_dispatch_ns = 0
         self.last_sync_end_ns = 0
@@ -135,6 +140,15 @@ class Recorder:
                 key = ("<other sites>", 0, "")
             found = tallies.setdefault(key, Tally())
         return found
+
+    def seen(self, tally: Tally, ended: int) -> None:
+        """Something happened there just now."""
+        if not tally.count:
+            tally.first_end_ns = ended
+        tally.last_end_ns = ended
+        if tally.last_step != self.steps:
+            tally.last_step = self.steps
+            tally.between += 1
 
     def note(self, text: str) -> None:
         """Something the reader of the report must know; said once."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -19,7 +19,7 @@ from stoker.attach.tensorflow_versions import supported, unsupported_message
 from stoker.errors import StokerError
 from stoker.probes.checkpoints import Checkpoints, KerasCheckpoints
 from stoker.probes.device import SOFTWARE_GPU, DeviceProbe
-from stoker.probes.eager_ops import EagerOps
+from stoker.probes.eager_ops import Dispatched, EagerOps
 from stoker.probes.environment import OTHER_WORK, OtherWork, environment, workers_in_job
 from stoker.probes.graph_calls import CalledFunction, GraphCalls
 from stoker.probes.host_sync import HostSync
@@ -76,6 +76,8 @@ class Measurements:
     # What steps are counted by, and the ends of the first and of the last.
     step_sources: frozenset[object] = frozenset()
     trains: bool = False
+    # Ends of steps, of all sources but reads: a tick is a step, or the several that one call runs.
+    ticks: int = 0
     stepping_from_ns: int = 0
     stepping_to_ns: int = 0
     stepping_ns: int = 0
@@ -86,7 +88,7 @@ class Measurements:
     windows_of_spans: list[Window] = field(default_factory=list)
     eager_ops: int = 0
     # Ops and nanoseconds of eager dispatch, by the user's frames they were sampled in.
-    eager_stacks: dict[tuple[UserFrame, ...], tuple[int, int]] = field(default_factory=dict)
+    eager_stacks: dict[tuple[UserFrame, ...], Dispatched] = field(default_factory=dict)
     # Threads a kernel may use, 0 for as many as there are processors.
     intra_op_threads: int = 0
     # Of the variables the reported steps train: what replicas would exchange.
@@ -275,7 +277,8 @@ class Session:
             step_times_ns=phase.times,
             windows_of_spans=self.steps.windows.all(),
             eager_ops=self.eager.count,
-            eager_stacks={stack: (sums[0], sums[1]) for stack, sums in list(self.eager.stacks.items())},
+            eager_stacks={stack: replace(found) for stack, found in list(self.eager.stacks.items())},
+            ticks=recorder.steps,
             intra_op_threads=_intra_op_threads(),
             gradient_bytes=self._gradient_bytes(),
             memory=list(self.device.memory.points),

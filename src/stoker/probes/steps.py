@@ -86,6 +86,7 @@ class StepCount:
         self.last_ns, self.last_done_ns = now, done
         if books is not None and books.recorder is not None:
             self.last_totals = totals or list(books.recorder.totals)
+            books.recorder.steps += self.rank < READS
             books.recorder.window = books.windows.step_ended(now, self.rank, steps, self.source)
 
     def minor(self, turned: bool, now: int) -> None:

@@ -91,9 +91,8 @@ class Transfer(Probe):
                 "shape": [int(n) for n in getattr(value, "shape", (len(value),))],
                 "dtype": str(getattr(value, "dtype", "")),
             }
-            tally.first_end_ns = ended
             self._first[key] = id(value)
-        tally.last_end_ns = ended
+        self.recorder.seen(tally, ended)
         if not size and tensor is not None:
             size = int(tensor.dtype.size) * int(tensor.shape.num_elements() or 0)
         # An id may be used again by another array, but hardly every time.
