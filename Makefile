@@ -33,8 +33,9 @@ demo-software-gpu: $(READY)
 demo-recipe: $(READY)
 	@$(BIN)/python examples/show_recipe.py
 
-# As many processes as the machine has room for.
-PYTEST := $(BIN)/python -m pytest -n auto
+# As many processes as the machine has room for. Each begins with a stretch of its own, so that what the tests of a file
+# share is set up once, and takes from the others when it is done.
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
 test: lint browser postgresql mlflow
 	$(PYTEST)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stoker.recipes.baselines import image_baselines, table_baselines, text_baselines
     from stoker.recipes.directory import Run
     from stoker.recipes.ejecting import eject
+    from stoker.recipes.frozen import asked_once
     from stoker.recipes.images import image
     from stoker.recipes.precisions import precision
     from stoker.recipes.progress import Progress, Trained
@@ -32,6 +33,7 @@ _HOMES = {
     "Rows": "stoker.recipes.rows",
     "Run": "stoker.recipes.directory",
     "Trained": "stoker.recipes.progress",
+    "asked_once": "stoker.recipes.frozen",
     "balanced_weights": "stoker.recipes.rows",
     "eject": "stoker.recipes.ejecting",
     "image": "stoker.recipes.images",
@@ -50,6 +52,7 @@ __all__ = [
     "Rows",
     "Run",
     "Trained",
+    "asked_once",
     "balanced_weights",
     "eject",
     "image",

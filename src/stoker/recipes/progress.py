@@ -69,10 +69,14 @@ class Progress(keras.callbacks.Callback):  # type: ignore[misc]
     def _used(self) -> float:
         return self.used_s + time.monotonic() - self._since
 
-    def on_train_begin(self, logs: Any = None) -> None:
-        self._since = time.monotonic()
-
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._end_in_time()
+
+    def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
+        """What a frozen part is asked before training counts as training."""
+        self._end_in_time()
+
+    def _end_in_time(self) -> None:
         if self.time_s is not None and time.monotonic() - self._since > self.time_s:
             raise TimeIsUp
 

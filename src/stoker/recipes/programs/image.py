@@ -8,7 +8,7 @@ directory to run in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
@@ -93,10 +93,22 @@ def network(phase: str, train: Any, settings: Settings) -> Any:
     x = keras.layers.Dropout(settings.dropout)(x)
     classes = len(train.class_names)
     answer = keras.layers.Dense(classes, activation="softmax", dtype="float32", name="probabilities")(x)
-    model = keras.Model(images, answer)
+    return compiled(keras.Model(images, answer), phase, settings)
+
+
+def compiled(model: Any, phase: str, settings: Settings) -> Any:
+    """Ready to be trained."""
     optimizer = keras.optimizers.Adam(settings.learning_rate / (20 if phase == "top" else 1))
     model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
     return model
+
+
+def new_layers(model: Any, settings: Settings) -> tuple[Any, Any]:
+    """The base, and the layers behind it as a model of their own: training that trains them in `model`."""
+    dropout, probabilities = model.layers[-2:]
+    features = keras.Input(dropout.input.shape[1:])
+    head = keras.Model(features, probabilities(dropout(features)))
+    return keras.Model(model.input, dropout.input), compiled(head, "head", settings)
 
 
 def train_one(
@@ -105,8 +117,10 @@ def train_one(
     """One phase, until the network no longer gets better on the validation images."""
     keras.utils.set_random_seed(settings.seed)
     train, validation, _ = read(settings)
+    learned, chosen_by = train, validation
     with recipes.precision(settings.precision):
         model = network(phase, train, settings)
+        base, learner = new_layers(model, settings) if phase == "head" else (None, model)
     if before is not None:
         model.set_weights(before.model.get_weights())
     stopping = keras.callbacks.EarlyStopping(patience=settings.patience, restore_best_weights=True)
@@ -115,15 +129,21 @@ def train_one(
     progress = recipes.Progress(phase, share)
     weights = recipes.balanced_weights(labels, len(train.class_names)) if settings.balanced else None
     try:
+        if base is not None:
+            # Frozen, it answers alike in every epoch: it is asked once, for the images as they are.
+            learned, chosen_by, _ = read(replace(settings, augment=()))
+            options = {"batch_size": settings.batch_size, "seed": settings.seed}
+            learned = recipes.asked_once(base, learned, progress, shuffle=True, **options)
+            chosen_by = recipes.asked_once(base, chosen_by, progress, **options)
         stoker.fit(
-            model,
-            train,
-            validation_data=recipes.weighted(validation, weights),
+            learner,
+            learned,
+            validation_data=recipes.weighted(chosen_by, weights),
             epochs=settings.epochs,
             callbacks=[stopping, slower, progress],
             class_weight=weights,
             checkpoint=run.checkpoint(phase, settings.save_every),
-            check=True,
+            check=learner is model,
             shuffle=False,
             verbose=0,
         )
@@ -131,12 +151,12 @@ def train_one(
         # Ctrl-C, or the time is up: the best so far is kept.
         progress.interrupted(error)
         if stopping.best_weights is not None:
-            model.set_weights(stopping.best_weights)
+            learner.set_weights(stopping.best_weights)
     if settings.precision != "float32":
         # Whoever asks it later may have no such device.
         trained, model = model, network(phase, train, settings)
-        for weight, learned in zip(model.weights, trained.weights, strict=True):
-            weight.assign(learned)
+        for weight, value in zip(model.weights, trained.weights, strict=True):
+            weight.assign(value)
     return progress.trained(model)
 
 
