@@ -69,9 +69,10 @@ def test_an_eager_step_is_shown_at_its_tape() -> None:
 def test_each_function_with_a_tape_has_a_finding_and_validation_has_none_of_it() -> None:
     training, validating = Loop("train.py", 20, "main", 0, 50), Loop("train.py", 30, "main", 60, 90)
     helper = UserFrame(("net.py", 7, "layer"), ())
+    calls = [UserFrame(("train.py", line, "main"), (training,)) for line in (21, 22)]
     stacks = {
-        (helper, UserFrame(("gan.py", 4, "train_g"), ()), UserFrame(("train.py", 21, "main"), (training,))): Dispatched(1500, SECOND),
-        (helper, UserFrame(("gan.py", 9, "train_d"), ()), UserFrame(("train.py", 22, "main"), (training,))): Dispatched(2000, SECOND),
+        (helper, UserFrame(("gan.py", 4, "train_g"), ()), calls[0]): Dispatched(1500, SECOND),
+        (helper, UserFrame(("gan.py", 9, "train_d"), ()), calls[1]): Dispatched(2000, SECOND),
         (helper, UserFrame(("train.py", 24, "main"), (training,))): Dispatched(1000, SECOND),
         (helper, UserFrame(("train.py", 31, "main"), (validating,))): Dispatched(1000, SECOND),
     }

@@ -107,7 +107,7 @@ def _draft(m: Measurements, kind: str, site: SiteKey, samples: list[_Sample]) ->
 
 
 def _once(m: Measurements, samples: list[_Sample]) -> bool:
-    """Whether this is work between a few of the steps only: a model is built, weights are set, then training goes on."""
+    """Whether this is work between a few of the steps only: a model is built, then training goes on."""
     between, seen = max(found.between for _, found in samples), sum(found.samples for _, found in samples)
     return m.trains and between * _OFTEN < min(seen, m.ticks)
 
