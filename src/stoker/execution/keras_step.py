@@ -10,6 +10,7 @@ import keras
 from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 from keras.src.trainers.trainer import Trainer
 
+from stoker.execution import fused_update
 from stoker.execution.feed import Feed
 from stoker.execution.kept import kept
 from stoker.execution.loop import Logs, Loop, numbers
@@ -35,7 +36,8 @@ def keras_loop(model: Any, kind: str, feed: Feed, jit: str, *, eager: bool = Fal
             _build_loss_scale(model, feed)
         # A test's steps need not compute results that nobody reads.
         results = weakly(model, "get_metrics_result") if testing and returns_metrics(model) else None
-        return Loop(weakly(model, kind), feed, jit=jit, eager=eager, results=results)
+        step = _with_fused_update(model) if jit == "update" and not testing else weakly(model, kind)
+        return Loop(step, feed, jit=jit, eager=eager, results=results)
 
     owner = None if testing else model.optimizer
     return kept(model).loop(kind, feed, make, jit="eager" if eager else jit, owner=owner)
@@ -46,6 +48,18 @@ def _build_loss_scale(model: Any, feed: Feed) -> None:
     optimizer = model.optimizer
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer) and not optimizer.built:
         model._symbolic_build(data_batch=feed.spec())
+
+
+def _with_fused_update(model: Any) -> Callable[..., Logs]:
+    plain, weak = weakly(model, "train_step"), weakref.ref(model)
+
+    def step(*args: Any) -> Logs:
+        owner = weak()
+        assert owner is not None
+        with fused_update.fused(owner.optimizer):
+            return plain(*args)
+
+    return step
 
 
 def weakly(model: Any, name: str) -> Callable[..., Logs]:

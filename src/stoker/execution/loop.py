@@ -43,7 +43,8 @@ class Loop:
         Args:
             step: takes a batch, updates variables, returns logs. Traced once.
             feed: where the batches come from; may be replaced by one of equal `signature()`.
-            jit: XLA over the whole "loop" (resident data only), over the "step", or "none".
+            jit: XLA over the whole "loop" (resident data only), over the "step", or "none"; of "update" the step itself
+                sees to it.
             eager: call the step eagerly, batch by batch, and compile nothing.
             autograph: let Python's `if` and `while` on tensors in the step become graph ops.
             results: gives the logs after the last step of a call, in place of what each step returns.
@@ -76,7 +77,9 @@ class Loop:
 
     def share(self, other: Loop) -> None:
         """Take over another loop's traced step, if it has one: the same step, with XLA around it or not at all."""
-        alike = "step" not in (self.jit, other.jit) and (self._together is None) == (other._together is None)
+        alike = not {"step", "update"} & {self.jit, other.jit} and (self._together is None) == (
+            other._together is None
+        )
         if alike and other._traced is not None:
             self._step, self._traced, self._logs = other._step, other._traced, other._logs
 

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 from keras.src.trainers.trainer import model_supports_jit
 
-from stoker.execution import keras_step
+from stoker.execution import fused_update, keras_step
 from stoker.execution.feed import Feed
 from stoker.execution.kept import kept
 from stoker.execution.loop import Logs, Loop, Step
@@ -33,6 +33,8 @@ class Program:
     group: Group = Group()
     """The workers that train it together."""
     replicated: bool = False
+    # Whether its loops can have the optimizer's update compiled by itself.
+    fuses_updates: bool = False
     """Whether steps run on replicas. XLA compiles what each computes alone, then, since it knows no collectives."""
 
     def step(self, kind: str) -> Step:
@@ -137,9 +139,15 @@ class Program:
         """Whether the user asked for XLA."""
         return False
 
+    def update_refusal(self, steps: int) -> str | None:
+        """Why the optimizer's update is not compiled by itself, for so many steps, or None."""
+        return "its update is the program's own"
+
 
 class KerasProgram(Program):
     """A compiled Keras model: its own `train_step`, `test_step`, metrics and optimizer."""
+
+    fuses_updates = True
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -174,3 +182,8 @@ class KerasProgram(Program):
 
     def jit_demanded(self) -> bool:
         return bool(self.model.jit_compile) and self.jit_refusal() is None
+
+    def update_refusal(self, steps: int) -> str | None:
+        if self.eager:
+            return "steps run eagerly"
+        return fused_update.refusal(self.model, steps)

@@ -219,7 +219,8 @@ def _answers(traced: Traced, inputs: list[Any]) -> list[Any]:
 
 def _predicted(model: keras.Model, ready: Any) -> list[Any]:
     leaves: list[Any] = []
-    flatten(model.predict(ready, verbose=0), leaves)
+    # What `predict` does with a batch, without the pipeline it would make for it.
+    flatten(model.predict_on_batch(ready), leaves)
     return [one.astype(np.float32) if one.dtype.name == "bfloat16" else one for one in leaves]
 
 

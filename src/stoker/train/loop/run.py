@@ -171,7 +171,7 @@ class Run:
         assert self.held_out is not None
         feed = self._held_out_feed or self.held_out.feed_to_test()
         jit = "none"
-        if plan.jit not in ("none", None) and not self.program.replicated:
+        if plan.jit not in ("none", "update", None) and not self.program.replicated:
             jit = "loop" if feed.kind == "resident" else "step"
         if jit == "loop" and isinstance(feed, Resident):
             feed = feed.of_these_rows()

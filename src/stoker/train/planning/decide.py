@@ -74,6 +74,8 @@ def jit(program: Program, feed: Feed, loops: Maker, plan: Plan, total_steps: int
             raise ArgumentError(
                 "plan: jit='loop' needs resident data, and this is streamed: use 'step' or 'none'"
             )
+        if plan.jit == "update" and not program.fuses_updates:
+            raise ArgumentError("plan: jit='update' is for stoker.fit, on one replica: use 'step' or 'none'")
         return plan
     refusal = program.jit_refusal()
     if refusal is None and program.jit_demanded():
@@ -82,6 +84,9 @@ def jit(program: Program, feed: Feed, loops: Maker, plan: Plan, total_steps: int
         return plan.because("the model was compiled with jit_compile=True", jit=chosen)
     refusal = refusal or _refused_by_rule(feed, total_steps)
     if refusal is not None:
+        alone = program.fuses_updates and not program.replicated
+        if alone and total_steps is not None and program.update_refusal(total_steps) is None:
+            return plan.because(refusal, "the update by itself can be compiled, and is large", jit="update")
         return plan.because(refusal, jit="none")
     assert total_steps is not None
     if not program.replicated:
@@ -96,6 +101,8 @@ def _pinned_on_replicas(program: Program, plan: Plan) -> Plan:
     refusal = program.jit_refusal()
     if plan.jit != "none" and refusal is not None:
         return plan.because(f"no XLA: {refusal}", jit="none")
+    if plan.jit == "update":
+        return plan.because("on several replicas the update is not compiled by itself", jit="none")
     if plan.jit == "loop":
         return plan.because("on several replicas XLA compiles what each computes alone", jit="step")
     return plan

@@ -9,7 +9,7 @@ from typing import Any
 from stoker.errors import ArgumentError
 
 FEEDS = ("resident", "streamed")
-JITS = ("loop", "step", "none")
+JITS = ("loop", "step", "update", "none")
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Plan:
     Attributes:
         feed: "resident" (the data lies on the device) or "streamed" (through tf.data, with prefetch).
         steps_per_call: how many steps one compiled call runs.
-        jit: XLA over the whole "loop", over the "step", or "none".
+        jit: XLA over the whole "loop", over the "step", over the optimizer's "update" of large variables, or "none".
         tuned: whether the tf.data pipeline goes through `stoker.tune` first.
         reasons: one sentence for each decision.
         figures: what was measured: microseconds a step of each candidate, seconds spent deciding, and batches a second
@@ -48,7 +48,12 @@ class Plan:
 
     def line(self) -> str:
         """The plan in one line for the terminal."""
-        how = {"loop": "XLA over the whole loop", "step": "XLA over the step", "none": "no XLA"}
+        how = {
+            "loop": "XLA over the whole loop",
+            "step": "XLA over the step",
+            "update": "XLA over the update",
+            "none": "no XLA",
+        }
         count = self.steps_per_call
         calls = "calls of about 0.3 s" if count is None else f"{count} step{'s' * (count != 1)} a call"
         why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
@@ -61,8 +66,8 @@ class Plan:
 def parse(pinned: Plan | str | Mapping[str, Any] | None) -> Plan:
     """What `plan=` was given, as a plan.
 
-    Short strings name fields by their values: "resident", "streamed", "loop", "step", "none", "tuned", a number of
-    steps per call, or several of them with commas: "resident, loop, 64".
+    Short strings name fields by their values: "resident", "streamed", "loop", "step", "update", "none", "tuned", a
+    number of steps per call, or several of them with commas: "resident, loop, 64".
     """
     if pinned is None:
         return Plan()
