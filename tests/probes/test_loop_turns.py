@@ -271,3 +271,19 @@ def test_a_step_is_a_turn(session: Session, program: Any, steps: int) -> None:
     assert measured.steps == steps
     assert measured.steps_per_s is not None
     assert sum(measured.totals.values()) == measured.wall_ns
+
+
+def test_leaving_a_with_statement_is_no_loop() -> None:
+    """Some versions of Python jump back to what comes after it, from where an exception is swallowed."""
+
+    def step(tapes: Any) -> Any:
+        with tapes as tape:
+            tape.watch()
+        for _ in range(2):
+            with tapes as tape:
+                tape.watch()
+            tape.gradient()
+        return tape
+
+    (loop,) = loops_of(step.__code__)
+    assert loop.line == step.__code__.co_firstlineno + 3

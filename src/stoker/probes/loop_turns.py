@@ -17,6 +17,19 @@ from typing import NamedTuple
 from stoker.attach.sites import KERAS_LOOP, OWN_ROOT, USER, SiteKey, Sites
 
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+# After these the next instruction is not the next one that runs.
+_NEVER_GO_ON = frozenset(
+    {
+        "JUMP_FORWARD",
+        "JUMP_ABSOLUTE",
+        "JUMP_BACKWARD",
+        "JUMP_BACKWARD_NO_INTERRUPT",
+        "RETURN_VALUE",
+        "RETURN_CONST",
+        "RAISE_VARARGS",
+        "RERAISE",
+    }
+)
 # Functions and frames remembered; a program that makes new ones without end must not make us grow.
 _MAX_KEPT = 2000
 # Keras' loops that train nothing: an eager op below them is part of their own price.
@@ -75,13 +88,17 @@ class UserFrame(NamedTuple):
 
 def loops_of(code: CodeType) -> tuple[Loop, ...]:
     """The loops of a function, inner ones before those around them."""
+    instructions = list(dis.get_instructions(code))
+    jumps = [
+        (one.argval, one.offset)
+        for one in instructions
+        if one.opcode in _JUMPS and isinstance(one.argval, int) and one.argval <= one.offset
+    ]
+    heads = _heads(instructions, jumps) if jumps else set()
     ranges: dict[int, int] = {}
-    for instruction in dis.get_instructions(code):
-        if instruction.opcode not in _JUMPS or instruction.opname == "JUMP_BACKWARD_NO_INTERRUPT":
-            continue
-        target = instruction.argval
-        if isinstance(target, int) and target <= instruction.offset:
-            ranges[target] = max(ranges.get(target, 0), instruction.offset)
+    for target, offset in jumps:
+        if target in heads:
+            ranges[target] = max(ranges.get(target, 0), offset)
     lines = {start: line for start, _, line in code.co_lines() if line is not None}
     places = sorted(lines)
     found = []
@@ -89,6 +106,35 @@ def loops_of(code: CodeType) -> tuple[Loop, ...]:
         line = next((lines[place] for place in reversed(places) if place <= start), code.co_firstlineno)
         found.append(Loop(code.co_filename, line, code.co_name, start, end))
     return tuple(sorted(found, key=lambda loop: loop.end - loop.start))
+
+
+def _heads(instructions: list[dis.Instruction], jumps: list[tuple[int, int]]) -> set[int]:
+    """Of the targets of jumps backwards, those that lead to such a jump again.
+
+    What leaves a `with` because of an exception may jump back, too: to what comes after it, and nothing leads there but
+    the exception. So does the wait for an awaited value, to itself.
+    """
+    following = {one.offset: after.offset for one, after in zip(instructions, instructions[1:], strict=False)}
+    by_offset = {one.offset: one for one in instructions}
+    heads = set()
+    for target in {target for target, _ in jumps}:
+        ends = {
+            offset
+            for its, offset in jumps
+            if its == target and by_offset[offset].opname != "JUMP_BACKWARD_NO_INTERRUPT"
+        }
+        seen, left = {target}, [target]
+        while left and not ends & seen:
+            one = by_offset[left.pop()]
+            ways = [one.argval] if one.opcode in _JUMPS and isinstance(one.argval, int) else []
+            if one.opname not in _NEVER_GO_ON and one.offset in following:
+                ways.append(following[one.offset])
+            new = [way for way in ways if way not in seen and way in by_offset]
+            seen.update(new)
+            left += new
+        if ends & seen:
+            heads.add(target)
+    return heads
 
 
 def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
