@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dis
 import inspect
+import itertools
 import sys
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
@@ -114,7 +115,7 @@ def _heads(instructions: list[dis.Instruction], jumps: list[tuple[int, int]]) ->
     What leaves a `with` because of an exception may jump back, too: to what comes after it, and nothing leads there but
     the exception. So does the wait for an awaited value, to itself.
     """
-    following = {one.offset: after.offset for one, after in zip(instructions, instructions[1:], strict=False)}
+    following = {one.offset: after.offset for one, after in itertools.pairwise(instructions)}
     by_offset = {one.offset: one for one in instructions}
     heads = set()
     for target in {target for target, _ in jumps}:
