@@ -267,7 +267,7 @@ def test_a_plan_can_be_pinned(given: Any, plan: Plan) -> None:
     [
         ("residant", "'residant' is neither a feed"),
         ("loop, none", "gives jit twice"),
-        ({"jit": "all"}, "jit='all' is not one of 'loop', 'step', 'none'"),
+        ({"jit": "all"}, "jit='all' is not one of 'loop', 'step', 'update', 'none'"),
         ({"steps": 3}, "'steps' is not a field of a plan"),
         ({"steps_per_call": 0}, "steps_per_call=0 must be a whole number of at least 1"),
         (3.5, "plan must be a stoker.Plan"),
