@@ -87,12 +87,44 @@ def read_images():
     return model, train.cache().shuffle(50).prefetch(tf.data.AUTOTUNE), test
 
 
+def pictures_on_a_base():
+    return image.Settings(
+        data=DATA,
+        run=OUT,
+        size=(64, 64),
+        base="MobileNetV2",
+        family="mobilenet_v2",
+        weights=f"{DATA}.weights.h5",
+    )
+
+
+def read_for_base():
+    options = {"batch_size": 32, "seed": 0, "validation_split": 0.3, "image_size": (64, 64)}
+    train, test = keras.utils.image_dataset_from_directory(DATA, subset="both", **options)
+    model = image.network("head", train, pictures_on_a_base())
+    # Before `cache`, which does not hand it on.
+    return model, train, test
+
+
+def train_on_base(model, train):
+    """The new layers alone, then the last ones of the base, too."""
+    cached = train.cache().shuffle(50).prefetch(tf.data.AUTOTUNE)
+    model.fit(cached, epochs=EPOCHS, verbose=0)
+    whole = image.network("top", train, pictures_on_a_base())
+    whole.set_weights(model.get_weights())
+    whole.fit(cached, epochs=EPOCHS, verbose=0)
+    return whole
+
+
 def main() -> None:
     keras.utils.set_random_seed(0)
     start, cpu = time.perf_counter(), time.process_time()
-    model, train, test = {"table": read_table, "text": read_text, "image": read_images}[KIND]()
+    model, train, test = READERS[KIND]()
     read = time.perf_counter() - start
-    model.fit(train, epochs=EPOCHS, verbose=0)
+    if KIND == "base":
+        model = train_on_base(model, train)
+    else:
+        model.fit(train, epochs=EPOCHS, verbose=0)
     trained = time.perf_counter() - start
     model.export(OUT, verbose=False)
     found = {
@@ -105,4 +137,5 @@ def main() -> None:
     print(json.dumps(found))
 
 
+READERS = {"table": read_table, "text": read_text, "image": read_images, "base": read_for_base}
 main()

@@ -16,6 +16,17 @@ from stoker.serve.export import child
 KIND, DATA, OUT, EPOCHS = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 
 
+def train_on_base(model, train, pictures):
+    """As the recipe does: the base is asked once, then its last layers are trained, too."""
+    base, head = image.new_layers(model, pictures)
+    asked = recipes.asked_once(base, train, recipes.Progress("head"), shuffle=True, batch_size=32)
+    stoker.fit(head, asked, epochs=EPOCHS, verbose=0)
+    whole = image.network("top", train, pictures)
+    whole.set_weights(model.get_weights())
+    stoker.fit(whole, train, epochs=EPOCHS, verbose=0)
+    return whole
+
+
 def main() -> None:
     keras.utils.set_random_seed(0)
     start, cpu = time.perf_counter(), time.process_time()
@@ -30,6 +41,17 @@ def main() -> None:
         train, _, _, test = text.read(words)
         test = test.map(lambda given, label: (train.vectorization(given)[:, :300], label))
         model = text.network("mean", train, words)
+    elif KIND == "base":
+        pictures = image.Settings(
+            data=DATA,
+            run=OUT,
+            size=(64, 64),
+            base="MobileNetV2",
+            family="mobilenet_v2",
+            weights=f"{DATA}.weights.h5",
+        )
+        train, _, test = image.read(pictures)
+        model = image.network("head", train, pictures)
     else:
         pictures = image.Settings(
             data=DATA, run=OUT, size=(28, 28), color_mode="grayscale", filters=(16, 32, 64)
@@ -37,7 +59,10 @@ def main() -> None:
         train, _, test = image.read(pictures)
         model = image.network("convolutions", train, pictures)
     read = time.perf_counter() - start
-    stoker.fit(model, train, epochs=EPOCHS, verbose=0)
+    if KIND == "base":
+        model = train_on_base(model, train, pictures)
+    else:
+        stoker.fit(model, train, epochs=EPOCHS, verbose=0)
     trained = time.perf_counter() - start
     stoker.export(model, OUT, features=train)
     found = {
