@@ -16,7 +16,7 @@ class ModelTypeError(UsageError, TypeError):
 
 
 def keras_must(model: Any, verb: str) -> bool:
-    """Eager steps, several replicas, or a model that makes its own function for the verb.
+    """Eager steps, several replicas, a state kept from batch to batch, or the model's own function for the verb.
 
     A worker of a job has the whole model, and predicts by itself: Keras would wait there for the other workers.
     """
@@ -38,6 +38,9 @@ def keras_must(model: Any, verb: str) -> bool:
     ):
         return True
     if keras.distribution.distribution() is not None:
+        return True
+    # Their state is of batches of one size, and some versions of Keras cannot be traced for others.
+    if any(isinstance(layer, keras.layers.RNN) and layer.stateful for layer in model._flatten_layers()):
         return True
     # Not at the top: it can only be imported where Keras runs on TensorFlow.
     from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
