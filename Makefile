@@ -33,11 +33,12 @@ demo-software-gpu: $(READY)
 demo-recipe: $(READY)
 	@$(BIN)/python examples/show_recipe.py
 
-# As many processes as the machine has room for. Each begins with a stretch of its own, so that what the tests of a file
-# share is set up once, and takes from the others when it is done.
-PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+# As many processes as the machine has room for.
+PYTEST := $(BIN)/python -m pytest -n auto
 
+# Compiled first: the tests start hundreds of processes that import Stoker.
 test: lint browser postgresql mlflow
+	$(BIN)/python -m compileall -q src tests
 	$(PYTEST)
 
 # What needs no TensorFlow: under a minute.

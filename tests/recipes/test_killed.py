@@ -1,7 +1,7 @@
 """Killed or interrupted at any moment, recipes end with the bits of one that was left alone.
 
-`make test` kills texts and images once; `make soak-cases` kills all recipes at every moment below, and after random
-saves. The table recipe is killed in test_ejecting, too.
+`make test` interrupts one here, and kills the table recipe in test_ejecting; `make soak-cases` kills all recipes at
+every moment below, and after random saves.
 """
 
 from __future__ import annotations
@@ -185,12 +185,10 @@ def _around_saves(network: str, seed: int) -> list[Moment]:
     return moments
 
 
+@pytest.mark.skipif(not ALL_CASES, reason="costly, and much like the others: make soak-cases")
 def test_texts() -> None:
     reviews(Path("reviews"))
     recipe = Recipe("text", "reviews", "--epochs", "4")
-    if not ALL_CASES:
-        recipe.killed(_trained("gru"))
-        return
     recipe.killed(
         _begun("mean"),
         *_around_saves("mean", 1),
@@ -203,12 +201,10 @@ def test_texts() -> None:
     recipe.command_killed(_begun("mean"), _begun("gru"), _trained("gru"), EXPORTING)
 
 
+@pytest.mark.skipif(not ALL_CASES, reason="costly, and much like the others: make soak-cases")
 def test_images() -> None:
     shapes(Path("photos"))
     recipe = Recipe("image", "photos", "--epochs", "4", "--augment", "flip,crop,brightness")
-    if not ALL_CASES:
-        recipe.killed(_saving("convolutions"))
-        return
     recipe.killed(
         _begun("convolutions"),
         *_around_saves("convolutions", 3),
