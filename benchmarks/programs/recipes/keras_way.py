@@ -10,6 +10,7 @@ import keras
 import pandas as pd
 import tensorflow as tf
 from keras import layers
+from pictures import on_a_base
 
 from stoker.recipes.programs import image
 
@@ -87,21 +88,10 @@ def read_images():
     return model, train.cache().shuffle(50).prefetch(tf.data.AUTOTUNE), test
 
 
-def pictures_on_a_base():
-    return image.Settings(
-        data=DATA,
-        run=OUT,
-        size=(64, 64),
-        base="MobileNetV2",
-        family="mobilenet_v2",
-        weights=f"{DATA}.weights.h5",
-    )
-
-
 def read_for_base():
     options = {"batch_size": 32, "seed": 0, "validation_split": 0.3, "image_size": (64, 64)}
     train, test = keras.utils.image_dataset_from_directory(DATA, subset="both", **options)
-    model = image.network("head", train, pictures_on_a_base())
+    model = image.network("head", train, on_a_base(DATA, OUT))
     # Before `cache`, which does not hand it on.
     return model, train, test
 
@@ -110,7 +100,7 @@ def train_on_base(model, train):
     """The new layers alone, then the last ones of the base, too."""
     cached = train.cache().shuffle(50).prefetch(tf.data.AUTOTUNE)
     model.fit(cached, epochs=EPOCHS, verbose=0)
-    whole = image.network("top", train, pictures_on_a_base())
+    whole = image.network("top", train, on_a_base(DATA, OUT))
     whole.set_weights(model.get_weights())
     whole.fit(cached, epochs=EPOCHS, verbose=0)
     return whole

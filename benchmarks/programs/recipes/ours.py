@@ -7,6 +7,7 @@ import sys
 import time
 
 import keras
+from pictures import on_a_base
 
 import stoker
 from stoker import recipes
@@ -42,14 +43,7 @@ def main() -> None:
         test = test.map(lambda given, label: (train.vectorization(given)[:, :300], label))
         model = text.network("mean", train, words)
     elif KIND == "base":
-        pictures = image.Settings(
-            data=DATA,
-            run=OUT,
-            size=(64, 64),
-            base="MobileNetV2",
-            family="mobilenet_v2",
-            weights=f"{DATA}.weights.h5",
-        )
+        pictures = on_a_base(DATA, OUT)
         train, _, test = image.read(pictures)
         model = image.network("head", train, pictures)
     else:

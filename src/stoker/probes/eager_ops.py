@@ -15,7 +15,7 @@ from stoker import clock
 from stoker.attach.sites import SiteKey
 from stoker.probes.loop_turns import UserFrame
 from stoker.probes.probe import Probe
-from stoker.probes.recorder import DISPATCH, EAGER, MAX_SITES, PYTHON, Recorder
+from stoker.probes.recorder import DISPATCH, EAGER, MAX_SITES, PYTHON, Placed, Recorder
 from stoker.probes.steps import LAYERS, TAPES, Steps
 
 # Between two ops lie TensorFlow's wrappers: dispatch. A longer gap is the program's own Python.
@@ -26,20 +26,16 @@ _STRETCH = (DISPATCH, EAGER)
 
 
 @dataclass
-class Dispatched:
+class Dispatched(Placed):
     """What one stack of the user's frames dispatched.
 
     Attributes:
         samples: how often it was found there.
-        between: between how many different steps that was.
-        last_step: the last of these steps.
     """
 
     ops: int = 0
     ns: int = 0
     samples: int = 0
-    between: int = 0
-    last_step: int = -1
 
 
 class EagerOps(Probe):
@@ -132,9 +128,7 @@ class EagerOps(Probe):
                 found.ops += self.count - self._sampled_count
                 found.ns += self.ns - self._sampled_ns
                 found.samples += 1
-                if found.last_step != self.recorder.steps:
-                    found.last_step = self.recorder.steps
-                    found.between += 1
+                self.recorder.place(found)
             self._sampled_count, self._sampled_ns = self.count, self.ns
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             self.fail(error)

@@ -44,8 +44,16 @@ ACCOUNT_NAMES = (
 MAX_SITES = 2000
 
 
+@dataclass(kw_only=True)
+class Placed:
+    """Between how many different steps something happened, and which was the last of them."""
+
+    between: int = 0
+    last_step: int = -1
+
+
 @dataclass
-class Tally:
+class Tally(Placed):
     """What one probe saw at one site."""
 
     count: int = 0
@@ -58,9 +66,6 @@ class Tally:
     # When the first and the last one ended; 0 where the probe does not say.
     first_end_ns: int = 0
     last_end_ns: int = 0
-    # Between how many different steps it happened, and which was the last of them.
-    between: int = 0
-    last_step: int = -1
     # What was seen, in words: shape, dtype, how it was read. Of the first event only.
     detail: dict[str, Any] = field(default_factory=dict)
 
@@ -146,9 +151,13 @@ class Recorder:
         if not tally.count:
             tally.first_end_ns = ended
         tally.last_end_ns = ended
-        if tally.last_step != self.steps:
-            tally.last_step = self.steps
-            tally.between += 1
+        self.place(tally)
+
+    def place(self, found: Placed) -> None:
+        """It happened after the last step that has ended."""
+        if found.last_step != self.steps:
+            found.last_step = self.steps
+            found.between += 1
 
     def note(self, text: str) -> None:
         """Something the reader of the report must know; said once."""
