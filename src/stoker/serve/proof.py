@@ -21,8 +21,13 @@ _OTHER_TOLERANCE = 1e-4
 _MIXED = ": an answer depends on the other rows of its batch (padding without a mask, a layer that looks at all rows)"
 
 
-def prove(path: Path, *, lenient: bool = False) -> dict[str, Any]:
-    """Check a bundle's files and answers, of every engine it has; `lenient` leaves out those that are not installed.
+def prove(path: Path, *, lenient: bool = False, early: Any = None) -> dict[str, Any]:
+    """Check a bundle's files and answers, of every engine it has.
+
+    Args:
+        path: the bundle.
+        lenient: leave out engines that are not installed.
+        early: its SavedModel, if that has been loaded.
 
     Returns:
         `rows`, how many examples were answered, and `keras`: None, or why `model.keras` does not load by itself.
@@ -33,7 +38,7 @@ def prove(path: Path, *, lenient: bool = False) -> dict[str, Any]:
     known = bundle.read(path)
     bundle.check_files(known)
     recordings = recorded(known)
-    function = loaded(known)
+    function = loaded(known, early)
     names = [field.tensor for field in known.signature.inputs]
     wanted = [field.tensor for field in known.signature.outputs]
 
@@ -86,8 +91,8 @@ def recorded(known: Bundle) -> tuple[dict[str, Any], dict[str, Any]]:
     return inputs, answers
 
 
-def loaded(known: Bundle) -> Any:
-    """The SavedModel's function.
+def loaded(known: Bundle, early: Any = None) -> Any:
+    """The SavedModel's function; `early` is the SavedModel, if that has been loaded.
 
     Raises:
         BundleError: it cannot be loaded, or takes something else than the description says.
@@ -96,7 +101,7 @@ def loaded(known: Bundle) -> Any:
 
     place = known.path / bundle.SAVED_MODEL
     try:
-        model = tf.saved_model.load(str(place))
+        model = tf.saved_model.load(str(place)) if early is None else early
     except (OSError, ValueError, KeyError, tf.errors.OpError) as error:
         raise BundleError(f"{place} cannot be loaded: {str(error).splitlines()[0]}") from None
     function = model.signatures[bundle.SIGNATURE]

@@ -9,7 +9,8 @@ import platform
 import shutil
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -91,15 +92,20 @@ def export(
         intake = intake_of(model, features, examples)
         traced = Traced(model, intake, labels if labels is not None else intake.labels, labels is not None)
         inputs = _examples(intake, features, examples)
-        answers = _answers(traced, inputs)
-        exporting.uses({one.path: one.value for one in model.weights}, str(model.name))
-        description = {
-            **_description(traced, len(inputs[0])),
-            "evaluation": _evaluation(model, evaluation, known),
-            "lineage": {**(lineage or {}), **exporting.described()},
-            "statistics": statistics_of(intake.fields, features, examples),
-        }
-        _written(target, traced, intake, inputs, answers, description, engines, prover)
+        with _beside(target) as made:
+            traced.save(made / bundle.SAVED_MODEL)
+            prover.load(made / bundle.SAVED_MODEL)
+            answers = _answers(traced, inputs)
+            exporting.uses({one.path: one.value for one in model.weights}, str(model.name))
+            description = {
+                **_description(traced, len(inputs[0])),
+                "evaluation": _evaluation(model, evaluation, known),
+                "lineage": {**(lineage or {}), **exporting.described()},
+                "statistics": statistics_of(intake.fields, features, examples),
+            }
+            _write_rest(made, traced, intake, inputs, answers, description, engines)
+            _prove(made, description, prover)
+            _put(made, target)
         exporting.made()
     for line in (known.fault, _keras_line(target, description)):
         if line:
@@ -107,41 +113,47 @@ def export(
     return bundle.read(target)
 
 
-def _written(
-    target: Path,
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """Where it is made, until it is put in its place; nothing is left there."""
+    beside = target.with_name(f".{target.name}.{os.getpid()}.new")
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        beside.mkdir()
+        yield beside
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _write_rest(
+    directory: Path,
     traced: Traced,
     intake: Intake,
     inputs: list[Any],
     answers: list[Any],
     description: dict[str, Any],
     engines: list[str],
-    prover: Prover,
 ) -> None:
-    """Make it beside its place, prove it, and put it there; or leave nothing."""
-    beside = target.with_name(f".{target.name}.{os.getpid()}.new")
-    beside.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        beside.mkdir()
-        traced.save(beside / bundle.SAVED_MODEL)
-        keras_fault = _save_keras(intake.keras_model, beside / bundle.KERAS)
-        fields = (traced.signature.inputs, traced.signature.outputs)
-        write_examples(
-            beside / bundle.EXAMPLES,
-            {field.name: array for field, array in zip(fields[0], inputs, strict=True)},
-            {field.name: array for field, array in zip(fields[1], answers, strict=True)},
-        )
-        computed = [one for one in fields[1] if traced.labels is None or one.name != LABEL]
-        for name in engines:
-            converting.convert(name, traced.concrete, fields[0], computed, beside / converted.FILES[name])
-        description["engines"] = {name: {"file": converted.FILES[name]} for name in engines}
-        description["files"] = bundle.hashes(beside)
-        _write(beside, description)
-        found = prover.prove(beside)
-        description["keras"] = _keras_said(keras_fault or found["keras"])
-        _write(beside, description)
-        _put(beside, target)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    """All but the SavedModel."""
+    description["keras"] = _keras_said(_save_keras(intake.keras_model, directory / bundle.KERAS))
+    fields = (traced.signature.inputs, traced.signature.outputs)
+    write_examples(
+        directory / bundle.EXAMPLES,
+        {field.name: array for field, array in zip(fields[0], inputs, strict=True)},
+        {field.name: array for field, array in zip(fields[1], answers, strict=True)},
+    )
+    computed = [one for one in fields[1] if traced.labels is None or one.name != LABEL]
+    for name in engines:
+        converting.convert(name, traced.concrete, fields[0], computed, directory / converted.FILES[name])
+    description["engines"] = {name: {"file": converted.FILES[name]} for name in engines}
+    description["files"] = bundle.hashes(directory)
+    _write(directory, description)
+
+
+def _prove(directory: Path, description: dict[str, Any], prover: Prover) -> None:
+    found = prover.prove(directory)
+    description["keras"] = _keras_said(description["keras"]["fault"] or found["keras"])
+    _write(directory, description)
 
 
 def _keras_line(target: Path, description: dict[str, Any]) -> str:
