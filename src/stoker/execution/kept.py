@@ -41,7 +41,14 @@ class Kept:
         self._owned: dict[type, Any] = {}
 
     def loop(
-        self, kind: str, feed: Feed, make: Callable[[], Loop], *, jit: str = "none", owner: Any = None
+        self,
+        kind: str,
+        feed: Feed,
+        make: Callable[[], Loop],
+        *,
+        jit: str = "none",
+        owner: Any = None,
+        fused: bool = False,
     ) -> Loop:
         """The loop of this kind of step for feeds like this one; `make` makes it at its first use.
 
@@ -51,8 +58,9 @@ class Kept:
             make: a new loop over `feed`.
             jit: how XLA is used in it.
             owner: whose step it is; compared by identity.
+            fused: whether parts of it are: see `fused_parts`.
         """
-        key = (kind, jit, id(owner), feed.signature())
+        key = (kind, jit, fused, id(owner), feed.signature())
         found = self._loops.get(key)
         if found is not None and (found.shapes is None or accepts(found.shapes, feed.shapes)):
             found.loop.feed = feed
@@ -63,7 +71,7 @@ class Kept:
         loop.owner = owner  # or its id could become another's
         loop.when_traced = self._traced
         # Another number of rows, or another way of feeding: the step itself is the same if its batches are.
-        step = (kind, id(owner), repr(feed.spec()))
+        step = (kind, fused, id(owner), repr(feed.spec()))
         for entry in self._loops.values():
             if entry.step == step:
                 loop.share(entry.loop)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import keras
 from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 from keras.src.trainers.trainer import Trainer
 
-from stoker.execution import fused_update
+from stoker.execution import fused_parts, fused_update
 from stoker.execution.feed import Feed
 from stoker.execution.kept import kept
 from stoker.execution.loop import Logs, Loop, numbers
@@ -27,7 +28,9 @@ _THEIRS = {
 STEPS = tuple(_THEIRS)
 
 
-def keras_loop(model: Any, kind: str, feed: Feed, jit: str, *, eager: bool = False) -> Loop:
+def keras_loop(
+    model: Any, kind: str, feed: Feed, jit: str, *, eager: bool = False, fused: bool = False
+) -> Loop:
     """The kept loop of the model's "train_step" or "test_step" over a feed: one for `fit` and `evaluate`."""
     testing = kind == "test_step"
 
@@ -36,11 +39,13 @@ def keras_loop(model: Any, kind: str, feed: Feed, jit: str, *, eager: bool = Fal
             _build_loss_scale(model, feed)
         # A test's steps need not compute results that nobody reads.
         results = weakly(model, "get_metrics_result") if testing and returns_metrics(model) else None
-        step = _with_fused_update(model) if jit == "update" and not testing else weakly(model, kind)
+        step = weakly(model, kind) if testing else _train_step(model, jit == "update", fused)
         return Loop(step, feed, jit=jit, eager=eager, results=results)
 
     owner = None if testing else model.optimizer
-    return kept(model).loop(kind, feed, make, jit="eager" if eager else jit, owner=owner)
+    return kept(model).loop(
+        kind, feed, make, jit="eager" if eager else jit, owner=owner, fused=fused and not testing
+    )
 
 
 def _build_loss_scale(model: Any, feed: Feed) -> None:
@@ -50,13 +55,16 @@ def _build_loss_scale(model: Any, feed: Feed) -> None:
         model._symbolic_build(data_batch=feed.spec())
 
 
-def _with_fused_update(model: Any) -> Callable[..., Logs]:
+def _train_step(model: Any, compiled_update: bool, fused: bool) -> Callable[..., Logs]:
     plain, weak = weakly(model, "train_step"), weakref.ref(model)
 
     def step(*args: Any) -> Logs:
         owner = weak()
         assert owner is not None
-        with fused_update.fused(owner.optimizer):
+        with (
+            fused_update.fused(owner.optimizer) if compiled_update else nullcontext(),
+            fused_parts.fused(owner) if fused else nullcontext(),
+        ):
             return plain(*args)
 
     return step

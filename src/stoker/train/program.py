@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 from keras.src.trainers.trainer import model_supports_jit
 
-from stoker.execution import fused_update, keras_step
+from stoker.execution import fused_adam, fused_parts, fused_update, keras_step
 from stoker.execution.feed import Feed
 from stoker.execution.kept import kept
 from stoker.execution.loop import Logs, Loop, Step
@@ -32,9 +32,11 @@ class Program:
     """Readable: what a checkpoint must agree with to be resumed."""
     group: Group = Group()
     """The workers that train it together."""
+    fuses: bool = False
+    """Whether its loops can have parts of the step fused: the optimizer's update, batch normalisation."""
+    fused: bool = False
+    """Whether those of `fused_parts` are to be, in the loops that are made from now on."""
     replicated: bool = False
-    # Whether its loops can have the optimizer's update compiled by itself.
-    fuses_updates: bool = False
     """Whether steps run on replicas. XLA compiles what each computes alone, then, since it knows no collectives."""
 
     def step(self, kind: str) -> Step:
@@ -140,21 +142,21 @@ class Program:
         return False
 
     def update_refusal(self, steps: int) -> str | None:
-        """Why the optimizer's update is not compiled by itself, for so many steps, or None."""
-        return "its update is the program's own"
+        """Of one that `fuses`: why the optimizer's update is not compiled by itself for so many steps, or None."""
+        raise NotImplementedError
 
 
 class KerasProgram(Program):
     """A compiled Keras model: its own `train_step`, `test_step`, metrics and optimizer."""
 
-    fuses_updates = True
+    fuses = True
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self.eager = bool(model.run_eagerly) or tf.config.functions_run_eagerly()
 
     def loop(self, kind: str, feed: Feed, jit: str) -> Loop:
-        return keras_step.keras_loop(self.model, kind, feed, jit, eager=self.eager)
+        return keras_step.keras_loop(self.model, kind, feed, jit, eager=self.eager, fused=self.fused)
 
     def step(self, kind: str) -> Step:
         return keras_step.weakly(self.model, kind)
@@ -175,8 +177,7 @@ class KerasProgram(Program):
         if not model_supports_jit(self.model):
             return "a layer of the model does not support XLA"
         # compile() turns "auto" into False on a machine with CPUs only, so False says nothing there.
-        accelerated = any(device.device_type != "CPU" for device in tf.config.list_physical_devices())
-        if accelerated and not self.model.jit_compile:
+        if not fused_parts.on_processors() and not self.model.jit_compile:
             return "the model was compiled with jit_compile=False"
         return None
 
@@ -186,4 +187,6 @@ class KerasProgram(Program):
     def update_refusal(self, steps: int) -> str | None:
         if self.eager:
             return "steps run eagerly"
+        if self.fused and fused_adam.applies(self.model.optimizer):
+            return "one kernel does it"
         return fused_update.refusal(self.model, steps)

@@ -74,6 +74,8 @@ class Resume:
         decided = self.progress["plan"]
         return replace(
             Plan(feed=decided["feed"], jit=decided["jit"], figures=decided["figures"]),
+            # Checkpoints of versions that did not fuse do not say so.
+            fused=plan.fused if plan.fused is not None else bool(decided.get("fused")),
             reasons=("as the checkpoint has it",),
             feed=plan.feed or decided["feed"],
             jit=plan.jit or decided["jit"],

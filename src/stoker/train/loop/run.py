@@ -96,8 +96,9 @@ class Run:
 
     def _train(self, resume: Resume | None, tracked: Tracked) -> Any:
         plan = self.plan if resume is None else resume.pinned(self.plan)
-        kind = decide.feed_kind(self.data, plan)
+        kind = decide.fused(self.program, decide.feed_kind(self.data, plan))
         plan = self._told(lambda: kind)
+        self.program.fused = bool(plan.fused)
         feed = self.data.feed(plan.feed or "resident", self._seed())
         try:
             return self._train_on(feed, plan, resume, tracked)
@@ -143,7 +144,7 @@ class Run:
             leaving=self._leaving,
         )
         tuned = {name: rate for name, rate in plan.figures.items() if name.startswith("input_")}
-        tracked.run.params(feed=plan.feed, jit=plan.jit, **tuned)
+        tracked.run.params(feed=plan.feed, jit=plan.jit, fused=plan.fused, **tuned)
         return epochs.train()
 
     def _told(self, decide: Callable[[], Plan]) -> Plan:

@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from stoker import clock
 from stoker.errors import ArgumentError
+from stoker.execution import fused_parts
 from stoker.execution.feed import Feed
 from stoker.execution.feeding.sources import Source
 from stoker.execution.loop import Loop
@@ -61,6 +62,20 @@ def feed_kind(source: Source, wanted: Plan) -> Plan:
     return wanted.because(feed="resident")
 
 
+def fused(program: Program, plan: Plan) -> Plan:
+    """Parts of the step by one kernel, or in Keras' own ops. A rule: the clock is not asked."""
+    if plan.fused and program.replicated:
+        # As of XLA over the update: it may have been saved by a job of another size.
+        return plan.because("on several replicas no part is fused", fused=False)
+    if plan.fused and not program.fuses:
+        raise ArgumentError("plan: fused=True is for stoker.fit, on one replica")
+    if plan.fused is not None:
+        return plan
+    possible = program.fuses and not program.eager and fused_parts.on_processors()
+    found = fused_parts.found_in(program.model) if possible else []
+    return plan.because(*[f"{name} is fused" for name in found], fused=bool(found))
+
+
 def jit(program: Program, feed: Feed, loops: Maker, plan: Plan, total_steps: int | None) -> Plan:
     """XLA over the loop, over the step, or none. May run trial steps; leaves the state as it was, bit for bit.
 
@@ -74,7 +89,7 @@ def jit(program: Program, feed: Feed, loops: Maker, plan: Plan, total_steps: int
             raise ArgumentError(
                 "plan: jit='loop' needs resident data, and this is streamed: use 'step' or 'none'"
             )
-        if plan.jit == "update" and not program.fuses_updates:
+        if plan.jit == "update" and not program.fuses:
             raise ArgumentError("plan: jit='update' is for stoker.fit, on one replica: use 'step' or 'none'")
         return plan
     refusal = program.jit_refusal()
@@ -84,7 +99,7 @@ def jit(program: Program, feed: Feed, loops: Maker, plan: Plan, total_steps: int
         return plan.because("the model was compiled with jit_compile=True", jit=chosen)
     refusal = refusal or _refused_by_rule(feed, total_steps)
     if refusal is not None:
-        alone = program.fuses_updates and not program.replicated
+        alone = program.fuses and not program.replicated
         if alone and total_steps is not None and program.update_refusal(total_steps) is None:
             return plan.because(refusal, "the update by itself can be compiled, and is large", jit="update")
         return plan.because(refusal, jit="none")

@@ -10,6 +10,7 @@ from stoker.errors import ArgumentError
 
 FEEDS = ("resident", "streamed")
 JITS = ("loop", "step", "update", "none")
+_SWITCHES = {"fused": ("fused", True), "unfused": ("fused", False), "tuned": ("tuned", True)}
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Plan:
         feed: "resident" (the data lies on the device) or "streamed" (through tf.data, with prefetch).
         steps_per_call: how many steps one compiled call runs.
         jit: XLA over the whole "loop", over the "step", over the optimizer's "update" of large variables, or "none".
+        fused: whether batch normalisation of images and Adam's update are left to kernels of TensorFlow's.
         tuned: whether the tf.data pipeline goes through `stoker.tune` first.
         reasons: one sentence for each decision.
         figures: what was measured: microseconds a step of each candidate, seconds spent deciding, and batches a second
@@ -29,6 +31,7 @@ class Plan:
     feed: str | None = None
     steps_per_call: int | None = None
     jit: str | None = None
+    fused: bool | None = None
     tuned: bool | None = None
     reasons: tuple[str, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -66,8 +69,8 @@ class Plan:
 def parse(pinned: Plan | str | Mapping[str, Any] | None) -> Plan:
     """What `plan=` was given, as a plan.
 
-    Short strings name fields by their values: "resident", "streamed", "loop", "step", "update", "none", "tuned", a
-    number of steps per call, or several of them with commas: "resident, loop, 64".
+    Short strings name fields by their values: "resident", "streamed", "loop", "step", "update", "none", "fused",
+    "unfused", "tuned", a number of steps per call, or several of them with commas: "resident, loop, 64".
     """
     if pinned is None:
         return Plan()
@@ -95,12 +98,12 @@ def _from_words(text: str) -> dict[str, Any]:
             name, value = "jit", word
         elif word.isdecimal():
             name, value = "steps_per_call", int(word)  # type: ignore[assignment]
-        elif word == "tuned":
-            name, value = "tuned", True  # type: ignore[assignment]
+        elif word in _SWITCHES:
+            name, value = _SWITCHES[word]  # type: ignore[assignment]
         else:
             raise ArgumentError(
                 f"plan: {word!r} is neither a feed ({_listed(FEEDS)}), nor a way to compile ({_listed(JITS)}), "
-                "nor a number of steps per call, nor 'tuned'"
+                f"nor a number of steps per call, nor one of {_listed(_SWITCHES)}"
             )
         if name in chosen:
             raise ArgumentError(f"plan: {text!r} gives {name} twice")

@@ -1,0 +1,75 @@
+"""Batch normalisation of images by TensorFlow's fused kernel: two passes over a batch in place of Keras' ten.
+
+Keras 3 writes it as moments, differences and products, each of which goes over all activations, and so does each of
+their gradients. XLA fuses them; where the step is not compiled they take a processor as long as the convolutions do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+
+def applies(model: Any) -> bool:
+    """Whether the model has layers it may help."""
+    return any(map(_fits, model._flatten_layers()))
+
+
+@contextmanager
+def fused(model: Any) -> Iterator[None]:
+    """What is traced inside has the model's batch normalisation fused, where the kernel computes the same."""
+    layers = [layer for layer in model._flatten_layers() if _fits(layer)]
+    for layer in layers:
+        vars(layer)["call"] = _call(layer)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            del vars(layer)["call"]
+
+
+def _fits(layer: Any) -> bool:
+    return (
+        type(layer) is keras.layers.BatchNormalization
+        and "call" not in vars(layer)
+        and not layer.synchronized
+        and not getattr(layer, "renorm", False)
+        and layer.compute_dtype == layer.variable_dtype == "float32"
+    )
+
+
+def _call(layer: Any) -> Callable[..., Any]:
+    plain = layer.call
+
+    def call(inputs: Any, training: Any = None, mask: Any = None) -> Any:
+        images = len(inputs.shape) == 4 and inputs.dtype == tf.float32 and layer.axis in (-1, 3)
+        if training not in (True, False, None) or mask is not None or not images:
+            return plain(inputs, training=training, mask=mask)
+        channels = inputs.shape[-1]
+        learns = bool(training) and layer.trainable
+        # Not `tf.compat.v1.nn.fused_batch_norm`, which takes no epsilon below 1.001e-5.
+        done = tf.raw_ops.FusedBatchNormV3(
+            x=inputs,
+            scale=tf.convert_to_tensor(layer.gamma) if layer.scale else tf.ones(channels),
+            offset=tf.convert_to_tensor(layer.beta) if layer.center else tf.zeros(channels),
+            mean=[] if learns else tf.convert_to_tensor(layer.moving_mean),
+            variance=[] if learns else tf.convert_to_tensor(layer.moving_variance),
+            epsilon=layer.epsilon,
+            is_training=learns,
+        )
+        if learns:
+            # The kernel's is the variance of all images, estimated from these; Keras averages the variance of these.
+            values = tf.cast(tf.size(inputs) // channels, tf.float32)
+            _average(layer.moving_mean, done.batch_mean, layer.momentum)
+            _average(layer.moving_variance, done.batch_variance * ((values - 1) / values), layer.momentum)
+        return done.y
+
+    return call
+
+
+def _average(moving: Any, value: Any, momentum: float) -> None:
+    moving.assign(moving * momentum + value * (1 - momentum))

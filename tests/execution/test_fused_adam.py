@@ -1,0 +1,92 @@
+"""Adam's update by TensorFlow's kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import stoker
+from stoker.execution import fused_adam
+from stoker.execution.kept import kept
+from tests.execution.test_fused_update import model, texts
+
+pytestmark = pytest.mark.tensorflow
+
+
+def kernels(learner: Any) -> int:
+    """How many updates by the kernel the traced step of training has."""
+    (entry,) = kept(learner)._loops.values()
+    return sum(op.type == "ResourceApplyAdam" for op in entry.loop.build().graph.get_operations())
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        lambda: keras.optimizers.Adam(1e-2),
+        lambda: keras.optimizers.Adam(1e-2, beta_1=0.8, beta_2=0.9, epsilon=1e-3, global_clipnorm=1.0),
+        lambda: keras.optimizers.Adam(keras.optimizers.schedules.ExponentialDecay(1e-2, 2, 0.5)),
+        lambda: keras.optimizers.AdamW(1e-2, weight_decay=0.1, use_ema=True, ema_momentum=0.9),
+        lambda: keras.optimizers.Adam(1e-2, weight_decay=0.1, clipvalue=0.01),
+    ],
+)
+def test_it_learns_what_keras_ops_learn(optimizer: Any) -> None:
+    usual, fused = model(optimizer()), model(optimizer())
+    first = stoker.fit(usual, texts(), epochs=3, plan="unfused", verbose=0).history["loss"]
+    second = stoker.fit(fused, texts(), epochs=3, verbose=0).history["loss"]
+    assert first == pytest.approx(second, rel=1e-4)
+    assert (kernels(usual), kernels(fused)) == (0, 5)
+    assert "update_step" not in vars(fused.optimizer)
+    for one, other in zip(usual.optimizer.variables, fused.optimizer.variables, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5, err_msg=one.path)
+    for one, other in zip(usual.weights, fused.weights, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4, err_msg=one.path)
+
+
+class Halved(keras.optimizers.Adam):  # type: ignore[misc]
+    """An optimizer of one's own."""
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        super().update_step(gradient, variable, learning_rate / 2)
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        Halved(),
+        keras.optimizers.Adam(amsgrad=True),
+        keras.optimizers.Adam(gradient_accumulation_steps=2),
+        "sgd",
+        "nadam",
+    ],
+)
+def test_what_is_not_quite_adam_is_left_to_keras(optimizer: Any) -> None:
+    learner = model(optimizer)
+    assert not fused_adam.applies(learner.optimizer)
+    stoker.fit(learner, texts(), epochs=1, plan="fused", verbose=0)
+    assert kernels(learner) == 0
+
+
+def test_the_graph_knows_the_variables() -> None:
+    """Or a trial of XLA could not put them back."""
+    learner = model("adam")
+    stoker.fit(learner, texts(), epochs=1, verbose=0)
+    (entry,) = kept(learner)._loops.values()
+    known = {variable.ref() for variable in entry.loop.build().graph.variables}
+    assert {one.value.ref() for one in (*learner.optimizer.variables, *learner.weights)} <= known
+
+
+def test_the_plan_says_so() -> None:
+    plan = stoker.fit(model("adam"), texts(), epochs=1, verbose=0).plan
+    assert plan.fused
+    assert "the update is fused" in plan.line()
+    assert not stoker.fit(model("sgd"), texts(), epochs=1, verbose=0).plan.fused
+
+
+def test_a_small_network_keeps_the_bits_of_keras() -> None:
+    small = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    small.compile("adam", "mse")
+    x: Any = np.ones((4, 3), "float32")
+    assert not stoker.fit(small, x, x[:, :2], epochs=1, verbose=0).plan.fused
