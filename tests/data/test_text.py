@@ -111,6 +111,25 @@ def test_words_are_split_once_and_cut_where_asked(reviews: Any, cache_directory:
     assert len(list(cache_directory.rglob("ids.bin"))) == 4
 
 
+def test_the_vocabulary_is_the_one_the_layer_adapts_to(tmp_path: Path) -> None:
+    import keras
+
+    random = np.random.default_rng(3)
+    spellings = ["Ähre", "don't", "x-y", "日本", "naïve,", "UP", "up"]
+    lines = [" ".join(random.choice(spellings, random.integers(0, 9))) for _ in range(3000)]
+    (tmp_path / "t.txt").write_text("\n".join(lines), encoding="utf-8")
+    train, _ = stoker.data.text(tmp_path / "t.txt", shuffle=False, validation_split=0.4, max_tokens=6)
+    layer = keras.layers.TextVectorization(max_tokens=6)
+    texts, _ = stoker.data.text(tmp_path / "t.txt", shuffle=False, validation_split=0.4)
+    layer.adapt(texts)
+    assert train.vectorization.get_vocabulary() == layer.get_vocabulary()
+
+    def rows(batches: Any) -> list[list[int]]:
+        return sorted([number for number in row if number] for ids in batches for row in ids.numpy().tolist())
+
+    assert rows(train) == rows(map(layer, texts))
+
+
 def test_texts_without_words(tmp_path: Path) -> None:
     (tmp_path / "some.txt").write_text("a b\n\n\nb\n")
     batches = list(stoker.data.text(tmp_path / "some.txt", max_tokens=9, batch_size=2, shuffle=False))

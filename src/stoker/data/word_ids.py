@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import tensorflow as tf
@@ -18,8 +19,10 @@ from stoker.errors import ArgumentError
 # So many batches are drawn, sorted by length and shuffled among themselves.
 _WINDOW = 50
 _AT_ONCE = 1024
-# Ids that are no words: padding, and unknown.
-_SPECIAL = 2
+_BLOCK = 1 << 22
+# Before the first word: padding, and what stands for all words that are not kept.
+_SPECIAL = ("", "[UNK]")
+_UNKNOWN = 1
 
 
 class Words:
@@ -99,36 +102,76 @@ class Words:
         return order.passes(epoch).prefetch(AHEAD)
 
 
-def _layer(max_tokens: int, ragged: bool = False) -> Any:
+def _layer(max_tokens: int) -> Any:
     import keras
 
-    return keras.layers.TextVectorization(max_tokens=max_tokens, ragged=ragged)
+    return keras.layers.TextVectorization(max_tokens=max_tokens)
 
 
 def _written(table: Table, training: Order, max_tokens: int, fresh: Callable[[], Writer]) -> Store:
     """The ids of all texts one after the other, and where each text ends."""
-    # Ragged: one long text among many must not pad the others.
-    layer = _layer(max_tokens, ragged=True)
-    layer.adapt(table.features._texts(TEXT))
-    vocabulary = layer.get_vocabulary()
-    if len(vocabulary) == _SPECIAL:
-        raise ArgumentError(f"the {training.in_part:,} texts to learn from hold no words")
-    if "" in vocabulary[_SPECIAL:]:
-        # Keras gives it back as the empty word, which is its padding.
-        raise ArgumentError("a text has a word of NUL characters alone: remove it")
+    # Which words are kept is known after the last text: until then every word has a number of its own.
+    with tempfile.TemporaryFile() as numbers:
+        ends, counted = _split(table, training, numbers)
+        vocabulary, ids = _vocabulary(counted, max_tokens)
+        if not vocabulary:
+            raise ArgumentError(f"the {training.in_part:,} texts to learn from hold no words")
+        writer = fresh()
+        try:
+            writer.append("ends", ends)
+            numbers.seek(0)
+            while (block := np.frombuffer(numbers.read(_BLOCK), np.int32)).size:
+                writer.append("ids", ids[block])
+            return writer.finish({"rows": training.rows, "vocabulary": [*_SPECIAL, *vocabulary]})
+        finally:
+            writer.close()
+
+
+def _split(table: Table, training: Order, numbers: BinaryIO) -> tuple[Any, dict[bytes, int]]:
+    """Write the number of every word of every text, the first that is met having number 0.
+
+    Returns:
+        Where each text ends, and all words in the order of their numbers, with how often the training texts have them.
+    """
+    layer = _layer(max_tokens=len(_SPECIAL) + 1)
+
+    def split(texts: Any) -> Any:
+        words = layer._preprocess(texts)
+        return (words.row_lengths(), *tf.unique(words.values))
+
+    known: dict[bytes, int] = {}
+    counts: Any = np.zeros(0, np.int64)
+    lengths: list[Any] = []
+    learned_from, first = training.training_mask(), 0
     texts = table.texts(TEXT, Order(training.rows, _AT_ONCE))
-    writer = fresh()
-    try:
-        writer.append("ends", np.zeros(1, np.int64))
-        end = 0
-        for words in texts.map(layer, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True):
-            ends = words.row_splits.numpy()[1:]
-            writer.append("ids", words.values.numpy().astype(np.int32))
-            writer.append("ends", ends + end)
-            end += int(ends[-1])
-        return writer.finish({"rows": training.rows, "vocabulary": vocabulary})
-    finally:
-        writer.close()
+    for in_text, words, places in texts.map(split, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True):
+        lengths.append(in_text.numpy())
+        own: Any = np.array([known.setdefault(word, len(known)) for word in words.numpy()], np.int32)
+        block = own[places.numpy()]
+        numbers.write(block.data)
+        if learned_from is not None:
+            block = block[np.repeat(learned_from[first : first + len(in_text)], lengths[-1])]
+        counts = np.bincount(block, minlength=len(known)) + np.pad(counts, (0, len(known) - len(counts)))
+        first += len(in_text)
+    ends = np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64)
+    return ends, dict(zip(known, counts.tolist(), strict=True))
+
+
+def _vocabulary(counted: dict[bytes, int], max_tokens: int) -> tuple[list[str], Any]:
+    """The words that are kept, as `TextVectorization.adapt` would: the most frequent, then the last by their bytes.
+
+    Returns:
+        The words, and the id of every word that was counted.
+    """
+    order = sorted(((count, word) for word, count in counted.items() if count), reverse=True)
+    kept = [word for _, word in order[: max_tokens - len(_SPECIAL)]]
+    cut = next((word for word in kept if word.endswith(b"\0")), None)
+    if cut is not None:
+        # Keras' list of words is one of NumPy's, which would take it for another word.
+        raise ArgumentError(f"a text has the word {cut.decode()!r}: remove the NUL characters")
+    places = {word: place for place, word in enumerate(kept, len(_SPECIAL))}
+    ids = np.array([places.get(word, _UNKNOWN) for word in counted], np.int32)
+    return [word.decode() for word in kept], ids
 
 
 def _lengths(ends: Any, rows: Any) -> Any:
