@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import time
@@ -36,6 +37,7 @@ def main() -> None:
     start, cpu = time.perf_counter(), time.process_time()
     # As `recipes.Run` does.
     child.prepare()
+    gc.freeze()
     if KIND == "table":
         settings = table.Settings(data=DATA, target="bikers", run=OUT, batch_size=512)
         train, _, test = table.read(settings)

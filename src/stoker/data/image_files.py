@@ -42,7 +42,8 @@ def stored(root: Path, files: list[ClassFile], decoding: Decoding, where: Any) -
         ArgumentError: an image cannot be decoded, or has another size than the others.
     """
     source = ["images", str(root.resolve()), decoding.size, decoding.channels, decoding.skip]
-    return cache.cached(lambda writer: _write(files, decoding, writer), source, state_of(root, files), where)
+    state = [state_of(root, files)]
+    return cache.cached(lambda writer: _write(files, decoding, writer), source, state, where)
 
 
 def _write(files: list[ClassFile], decoding: Decoding, fresh: Callable[[], Writer]) -> Store:
@@ -98,7 +99,9 @@ class _Decoder:
 
     def _from(self, first: int) -> Any:
         paths = tf.data.Dataset.from_tensor_slices(self._paths[first:])
-        images = paths.map(self._read, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        # There is nothing in it for AutoGraph to convert.
+        read = tf.autograph.experimental.do_not_convert(self._read)
+        images = paths.map(read, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
         return images.batch(_AT_ONCE).prefetch(2)
 
     def _singly(self, first: int) -> Iterator[tuple[range, Any]]:

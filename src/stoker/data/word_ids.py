@@ -135,6 +135,7 @@ def _split(table: Table, training: Order, numbers: BinaryIO) -> tuple[Any, dict[
     """
     layer = _layer(max_tokens=len(_SPECIAL) + 1)
 
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def split(texts: Any) -> Any:
         words = layer._preprocess(texts)
         return (words.row_lengths(), *tf.unique(words.values))

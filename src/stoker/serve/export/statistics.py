@@ -60,15 +60,15 @@ def _of_column(field: Field, table: Features) -> dict[str, Any]:
 def _of_array(array: Any) -> dict[str, Any]:
     if array.dtype.kind not in "biuf":
         return {}
-    numbers = array.astype(np.float64)
-    there = np.isfinite(numbers)
-    if not there.any():
+    numbers = array.astype(np.float64).reshape(-1)
+    there = numbers[np.isfinite(numbers)] if array.dtype.kind == "f" else numbers
+    if not len(there):
         return {}
     return {
         "rows": len(array),
-        "mean": float(numbers[there].mean()),
-        "deviation": float(numbers[there].std()),
-        "missing": float(1 - there.mean()),
+        "mean": float(there.mean()),
+        "deviation": float(there.std()),
+        "missing": 1 - len(there) / len(numbers),
     }
 
 
