@@ -97,12 +97,17 @@ def test_each_function_with_a_tape_has_a_finding_and_validation_has_none_of_it()
     }
 
 
-@pytest.mark.parametrize(("between", "found"), [(2, []), (40, ["launch-bound"])])
-def test_what_is_built_between_two_trainings_is_no_part_of_the_steps(between: int, found: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("between", "ticks", "found"),
+    [(2, 100, []), (2, 3, []), (3, 3, ["launch-bound"]), (40, 100, ["launch-bound"])],
+)
+def test_what_is_built_between_two_trainings_is_no_part_of_the_steps(
+    between: int, ticks: int, found: list[str]
+) -> None:
     folds = Loop("train.py", 10, "main", 0, 50)
     stack = (UserFrame(("train.py", 3, "build"), ()), UserFrame(("train.py", 11, "main"), (folds,)))
     built = Dispatched(2000, SECOND, samples=40, between=between)
-    stepping: dict[str, Any] = {"trains": True, "ticks": 100, "steps": 100}
+    stepping: dict[str, Any] = {"trains": True, "ticks": ticks, "steps": 100}
     assert kinds(eager_stacks={stack: built}, eager_ns=SECOND, **stepping) == found
 
 

@@ -14,7 +14,8 @@ from pictures import on_a_base
 
 from stoker.recipes.programs import image
 
-KIND, DATA, OUT, EPOCHS = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+KIND, DATA, OUT = sys.argv[1:4]
+EPOCHS, SEED = map(int, sys.argv[4:6])
 
 
 def read_table():
@@ -107,7 +108,7 @@ def train_on_base(model, train):
 
 
 def main() -> None:
-    keras.utils.set_random_seed(0)
+    keras.utils.set_random_seed(SEED)
     start, cpu = time.perf_counter(), time.process_time()
     model, train, test = READERS[KIND]()
     read = time.perf_counter() - start

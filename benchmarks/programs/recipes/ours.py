@@ -18,7 +18,8 @@ from stoker import evaluate, export, fit, recipes
 from stoker.recipes.programs import image, table, text
 from stoker.serve.export import child
 
-KIND, DATA, OUT, EPOCHS = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+KIND, DATA, OUT = sys.argv[1:4]
+EPOCHS, SEED = map(int, sys.argv[4:6])
 
 
 def train_on_base(model, train, pictures):
@@ -33,7 +34,7 @@ def train_on_base(model, train, pictures):
 
 
 def main() -> None:
-    keras.utils.set_random_seed(0)
+    keras.utils.set_random_seed(SEED)
     start, cpu = time.perf_counter(), time.process_time()
     # As `recipes.Run` does.
     child.prepare()

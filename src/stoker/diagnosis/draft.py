@@ -12,7 +12,7 @@ from stoker.probes.session import Measurements
 # A stall is repeated; what happens a few times is not in a loop, whatever it costs.
 MIN_REPEATS = 10
 # Many of something between so few steps, or so rarely, and none elsewhere, are one piece of work: weights are set.
-_FEW, _RARE = 3, 50
+FEW, _RARE = 3, 50
 
 
 @dataclass
@@ -45,7 +45,7 @@ def in_loop(m: Measurements, tally: Tally) -> bool:
     """
     if not m.stepping_ns or not tally.last_end_ns or not m.trains:
         return True
-    rare = tally.between < _FEW <= m.ticks or tally.between * _RARE < m.ticks
+    rare = tally.between < FEW <= m.ticks or tally.between * _RARE < m.ticks
     if rare and tally.count >= MIN_REPEATS * tally.between:
         return False
     # The first step may hold the first of many; of one that is over when it ends there is no telling.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.attach.sites import SiteKey, shown_path
-from stoker.diagnosis.draft import MIN_REPEATS, Draft, worth
+from stoker.diagnosis.draft import FEW, MIN_REPEATS, Draft, worth
 from stoker.diagnosis.ledger import eager_kernel_share
 from stoker.probes.eager_ops import Dispatched
 from stoker.probes.loop_turns import Loop, UserFrame
@@ -109,7 +109,7 @@ def _draft(m: Measurements, kind: str, site: SiteKey, samples: list[_Sample]) ->
 def _once(m: Measurements, samples: list[_Sample]) -> bool:
     """Whether this is work between a few of the steps only: a model is built, then training goes on."""
     between, seen = max(found.between for _, found in samples), sum(found.samples for _, found in samples)
-    return m.trains and between * _OFTEN < min(seen, m.ticks)
+    return m.trains and (between < FEW or between * _OFTEN < min(seen, m.ticks))
 
 
 def _is_keras_own(m: Measurements, site: SiteKey, count: int) -> bool:
