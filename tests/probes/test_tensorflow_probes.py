@@ -509,6 +509,21 @@ def test_what_predict_does_is_its_own_not_the_tapes(session: Session) -> None:
     assert {"predict"} <= {span.name for span in mine}
 
 
+def test_weights_that_are_drawn_are_no_part_of_a_loop(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(eager_ops, "_SAMPLE_NS", 0)
+    for width in range(1, 5):
+        built = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
+        model = keras.Sequential([keras.Input((width,)), keras.layers.Dense(8), keras.layers.Dense(1)])
+        for _ in range(4):
+            asked = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
+            model(np.ones((1, width), np.float32))
+    lines = {stack[0].site[1] for stack in session.eager.stacks if stack[0].site[0] == __file__}
+    assert asked in lines
+    assert built not in lines
+
+
 def exchanged(tensor: Any) -> Any:
     """As a collective strategy writes it into the graph; it is traced here and never run."""
     return tf.raw_ops.CollectiveReduceV2(

@@ -152,13 +152,15 @@ class Recipe:
         self.run = Path("runs", "mine")
 
     def killed(self, *moments: Moment) -> None:
-        """Kill the program at one moment after another, and let it end: with nothing to repair in it."""
+        """Kill the program at one moment after another, and let it end: with nothing in it that costs."""
         for moment in moments:
             _killed_at(moment, ["mine.py"], self.run)
         self._ends_alike(["-m", "stoker", "run", "mine.py"], self.run)
         record = last_record(Path())
         assert record is not None
-        assert record["findings"] == []
+        # What is left to do may be too little to tell a loop from what is done once; it is listed, at no price.
+        prices = [finding["what_if"] and finding["what_if"]["speedup"] for finding in record["findings"]]
+        assert [price for price in prices if price is None or price >= 1.02] == []
 
     def command_killed(self, *moments: Moment) -> None:
         """The same with the command itself."""

@@ -37,6 +37,8 @@ _MAX_KEPT = 2000
 _INFERENCE = frozenset({"predict", "evaluate"})
 # Functions of Keras that are a step, or make steps.
 _STEPS = ("fit", "train_step", "test_step", "train_on_batch", "test_on_batch")
+# Keras' function around every layer's `build`.
+_BUILD = "build_wrapper"
 _MAX_FRAMES = 12
 
 
@@ -232,7 +234,11 @@ class LoopTurns:
         return chain.turned if turned else chain.goes_on
 
     def stack(self, limit: int = _MAX_FRAMES) -> tuple[UserFrame, ...]:
-        """The user's frames, innermost first; none for what a loop does for itself: Stoker's, or `predict`."""
+        """The user's frames, innermost first.
+
+        None for what a loop does for itself (Stoker's, or `predict`), and none where a layer is built: its weights are
+        drawn once, whoever needs them first.
+        """
         found: list[UserFrame] = []
         frame: FrameType | None = sys._getframe(1)
         in_loop = False
@@ -244,6 +250,8 @@ class LoopTurns:
                     return ()
                 # The user's line may have asked for eager steps; the rest of Keras' trainer serves whoever calls it.
                 in_loop = in_loop or code.co_name in _STEPS
+            if kind != USER and code.co_name == _BUILD:
+                return ()
             if kind == USER:
                 loops = tuple(loop for loop in self.loops(code) if frame.f_lasti in loop)
                 found.append(UserFrame((code.co_filename, frame.f_lineno, code.co_name), loops))
