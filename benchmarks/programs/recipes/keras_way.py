@@ -103,8 +103,7 @@ def train_on_base(model, train):
     model.fit(cached, epochs=EPOCHS, verbose=0)
     whole = image.network("top", train, on_a_base(DATA, OUT))
     whole.set_weights(model.get_weights())
-    whole.fit(cached, epochs=EPOCHS, verbose=0)
-    return whole
+    return whole, whole.fit(cached, epochs=EPOCHS, verbose=0)
 
 
 def main() -> None:
@@ -113,9 +112,9 @@ def main() -> None:
     model, train, test = READERS[KIND]()
     read = time.perf_counter() - start
     if KIND == "base":
-        model = train_on_base(model, train)
+        model, history = train_on_base(model, train)
     else:
-        model.fit(train, epochs=EPOCHS, verbose=0)
+        history = model.fit(train, epochs=EPOCHS, verbose=0)
     trained = time.perf_counter() - start
     model.export(OUT, verbose=False)
     found = {
@@ -123,6 +122,7 @@ def main() -> None:
         "cpu": time.process_time() - cpu,
         "read": read,
         "trained": trained,
+        "loss": history.history["loss"][-1],
     }
     found["score"] = model.evaluate(test, verbose=0)[1]
     print(json.dumps(found))

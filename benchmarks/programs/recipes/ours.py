@@ -29,8 +29,7 @@ def train_on_base(model, train, pictures):
     fit(head, asked, epochs=EPOCHS, verbose=0)
     whole = image.network("top", train, pictures)
     whole.set_weights(model.get_weights())
-    fit(whole, train, epochs=EPOCHS, verbose=0)
-    return whole
+    return whole, fit(whole, train, epochs=EPOCHS, verbose=0)
 
 
 def main() -> None:
@@ -60,9 +59,9 @@ def main() -> None:
         model = image.network("convolutions", train, pictures)
     read = time.perf_counter() - start
     if KIND == "base":
-        model = train_on_base(model, train, pictures)
+        model, history = train_on_base(model, train, pictures)
     else:
-        fit(model, train, epochs=EPOCHS, verbose=0)
+        history = fit(model, train, epochs=EPOCHS, verbose=0)
     trained = time.perf_counter() - start
     export(model, OUT, features=train)
     found = {
@@ -70,6 +69,7 @@ def main() -> None:
         "cpu": time.process_time() - cpu,
         "read": read,
         "trained": trained,
+        "loss": history.history["loss"][-1],
     }
     found["score"] = evaluate(model, test, verbose=0)[1]
     print(json.dumps(found))
