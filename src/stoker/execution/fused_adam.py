@@ -22,6 +22,7 @@ def applies(optimizer: Any) -> bool:
     return (
         type(optimizer) in _OPTIMIZERS
         and not optimizer.amsgrad
+        and optimizer.beta_2 > 0
         # Keras then looks at the update first, without variables.
         and not optimizer.gradient_accumulation_steps
         and "update_step" not in vars(optimizer)
@@ -42,6 +43,8 @@ def fused(optimizer: Any) -> Iterator[None]:
         for one in (variable, m, v):
             # The graph knows variables by their reads.
             tf.compat.v1.get_default_graph().watch_variable(one)
+        if isinstance(gradient, tf.IndexedSlices):
+            gradient = _of_table(gradient, v, optimizer.beta_2)
         step = tf.cast(optimizer.iterations.value + 1, tf.float32)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
@@ -53,7 +56,7 @@ def fused(optimizer: Any) -> Iterator[None]:
             beta1=optimizer.beta_1,
             beta2=optimizer.beta_2,
             epsilon=optimizer.epsilon,
-            grad=tf.cast(dense(gradient), tf.float32),
+            grad=tf.cast(gradient, tf.float32),
         )
 
     optimizer.update_step = update_step
@@ -63,8 +66,17 @@ def fused(optimizer: Any) -> Iterator[None]:
         del optimizer.update_step
 
 
-def dense(gradient: Any) -> Any:
-    """Of a table of embeddings: the rows that are there, added up."""
-    if not isinstance(gradient, tf.IndexedSlices):
-        return gradient
-    return tf.math.unsorted_segment_sum(gradient.values, gradient.indices, gradient.dense_shape[0])
+def _of_table(gradient: tf.IndexedSlices, v: tf.Variable, beta_2: float) -> tf.Tensor:
+    """The gradient of all rows of a table of embeddings, of which a batch may have one many times.
+
+    The kernel squares the sum of a row's gradients, and Keras adds up their squares. For `v` to become what it becomes
+    there, the difference goes into it first, as much larger as the kernel will make it smaller.
+    """
+    rows, place = tf.unique(gradient.indices)
+    count = tf.size(rows)
+    values = tf.cast(gradient.values, tf.float32)
+    sums = tf.math.unsorted_segment_sum(values, place, count)
+    squares = tf.math.unsorted_segment_sum(tf.square(values), place, count)
+    missing = (squares - tf.square(sums)) * ((1 - beta_2) / beta_2)
+    tf.raw_ops.ResourceScatterAdd(resource=v.handle, indices=rows, updates=missing)
+    return tf.math.unsorted_segment_sum(sums, rows, gradient.dense_shape[0])

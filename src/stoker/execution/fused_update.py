@@ -1,8 +1,8 @@
 """The optimizer's update of large variables, compiled by XLA: one pass over memory in place of one for each op.
 
-RMSprop and its kin do several things to every weight at every step, also to the rows of a table of embeddings that no
-word of the batch has. On a processor that takes as long as the memory needs, and it can be compiled by itself where the
-step cannot: with text, lengths that change, masks that XLA would draw otherwise. For Adam there is `fused_adam`.
+RMSprop and its kin do several things to every weight at every step. On a processor that takes as long as the memory
+needs, and it can be compiled by itself where the step cannot: with text, lengths that change, masks that XLA would draw
+otherwise. For Adam there is `fused_adam`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from stoker.execution import fused_adam
 from stoker.execution.fused_parts import LARGE, on_processors, size_of
 
 # Those whose update looks at each weight alone, in several ops, and keeps nothing for all variables (Nadam does).
@@ -37,10 +36,23 @@ def refusal(model: Any, steps: int) -> str | None:
         return "the model has no weights yet"
     if not on_processors():
         return "this has been measured on processors only"
-    weights = sum(size_of(variable) for variable in model.trainable_variables if size_of(variable) >= LARGE)
+    tables = {id(one) for layer in model._flatten_layers() if _is_table(layer) for one in layer.weights}
+    sizes = (size_of(one) for one in model.trainable_variables if id(one) not in tables)
+    weights = sum(size for size in sizes if size >= LARGE)
     if weights * steps < _LEAST_WORK:
         return f"{weights:,} weights of large variables are too few"
     return None
+
+
+def _is_table(layer: Any) -> bool:
+    """Whether the gradients of its weights come as some rows."""
+    return isinstance(layer, keras.layers.Embedding)
+
+
+def _is_compiled(gradient: Any, variable: Any) -> bool:
+    # Of some rows XLA would compile an update for each number of them; as a whole they would be summed before they are
+    # squared, which Keras does not do.
+    return size_of(variable) >= LARGE and not isinstance(gradient, tf.IndexedSlices)
 
 
 @contextmanager
@@ -50,11 +62,10 @@ def fused(optimizer: Any) -> Iterator[None]:
 
     def update(gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
         pairs = list(zip(gradients, variables, strict=True))
-        # XLA would compile anew for each number of rows of a table.
-        large = [(fused_adam.dense(gradient), one) for gradient, one in pairs if size_of(one) >= LARGE]
-        small = [pair for pair in pairs if size_of(pair[1]) < LARGE]
-        if small:
-            plain(*map(list, zip(*small, strict=True)), rate)
+        large = [pair for pair in pairs if _is_compiled(*pair)]
+        others = [pair for pair in pairs if not _is_compiled(*pair)]
+        if others:
+            plain(*map(list, zip(*others, strict=True)), rate)
         if large:
 
             @tf.function(autograph=False, jit_compile=True)  # type: ignore[untyped-decorator]
