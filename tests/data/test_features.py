@@ -95,6 +95,19 @@ def test_numbers_side_by_side_are_what_they_are_alone(tmp_path: Path) -> None:
     assert np.allclose(found.std(0)[:5], 1, atol=1e-2)
 
 
+def test_texts_without_words_are_numbers(tmp_path: Path) -> None:
+    texts = [f'"some words of line {number}"' if number % 3 else '""' for number in range(90)]
+    lines = "".join(f"{text},{number % 2}\n" for number, text in enumerate(texts))
+    (tmp_path / "t.csv").write_text("note,kind\n" + lines)
+    train = stoker.data.csv(tmp_path / "t.csv", label="kind", types={"note": "text"})
+    inputs = train.features.inputs()
+    encoded = keras.Model(inputs, train.features.encode(inputs))
+    given = {"note": np.array(["some words", "", "never seen", "..."], object)}
+    found = np.asarray(encoded(_tensors(given)))
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found[1], found[3])
+
+
 def test_a_model_trains_is_saved_and_serves_text(split: Any, tmp_path: Path) -> None:
     _, train, held_out = split
     keras.utils.set_random_seed(0)

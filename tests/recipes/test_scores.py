@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pytest
 
-from stoker.recipes.scores import contest, verdict
+from stoker.recipes.scores import Score, contest, verdict
 
 
 def _probabilities(given: list[int], sure: float = 0.9) -> Any:
@@ -38,6 +40,18 @@ def test_balanced_accuracy_is_the_mean_of_the_recalls() -> None:
     assert next(iter(found.scores)) == "balanced accuracy"
     assert found.scores["balanced accuracy"].value == 0.5
     assert found.scores["accuracy"].value == 0.8
+
+
+def test_what_cannot_be_measured_is_unknown() -> None:
+    labels: Any = np.full(3, 0.1, np.float32)
+    (found,) = contest(labels, {"network": labels + 1})
+    assert str(found.scores["R2"]) == "unknown"
+    saved = {name: None if math.isnan(one) else one for name, one in asdict(found.scores["R2"]).items()}
+    assert str(Score.of(saved)) == "unknown"
+    # Three rows, of which a resample may have one three times.
+    labels = np.array([0.1, 0.2, 0.7], np.float32)
+    (found,) = contest(labels, {"network": labels + 0.1})
+    assert found.scores["R2"].low > -1000
 
 
 def test_an_interval_holds_the_truth_about_as_often_as_it_says() -> None:

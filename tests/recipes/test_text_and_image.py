@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stoker
-from stoker.recipes.programs import image
+from stoker.recipes.programs import image, text
 from tests.recipes.base_weights import base_weights
 from tests.recipes.data_files import reviews, shapes
 from tests.support import ALL_CASES
@@ -33,6 +33,19 @@ def test_texts_of_folders(tmp_path: Path) -> None:
     assert predictor.predict({"text": "the film was great and lovely"})["label"] == "good"
     assert predictor.predict({"text": "a dull and poor film"})["label"] == "bad"
     assert "TF-IDF" in Path(result["report"]).read_text()
+
+
+@pytest.mark.parametrize("kind", ["mean", "gru"])
+def test_a_text_without_words_has_an_answer(kind: str) -> None:
+    vectorization = SimpleNamespace(vocabulary_size=lambda: 9)
+    train = SimpleNamespace(class_names=["bad", "good"], vectorization=vectorization)
+    model = text.network(kind, train, text.Settings(data="reviews", run="runs/x", width=4))
+    some = np.array([[3, 4, 5], [0, 0, 0], [1, 0, 0]])
+    answers = np.asarray(model(some))
+    assert np.isfinite(answers).all()
+    # It is one unknown word; and padding says nothing.
+    np.testing.assert_allclose(answers[1], answers[2], rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(model(some[1:2, :0])), answers[1:2], rtol=1e-5)
 
 
 def test_images_from_scratch(tmp_path: Path) -> None:

@@ -200,11 +200,15 @@ class Features(Mapping[str, Feature]):
 
     def _text(self, feature: Feature, value: Any) -> Any:
         import keras
+        from keras import ops
 
         name = self._layer_names[feature.name]
         words = keras.layers.TextVectorization(max_tokens=_TEXT_TOKENS, name=f"{name}_words")
         words.adapt(self._texts(feature.name))
         ids = words(value)
+        # A text without words is one unknown word, which has the id 1: of nothing there is no mean.
+        nothing = ops.all(ops.equal(ids, 0), axis=1, keepdims=True)
+        ids = ops.concatenate([ids, ops.cast(nothing, "int64")], axis=1)
         vectors = keras.layers.Embedding(
             words.vocabulary_size(), _TEXT_WIDTH, mask_zero=True, name=f"{name}_embedding"
         )(ids)

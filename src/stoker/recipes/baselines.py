@@ -86,7 +86,7 @@ def image_baselines(train: Rows, test: Rows, *, classes: int, balanced: bool = F
         CONSTANT: _constant(train.labels, len(test), classes, balanced),
         LINEAR: _linear(flat[0], flat[1], train.labels, classes, balanced),
     }
-    if len(train) <= _MOST_FOR_SUPPORT:
+    if len(train) <= _MOST_FOR_SUPPORT and len(np.unique(train.labels)) > 1:
         machine = SVC(class_weight="balanced" if balanced else None).fit(flat[0], train.labels)
         # It has no probabilities of its own; those of a softmax over its margins do for comparing losses.
         margins = machine.decision_function(flat[1])
@@ -119,6 +119,9 @@ def _linear(train: Any, test: Any, labels: Any, classes: int, balanced: bool) ->
 def _answers(model: Any, train: Any, labels: Any, test: Any, classes: int) -> Any:
     from threadpoolctl import threadpool_limits
 
+    if classes and len(known := np.unique(labels)) == 1:
+        # All there is to learn from is of one class.
+        return _all_classes(np.ones((test.shape[0], 1)), known, classes)
     # For few rows, threads cost more than they bring.
     with warnings.catch_warnings(), threadpool_limits(1 if train.shape[0] < _FEW_ROWS else None):
         # A baseline that has not quite converged is still one.

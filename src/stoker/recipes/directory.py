@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import json
+import math
 import os
 import shutil
 from collections.abc import Mapping
@@ -28,7 +29,7 @@ from stoker import files
 from stoker.errors import StokerError
 from stoker.recipes.importance import importance
 from stoker.recipes.progress import Trained, say
-from stoker.recipes.report import report, worst
+from stoker.recipes.report import doubts, report, worst
 from stoker.recipes.rows import Rows, repeated
 from stoker.recipes.scores import Contender, Score, contest, verdict
 from stoker.serve.export import child
@@ -136,6 +137,7 @@ class Run:
             "rows": {"train": int(train.rows), "test": len(test)},
             "repeated": repeated(test, seen),
             "classes": None if classes is None else [str(one) for one in classes],
+            "untested": [str(one) for number, one in enumerate(classes or ()) if number not in test.labels],
             "contenders": [one.to_json() for one in contenders],
             "verdict": verdict(contenders),
             "bundle": str(self.directory / BUNDLE),
@@ -174,9 +176,18 @@ class Run:
             self._kept.uses(Path(self.data))
         self._kept.artifact(self.directory / BUNDLE, kind="bundle")
         self._kept.artifact(self.directory / REPORT, kind="page")
-        text = json.dumps(result, indent=1, ensure_ascii=False) + "\n"
+        text = json.dumps(_finite(result), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         files.write_atomically(self.directory / RESULT, text)
         _point(self.directory)
+
+
+def _finite(value: Any) -> Any:
+    """The same with null for what is no number, of which JSON knows nothing."""
+    if isinstance(value, Mapping):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _predicted(model: Any, inputs: Any, classes: list[Any] | None) -> Any:
@@ -201,15 +212,12 @@ def show(result: dict[str, Any]) -> None:
     say("")
     say(f"  {'':<18}" + "".join(f"{metric:<28}" for metric in metrics).rstrip())
     for row in rows:
-        shown = "".join(f"{Score(**row['scores'][metric])!s:<28}" for metric in metrics)
+        shown = "".join(f"{Score.of(row['scores'][metric])!s:<28}" for metric in metrics)
         say(f"  {row['name']:<18}{shown.rstrip()}")
     say("")
     say(f"  {result['verdict'][0].upper()}{result['verdict'][1:]}.")
-    if result["repeated"]:
-        say(
-            f"  {result['repeated']:,} of the {result['rows']['test']:,} test rows are also among the training rows: "
-            "the figures flatter."
-        )
+    for doubt in doubts(result):
+        say(f"  {doubt}")
     say(f"  bundle: {result['bundle']}   report: {result['report']}")
 
 

@@ -105,10 +105,11 @@ class Progress(keras.callbacks.Callback):  # type: ignore[misc]
         """What came of it."""
         clear = "\r\033[K" if sys.stdout.isatty() else ""
         why = {"time": ", its time is up", "interrupted": ", interrupted", None: ""}[self.stopped]
-        say(
-            f"{clear}  {self.name}: {len(self.curves)} epochs, validation loss {self.best:.4g}, "
-            f"{_spoken(self._used())}{why}"
-        )
+        done = "no epoch is over yet"
+        if self.curves:
+            epochs = f"{len(self.curves)} epoch{'s' if len(self.curves) > 1 else ''}"
+            done = f"{epochs}, validation loss {self.best:.4g}"
+        say(f"{clear}  {self.name}: {done}, {_spoken(self._used())}{why}")
         return Trained(self.name, model, self.best, self.curves, self.stopped)
 
 

@@ -21,6 +21,7 @@ from stoker.recipes.rows import Rows
 from stoker.recipes.scores import Score
 
 _MOST_CLASSES, _MISTAKES, _MOST_COLUMNS, _MOST_DOTS, _BINS = 24, 12, 12, 1_000, 10
+_MOST_NAMED = 5
 
 
 def report(
@@ -90,10 +91,23 @@ def _chips(result: Mapping[str, Any]) -> str:
     chips = "".join(
         f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in shown.items()
     )
-    if not result["repeated"]:
-        return f'<dl class="chips">{chips}</dl>'
-    note = f"{result['repeated']:,} test rows are also among the training rows: the figures flatter."
-    return f'<dl class="chips">{chips}</dl><ul class="notes"><li>{note}</li></ul>'
+    notes = "".join(f"<li>{_text(note)}</li>" for note in doubts(result))
+    return f'<dl class="chips">{chips}</dl>' + (f'<ul class="notes">{notes}</ul>' if notes else "")
+
+
+def doubts(result: Mapping[str, Any]) -> list[str]:
+    """Why the figures may say less than they seem to, a sentence each."""
+    found = []
+    if result["repeated"]:
+        found.append(
+            f"{result['repeated']:,} of the {result['rows']['test']:,} test rows are also among the training rows: "
+            "the figures flatter."
+        )
+    if untested := result.get("untested"):
+        names = ", ".join(repr(name) for name in untested[:_MOST_NAMED])
+        more = f" and {len(untested) - _MOST_NAMED} more" if len(untested) > _MOST_NAMED else ""
+        found.append(f"No test row is of class {names}{more}: the figures say nothing of that.")
+    return found
 
 
 def _divided(settings: Mapping[str, Any]) -> str:
@@ -118,7 +132,7 @@ def _contenders(result: Mapping[str, Any]) -> str:
     metrics = list(rows[0]["scores"])
     best = min(range(len(rows)), key=lambda number: rows[number]["behind"]["value"])
     cells = [
-        [_text(row["name"]), *(_text(Score(**row["scores"][metric])) for metric in metrics)] for row in rows
+        [_text(row["name"]), *(_text(Score.of(row["scores"][metric])) for metric in metrics)] for row in rows
     ]
     lead = (
         '<p class="lead">On the same test rows, which none of them has seen; in brackets, 95 % intervals.</p>'

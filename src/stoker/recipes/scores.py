@@ -6,6 +6,7 @@ interval of a difference is that of the pairs, which is much narrower than those
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 
 _RESAMPLES = 500
 _TINY = 1e-7
+_ROUNDING = 1e-20
 
 # What larger values of mean.
 _HIGHER_IS_BETTER = {"accuracy": True, "balanced accuracy": True, "AUC": True, "R2": True}
@@ -27,7 +29,14 @@ class Score:
     low: float
     high: float
 
+    @classmethod
+    def of(cls, saved: Mapping[str, float | None]) -> Score:
+        """From JSON, in which what is no number is null."""
+        return cls(**{name: float("nan") if one is None else one for name, one in saved.items()})
+
     def __str__(self) -> str:
+        if math.isnan(self.value):
+            return "unknown"
         return f"{shown(self.value)} ({shown(self.low)} to {shown(self.high)})"
 
 
@@ -118,8 +127,11 @@ def _for_numbers() -> dict[str, _Metric]:
         return float(np.sqrt(np.mean((y - p) ** 2)))
 
     def r2(y: Any, p: Any) -> float:
+        y = y.astype(float)
         spread = np.mean((y - y.mean()) ** 2)
-        return float(1 - np.mean((y - p) ** 2) / spread) if spread else float("nan")
+        # Of the same number again and again, the mean may be off by a rounding.
+        known = spread > _ROUNDING * np.mean(y**2)
+        return float(1 - np.mean((y - p) ** 2) / spread) if known else float("nan")
 
     return {"RMSE": rmse, "MAE": lambda y, p: float(np.mean(np.abs(y - p))), "R2": r2}
 
@@ -134,7 +146,8 @@ def _for_classes(classes: int, balanced: bool) -> dict[str, _Metric]:
         return float(np.mean(right[there > 0] / there[there > 0]))
 
     def loss(y: Any, p: Any) -> float:
-        return float(-np.mean(np.log(np.maximum(p[np.arange(len(y)), y], _TINY))))
+        # Not -0.0, where all are sure and right.
+        return float(0.0 - np.mean(np.log(np.maximum(p[np.arange(len(y)), y], _TINY))))
 
     def area(y: Any, p: Any) -> float:
         """The area under the ROC curve, from ranks."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import warnings
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,60 @@ def whole() -> tuple[list[bytes], dict[str, list[float]]]:
 def test_saving_changes_nothing(tmp_path: Path, whole: Any) -> None:
     built, history = fit(tmp_path)
     assert (bits(built), history.history) == whole
+
+
+class Interrupt(keras.callbacks.Callback):  # type: ignore[misc]
+    """Ends the training after so many steps, by an exception or as Ctrl-C would; each of them ends a call."""
+
+    def __init__(self, after: int, by_signal: bool) -> None:
+        super().__init__()
+        self.left, self.by_signal = after, by_signal
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.left -= 1
+        if self.left != 0:
+            return
+        if not self.by_signal:
+            raise KeyboardInterrupt
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def get_state(self) -> None:
+        return None
+
+    def set_state(self, state: None) -> None:
+        pass
+
+
+@pytest.mark.parametrize("by_signal", [False, True], ids=["by a callback", "by Ctrl-C"])
+@pytest.mark.parametrize("after", [7, 2 * STEPS, 3 * STEPS])
+def test_interrupted_it_saves_where_it_is(by_signal: bool, after: int, tmp_path: Path) -> None:
+    def run(interrupt: Interrupt, directory: Path) -> tuple[Any, Any]:
+        checkpoint = stoker.Checkpoint(directory, every="1h")
+        built = Shared.fresh()
+        chosen: dict[str, Any] = {"epochs": 3, "batch_size": 16, "verbose": 0, "plan": "none"}
+        return built, stoker.fit(built, X, Y, checkpoint=checkpoint, callbacks=[interrupt], **chosen)
+
+    left_alone, expected = run(Interrupt(0, by_signal), tmp_path / "whole")
+    end = bits(left_alone)
+    with pytest.raises(KeyboardInterrupt):
+        run(Interrupt(after, by_signal), tmp_path / "cut")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    (kept,) = newest_first(tmp_path / "cut")
+    assert files.read_index(kept).details["progress"]["step"] == after
+    built, history = run(Interrupt(0, by_signal), tmp_path / "cut")
+    assert (bits(built), history.history) == (end, expected.history)
+
+
+def test_without_a_checkpoint_ctrl_c_interrupts_at_once() -> None:
+    seen = []
+
+    class Second(keras.callbacks.Callback):  # type: ignore[misc]
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            seen.append(batch)
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(None, callbacks=[Interrupt(7, True), Second()])
+    assert len(seen) == 6
 
 
 def test_broken_off_and_called_again(tmp_path: Path, whole: Any) -> None:

@@ -73,8 +73,11 @@ def read(settings: Settings) -> tuple[Any, Any, Any, Any]:
 def network(kind: str, train: Any, settings: Settings) -> Any:
     """A model of the words' ids; in the export the vocabulary stands in front of it."""
     ids = keras.Input((None,), dtype="int64", name="words")
+    # A text without words is one unknown word, which has the id 1: of nothing there is no mean.
+    nothing = keras.ops.all(keras.ops.equal(ids, 0), axis=1, keepdims=True)
+    x = keras.ops.concatenate([ids, keras.ops.cast(nothing, "int64")], axis=1)
     size = train.vectorization.vocabulary_size()
-    x = keras.layers.Embedding(size, settings.width, mask_zero=True)(ids)
+    x = keras.layers.Embedding(size, settings.width, mask_zero=True)(x)
     if kind == "mean":
         x = keras.layers.GlobalAveragePooling1D()(x)
     else:

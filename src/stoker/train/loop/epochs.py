@@ -47,6 +47,7 @@ class Epochs:
         resume: Resume | None = None,
         tracked: Tracked,
         leaving: Leaving,
+        interrupted: Leaving,
     ) -> None:
         self.program = program
         self.training = training
@@ -58,6 +59,7 @@ class Epochs:
         self.resume = resume
         self.tracked = tracked
         self.leaving = leaving
+        self.interrupted = interrupted
         self.group = program.group
         self.effects = Effects(program, callbacks)
         self.epoch = 0
@@ -97,6 +99,8 @@ class Epochs:
         with self.effects.shared(last=True):
             self.callbacks.on_train_end(logs)
         self._keep_the_end()
+        if self.interrupted.asked:
+            raise KeyboardInterrupt
         return self._history()
 
     def _epoch(self) -> Logs:
@@ -126,6 +130,9 @@ class Epochs:
         if self.group.alone:
             if self.leaving.asked:
                 self._leave()
+            if self.interrupted.asked:
+                self._save_now()
+                raise KeyboardInterrupt
             return asked
         # The chief's clock decides on the length of the call, and whether it is time to save.
         due = self.resume is not None and self.group.chief and self.resume.saver.due(self.step)
@@ -145,10 +152,13 @@ class Epochs:
 
     def _leave(self) -> None:
         """This worker, or another, was asked to go: all save what they have done, and go."""
-        if self.resume is not None:
-            self.resume.save(self.step, wait=True, **self._progress())
+        self._save_now()
         self.group.agree(saved=True)
         raise Left
+
+    def _save_now(self) -> None:
+        if self.resume is not None:
+            self.resume.save(self.step, wait=True, **self._progress())
 
     def _call(self, steps: int) -> None:
         self.callbacks.on_train_batch_begin(self.training.epoch_steps.step)
@@ -159,7 +169,13 @@ class Epochs:
         self.step += ran
         self.logs = values
         self.tracked.called(self.step, ran, values)
-        self.callbacks.on_train_batch_end(self.training.last_index, values)
+        try:
+            self.callbacks.on_train_batch_end(self.training.last_index, values)
+        except KeyboardInterrupt:
+            # A callback that ends the training between two calls, when its time is up, say.
+            if self.group.alone:
+                self._save_now()
+            raise
         self._act_on(self.program.after_call(self.step, values))
         if self.resume is not None and self.group.alone:
             self.resume.save_if_due(self.step, **self._progress())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -57,6 +58,7 @@ class Run:
     given: dict[str, Any] = field(default_factory=dict)
     _held_out_feed: Feed | None = None
     _leaving: Leaving = field(default_factory=lambda: Leaving(listen=False))
+    _interrupted: Leaving = field(default_factory=lambda: Leaving(listen=False))
 
     def __post_init__(self) -> None:
         self.group = self.program.group
@@ -76,6 +78,7 @@ class Run:
             try:
                 with (
                     Leaving(listen=in_a_job()) as self._leaving,
+                    Leaving(signal.SIGINT, listen=self._saves_on_ctrl_c()) as self._interrupted,
                     Tracked(self.program, self._parameters(), self.given, self.callbacks) as tracked,
                 ):
                     history = self._train(resume, tracked)
@@ -85,6 +88,11 @@ class Run:
                 kept(self.program.model).release()
                 if resume is not None:
                     resume.close(sys.exc_info()[1])
+
+    def _saves_on_ctrl_c(self) -> bool:
+        """Unless the program hears Ctrl-C in a way of its own, or a job's launcher does."""
+        usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        return usual and self.checkpoint is not None and self.group.alone and not in_a_job()
 
     def _parameters(self) -> dict[str, Any]:
         """What the store keeps of how it was called."""
@@ -142,6 +150,7 @@ class Run:
             resume=resume,
             tracked=tracked,
             leaving=self._leaving,
+            interrupted=self._interrupted,
         )
         tuned = {name: rate for name, rate in plan.figures.items() if name.startswith("input_")}
         tracked.run.params(feed=plan.feed, jit=plan.jit, fused=plan.fused, **tuned)

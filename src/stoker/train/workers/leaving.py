@@ -1,7 +1,8 @@
-"""A worker that is asked to leave: SIGTERM to one of them, and all save the same step and end with exit code 75.
+"""Signals that ask a training to leave, heard between two calls, where what was done can be saved.
 
-Schedulers send the signal before they take a machine away. What it does to a step cannot be told, so it only leaves a
-note, which goes into the next agreement of the workers.
+SIGTERM to a worker: schedulers send it before they take a machine away. It goes into the next agreement of the workers:
+all save the same step and end with exit code 75. Ctrl-C, where there is a checkpoint: the training saves, and then is
+interrupted. What either does in the middle of a step could not be told.
 """
 
 from __future__ import annotations
@@ -29,25 +30,26 @@ def in_a_job() -> bool:
 
 
 class Leaving:
-    """Inside, a SIGTERM is a wish; a second one ends the process as it would have before."""
+    """Inside, the signal is a wish; a second one does what it would have done before."""
 
-    def __init__(self, *, listen: bool) -> None:
+    def __init__(self, number: signal.Signals = signal.SIGTERM, *, listen: bool) -> None:
         # Only the main thread may set a handler; training in another one ends as it always did.
         self._listen = listen and threading.current_thread() is threading.main_thread()
+        self._number = number
         self._before: Any = None
         self.asked = False
 
     def __enter__(self) -> Leaving:
         if self._listen:
-            self._before = signal.signal(signal.SIGTERM, self._note)
+            self._before = signal.signal(self._number, self._note)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._listen and not self.asked:
-            signal.signal(signal.SIGTERM, self._before or signal.SIG_DFL)
+            signal.signal(self._number, self._before or signal.SIG_DFL)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
-        signal.signal(signal.SIGTERM, self._before or signal.SIG_DFL)
+        signal.signal(self._number, self._before or signal.SIG_DFL)
