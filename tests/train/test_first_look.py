@@ -50,7 +50,10 @@ def said(
         ("sparse_categorical_crossentropy", np.eye(3)[Y], 3, "one-hot: use categorical_crossentropy"),
         ("sparse_categorical_crossentropy", X[:, 0], 3, "are no classes: use loss='mse'"),
         ("sparse_categorical_crossentropy", Y % 2, 1, "binary_crossentropy with a sigmoid"),
+        ("sparse_categorical_crossentropy", Y - 1, 3, "for 0 to 2: number the classes from 0"),
         ("categorical_crossentropy", Y, 3, "use sparse_categorical_crossentropy"),
+        ("categorical_crossentropy", np.eye(4)[Y], 3, "one-hot of 4 classes, and the model has 3 outputs"),
+        ("binary_crossentropy", Y % 2, 1, "a softmax over one output"),
         ("binary_crossentropy", (Y % 2) * 2 - 1, 1, "labels run from -1 to 1"),
         ("mse", Y, 3, "use sparse_categorical_crossentropy"),
         ("mse", np.where(Y == 1, np.nan, 1.0), 1, "labels are missing"),
@@ -89,6 +92,18 @@ def test_what_may_be_meant_is_a_warning_and_training_goes_on() -> None:
     assert len(history.history["loss"]) == 1
 
 
+@pytest.mark.parametrize(
+    ("loss", "outputs", "activation", "part"),
+    [
+        ("sparse_categorical_crossentropy", 3, None, "activation='softmax', or the loss from_logits=True"),
+        ("binary_crossentropy", 1, None, "activation='sigmoid'"),
+        (keras.losses.SparseCategoricalCrossentropy(from_logits=True), 3, "softmax", "leave one of the two"),
+    ],
+)
+def test_what_is_no_probability_is_told(loss: Any, outputs: int, activation: str | None, part: str) -> None:
+    assert any(part in line for line in said(model(loss, outputs, activation), X, Y % 2))
+
+
 def test_inputs_are_looked_at() -> None:
     made = model("sparse_categorical_crossentropy")
     assert "put keras.layers.Normalization" in said(made, X * 300 + 500, Y)[0]
@@ -111,7 +126,7 @@ def test_classes_with_hardly_an_example() -> None:
     labels = Y.copy()
     labels[labels == 2] = 0
     labels[0] = 2
-    assert "class 2 has 1 examples" in said(model("sparse_categorical_crossentropy"), X, labels)[0]
+    assert "class 2 has 1 example:" in said(model("sparse_categorical_crossentropy"), X, labels)[0]
 
 
 def test_a_batch_that_will_not_fit() -> None:

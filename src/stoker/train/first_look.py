@@ -140,6 +140,9 @@ def faults(model: Any, rows: Sample, validated: bool) -> Iterator[Fault]:
 
 def _labels(model: Any, rows: Sample) -> Iterator[Fault]:
     y = rows.labels
+    if not len(y):
+        yield Fault("there are no rows to learn from", True)
+        return
     if y.dtype.kind in "OUS":
         yield Fault(
             f"labels are text, such as {_plain(y.reshape(-1)[0])!r}, and losses take numbers: make indices of them "
@@ -153,14 +156,16 @@ def _labels(model: Any, rows: Sample) -> Iterator[Fault]:
     outputs = getattr(model, "output_shape", None)
     width = outputs[-1] if isinstance(outputs, tuple) and outputs else None
     yield from _loss(_loss_name(model), width, y, _ending(model))
+    yield from _probabilities(model, width)
     if rows.all_rows and y.dtype.kind in "iu" and _loss_name(model).startswith("sparse"):
         values, counts = np.unique(y, return_counts=True)
         few = [(int(v), int(n)) for v, n in zip(values, counts, strict=True) if n < _FEW]
         if few:
             more = f", and {len(few) - 1} more have few" if len(few) > 1 else ""
+            plural = "s" if few[0][1] > 1 else ""
             yield Fault(
-                f"class {few[0][0]} has {few[0][1]} examples{more}: collect more, merge it with another, or leave it "
-                "out"
+                f"class {few[0][0]} has {few[0][1]} example{plural}{more}: collect more, merge it with another, or "
+                "leave it out"
             )
 
 
@@ -209,7 +214,9 @@ def _loss(loss: str, width: int | None, y: Any, ending: str) -> Iterator[Fault]:
         yield Fault(
             "labels are indices, not one-hot: use sparse_categorical_crossentropy (wrong-crossentropy)", True
         )
-    elif loss == "binary_crossentropy" and len(y) and (y.min() < 0 or y.max() > 1):
+    elif loss == "categorical_crossentropy" and width and not flat and y.shape[-1] != width:
+        yield Fault(f"labels are one-hot of {y.shape[-1]} classes, and the model has {width} outputs", True)
+    elif loss == "binary_crossentropy" and (y.min() < 0 or y.max() > 1):
         signs = (y.min(), y.max()) == (-1, 1)
         advice = "add 1 and divide by 2" if signs else "use a loss for more classes, or for numbers"
         yield Fault(
@@ -218,6 +225,27 @@ def _loss(loss: str, width: int | None, y: Any, ending: str) -> Iterator[Fault]:
     elif loss.startswith("mean_") and ending == "softmax" and flat and width and width > 1:
         yield Fault(
             f"{loss} of {width} probabilities and one label: use sparse_categorical_crossentropy", True
+        )
+
+
+def _probabilities(model: Any, width: int | None) -> Iterator[Fault]:
+    """Whether the model gives what a cross-entropy takes."""
+    loss, ending = _loss_name(model), _ending(model)
+    if ending == "softmax" and width == 1:
+        yield Fault("a softmax over one output is 1 whatever comes in: use a sigmoid", True)
+    if not loss.endswith("crossentropy"):
+        return
+    usual = "sigmoid" if loss.startswith("binary") else "softmax"
+    from_logits = bool(getattr(model.loss, "from_logits", False))
+    if ending == "linear" and not from_logits:
+        yield Fault(
+            f"{loss} takes probabilities, and the last layer gives any numbers: give it activation={usual!r}, or the "
+            "loss from_logits=True (wrong-crossentropy)"
+        )
+    elif ending in ("softmax", "sigmoid") and from_logits:
+        yield Fault(
+            f"{loss} with from_logits=True makes probabilities of what are probabilities already, by the last layer's "
+            f"{ending}: leave one of the two out (wrong-crossentropy)"
         )
 
 
@@ -234,9 +262,11 @@ def _range(y: Any, width: int) -> Iterator[Fault]:
             True,
         )
     elif least < 0 or largest >= width:
+        advice = "number the classes from 0"
+        if least >= 0:
+            advice = f"give the last layer {largest + 1} outputs, or {advice}"
         yield Fault(
-            f"labels run from {least} to {largest}, and the model has {width} outputs, for 0 to {width - 1}: "
-            f"give the last layer {largest + 1} outputs, or number the classes from 0",
+            f"labels run from {least} to {largest}, and the model has {width} outputs, for 0 to {width - 1}: {advice}",
             True,
         )
 
