@@ -16,8 +16,6 @@ import numpy as np
 from stoker.errors import ArgumentError
 from stoker.serve.signature import Field
 
-# What the lookup of a category takes for missing, and for whatever the training rows did not have.
-MISSING_CATEGORY = "[UNK]"
 UNITS = {"days": "D", "seconds": "s"}
 
 
@@ -178,7 +176,7 @@ def _plain(field: Field, value: Any) -> Any:
 def _texts(field: Field, array: Any) -> Any:
     if array.dtype.kind in "SU":
         return array.astype(object)
-    missing = MISSING_CATEGORY if field.kind == "category" else ""
+    missing = field.missing if field.kind == "category" else ""
     if array.dtype.kind != "O":
         raise _misfit(field, array.ravel()[0] if array.size else array.dtype)
     flat = array.ravel()

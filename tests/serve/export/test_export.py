@@ -18,6 +18,7 @@ from stoker.commands import main
 from stoker.errors import ArgumentError
 from stoker.serve.export.faults import restless
 from stoker.serve.export.intake import intake_of
+from stoker.serve.signature import Signature
 from tests.data.frames import mixed
 
 
@@ -86,6 +87,29 @@ def test_a_table_takes_its_raw_rows(tmp_path: Path, capsys: pytest.CaptureFixtur
     (path / "model.keras").write_bytes(b"")
     assert main(["bundle", str(path), "--verify"]) == 2
     assert "model.keras is not what was exported" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_null_is_what_was_missing_in_training_whatever_the_file(tmp_path: Path, form: str) -> None:
+    """A CSV file has the empty text for it, which is a category; JSON lines have null, which is none."""
+    file = tmp_path / f"rows.{form}"
+    cities = ["Rome", "Oslo", None] * 20
+    if form == "csv":
+        file.write_text("city,gone\n" + "".join(f"{one or ''},{int(one is None)}\n" for one in cities))
+    else:
+        file.write_text("".join(json.dumps({"city": one, "gone": int(one is None)}) + "\n" for one in cities))
+    train = getattr(stoker.data, form)(str(file), label="gone", batch_size=60)
+    inputs = train.features.inputs()
+    model = keras.Model(inputs, keras.layers.Dense(1)(train.features.encode(inputs)))
+    made = stoker.export(model, tmp_path / "bundle", features=train)
+    rows, gone = next(iter(train))
+    wanted = model.predict(rows, verbose=0)[gone.numpy().argmax(), 0]
+    told = over_rest(tmp_path / "bundle", [{"city": None}, {"city": ""}])
+    assert np.ravel(told) == pytest.approx([wanted, wanted], abs=1e-5)
+    # Only where it must be said is it said: other bundles are read by versions that do not know of it.
+    (said,) = made.description["signature"]["inputs"]
+    assert ("missing" in said) == (form == "csv")
+    assert made.signature == Signature.from_json(made.signature.to_json())
 
 
 def test_texts_are_taken_as_text(tmp_path: Path) -> None:
