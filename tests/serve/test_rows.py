@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from typing import Any
 
@@ -72,6 +73,9 @@ def test_whole_numbers_are_numbers_and_numbers_without_a_fraction_whole() -> Non
 
 def test_what_is_missing_and_what_is_a_date() -> None:
     assert arrays([CITY], {"city": ["Rome", None]}) == [["Rome", "[UNK]"]]
+    # Where the training file could not tell missing from empty.
+    bare = dataclasses.replace(CITY, missing="")
+    assert arrays([bare], {"city": ["Rome", None, float("nan"), ""]}) == [["Rome", "", "", ""]]
     assert np.isnan(arrays([AGE], {"age": [None, 1.0]})[0][0])
     day = Field("day", "int64", (), "day", "date", "days")
     for given in (

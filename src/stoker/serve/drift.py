@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from stoker.serve.examples import as_bytes
-from stoker.serve.rows import MISSING_CATEGORY
-from stoker.serve.signature import Field
+from stoker.serve.signature import MISSING_CATEGORY, Field
 
 # From here on it is told, if it cannot be chance.
 _LIMITS = {"mean": 0.5, "spread": 1.0, "missing": 0.1, "unseen": 0.05}

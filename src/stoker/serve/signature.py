@@ -8,6 +8,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+# What the lookup of a category takes for missing, and for whatever the training rows did not have.
+MISSING_CATEGORY = "[UNK]"
+
 
 @dataclass(frozen=True)
 class Field:
@@ -20,6 +23,7 @@ class Field:
         tensor: its name in the SavedModel, which must be a Python identifier.
         kind: of a column of a table: "category", "date", ...; empty otherwise.
         unit: of a date: what is counted from 1970 on.
+        missing: of a category: the text that null is looked up as.
     """
 
     name: str
@@ -28,6 +32,7 @@ class Field:
     tensor: str
     kind: str = ""
     unit: str = ""
+    missing: str = MISSING_CATEGORY
 
     def __str__(self) -> str:
         sizes = ", ".join("?" if size is None else str(size) for size in self.shape)
@@ -44,8 +49,8 @@ class Signature:
     def to_json(self) -> dict[str, Any]:
         """As `bundle.json` has it."""
         return {
-            "inputs": [asdict(one) for one in self.inputs],
-            "outputs": [asdict(one) for one in self.outputs],
+            "inputs": [_row(one) for one in self.inputs],
+            "outputs": [_row(one) for one in self.outputs],
         }
 
     @staticmethod
@@ -56,6 +61,14 @@ class Signature:
             KeyError, TypeError: it is none.
         """
         return Signature(_fields(data["inputs"]), _fields(data["outputs"]))
+
+
+def _row(field: Field) -> dict[str, Any]:
+    """Without what is said of few fields only, so that other bundles are what they were before it could be said."""
+    row = asdict(field)
+    if field.missing == MISSING_CATEGORY:
+        del row["missing"]
+    return row
 
 
 def _fields(rows: list[dict[str, Any]]) -> tuple[Field, ...]:

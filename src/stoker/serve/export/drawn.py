@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from stoker.data.features import Features
-from stoker.serve.rows import MISSING_CATEGORY
-from stoker.serve.signature import Field
+from stoker.serve.signature import MISSING_CATEGORY, Field
 
 ROWS = 5
 _FREE = 8  # a size for dimensions that are free

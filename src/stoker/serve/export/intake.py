@@ -7,14 +7,14 @@ text (texts come as text), the bytes of an image. It may be the reader's dataset
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from stoker.data.features import Features
+from stoker.data.features import Feature, Features
 from stoker.errors import ArgumentError
 from stoker.execution.structures import flatten, rebuild
 from stoker.serve.examples import as_bytes
@@ -175,6 +175,7 @@ def _table(model: keras.Model, table: Features) -> Intake:
         [()] * len(columns),
         [(one.kind, one.unit) for one in columns],
     )
+    fields = tuple(map(_with_missing, fields, columns))
     lookups = {
         one.name: table.lookup(one.name)
         for one in columns
@@ -196,6 +197,11 @@ def _table(model: keras.Model, table: Features) -> Intake:
 
     whole = table.serving_model(model)
     return Intake(fields, encode, encode_rows, list(lookups.values()), whole, table.labels)
+
+
+def _with_missing(field: Field, column: Feature) -> Field:
+    """A CSV file has no null: what is missing there is a category of its own, the empty text, and null must mean it."""
+    return replace(field, missing="") if "" in (column.vocabulary or ()) and not column.missing else field
 
 
 def _ids(vocabulary: tuple[str, ...], texts: Any) -> Any:
