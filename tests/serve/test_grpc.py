@@ -36,7 +36,9 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import PredictionServic
 import stoker
 from stoker.serve.grpc.messages import CLASSES, PACKAGE
 from stoker.serve.grpc.service import CALLS, started
+from stoker.serve.grpc.tensors import rows_of_examples
 from stoker.serve.http.supervising import Tls
+from stoker.serve.signature import Field
 from tests.serve.bundles import rows
 from tests.serve.http.asking import application
 from tests.support import HANGS_S
@@ -165,6 +167,15 @@ def test_classify_and_regress(stub: Any, pets: tuple[Any, Path]) -> None:
         called(stub.Regress, regression)
     assert caught.value.code().name == "INVALID_ARGUMENT"
     assert "does not give one number a row" in caught.value.details()
+
+
+def test_an_example_may_hold_an_image_file() -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (6, 8, 3)).astype("uint8")
+    given = input_pb2.Input()
+    feature = given.example_list.examples.add().features.feature["image"]
+    feature.bytes_list.value.append(tf.io.encode_png(pixels).numpy())
+    found = rows_of_examples([Field("image", "uint8", (6, 8, 3), "image")], given)
+    np.testing.assert_array_equal(found.arrays[0][0], pixels)
 
 
 def test_several_models_at_once(stub: Any, pets: tuple[Any, Path]) -> None:

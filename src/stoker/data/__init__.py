@@ -12,7 +12,7 @@ TensorFlow's graph, in an order that is a function of the seed and the number of
 | module | subject |
 |---|---|
 | readers, text_reader, image_reader, tar_reader, record_files, array_reader | what the caller sees |
-| csv_files, arrow_sources, text_files, table_files, image_files, tar_files | what is in the files |
+| csv_files, arrow_sources, text_files, table_files, image_files, image_bytes, tar_files | what is in the files |
 | paths, class_folders | which files are meant |
 | columns, misfits, labels | what a column is taken for, and what does not fit it |
 | ingest, store, cache | one pass over a source, into arrays that are mapped, kept and found again |

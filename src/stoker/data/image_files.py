@@ -14,6 +14,7 @@ import tensorflow as tf
 from stoker.data import cache
 from stoker.data.class_folders import ClassFile, state_of
 from stoker.data.columns import DataWarning
+from stoker.data.image_bytes import decoded, fitted, plain, resized
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError
 
@@ -75,7 +76,7 @@ class _Decoder:
     def _size_of_first(self) -> tuple[int, int]:
         for number, path in enumerate(self._paths):
             try:
-                height, width = _decoded_alone(path, self._channels).shape[:2]
+                height, width = decoded(tf.io.read_file(path), self._channels).shape[:2]
                 return height, width
             except tf.errors.OpError:
                 if not self._skip or number == len(self._paths) - 1:
@@ -109,12 +110,12 @@ class _Decoder:
         for number in range(first, len(self._paths)):
             path, here = self._paths[number], range(number, number + 1)
             try:
-                pixels = _decoded_alone(path, self._channels)
+                pixels = decoded(tf.io.read_file(path), self._channels)
                 fault = self._misfit(pixels)
             except tf.errors.OpError:
                 fault = _BROKEN
             if fault is None:
-                yield here, (pixels if self._fits(pixels) else _resized(pixels, self._size)).numpy()[None]
+                yield here, fitted(pixels, self._size).numpy()[None]
                 continue
             if not self._skip:
                 raise ArgumentError(f"{path} {fault}")
@@ -133,30 +134,11 @@ class _Decoder:
 
     def _read(self, path: Any) -> Any:
         """In a graph: one image as bytes."""
-        pixels = tf.io.decode_image(tf.io.read_file(path), self._channels, expand_animations=False)
+        pixels = plain(tf.io.read_file(path), self._channels)
         if self._resize:
             fits = tf.reduce_all(tf.equal(tf.shape(pixels)[:2], self._size))
-            pixels = tf.cond(fits, lambda: pixels, lambda: _resized(pixels, self._size))
+            pixels = tf.cond(fits, lambda: pixels, lambda: resized(pixels, self._size))
         return tf.ensure_shape(pixels, [*self._size, self._channels])
 
 
 _BROKEN = "cannot be decoded: it is damaged or no image"
-
-
-def _resized(pixels: Any, size: Any) -> Any:
-    return tf.cast(tf.round(tf.image.resize(pixels, size)), tf.uint8)
-
-
-def _decoded_alone(path: str, channels: int) -> Any:
-    """One image, also the few that TensorFlow decodes to colours only (CMYK).
-
-    Raises:
-        tf.errors.OpError: it is damaged, or no image.
-    """
-    raw = tf.io.read_file(path)
-    try:
-        return tf.io.decode_image(raw, channels, expand_animations=False)
-    except tf.errors.InvalidArgumentError:
-        if channels != 1:
-            raise
-        return tf.image.rgb_to_grayscale(tf.io.decode_image(raw, 3, expand_animations=False))

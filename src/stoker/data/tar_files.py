@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from stoker.data.image_bytes import fitted, plain
 from stoker.errors import ArgumentError
 
 _KINDS = {
@@ -143,7 +144,5 @@ def decoded(sample: Sample, extension: str, image_size: tuple[int, int] | None) 
 
 
 def _image(content: bytes, size: tuple[int, int] | None) -> Any:
-    pixels = tf.io.decode_image(content, 3, expand_animations=False)
-    if size is not None and tuple(pixels.shape[:2]) != tuple(size):
-        pixels = tf.cast(tf.round(tf.image.resize(pixels, size)), tf.uint8)
-    return pixels.numpy()
+    pixels = plain(content, 3)
+    return (pixels if size is None else fitted(pixels, size)).numpy()

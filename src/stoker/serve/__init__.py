@@ -10,6 +10,7 @@
 | bundle | a bundle on the disk: its files, `bundle.json`, hashes |
 | examples | the recorded examples: arrays in one file, strings among them |
 | rows | what people call rows (dicts, lists, arrays, frames) as one array for each input |
+| images, image_sizes | image files among the rows, as the pixels that training would have had |
 | proof | a bundle gives its recorded answers |
 | export | a model becomes a bundle |
 | saved_models | the model that a run of the store has made |

@@ -60,7 +60,8 @@ class Predictor:
 
         Args:
             rows: one row (a dict of values; an array or list for a model of one input), or many: a dict of columns, a
-                list of dicts, an array, a pandas or polars frame, a `tf.data.Dataset`.
+                list of dicts, an array, a pandas or polars frame, a `tf.data.Dataset`. An image is its
+                pixels, the bytes of its file, or its `Path`.
             timeout: give up waiting for others after this many seconds.
 
         Returns:

@@ -1,7 +1,8 @@
 """What people call rows, as one array for each input: checked, converted, in the order of the signature.
 
 One row or many: a dict of values or of columns, a list of dicts, an array or nested lists (of a single input), a tuple
-of one array for each input, a pandas or polars frame. What does not fit is one line that names the field.
+of one array for each input, a pandas or polars frame. Images may be the bytes of their files. What does not fit is one
+line that names the field.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from stoker.errors import ArgumentError
+from stoker.serve import images
 from stoker.serve.signature import Field
 
 UNITS = {"days": "D", "seconds": "s"}
@@ -32,8 +34,13 @@ class Rows:
     alone: bool
 
 
-def as_rows(fields: Sequence[Field], given: Any) -> Rows:
+def as_rows(fields: Sequence[Field], given: Any, most_pixels: int | None = None) -> Rows:
     """Convert.
+
+    Args:
+        fields: the inputs.
+        given: one row, or many.
+        most_pixels: what image files in a column may hold; None for any number.
 
     Raises:
         RowError: they do not fit.
@@ -42,7 +49,7 @@ def as_rows(fields: Sequence[Field], given: Any) -> Rows:
     if usual is not None:
         return Rows([usual], len(usual), False)
     values = _columns(fields, given)
-    arrays = [_array(field, value) for field, value in zip(fields, values, strict=True)]
+    arrays = [_array(field, value, most_pixels) for field, value in zip(fields, values, strict=True)]
     alone = {array.ndim == len(field.shape) for field, array in zip(fields, arrays, strict=True)}
     if len(alone) > 1:
         raise RowError(f"some inputs are one row and others several: {_shapes(fields, arrays)}")
@@ -53,6 +60,15 @@ def as_rows(fields: Sequence[Field], given: Any) -> Rows:
     if len(counts) > 1:
         raise RowError(f"the inputs have different numbers of rows: {_shapes(fields, arrays)}")
     return Rows(arrays, counts.pop(), bare)
+
+
+def as_asked(fields: Sequence[Field], given: Any) -> Rows:
+    """`as_rows` for what comes over the network, where a small request must not become many pixels.
+
+    Raises:
+        RowError: they do not fit.
+    """
+    return as_rows(fields, given, images.MOST_PIXELS)
 
 
 def _usual(field: Field, given: Any) -> Any:
@@ -138,8 +154,13 @@ def _listed(fields: Sequence[Field]) -> str:
     return ", ".join(str(field) for field in fields)
 
 
-def _array(field: Field, value: Any) -> Any:
+def _array(field: Field, value: Any, most_pixels: int | None) -> Any:
     """One field's values, in its type."""
+    if images.takes_files(field):
+        try:
+            value = images.with_pixels(field, value, most_pixels)
+        except images.ImageFault as fault:
+            raise RowError(f"{field.name!r}: {fault}") from None
     found = _plain(field, value)
     if found.dtype != field.dtype:
         found = _dates(field, found) if field.kind == "date" else found
@@ -149,7 +170,9 @@ def _array(field: Field, value: Any) -> Any:
         size is None or size == given for size, given in zip(field.shape, shape, strict=True)
     )
     if not fits:
-        raise RowError(f"{field.name!r}: a row has shape {_sizes(field.shape)}, got {list(found.shape)}")
+        raise RowError(
+            f"{field.name!r}: a row has shape {_sizes(field.shape)}, got {list(found.shape)}{_advice(field)}"
+        )
     return found
 
 
@@ -170,7 +193,9 @@ def _plain(field: Field, value: Any) -> Any:
             np.array(value, dtype=object) if found.dtype.kind in "US" and isinstance(value, list) else found
         )
     except (ValueError, TypeError):
-        raise RowError(f"{field.name!r}: the rows differ in shape; one has {_sizes(field.shape)}") from None
+        raise RowError(
+            f"{field.name!r}: the rows differ in shape; one has {_sizes(field.shape)}{_advice(field)}"
+        ) from None
 
 
 def _texts(field: Field, array: Any) -> Any:
@@ -240,4 +265,9 @@ def _dates(field: Field, array: Any) -> Any:
 def _misfit(field: Field, value: Any) -> RowError:
     shown = repr(value.item() if isinstance(value, np.generic) else value)
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return RowError(f"{field.name!r}: expected {field.dtype}, got {shown}")
+    return RowError(f"{field.name!r}: expected {field.dtype}, got {shown}{_advice(field)}")
+
+
+def _advice(field: Field) -> str:
+    """What else could be sent, where the type alone does not say it."""
+    return f": {images.expected(field)}" if images.takes_files(field) else ""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +176,57 @@ def test_images_are_taken_as_bytes_and_the_command_exports_a_file(
     # What is there is replaced only if asked to.
     assert main(["export", str(tmp_path / "model.keras"), str(path)]) == 2
     assert "exists; overwrite=True (--force) replaces it" in capsys.readouterr().err
+
+
+def test_image_files_are_answered_as_the_images_of_training(tmp_path: Path) -> None:
+    """Of any size, over every protocol; what is no image is one line."""
+    from tests.serve.http.asking import application, ask
+
+    files: list[bytes] = []
+    for name, shape in (("cat", (6, 6, 3)), ("dog", (9, 14, 3)), ("eel", (20, 5, 1))):
+        (tmp_path / "images" / name).mkdir(parents=True)
+        pixels = tf.cast(tf.random.uniform(shape, 0, 255, seed=1), tf.uint8)
+        files.append(tf.io.encode_png(pixels).numpy())
+        (tmp_path / "images" / name / "0.png").write_bytes(files[-1])
+    train = stoker.data.images(tmp_path / "images", image_size=(6, 6), batch_size=3)
+    layers = [
+        keras.layers.Rescaling(1 / 255),
+        keras.layers.Flatten(),
+        keras.layers.Dense(3, activation="softmax"),
+    ]
+    model = keras.Sequential([keras.Input((6, 6, 3), name="image"), *layers])
+    path = tmp_path / "bundle"
+    stoker.export(model, path, features=train)
+    seen, classes = next(iter(train))
+    wanted = model.predict(seen, verbose=0)[np.argsort(classes)]
+    predictor = stoker.Predictor(path)
+    field = predictor.bundle.signature.inputs[0].name
+    np.testing.assert_allclose(predictor.predict({field: files})["scores"], wanted, atol=1e-5)
+    np.testing.assert_allclose(predictor.predict(files[1])["scores"], wanted[1], atol=1e-5)
+    sent = [{"b64": base64.b64encode(one).decode()} for one in files]
+    for instances in (sent, [{field: one} for one in sent]):
+        np.testing.assert_allclose([one["scores"] for one in over_rest(path, instances)], wanted, atol=1e-5)
+    app, _ = application({"m": path})
+    packed = b"".join(struct.pack("<I", len(one)) + one for one in files)
+    tensor = {
+        "name": field,
+        "datatype": "BYTES",
+        "shape": [3],
+        "parameters": {"binary_data_size": len(packed)},
+    }
+    head = json.dumps({"inputs": [tensor], "outputs": [{"name": "scores"}]}).encode()
+    length = str(len(head))
+    asking = ask(app, "POST", "/v2/models/m/infer", head + packed, inference_header_content_length=length)
+    (scores,) = asyncio.run(asking).json()["outputs"]
+    np.testing.assert_allclose(np.reshape(scores["data"], (3, 3)), wanted, atol=1e-5)
+    bad = {"instances": [sent[0], {"b64": base64.b64encode(b"no image").decode()}]}
+    refused = asyncio.run(ask(app, "POST", "/v1/models/m:predict", bad))
+    app.models.close()
+    assert refused.status == 400
+    assert (
+        "row 2: b'no image' is no image, or damaged: send the bytes of an image file"
+        in refused.json()["error"]
+    )
 
 
 class Dice(keras.layers.Layer):  # type: ignore[misc]

@@ -67,7 +67,7 @@ def export(
         model: a Keras model, trained.
         path: the directory of the bundle.
         features: the dataset of `stoker.data` the model was trained from, or its `features`: the bundle then takes raw
-            rows (categories and texts as text, images as bytes) and gives labels.
+            rows (categories and texts as text, images as their files or as pixels) and gives labels.
         labels: what the classes are called; the features know it otherwise.
         examples: a few rows to record with their answers; drawn from what is known of the inputs otherwise.
         evaluation: what the model was found to be worth; what its last epoch, or its run, said otherwise.

@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from stoker.serve.http.messages import HttpError
-from stoker.serve.rows import Rows, as_rows
+from stoker.serve.images import takes_files
+from stoker.serve.rows import Rows, as_asked
 from stoker.serve.signature import Field
 
 
@@ -27,7 +28,7 @@ def rows_of_tensors(fields: Sequence[Field], tensors: Mapping[str, Any]) -> Rows
         except (TypeError, ValueError, KeyError) as error:
             line = (str(error).splitlines() or [""])[0]
             raise HttpError(400, f"{name!r} is no tensor: {line}") from None
-    rows = as_rows(fields, given)
+    rows = as_asked(fields, given)
     if rows.alone:
         raise HttpError(400, "an input's first size must be the number of rows")
     return rows
@@ -58,7 +59,7 @@ def rows_of_examples(fields: Sequence[Field], given: Any) -> Rows:
     for example in held.examples:
         features = {**context, **example.features.feature}
         found.append({name: _value(by_name.get(name), one) for name, one in features.items()})
-    return as_rows(fields, found)
+    return as_asked(fields, found)
 
 
 def _value(field: Field | None, feature: Any) -> Any:
@@ -67,7 +68,7 @@ def _value(field: Field | None, feature: Any) -> Any:
     values = list(getattr(feature, kind).value) if kind else []
     if field is None or None in field.shape:
         return values
-    if field.shape == () and len(values) == 1:
+    if len(values) == 1 and (field.shape == () or (kind == "bytes_list" and takes_files(field))):
         return values[0]
     if field.shape == () and not values and field.kind:
         return None  # a column's missing value

@@ -17,7 +17,7 @@ import orjson
 from stoker.serve.http.messages import OPTIONS, HttpError, Request, Response, answer, parsed
 from stoker.serve.http.models import Models, Version
 from stoker.serve.http.question import Question
-from stoker.serve.rows import as_rows
+from stoker.serve.rows import as_asked
 from stoker.serve.signature import Field
 from stoker.version import __version__
 
@@ -82,7 +82,7 @@ def infer(request: Request, version: Version) -> Question:
     """Tensors in, tensors out."""
     head, binary = _parts(request)
     given = _inputs(head, binary)
-    rows = as_rows(version.predictor.bundle.signature.inputs, given)
+    rows = as_asked(version.predictor.bundle.signature.inputs, given)
     if rows.alone:
         raise HttpError(400, "an input's first size must be the number of rows")
     wanted = _wanted(head, version.predictor.bundle.signature.outputs)

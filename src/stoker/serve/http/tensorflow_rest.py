@@ -17,7 +17,7 @@ from stoker.serve.bundle import SIGNATURE
 from stoker.serve.http.messages import HttpError, Request, Response, answer
 from stoker.serve.http.models import Models, Version
 from stoker.serve.http.question import Question
-from stoker.serve.rows import Rows, as_rows
+from stoker.serve.rows import Rows, as_asked
 from stoker.serve.signature import Field
 
 _DEEPEST = 32
@@ -106,7 +106,7 @@ def predict(request: Request, version: Version) -> Question:
         given = _instances(fields, given)
     elif not isinstance(given, dict):
         given = {fields[0].name: given} if len(fields) == 1 else given
-    rows = as_rows(fields, given)
+    rows = as_asked(fields, given)
     if rows.alone:
         raise HttpError(
             400, f'"{"instances" if in_rows else "inputs"}" must hold rows, not the values of a single one'
@@ -201,7 +201,7 @@ def _examples(request: Request, version: Version) -> Rows:
         raise HttpError(400, '"examples" must be a list of objects, at least one')
     if not isinstance(context, dict):
         raise HttpError(400, '"context" must be an object')
-    return as_rows(version.predictor.bundle.signature.inputs, [{**context, **one} for one in examples])
+    return as_asked(version.predictor.bundle.signature.inputs, [{**context, **one} for one in examples])
 
 
 def _object(request: Request) -> dict[str, Any]:
