@@ -42,7 +42,7 @@ def bmp(height: int, width: int) -> bytes:
     """In colours; rows of widths that are multiples of four need no filling."""
     head = struct.pack("<2sIHHI", b"BM", 54 + 3 * height * width, 0, 0, 54)
     about = struct.pack("<IiiHHIIiiII", 40, width, height, 1, 24, 0, 3 * height * width, 0, 0, 0, 0)
-    return head + about + drawn(height, width).tobytes()
+    return head + about + bytes(drawn(height, width).tobytes())
 
 
 def gif(height: int, width: int, pictures: int = 1) -> bytes:
