@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -225,3 +226,28 @@ def test_arrays_that_do_not_fit_together() -> None:
         stoker.data.arrays(np.zeros(0))
     with pytest.raises(ArgumentError, match="arrays of numbers"):
         stoker.data.arrays(np.array(["a"]))
+
+
+@pytest.mark.parametrize("reader", ["csv", "jsonl"])
+def test_compressed_files_that_are_damaged(reader: str, tmp_path: Path) -> None:
+    path = tmp_path / f"t.{reader}.gz"
+    row = '{"a": 1, "b": 2}\n' if reader == "jsonl" else "a,b\n"
+    whole = gzip.compress("".join(row.replace("1", str(n**3)) for n in range(5000)).encode())
+    for content in (b"no gzip " * 100, whole[: len(whole) // 2]):
+        path.write_bytes(content)
+        with pytest.raises(
+            ArgumentError, match=r"t\.\w+\.gz cannot be unpacked .*make or copy it anew"
+        ) as caught:
+            getattr(stoker.data, reader)(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_what_is_json_but_no_json_lines(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('[{"a": 1}, {"a": 2}]')
+    with pytest.raises(
+        ArgumentError, match=r"holds a JSON array: JSON lines are expected, one object a line"
+    ):
+        stoker.data.jsonl(tmp_path / "t.json")
+    (tmp_path / "t.json").write_text("name\nvalue\n")
+    with pytest.raises(ArgumentError, match=r"t\.json, row 1 cannot be read as JSON .*one object a line"):
+        stoker.data.jsonl(tmp_path / "t.json")

@@ -17,7 +17,7 @@ import pyarrow.csv as pacsv
 from stoker.data import cache
 from stoker.data.columns import Column, from_arrow
 from stoker.data.misfits import refuse
-from stoker.data.paths import spoken
+from stoker.data.paths import spoken, unreadable
 from stoker.errors import ArgumentError
 
 _BLOCK = 1 << 22
@@ -122,6 +122,8 @@ class CsvFiles:
             raise ArgumentError(f"{path} cannot be read as {self._encoding!r}: {error}") from None
         except pa.ArrowInvalid as error:
             raise self._spoken(path, columns or [], str(error)) from None
+        except OSError as error:
+            raise unreadable(path, error) from None
 
     def _spoken(self, path: Path, columns: list[Column], message: str) -> Exception:
         if found := _CONVERSION.search(message):
