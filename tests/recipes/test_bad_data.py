@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import urllib.request
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from stoker import recipes
 from stoker.commands import main
+from stoker.errors import ArgumentError
 from tests.recipes.data_files import reviews, sales, shapes
 
 pytestmark = pytest.mark.tensorflow
@@ -86,8 +90,18 @@ def test_a_million_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         (["--target", "cost"], "cost"),
         (["--target", "price", "--columns", "size,colour"], "colour"),
         (["--target", "town", "--task", "numbers"], "holds text"),
-        (["--target", "price", "--time", "soon"], "time='soon'"),
+        (["--target", "price", "--time", "soon"], "--time 'soon'"),
         (["--target", "price", "--epochs", "0"], "--epochs 0"),
+        (["--target", "price", "--seed", "-1"], "--seed -1 must be at least 0"),
+        (["--target", "price", "--seed", "99999999999999999999"], "must be at most 4294967295"),
+        (["--target", "price", "--sep", ";;"], "--sep ';;' must be one character"),
+        (["--target", "price", "--sep", ""], "--sep '' must be one character"),
+        (["--target", "price", "--runs", "sales.csv"], "--runs 'sales.csv' is a file"),
+        (["--target", "price", "--runs", "sales.csv/runs"], "cannot be written: Not a directory"),
+        (["--target", "price", "--group", "town", "--time-column", "id"], "and --time-column 'id': rows are"),
+        (["--target", "price", "--name", "latest"], "--name 'latest' is reserved"),
+        (["--target", "Price"], "--target: there is no column 'Price'; did you mean 'price'?"),
+        (["--target", "price", "--time-column", "when"], "--time-column: there is no column 'when'"),
         (["--target", "price", "--name", "../x"], "must be the name of a directory"),
     ],
 )
@@ -99,6 +113,30 @@ def test_a_request_that_makes_no_sense(
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
+
+
+def test_arguments_of_the_functions_are_checked_before_anything_is_written(tmp_path: Path) -> None:
+    import pandas as pd
+
+    data: Any = sales(tmp_path / "sales.csv", 60)
+    for options, said in (
+        ({"seed": "a"}, "seed='a' must be a whole number"),
+        ({"epochs": 0}, "epochs=0 must be at least 1"),
+        ({"epochs": 2.5}, "epochs=2.5 must be a whole number"),
+        ({"target": None}, "target=None must be the name of the column to predict"),
+        ({"group": 3}, "group=3 must be the name of a column"),
+        ({"runs": 7}, "runs=7 must be the path of a directory"),
+        ({"data": pd.DataFrame({"y": [1]})}, "not DataFrame; write a frame to a file first"),
+    ):
+        with pytest.raises(ArgumentError, match=re.escape(said)):
+            recipes.table(**{"data": data, "target": "price", **options})
+    texts: Any = ["a text"]
+    for recipe in (recipes.text, recipes.image):
+        with pytest.raises(ArgumentError, match="path of a file or a folder, or a glob, not list"):
+            recipe(texts)
+        with pytest.raises(ArgumentError, match="seed=-1 must be at least 0"):
+            recipe(str(tmp_path), seed=-1)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_what_looks_wrong_is_told_before_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,14 +178,14 @@ def test_another_encoding_is_asked_for_and_taken(tmp_path: Path, capsys: pytest.
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n", encoding="latin-1")
     asked = ["train", "table", "data.csv", "--target", "colour", "--eject", "mine.py"]
     assert main(asked) == 2
-    assert "encoding='latin-1'" in capsys.readouterr().err
+    assert "--encoding 'latin-1'" in capsys.readouterr().err
     assert main([*asked, "--encoding", "latin-1"]) == 0
     assert 'encoding="latin-1"' in (tmp_path / "mine.py").read_text()
     for file in reviews(tmp_path / "texts").rglob("*.txt"):
         file.write_text(f"{file.read_text()} schön", encoding="latin-1")
     asked = ["train", "text", "texts", "--eject", "mine.py", "--force"]
     assert main(asked) == 2
-    assert "encoding='latin-1'" in capsys.readouterr().err
+    assert "--encoding 'latin-1'" in capsys.readouterr().err
     assert main([*asked, "--encoding", "latin-1"]) == 0
 
 

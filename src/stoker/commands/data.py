@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from stoker import units
+from stoker.commands._spelling import as_options
 from stoker.errors import UsageError
 from stoker.report import words
 
@@ -37,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         from stoker.data.survey import survey
 
-        found = survey(args.path, args.sep, args.encoding)
+        with as_options(args):
+            found = survey(args.path, args.sep, args.encoding)
     except ModuleNotFoundError as error:
         extra = "cpu" if error.name == "tensorflow" else "data"
         raise UsageError(

@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from stoker.commands._spelling import as_options
 from stoker.errors import UsageError
 
 # As a shell reports a program that Ctrl-C has ended.
@@ -97,8 +98,6 @@ def _add_rest(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train, or eject."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    if args.epochs is not None and args.epochs < 1:
-        raise UsageError(f"--epochs {args.epochs} must be at least 1")
     options: dict[str, Any] = {
         name: getattr(args, name) for name in ("epochs", "time", "seed", "runs", "name", "fresh", "eject")
     }
@@ -114,7 +113,8 @@ def run(args: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _shown
         try:
-            made = recipe()
+            with as_options(args):
+                made = recipe()
         except KeyboardInterrupt:
             # In training it keeps the best so far, and does not come here.
             print("\nstoker: interrupted; the same command goes on where it was", file=sys.stderr)

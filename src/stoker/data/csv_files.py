@@ -21,6 +21,8 @@ from stoker.data.paths import spoken, unreadable
 from stoker.errors import ArgumentError
 
 _BLOCK = 1 << 22
+# They separate rows, and surround fields.
+_NO_SEPARATORS = '\r\n"'
 # Types are inferred from the first block; a later value that does not fit widens its column.
 _SAMPLE = 1 << 20
 # Bytes in which it shows whether a file is text, and characters of a row that are shown.
@@ -41,9 +43,16 @@ class CsvFiles:
         paths: the files.
         separator: between the fields of a row.
         encoding: of the files.
+
+    Raises:
+        ArgumentError: that cannot separate fields.
     """
 
     def __init__(self, paths: list[Path], separator: str = ",", encoding: str = "utf8") -> None:
+        if not isinstance(separator, str) or len(separator) != 1 or separator in _NO_SEPARATORS:
+            raise ArgumentError(f"sep={separator!r} must be one character that separates fields, such as ';'")
+        if not separator.isascii():
+            raise ArgumentError(f"sep={separator!r} must be a plain (ASCII) character, such as ';'")
         self.paths = paths
         self.name = spoken(paths)
         self._parse = pacsv.ParseOptions(delimiter=separator, newlines_in_values=True)

@@ -14,6 +14,7 @@ import stoker
 from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
 from stoker.recipes import durations
+from stoker.recipes.arguments import check, path_of, separator
 from stoker.recipes.beginning import Place, begin
 from stoker.recipes.counting import LEAST_ROWS, batch_size, check_classes, tell_of_few, uneven
 from stoker.recipes.programs.table import Settings, read
@@ -75,8 +76,11 @@ def table(
     Raises:
         ArgumentError: the data or an argument makes no sense.
     """
-    path = os.fspath(data)
-    sep = sep or ("\t" if path.lower().endswith((".tsv", ".tsv.gz")) else ",")
+    path = path_of(data)
+    if not isinstance(target, str):
+        raise ArgumentError(f"target={target!r} must be the name of the column to predict")
+    check(epochs=epochs, seed=seed, runs=runs, group=group, time_column=time_column)
+    sep = separator(sep, path)
     kind, source, found = table_files(path, sep, encoding)
     count = len(source.columns() if columns is None else columns)
     if count > _MOST_COLUMNS:
