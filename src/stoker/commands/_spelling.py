@@ -1,11 +1,13 @@
-"""Errors of the Python API, said in the words of a command: `sep=';'` is `--sep ';'` there."""
+"""Errors and warnings of the Python API, in the words of a command: `sep=';'` is `--sep ';'` there."""
 
 from __future__ import annotations
 
 import argparse
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from stoker.errors import ArgumentError, UsageError
 
@@ -34,6 +36,18 @@ def as_options(args: argparse.Namespace) -> Iterator[None]:
         yield
     except ArgumentError as error:
         raise UsageError(respelled(str(error), args)) from None
+
+
+@contextmanager
+def warnings_shown() -> Iterator[None]:
+    """Print warnings without the place in the code, which no user of a command asked for."""
+
+    def show(message: Any, *_place: Any, **_options: Any) -> None:
+        print(f"stoker: {message}")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def respelled(message: str, args: argparse.Namespace) -> str:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from stoker import units
-from stoker.commands._spelling import as_options
+from stoker.commands._spelling import as_options, warnings_shown
 from stoker.errors import UsageError
 from stoker.report import words
 
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         from stoker.data.survey import survey
 
-        with as_options(args):
+        with as_options(args), warnings_shown():
             found = survey(args.path, args.sep, args.encoding)
     except ModuleNotFoundError as error:
         extra = "cpu" if error.name == "tensorflow" else "data"

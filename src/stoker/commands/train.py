@@ -15,11 +15,10 @@ import argparse
 import contextlib
 import os
 import sys
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from stoker.commands._spelling import as_options
+from stoker.commands._spelling import as_options, warnings_shown
 from stoker.errors import UsageError
 
 # As a shell reports a program that Ctrl-C has ended.
@@ -110,11 +109,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"stoker train needs {error.name}: install it with pip install 'stoker[{extra},recipes]'"
         ) from None
-    with warnings.catch_warnings():
-        warnings.showwarning = _shown
+    with as_options(args), warnings_shown():
         try:
-            with as_options(args):
-                made = recipe()
+            made = recipe()
         except KeyboardInterrupt:
             # In training it keeps the best so far, and does not come here.
             print("\nstoker: interrupted; the same command goes on where it was", file=sys.stderr)
@@ -173,10 +170,3 @@ def _size(text: str | None) -> tuple[int, int] | None:
     if len(parts) > 2 or not all(part.isdigit() and int(part) for part in parts):
         raise UsageError(f"--size {text} must be HEIGHTxWIDTH, such as 160x160")
     return int(parts[0]), int(parts[-1])
-
-
-def _shown(
-    message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
-) -> None:
-    """A warning, without the place in the code that no user of a command asked for."""
-    print(f"stoker: {message}")

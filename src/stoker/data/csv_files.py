@@ -19,6 +19,7 @@ from stoker.data.columns import Column, from_arrow
 from stoker.data.misfits import refuse
 from stoker.data.paths import spoken, unreadable
 from stoker.errors import ArgumentError
+from stoker.units import counted
 
 _BLOCK = 1 << 22
 # They separate rows, and surround fields.
@@ -30,7 +31,9 @@ _PEEK, _SHOWN = 1 << 16, 60
 _CONVERSION = re.compile(
     r"In CSV column #(\d+): .*?CSV conversion error to [^:]+: invalid value '(.*)'", re.DOTALL
 )
-_NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+_NUMBER = r"^\s*[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|(?i:inf|infinity))\s*$"
+# What Arrow takes for a missing number.
+_ABSENT = r"^(?i:#?n/?a|[-+]?nan|null)?$"
 # A part of a column's values that is too small to be meant.
 _FEW = 0.1
 _FIELDS = re.compile(r"Expected (\d+) columns, got (\d+): (.*)")
@@ -145,7 +148,7 @@ class CsvFiles:
             return self._not_text(path)
         if found := _FIELDS.search(message):
             expected, got, text = found.groups()
-            said = f"{path}: a row has {got} fields where the header has {expected}: {_shortly(text)}"
+            said = f"{path}: a row has {counted(int(got), 'field')} where the header has {expected}: {_shortly(text)}"
             guessed = self._other_separator(path, self._header_line) if expected == "1" else None
             return guessed or ArgumentError(said)
         if "Empty CSV file" in message:
@@ -195,7 +198,7 @@ def _doubt(path: Path, name: str, sample: Any) -> str:
     """Text among numbers: a slip of the pen must not make a category of a whole column."""
     import pyarrow.compute as pc
 
-    there = pc.greater(pc.utf8_length(sample), 0)
+    there = pc.invert(pc.match_substring_regex(sample, _ABSENT))
     odd = pc.and_(there, pc.invert(pc.match_substring_regex(sample, _NUMBER)))
     count, filled = pc.sum(odd).as_py() or 0, pc.sum(there).as_py() or 0
     if not 0 < count <= _FEW * filled:

@@ -92,7 +92,7 @@ def text(
         group=group,
         time=time,
     )
-    classes = label_of(store, columns[1], label_mode, source.name) if named else None
+    classes = label_of(store, columns[1], label_mode, source.name, label or "") if named else None
     parts = orders(store.rows, options, divider(store, columns, options, source.name))
     table = Table(store, columns, options, classes, parts[0])
     if max_tokens is None:
