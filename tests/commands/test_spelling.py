@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from stoker.commands._spelling import as_options, respelled
+from stoker.commands._spelling import as_options, respelled, separator
 from stoker.errors import ArgumentError, UsageError
 
 ARGS = argparse.Namespace(
@@ -31,6 +31,7 @@ ARGS = argparse.Namespace(
         ("name the columns you want with columns=[...]", "name the columns you want with --columns"),
         ("group='a' and time_column='b': one", "--group 'a' and --time-column 'b': one"),
         ("time='soon': give a duration", "--time 'soon': give a duration"),
+        ("column='a' and label='a' must be two", "column='a' and --target 'a' must be two"),
         ("label: there is no column 'Y'", "--target: there is no column 'Y'"),
         ("time: there is no column 'Y'", "--time-column: there is no column 'Y'"),
         ("group or time: there is no column 'Y'", "--group or --time-column: there is no column 'Y'"),
@@ -52,6 +53,11 @@ ARGS = argparse.Namespace(
 )
 def test_arguments_become_options(said: str, wanted: str) -> None:
     assert respelled(said, ARGS) == wanted
+
+
+def test_a_tab_is_written_as_it_is_shown() -> None:
+    assert respelled("give sep='\\t' if", ARGS) == "give --sep '\\t' if"
+    assert [separator(text) for text in (r"\t", "\t", ";;")] == ["\t", "\t", ";;"]
 
 
 def test_other_errors_pass() -> None:

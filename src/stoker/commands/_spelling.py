@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 from stoker.errors import ArgumentError, UsageError
 
@@ -39,15 +39,20 @@ def as_options(args: argparse.Namespace) -> Iterator[None]:
 
 
 @contextmanager
-def warnings_shown() -> Iterator[None]:
+def warnings_shown(file: TextIO) -> Iterator[None]:
     """Print warnings without the place in the code, which no user of a command asked for."""
 
     def show(message: Any, *_place: Any, **_options: Any) -> None:
-        print(f"stoker: {message}")
+        print(f"stoker: {message}", file=file)
 
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
+
+
+def separator(text: str) -> str:
+    """What `--sep` means: a shell passes `'\\t'` as two characters, and a tab is meant."""
+    return "\t" if text == r"\t" else text
 
 
 def respelled(message: str, args: argparse.Namespace) -> str:
@@ -56,6 +61,7 @@ def respelled(message: str, args: argparse.Namespace) -> str:
 
     def spelled(found: re.Match[str]) -> str:
         name, value = found.groups()
+        name = "target" if name == "label" else name
         if name not in options:
             return found.group()
         return _option(name) if value == "[...]" else f"{_option(name)} {value}"

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from stoker.commands._spelling import as_options, warnings_shown
+from stoker.commands._spelling import as_options, separator, warnings_shown
 from stoker.errors import UsageError
 
 # As a shell reports a program that Ctrl-C has ended.
@@ -68,7 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--sep", help="what separates the fields of a CSV file (a comma)")
+    parser.add_argument("--sep", type=separator, help="what separates the fields of a CSV file (a comma)")
     parser.add_argument("--encoding", default="utf8", help="of CSV and text files (utf8)")
 
 
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"stoker train needs {error.name}: install it with pip install 'stoker[{extra},recipes]'"
         ) from None
-    with as_options(args), warnings_shown():
+    with as_options(args), warnings_shown(sys.stdout):
         try:
             made = recipe()
         except KeyboardInterrupt:

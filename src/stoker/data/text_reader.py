@@ -126,7 +126,7 @@ def _column(
     paths: Any, column: str, label: str | None, divided_by: str | None, sep: str, encoding: str
 ) -> Source:
     if column == label:
-        raise ArgumentError(f"column and label are both {label!r}")
+        raise ArgumentError(f"column={column!r} and label={label!r} must be two columns")
     return TextColumn(table_files(paths, sep, encoding)[1], column, label, divided_by)
 
 
