@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.units import bytes_of, duration, size
+from stoker.units import bytes_of, counted, duration, size
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,7 @@ def test_what_is_written_is_read_back() -> None:
 )
 def test_times(seconds: float | None, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_things_are_counted_in_english() -> None:
+    assert [counted(n, "row") for n in (0, 1, 2, 1200)] == ["0 rows", "1 row", "2 rows", "1,200 rows"]

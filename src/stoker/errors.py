@@ -28,7 +28,7 @@ class CheckpointError(StokerError, RuntimeError):
     """A checkpoint could not be written, or belongs to another model, run or data pipeline."""
 
 
-def whole_number(name: str, value: Any, least: int | None = None) -> int:
+def whole_number(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
     """A number of something; NumPy's are as good as Python's."""
     try:
         number = operator.index(value)
@@ -36,4 +36,6 @@ def whole_number(name: str, value: Any, least: int | None = None) -> int:
         raise ArgumentError(f"{name}={value!r} must be a whole number") from None
     if least is not None and number < least:
         raise ArgumentError(f"{name}={value!r} must be at least {least}")
+    if most is not None and number > most:
+        raise ArgumentError(f"{name}={value!r} must be at most {most}")
     return number

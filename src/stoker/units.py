@@ -1,4 +1,4 @@
-"""Sizes and times as people read and write them: one form everywhere, sizes in powers of 1024."""
+"""Sizes, times and numbers of things as people read and write them: one form everywhere, sizes in powers of 1024."""
 
 from __future__ import annotations
 
@@ -30,6 +30,11 @@ def bytes_of(text: str) -> int | None:
     if match is None or match[2] not in _SIZES:
         return None
     return int(float(match[1]) * _SIZES[match[2]])
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 row`, `1,200 rows`: for nouns whose plural ends in s."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def duration(seconds: float | None) -> str:

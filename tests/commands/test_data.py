@@ -34,6 +34,25 @@ def test_it_says_what_is_there(table: Path, capsys: pytest.CaptureFixture[str]) 
     assert "2020-01-01 to 2020-01-03" in shown
 
 
+def test_what_is_not_read_is_said_beside_the_json(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "u.jsonl").write_text('{"a": 1}\n')
+    assert main(["data", str(tmp_path), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["rows"] == 3
+    assert "t.csv is read" in captured.err
+    assert "u.jsonl is not; give a glob" in captured.err
+
+
+def test_options_are_named_as_they_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.csv").write_text("a\tb\n1\t2\n")
+    assert main(["data", str(tmp_path / "t.csv")]) == 2
+    assert "give --sep '\\t' if that separates" in capsys.readouterr().err
+    assert main(["data", str(tmp_path / "t.csv"), "--sep", r"\t"]) == 0
+    assert ": 1 row, 2 columns, csv, 1 file" in capsys.readouterr().out
+
+
 def test_as_json(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", str(table), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,7 @@ def test_large_whole_numbers_with_gaps_would_be_rounded(tmp_path: Path) -> None:
 
 
 def test_rows_of_different_lengths(tmp_path: Path) -> None:
-    assert "a row has 1 fields where the header has 2: 3" in _csv(tmp_path, "a,b\n1,2\n3\n")
+    assert "a row has 1 field where the header has 2: 3" in _csv(tmp_path, "a,b\n1,2\n3\n")
 
 
 def test_another_separator_is_guessed_at(tmp_path: Path) -> None:
@@ -225,3 +226,49 @@ def test_arrays_that_do_not_fit_together() -> None:
         stoker.data.arrays(np.zeros(0))
     with pytest.raises(ArgumentError, match="arrays of numbers"):
         stoker.data.arrays(np.array(["a"]))
+
+
+@pytest.mark.parametrize("reader", ["csv", "jsonl"])
+def test_compressed_files_that_are_damaged(reader: str, tmp_path: Path) -> None:
+    path = tmp_path / f"t.{reader}.gz"
+    row = '{"a": 1, "b": 2}\n' if reader == "jsonl" else "a,b\n"
+    whole = gzip.compress("".join(row.replace("1", str(n**3)) for n in range(5000)).encode())
+    for content in (b"no gzip " * 100, whole[: len(whole) // 2]):
+        path.write_bytes(content)
+        with pytest.raises(
+            ArgumentError, match=r"t\.\w+\.gz cannot be unpacked .*make or copy it anew"
+        ) as caught:
+            getattr(stoker.data, reader)(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_what_is_json_but_no_json_lines(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('[{"a": 1}, {"a": 2}]')
+    with pytest.raises(
+        ArgumentError, match=r"holds a JSON array: JSON lines are expected, one object a line"
+    ):
+        stoker.data.jsonl(tmp_path / "t.json")
+    (tmp_path / "t.json").write_text("name\nvalue\n")
+    with pytest.raises(ArgumentError, match=r"t\.json, row 1 cannot be read as JSON .*one object a line"):
+        stoker.data.jsonl(tmp_path / "t.json")
+
+
+def test_an_empty_text_is_no_class_but_a_value_of_a_column(tmp_path: Path) -> None:
+    text = "a,y\nx,yes\n,no\ny,\n,yes\nx, \n"
+    assert "2 rows have no label (y), the first is row 3" in _csv(tmp_path, text, label="y")
+    assert "row 2 has no label (y): fill it in or leave it out" in _csv(tmp_path, "a,y\n1,k\n2,\n", label="y")
+    (tmp_path / "t.csv").write_text(text.replace("y,\n", "y,no\n").replace("x, \n", "x,no\n"))
+    assert "" in stoker.data.csv(tmp_path / "t.csv", label="y").features["a"].vocabulary
+
+
+def test_what_is_missing_among_numbers_is_not_named_as_the_text_among_them(tmp_path: Path) -> None:
+    numbers = "".join(f"{n}.5\n" for n in range(60))
+    message = _csv(tmp_path, "b,a\n" + "".join(f"1,{one}\n" for one in ["inf", "N/A", "-", *numbers.split()]))
+    assert "row 3: '-' in column a is not a number" in message
+    (tmp_path / "t.csv").write_text("a,b\n" + "NA,1\n" * 60 + "x,1\n")
+    assert stoker.data.csv(tmp_path / "t.csv").features["a"].kind == "category"
+
+
+@pytest.mark.parametrize("sep", [";;", "", "\n", '"', "é", None])
+def test_what_cannot_separate_fields(sep: Any, tmp_path: Path) -> None:
+    assert "sep=" in _csv(tmp_path, "a,b\n1,2\n", sep=sep)

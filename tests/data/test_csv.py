@@ -96,6 +96,13 @@ def test_missing_values_are_nan_and_exact_numbers_stay_exact(tmp_path: Path) -> 
     assert [dataset.features["c"].vocabulary[i] for i in inputs["c"]] == ["x", "", ""]
 
 
+def test_numbers_that_would_all_be_zero_as_float32_make_the_column_float64(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b,c\n1e-300,0,1e-300\n0,0.0,1.5\n")
+    inputs = next(stoker.data.csv(tmp_path / "t.csv", batch_size=2).as_numpy_iterator())
+    assert inputs["a"].tolist() == [1e-300, 0]
+    assert [inputs[name].dtype for name in "ac"] == [np.float64, np.float32]
+
+
 def test_a_number_float32_cannot_hold_makes_the_column_float64(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1.5,1\n1e300,2\n")
     inputs, _ = rows_of(stoker.data.csv(tmp_path / "t.csv"))

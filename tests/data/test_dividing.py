@@ -49,7 +49,7 @@ def test_without_a_seed_the_last_rows_are_held_out() -> None:
 @pytest.mark.parametrize(
     ("by", "said"),
     [
-        (By("group", "town", np.zeros(50)), "it has 1 groups, and 3 parts"),
+        (By("group", "town", np.zeros(50)), "it has 1 group, and 3 parts"),
         (By("time", "day", np.zeros(50)), "too few different times"),
     ],
 )

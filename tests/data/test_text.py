@@ -198,5 +198,5 @@ def test_columns_that_are_not_there(table: Any) -> None:
         stoker.data.text(path, column="review", label="kind")
     with pytest.raises(ArgumentError, match="say which holds the texts"):
         stoker.data.text(path, label="verdict")
-    with pytest.raises(ArgumentError, match="are both 'review'"):
+    with pytest.raises(ArgumentError, match="column='review' and label='review' must be two columns"):
         stoker.data.text(path, column="review", label="review")

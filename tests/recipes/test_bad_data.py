@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import urllib.request
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from stoker import recipes
 from stoker.commands import main
+from stoker.errors import ArgumentError
 from tests.recipes.data_files import reviews, sales, shapes
 
 pytestmark = pytest.mark.tensorflow
@@ -86,8 +90,18 @@ def test_a_million_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         (["--target", "cost"], "cost"),
         (["--target", "price", "--columns", "size,colour"], "colour"),
         (["--target", "town", "--task", "numbers"], "holds text"),
-        (["--target", "price", "--time", "soon"], "time='soon'"),
+        (["--target", "price", "--time", "soon"], "--time 'soon'"),
         (["--target", "price", "--epochs", "0"], "--epochs 0"),
+        (["--target", "price", "--seed", "-1"], "--seed -1 must be at least 0"),
+        (["--target", "price", "--seed", "99999999999999999999"], "must be at most 4294967295"),
+        (["--target", "price", "--sep", ";;"], "--sep ';;' must be one character"),
+        (["--target", "price", "--sep", ""], "--sep '' must be one character"),
+        (["--target", "price", "--runs", "sales.csv"], "--runs 'sales.csv' is a file"),
+        (["--target", "price", "--runs", "sales.csv/runs"], "cannot be written: Not a directory"),
+        (["--target", "price", "--group", "town", "--time-column", "id"], "and --time-column 'id': rows are"),
+        (["--target", "price", "--name", "latest"], "--name 'latest' is reserved"),
+        (["--target", "Price"], "--target: there is no column 'Price'; did you mean 'price'?"),
+        (["--target", "price", "--time-column", "when"], "--time-column: there is no column 'when'"),
         (["--target", "price", "--name", "../x"], "must be the name of a directory"),
     ],
 )
@@ -99,6 +113,30 @@ def test_a_request_that_makes_no_sense(
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
+
+
+def test_arguments_of_the_functions_are_checked_before_anything_is_written(tmp_path: Path) -> None:
+    import pandas as pd
+
+    data: Any = sales(tmp_path / "sales.csv", 60)
+    for options, said in (
+        ({"seed": "a"}, "seed='a' must be a whole number"),
+        ({"epochs": 0}, "epochs=0 must be at least 1"),
+        ({"epochs": 2.5}, "epochs=2.5 must be a whole number"),
+        ({"target": None}, "target=None must be the name of the column to predict"),
+        ({"group": 3}, "group=3 must be the name of a column"),
+        ({"runs": 7}, "runs=7 must be the path of a directory"),
+        ({"data": pd.DataFrame({"y": [1]})}, "not DataFrame; write a frame to a file first"),
+    ):
+        with pytest.raises(ArgumentError, match=re.escape(said)):
+            recipes.table(**{"data": data, "target": "price", **options})
+    texts: Any = ["a text"]
+    for recipe in (recipes.text, recipes.image):
+        with pytest.raises(ArgumentError, match="path of a file or a folder, or a glob, not list"):
+            recipe(texts)
+        with pytest.raises(ArgumentError, match="seed=-1 must be at least 0"):
+            recipe(str(tmp_path), seed=-1)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_what_looks_wrong_is_told_before_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,19 +173,99 @@ def test_the_target_in_another_unit_is_told(tmp_path: Path, capsys: pytest.Captu
     assert "'size'" not in said
 
 
+def _numbers(y: Callable[[int], str], x: Callable[[int], str] = str) -> str:
+    """A table of which a column of inputs and the target are written as these write them."""
+    rows = (f'"{x(number * 7 % 31)}",{number % 4 * 2.5},"{y(number * 13 % 97)}"' for number in range(1, 81))
+    return "x,z,y\n" + "\n".join(rows) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (_numbers(lambda n: f"{n}.5e299"), "target 'y' has 80 values, the first in row 1 (1.35e+300), too large"),
+        (_numbers(lambda n: f"{n}.5e-300"), "target 'y' has values too small to be learned in float32, such as 9"),
+        (_numbers(lambda n: "inf" if n == 26 else f"{n}.5"), "target 'y' has 1 infinite value, in row 2 (inf)"),
+        (_numbers(lambda n: f"{n}.5", lambda n: f"{n}.5e300"), "column 'x' has 80 values, the first in row 1"),
+        (
+            _numbers(lambda n: f"{n}.5", lambda n: "-inf" if n == 14 else f"{n}.5"),
+            "column 'x' has 3 infinite values, the first in row 2 (-inf)",
+        ),
+        (_numbers(lambda n: f"{n}.5%"), "target 'y' looks like numbers written with '%', such as '1.5%'"),
+        (_numbers(lambda n: f"${n},000"), "target 'y' looks like numbers written with '$', such as '$1,000'"),
+        (_numbers(lambda n: f"{n},000.5"), "target 'y' looks like numbers written with ',', such as '1,000.5'"),
+        (_numbers(lambda n: f"{n % 28 + 1}/12/2026"), "target 'y' looks like dates, such as '1/12/2026'"),
+        (_numbers(lambda n: "yes" if n % 3 else ""), "25 rows have no label (y), the first is row 3"),
+        (_numbers(lambda n: "yes" if n != 39 else ""), "row 3 has no label (y): fill it in or leave it out"),
+    ],
+    ids=[
+        "large target", "small target", "infinite target", "large column", "infinite column", "percents", "dollars",
+        "thousands", "dates", "empty classes", "an empty class",
+    ],
+)  # fmt: skip
+def test_values_nobody_can_learn_from(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data.csv").write_text(text)
+    assert main(["train", "table", "data.csv", "--target", "y", "--eject", "mine.py"]) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert (captured.out, captured.err.count("\n")) == ("", 1)
+
+
+def test_numbers_and_dates_that_are_taken_for_words_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["size,share,day,price"]
+    lines += [f'"{n},25",{n % 30}%,{n % 28 + 1}.{n % 11 + 1}.2026,{31 * n % 997}.5' for n in range(60)]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    asked = ["train", "table", "data.csv", "--target", "price", "--eject", "mine.py"]
+    assert main(asked) == 0
+    said = capsys.readouterr().out
+    assert (
+        "column 'size' is left out: it looks like numbers written with ',', such as '0,25': write them"
+        in said
+    )
+    assert "column 'share' is taken for words: it looks like numbers written with '%', such as" in said
+    assert "column 'day' is left out: it looks like dates, such as" in said
+    assert main([*asked, "--force", "--time-column", "day"]) == 2
+    assert "dates are understood if they are written as 2026-12-31" in capsys.readouterr().err
+
+
+def test_texts_without_a_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"a text of {n} words,{('good', 'bad', '')[n % 3]}" for n in range(60)]
+    (tmp_path / "data.csv").write_text("review,mood\n" + "\n".join(rows) + "\n")
+    assert main(["train", "text", "data.csv", "--column", "review", "--target", "mood"]) == 2
+    assert "20 rows have no label (mood), the first is row 3" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_folder_of_several_kinds_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import pandas as pd
+
+    (tmp_path / "data").mkdir()
+    sales(tmp_path / "data" / "a.csv", 60)
+    pd.read_csv(tmp_path / "data" / "a.csv").to_parquet(tmp_path / "data" / "b.parquet")
+    assert main(["train", "table", "data", "--target", "price", "--eject", "mine.py"]) == 0
+    said = capsys.readouterr().out
+    assert "data/a.csv is read, data/b.parquet is not; give a glob, such as data/*.parquet" in said
+    assert said.count("several kinds") == 1
+    assert main(["train", "table", "data/*.csv", "--target", "price", "--eject", "mine.py", "--force"]) == 0
+    assert "several kinds" not in capsys.readouterr().out
+
+
 def test_another_encoding_is_asked_for_and_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = ["size,colour", *(f"{n}.5,{'grün' if n % 3 else 'blau'}" for n in range(60))]
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n", encoding="latin-1")
     asked = ["train", "table", "data.csv", "--target", "colour", "--eject", "mine.py"]
     assert main(asked) == 2
-    assert "encoding='latin-1'" in capsys.readouterr().err
+    assert "--encoding 'latin-1'" in capsys.readouterr().err
     assert main([*asked, "--encoding", "latin-1"]) == 0
     assert 'encoding="latin-1"' in (tmp_path / "mine.py").read_text()
     for file in reviews(tmp_path / "texts").rglob("*.txt"):
         file.write_text(f"{file.read_text()} schön", encoding="latin-1")
     asked = ["train", "text", "texts", "--eject", "mine.py", "--force"]
     assert main(asked) == 2
-    assert "encoding='latin-1'" in capsys.readouterr().err
+    assert "--encoding 'latin-1'" in capsys.readouterr().err
     assert main([*asked, "--encoding", "latin-1"]) == 0
 
 

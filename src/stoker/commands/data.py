@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 from stoker import units
+from stoker.commands._spelling import as_options, separator, warnings_shown
 from stoker.errors import UsageError
 from stoker.report import words
 
@@ -24,7 +26,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker data`."""
     parser.add_argument("path", metavar="PATH", help="a file, a glob or a folder")
     parser.add_argument(
-        "--sep", default=",", help="what separates the fields of a CSV file (default: a comma)"
+        "--sep",
+        type=separator,
+        default=",",
+        help="what separates the fields of a CSV file (default: a comma)",
     )
     parser.add_argument("--encoding", default="utf8", help="of CSV and text files (default: utf8)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
@@ -37,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         from stoker.data.survey import survey
 
-        found = survey(args.path, args.sep, args.encoding)
+        with as_options(args), warnings_shown(sys.stderr):
+            found = survey(args.path, args.sep, args.encoding)
     except ModuleNotFoundError as error:
         extra = "cpu" if error.name == "tensorflow" else "data"
         raise UsageError(
@@ -51,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(found: dict[str, Any]) -> None:
-    files = f"{found['files']:,} files" if found["files"] > 1 else "1 file"
-    columns = f"{len(found['columns'])} column{'s' * (len(found['columns']) != 1)}"
-    print(f"{found['path']}: {found['rows']:,} rows, {columns}, {found['format']}, {files}")
+    rows, files = units.counted(found["rows"], "row"), units.counted(found["files"], "file")
+    columns = units.counted(len(found["columns"]), "column")
+    print(f"{found['path']}: {rows}, {columns}, {found['format']}, {files}")
     cache = f", {units.size(found['cache_bytes'])} in the cache" if "cache_bytes" in found else ""
     print(
         f"{units.size(found['bytes'])}{cache}; read at {words.rate(found['rows_per_s'])} rows/s "

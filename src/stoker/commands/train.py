@@ -15,10 +15,10 @@ import argparse
 import contextlib
 import os
 import sys
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from stoker.commands._spelling import as_options, separator, warnings_shown
 from stoker.errors import UsageError
 
 # As a shell reports a program that Ctrl-C has ended.
@@ -68,7 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--sep", help="what separates the fields of a CSV file (a comma)")
+    parser.add_argument("--sep", type=separator, help="what separates the fields of a CSV file (a comma)")
     parser.add_argument("--encoding", default="utf8", help="of CSV and text files (utf8)")
 
 
@@ -97,8 +97,6 @@ def _add_rest(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train, or eject."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    if args.epochs is not None and args.epochs < 1:
-        raise UsageError(f"--epochs {args.epochs} must be at least 1")
     options: dict[str, Any] = {
         name: getattr(args, name) for name in ("epochs", "time", "seed", "runs", "name", "fresh", "eject")
     }
@@ -111,8 +109,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"stoker train needs {error.name}: install it with pip install 'stoker[{extra},recipes]'"
         ) from None
-    with warnings.catch_warnings():
-        warnings.showwarning = _shown
+    with as_options(args), warnings_shown(sys.stdout):
         try:
             made = recipe()
         except KeyboardInterrupt:
@@ -173,10 +170,3 @@ def _size(text: str | None) -> tuple[int, int] | None:
     if len(parts) > 2 or not all(part.isdigit() and int(part) for part in parts):
         raise UsageError(f"--size {text} must be HEIGHTxWIDTH, such as 160x160")
     return int(parts[0]), int(parts[-1])
-
-
-def _shown(
-    message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
-) -> None:
-    """A warning, without the place in the code that no user of a command asked for."""
-    print(f"stoker: {message}")

@@ -16,13 +16,15 @@ import pyarrow.parquet as pq
 from stoker.data import cache
 from stoker.data.columns import Column, from_arrow
 from stoker.data.misfits import conform, from_python, refuse
-from stoker.data.paths import spoken
+from stoker.data.paths import spoken, unreadable
 from stoker.errors import ArgumentError
 
 _ROWS = 1 << 16
 # Enough to tell a category from text; types are in the file.
 _SAMPLE_ROWS = 1 << 13
 _JSON_BLOCK = 1 << 22
+# Bytes in which it shows what a file of JSON begins with.
+_JSON_START = 1 << 10
 
 
 def _conformed(blocks: Iterator[Any], columns: list[Column], where: str) -> Iterator[pa.RecordBatch]:
@@ -128,7 +130,9 @@ class JsonLines:
                 raise ArgumentError(
                     f"{path}, row {int(row) + 1:,}: column {name} changes from {before} to {after}: make them alike"
                 ) from None
-            raise ArgumentError(f"{path}: {message}") from None
+            raise _no_object(path, message) from None
+        except OSError as error:
+            raise unreadable(path, error) from None
         if sample is None:
             raise ArgumentError(f"{path} has no rows")
         return [_later(name, sample.column(name)) for name in sample.schema.names]
@@ -148,6 +152,8 @@ class JsonLines:
                     block = next(blocks, None)
                 except pa.ArrowInvalid as error:
                     raise self._spoken(path, columns, str(error)) from None
+                except OSError as error:
+                    raise unreadable(path, error) from None
                 if block is None:
                     break
                 yield from _conformed(iter([block]), columns, str(path))
@@ -168,7 +174,7 @@ class JsonLines:
                 value, row = self._misfit(path, column)
                 if row is not None:
                     return refuse(column, value, str(path), row)
-        return ArgumentError(f"{path}: {message.splitlines()[0]}")
+        return _no_object(path, message.splitlines()[0])
 
     def _misfit(self, path: Path, column: Column) -> tuple[Any, int | None]:
         """The first value that does not fit, read again as Python sees it."""
@@ -182,6 +188,23 @@ class JsonLines:
                 if value is not None and not _fits(column, value):
                     return value, number
         return None, None
+
+
+def _no_object(path: Path, message: str) -> ArgumentError:
+    """What to say of a file that is no JSON lines."""
+    with pa.input_stream(str(path)) as file:
+        start = file.read(_JSON_START).lstrip()
+    if start[:1] == b"[":
+        return ArgumentError(
+            f"{path} holds a JSON array: JSON lines are expected, one object a line; convert it, for instance with "
+            f"jq -c '.[]' {path.name} > {path.name.split('.')[0]}.jsonl"
+        )
+    found = re.fullmatch(r"JSON parse error: (.*?)\.?(?: in row (\d+))?", message)
+    why, row = found.groups() if found else (message, None)
+    place = f"{path}, row {int(row) + 1:,}" if row else str(path)
+    return ArgumentError(
+        f'{place} cannot be read as JSON ({why}): one object a line is expected, such as {{"a": 1}}'
+    )
 
 
 def _fits(column: Column, value: Any) -> bool:

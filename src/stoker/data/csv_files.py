@@ -17,10 +17,13 @@ import pyarrow.csv as pacsv
 from stoker.data import cache
 from stoker.data.columns import Column, from_arrow
 from stoker.data.misfits import refuse
-from stoker.data.paths import spoken
+from stoker.data.paths import spoken, unreadable
 from stoker.errors import ArgumentError
+from stoker.units import counted
 
 _BLOCK = 1 << 22
+# They separate rows, and surround fields.
+_NO_SEPARATORS = '\r\n"'
 # Types are inferred from the first block; a later value that does not fit widens its column.
 _SAMPLE = 1 << 20
 # Bytes in which it shows whether a file is text, and characters of a row that are shown.
@@ -28,7 +31,9 @@ _PEEK, _SHOWN = 1 << 16, 60
 _CONVERSION = re.compile(
     r"In CSV column #(\d+): .*?CSV conversion error to [^:]+: invalid value '(.*)'", re.DOTALL
 )
-_NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+_NUMBER = r"^\s*[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|(?i:inf|infinity))\s*$"
+# What Arrow takes for a missing number.
+_ABSENT = r"^(?i:#?n/?a|[-+]?nan|null)?$"
 # A part of a column's values that is too small to be meant.
 _FEW = 0.1
 _FIELDS = re.compile(r"Expected (\d+) columns, got (\d+): (.*)")
@@ -41,9 +46,16 @@ class CsvFiles:
         paths: the files.
         separator: between the fields of a row.
         encoding: of the files.
+
+    Raises:
+        ArgumentError: that cannot separate fields.
     """
 
     def __init__(self, paths: list[Path], separator: str = ",", encoding: str = "utf8") -> None:
+        if not isinstance(separator, str) or len(separator) != 1 or separator in _NO_SEPARATORS:
+            raise ArgumentError(f"sep={separator!r} must be one character that separates fields, such as ';'")
+        if not separator.isascii():
+            raise ArgumentError(f"sep={separator!r} must be a plain (ASCII) character, such as ';'")
         self.paths = paths
         self.name = spoken(paths)
         self._parse = pacsv.ParseOptions(delimiter=separator, newlines_in_values=True)
@@ -122,6 +134,8 @@ class CsvFiles:
             raise ArgumentError(f"{path} cannot be read as {self._encoding!r}: {error}") from None
         except pa.ArrowInvalid as error:
             raise self._spoken(path, columns or [], str(error)) from None
+        except OSError as error:
+            raise unreadable(path, error) from None
 
     def _spoken(self, path: Path, columns: list[Column], message: str) -> Exception:
         if found := _CONVERSION.search(message):
@@ -134,7 +148,7 @@ class CsvFiles:
             return self._not_text(path)
         if found := _FIELDS.search(message):
             expected, got, text = found.groups()
-            said = f"{path}: a row has {got} fields where the header has {expected}: {_shortly(text)}"
+            said = f"{path}: a row has {counted(int(got), 'field')} where the header has {expected}: {_shortly(text)}"
             guessed = self._other_separator(path, self._header_line) if expected == "1" else None
             return guessed or ArgumentError(said)
         if "Empty CSV file" in message:
@@ -184,7 +198,7 @@ def _doubt(path: Path, name: str, sample: Any) -> str:
     """Text among numbers: a slip of the pen must not make a category of a whole column."""
     import pyarrow.compute as pc
 
-    there = pc.greater(pc.utf8_length(sample), 0)
+    there = pc.invert(pc.match_substring_regex(sample, _ABSENT))
     odd = pc.and_(there, pc.invert(pc.match_substring_regex(sample, _NUMBER)))
     count, filled = pc.sum(odd).as_py() or 0, pc.sum(there).as_py() or 0
     if not 0 < count <= _FEW * filled:

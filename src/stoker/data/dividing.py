@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from stoker.errors import ArgumentError
+from stoker.units import counted
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ def _by_group(rows: int, shares: Sequence[float], by: By, seed: int) -> list[Any
     groups, codes, counts = np.unique(by.values, return_inverse=True, return_counts=True)
     if len(groups) <= len(shares):
         raise ArgumentError(
-            f"rows cannot be divided by {by.column!r}: it has {len(groups)} groups, and {len(shares) + 1} parts need "
-            "as many or more"
+            f"rows cannot be divided by {by.column!r}: it has {counted(len(groups), 'group')}, and "
+            f"{len(shares) + 1} parts need as many or more"
         )
     mixed = np.random.default_rng(seed).permutation(len(groups))
     parts: Any = np.empty(len(groups), int)

@@ -155,9 +155,13 @@ class _Pass:
             return numbers
         try:
             with np.errstate(over="raise"):
-                return numbers.astype(np.float32)
+                single = numbers.astype(np.float32)
         except FloatingPointError:
             raise Widen(replace(column, wide=True)) from None
+        # Nor may numbers that are so small that nothing would be left of them become zeros.
+        if not single.any() and numbers.any():
+            raise Widen(replace(column, wide=True))
+        return single
 
     def _exact(self, column: Column, whole: Any) -> None:
         """Where values are missing, whole numbers are kept as float64: they must be exact there."""

@@ -50,8 +50,15 @@ class Label:
         return tf.cast(index, tf.float32) if self.mode == "binary" else index
 
 
-def label_of(store: Store, column: Column, mode: str, name: str) -> Label:
+def label_of(store: Store, column: Column, mode: str, name: str, called: str = "") -> Label:
     """Decide what the label is.
+
+    Args:
+        store: the rows.
+        column: the label's, as the store has it.
+        mode: one of `MODES`.
+        name: of the source, for messages.
+        called: what the column is called in the file, if not as in the store.
 
     Raises:
         ArgumentError: labels are missing, or make no classes.
@@ -62,7 +69,7 @@ def label_of(store: Store, column: Column, mode: str, name: str) -> Label:
         raise ArgumentError(
             f"label: {column.name} holds text that differs from row to row: it is neither a number nor a class"
         )
-    demand_all(store, column, name, "label")
+    demand_all(store, column, name, "label", called)
     worded = column.kind in ("category", "truth")
     if mode == "number" and column.kind == "category":
         raise ArgumentError(f"label_mode='number': {column.name} holds text; use label_mode='int'")
@@ -93,8 +100,8 @@ def values_of(store: Store, column: Column) -> Any:
     return store.array(column.dtype)[:, places(columns)[column.dtype].index(column.name)]
 
 
-def demand_all(store: Store, column: Column, name: str, what: str) -> None:
-    """Every row has a value in this column.
+def demand_all(store: Store, column: Column, name: str, what: str, called: str = "") -> None:
+    """Every row has a value in this column; of a label, one that is not blank: a CSV file has no other gaps in text.
 
     Raises:
         ArgumentError: some have none.
@@ -103,12 +110,20 @@ def demand_all(store: Store, column: Column, name: str, what: str) -> None:
     absent = (
         values < 0 if column.kind == "category" else np.isnan(values) if values.dtype.kind == "f" else None
     )
-    if absent is not None and absent.any():
-        row = int(np.argmax(absent)) + 1
-        raise ArgumentError(
-            f"{name}: {int(absent.sum()):,} rows have no {what} ({column.name}), the first is row {row:,}: "
-            "fill them in or leave those rows out"
-        )
+    if column.kind == "category" and what == "label":
+        blank = [
+            code for code, word in enumerate(store.meta["values"].get(column.name, ())) if not word.strip()
+        ]
+        absent |= np.isin(values, blank)
+    if absent is None or not absent.any():
+        return
+    row, count, shown = int(np.argmax(absent)) + 1, int(absent.sum()), called or column.name
+    if count == 1:
+        raise ArgumentError(f"{name}: row {row:,} has no {what} ({shown}): fill it in or leave it out")
+    raise ArgumentError(
+        f"{name}: {count:,} rows have no {what} ({shown}), the first is row {row:,}: "
+        "fill them in or leave those rows out"
+    )
 
 
 def _classes(store: Store, column: Column) -> tuple[list[Any], Any, Any]:

@@ -94,8 +94,6 @@ def csv(
     Raises:
         ArgumentError: a file, a value or an argument that makes no sense; a `ValueError`.
     """
-    if not isinstance(sep, str) or len(sep) != 1:
-        raise ArgumentError(f"sep={sep!r} must be one character")
     source = CsvFiles(found.files(paths, found.CSV), sep, encoding)
     options = Options(
         label=label,

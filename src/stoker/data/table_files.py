@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 from stoker.data import paths as found
 from stoker.data.arrow_sources import JsonLines, ParquetFiles
+from stoker.data.columns import DataWarning
 from stoker.data.csv_files import CsvFiles
 from stoker.data.ingest import Source
 from stoker.errors import ArgumentError
@@ -15,7 +17,7 @@ _KINDS = {"csv": found.CSV, "parquet": found.PARQUET, "jsonl": found.JSONL}
 
 
 def table_files(paths: Any, sep: str, encoding: str) -> tuple[str, Source, list[Path]]:
-    """The format, the source and the files: those that fit, or what the folder holds most of.
+    """The format, the source and the files: those that fit, or what the folder holds most of, which is said.
 
     Raises:
         ArgumentError: nothing is there that a table reader reads.
@@ -29,6 +31,23 @@ def table_files(paths: Any, sep: str, encoding: str) -> tuple[str, Source, list[
     chosen = counted[kind]
     if not chosen:
         raise ArgumentError(f"{paths} is no table that can be read: give {', '.join(everything)}")
+    _tell_of_others(paths, kind, counted)
     if kind == "csv":
         return kind, CsvFiles(chosen, sep, encoding), chosen
     return kind, ParquetFiles(chosen) if kind == "parquet" else JsonLines(chosen, chosen=True), chosen
+
+
+def _tell_of_others(paths: Any, kind: str, counted: dict[str, list[Path]]) -> None:
+    """Say what is not read: half of the data may be in it."""
+    others = [file for other, files in counted.items() if other != kind for file in files]
+    if others:
+        warnings.warn(
+            f"{paths} holds files of several kinds: {found.spoken(counted[kind])} {_be(counted[kind])} read, "
+            f"{found.spoken(others)} {_be(others)} not; give a glob, such as {others[0].with_stem('*')}, to read those",
+            DataWarning,
+            stacklevel=2,
+        )
+
+
+def _be(files: list[Path]) -> str:
+    return "is" if len(files) == 1 else "are"

@@ -83,7 +83,11 @@ def divider(store: Store, columns: list[Column], options: Options, name: str) ->
     if options.divider == options.label:
         raise ArgumentError(f"rows cannot be divided by {options.divider!r} ({how}): it is the label")
     if column.kind == "text" or (how == "time" and column.kind in ("category", "truth")):
-        wanted = "dates or numbers" if how == "time" else "numbers, dates or text that repeats"
+        wanted = (
+            "dates or numbers; dates are understood if they are written as 2026-12-31 or 2026-12-31 23:59:59"
+            if how == "time"
+            else "numbers, dates or text that repeats"
+        )
         raise ArgumentError(
             f"rows cannot be divided by {options.divider!r} ({how}): it was taken for {column.kind}, and should hold "
             f"{wanted}"

@@ -92,7 +92,7 @@ def text(
         group=group,
         time=time,
     )
-    classes = label_of(store, columns[1], label_mode, source.name) if named else None
+    classes = label_of(store, columns[1], label_mode, source.name, label or "") if named else None
     parts = orders(store.rows, options, divider(store, columns, options, source.name))
     table = Table(store, columns, options, classes, parts[0])
     if max_tokens is None:
@@ -126,7 +126,7 @@ def _column(
     paths: Any, column: str, label: str | None, divided_by: str | None, sep: str, encoding: str
 ) -> Source:
     if column == label:
-        raise ArgumentError(f"column and label are both {label!r}")
+        raise ArgumentError(f"column={column!r} and label={label!r} must be two columns")
     return TextColumn(table_files(paths, sep, encoding)[1], column, label, divided_by)
 
 

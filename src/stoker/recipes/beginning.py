@@ -64,7 +64,9 @@ def begin(
     baselines.demand()
     sign = _sign(settings, read)
     name = place.name or f"{_plain(words)}-{sign[:6]}"
-    if Path(name).name != name or name in (".", "..", directory.LATEST):
+    if name == directory.LATEST:
+        raise ArgumentError(f"name={name!r} is reserved: it leads to the last run; give another name")
+    if Path(name).name != name or name in (".", ".."):
         raise ArgumentError(f"name={name!r} must be the name of a directory in {place.runs}")
     where = Path(place.runs) / name
     settings = dataclasses.replace(settings, run=str(where))
@@ -100,7 +102,7 @@ def _plain(words: Iterable[str]) -> str:
 def _same(where: Path, sign: str) -> None:
     try:
         known = (where / "asked").read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     if known != sign:
         raise ArgumentError(

@@ -10,6 +10,7 @@ import numpy as np
 
 from stoker.errors import ArgumentError
 from stoker.recipes.progress import say
+from stoker.units import counted
 
 MOST_CLASSES = 1_000
 LEAST_ROWS = 20
@@ -32,7 +33,7 @@ def check_classes(what: str, labels: Any, names: Sequence[Any] | None) -> None:
     """
     if len(labels) < LEAST_ROWS:
         raise ArgumentError(
-            f"{what} is known of {len(labels)} rows: a recipe needs {LEAST_ROWS} or more to hold some out"
+            f"{what} is known of {counted(len(labels), 'row')}: a recipe needs {LEAST_ROWS} or more to hold some out"
         )
     values = np.unique(labels)
     if len(values) < 2:
@@ -52,10 +53,11 @@ def tell_of_few(labels: Any, names: Sequence[Any] | None) -> None:
     if few:
         value, count = few[0]
         name = value.item() if names is None else names[int(value)]
-        more = f", and {len(few) - 1} more classes have few" if len(few) > 1 else ""
-        rows = "row" if count == 1 else "rows"
+        others = len(few) - 1
+        more = f", and {others} more {'classes have' if others > 1 else 'class has'} few" if others else ""
         say(
-            f"stoker: class {name!r} has {count} {rows}{more}: collect more, merge classes, or leave those rows out"
+            f"stoker: class {name!r} has {counted(count, 'row')}{more}: collect more, merge classes, or leave those "
+            "rows out"
         )
 
 

@@ -15,6 +15,7 @@ import tensorflow as tf
 from stoker.data.paths import IMAGES
 from stoker.errors import ArgumentError
 from stoker.recipes import durations
+from stoker.recipes.arguments import check, path_of
 from stoker.recipes.beginning import Place, begin
 from stoker.recipes.counting import batch_size, check_classes, files_below, tell_of_few, uneven
 from stoker.recipes.precisions import fitting
@@ -54,7 +55,8 @@ def image(
 
     The other arguments, what is returned and what is raised are those of `table`.
     """
-    path = os.fspath(data)
+    path = path_of(data)
+    check(epochs=epochs, seed=seed, runs=runs)
     found = files_below(path, *IMAGES)
     if not found:
         raise ArgumentError(f"{path} has no folders with images ({', '.join(IMAGES)}), one for each class")

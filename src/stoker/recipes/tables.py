@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +15,15 @@ import stoker
 from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
 from stoker.recipes import durations
+from stoker.recipes.arguments import check, path_of, separator
 from stoker.recipes.beginning import Place, begin
 from stoker.recipes.counting import LEAST_ROWS, batch_size, check_classes, tell_of_few, uneven
+from stoker.recipes.magnitudes import check_column, check_target, too_small
 from stoker.recipes.programs.table import Settings, read
 from stoker.recipes.progress import say
 from stoker.recipes.rows import Rows, rows_of
+from stoker.recipes.written import looks_like
+from stoker.units import counted
 
 _MOST_COLUMNS = 1_000
 _FEW_VALUES = 20
@@ -26,6 +31,9 @@ _FEW_VALUES = 20
 _LOOKED_AT = 200_000
 # Numbers that correlate more than this are the same but for their unit and their rounding.
 _RULER = 0.9999
+_LIKE_IDS = "nearly every row has a value of its own, as ids have"
+# Texts in which it shows whether they are numbers or dates.
+_FEW_TEXTS = 1_000
 # Beyond this, periodic features make a network of mostly those.
 _MOST_PERIODIC = 200
 
@@ -75,8 +83,11 @@ def table(
     Raises:
         ArgumentError: the data or an argument makes no sense.
     """
-    path = os.fspath(data)
-    sep = sep or ("\t" if path.lower().endswith((".tsv", ".tsv.gz")) else ",")
+    path = path_of(data)
+    if not isinstance(target, str):
+        raise ArgumentError(f"target={target!r} must be the name of the column to predict")
+    check(epochs=epochs, seed=seed, runs=runs, group=group, time_column=time_column)
+    sep = separator(sep, path)
     kind, source, found = table_files(path, sep, encoding)
     count = len(source.columns() if columns is None else columns)
     if count > _MOST_COLUMNS:
@@ -110,11 +121,15 @@ def _chosen(asked: Settings, task: str | None) -> Settings:
     whole = _read(asked, "auto")
     if whole.rows < LEAST_ROWS:
         raise ArgumentError(
-            f"{asked.data} has {whole.rows} rows: a recipe needs {LEAST_ROWS} or more to hold some out"
+            f"{asked.data} has {counted(whole.rows, 'row')}: a recipe needs {LEAST_ROWS} or more to hold some out"
         )
     rows = rows_of(whole, most=_LOOKED_AT)
+    if whole.class_names is None:
+        check_target(asked.target, rows.labels)
     classes = _classes(asked.target, whole, rows, task)
     kept = _columns(asked, whole, rows)
+    for name in kept:
+        check_column(name, rows.inputs[name])
     width = len(kept) + sum(min(33, len(whole.features[name].vocabulary or ())) for name in kept)
     balanced = classes and uneven(rows.labels)
     if classes:
@@ -138,14 +153,17 @@ def _chosen(asked: Settings, task: str | None) -> Settings:
 def _read(asked: Settings, label_mode: str) -> Any:
     csv = {"sep": asked.sep, "encoding": asked.encoding}
     options: dict[str, Any] = csv if asked.format == "csv" else {}
-    return getattr(stoker.data, asked.format)(
-        asked.data,
-        label=asked.target,
-        batch_size=4096,
-        columns=asked.columns,
-        label_mode=label_mode,
-        **options,
-    )
+    with warnings.catch_warnings():
+        # Of rare classes a recipe tells by itself, when it has seen that they are classes.
+        warnings.simplefilter("ignore", stoker.data.DataWarning)
+        return getattr(stoker.data, asked.format)(
+            asked.data,
+            label=asked.target,
+            batch_size=4096,
+            columns=asked.columns,
+            label_mode=label_mode,
+            **options,
+        )
 
 
 def _classes(target: str, whole: Any, rows: Rows, task: str | None) -> bool:
@@ -156,11 +174,11 @@ def _classes(target: str, whole: Any, rows: Rows, task: str | None) -> bool:
         classes = task == "classes" or (
             task is None and steps and len(values) <= min(_FEW_VALUES, len(rows) // 10)
         )
-        if not np.all(np.isfinite(rows.labels)):
-            raise ArgumentError(
-                f"target {target!r} has values that are no numbers, such as infinity: leave those rows out"
-            )
     else:
+        if task != "classes" and (form := looks_like([str(one) for one in whole.class_names])):
+            raise ArgumentError(
+                f"target {target!r} looks like {form}; if they are meant as classes, say task='classes'"
+            )
         if task == "numbers":
             raise ArgumentError(f"task='numbers': target {target!r} holds text")
         values, classes = np.unique(rows.labels), True
@@ -176,17 +194,26 @@ def _columns(asked: Settings, whole: Any, rows: Rows) -> list[str]:
         if name in (asked.group, asked.time_column):
             continue
         why = _useless(rows.inputs[name], whole.features[name].kind)
-        if why is None:
-            kept.append(name)
-        elif asked.columns is None:
+        form = looks_like(_words(whole.features[name], rows.inputs[name]))
+        if form is not None and why in (None, _LIKE_IDS):
+            taken = "is left out" if why and asked.columns is None else "is taken for words"
+            say(f"stoker: column {name!r} {taken}: it looks like {form}")
+        elif why is not None and asked.columns is None:
             say(f"stoker: column {name!r} is left out: {why}")
-        else:
+        if why is None or asked.columns is not None:
             kept.append(name)
     if not kept:
         raise ArgumentError(
             f"{asked.data} has no column to learn {asked.target!r} from: all are constant, empty or ids"
         )
     return kept
+
+
+def _words(feature: Any, values: Any) -> list[str]:
+    """Different values of a column of words; none of numbers."""
+    if feature.kind == "text":
+        return [value.decode("utf-8", "replace") for value in values[:_FEW_TEXTS]]
+    return list(feature.vocabulary or ())[1:]
 
 
 def _tell_of_leaks(kept: list[str], features: Any, rows: Rows, classes: bool) -> None:
@@ -222,11 +249,13 @@ def _follows(values: Any, labels: Any) -> bool:
 def _useless(values: Any, kind: str) -> str | None:
     if values.dtype.kind == "f" and np.isnan(values).all():
         return "all its values are missing"
+    if (small := too_small(values)) is not None:
+        return small
     first = values[0]
     if np.all(values == first) or (kind == "category" and len(np.unique(values)) == 1):
         return "all its values are the same"
     if kind == "category" and len(np.unique(values)) > 0.95 * len(values):
-        return "nearly every row has a value of its own, as ids have"
+        return _LIKE_IDS
     if kind == "whole" and len(values) > 1 and np.all(np.abs(np.diff(values)) == 1):
         return "it counts the rows"
     return None

@@ -13,6 +13,7 @@ import stoker
 from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
 from stoker.recipes import durations
+from stoker.recipes.arguments import check, path_of, separator
 from stoker.recipes.beginning import Place, begin
 from stoker.recipes.counting import batch_size, check_classes, files_below, tell_of_few, uneven
 from stoker.recipes.programs.text import Settings, read
@@ -52,8 +53,17 @@ def text(
 
     The other arguments, what is returned and what is raised are those of `table`.
     """
-    path = os.fspath(data)
-    sep = sep or ("\t" if path.lower().endswith((".tsv", ".tsv.gz")) else ",")
+    path = path_of(data)
+    check(
+        epochs=epochs,
+        seed=seed,
+        runs=runs,
+        column=column,
+        target=target,
+        group=group,
+        time_column=time_column,
+    )
+    sep = separator(sep, path)
     if (column is None) != (target is None):
         raise ArgumentError(
             "texts in a table need both --column, which holds them, and --target, their classes"

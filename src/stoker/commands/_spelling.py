@@ -1,0 +1,84 @@
+"""Errors and warnings of the Python API, in the words of a command: `sep=';'` is `--sep ';'` there."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from stoker.errors import ArgumentError, UsageError
+
+# Readers name the argument that a column was asked for by, and call some otherwise than the options are.
+_COLUMNS = {
+    "label": "target",
+    "time": "time_column",
+    "group": "group",
+    "column": "column",
+    "columns": "columns",
+}
+# Not in a path, such as year=2026/part.csv.
+_ARGUMENT = re.compile(r"""(?<![^\s(])(\w+)=('[^']*'|"[^"]*"|\[\.\.\.\]|-?[\w.]+)(?=[\s,:;)]|$)""")
+_ASKED_BY = re.compile(r"(\w+)( or \w+)?: (there is no column|.* holds text|.* different values)")
+_TYPES = re.compile(r"read (?:it|the column) with types=\{'(?P<column>.*?)': .*")
+
+
+@contextmanager
+def as_options(args: argparse.Namespace) -> Iterator[None]:
+    """Say what is wrong with an argument in the words of the command that these are the options of.
+
+    Raises:
+        UsageError: for an `ArgumentError`.
+    """
+    try:
+        yield
+    except ArgumentError as error:
+        raise UsageError(respelled(str(error), args)) from None
+
+
+@contextmanager
+def warnings_shown(file: TextIO) -> Iterator[None]:
+    """Print warnings without the place in the code, which no user of a command asked for."""
+
+    def show(message: Any, *_place: Any, **_options: Any) -> None:
+        print(f"stoker: {message}", file=file)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+def separator(text: str) -> str:
+    """What `--sep` means: a shell passes `'\\t'` as two characters, and a tab is meant."""
+    return "\t" if text == r"\t" else text
+
+
+def respelled(message: str, args: argparse.Namespace) -> str:
+    """The message with `--option value` for every `argument=value` that the command has an option for."""
+    options = vars(args)
+
+    def spelled(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        name = "target" if name == "label" else name
+        if name not in options:
+            return found.group()
+        return _option(name) if value == "[...]" else f"{_option(name)} {value}"
+
+    def without_types(found: re.Match[str]) -> str:
+        # There is no option for the kind of a column, and the target cannot be left out.
+        if "columns" not in options or found["column"] == options.get("target"):
+            return "leave those rows out"
+        return "leave the column out (--columns)"
+
+    message = _ARGUMENT.sub(spelled, _TYPES.sub(without_types, message))
+    if not _ASKED_BY.match(message):
+        return message
+    first, _, rest = message.partition(": ")
+    named = [_COLUMNS.get(one, "") for one in first.split(" or ")]
+    return f"{' or '.join(map(_option, named))}: {rest}" if all(one in options for one in named) else message
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
