@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import stoker
 from stoker.recipes.programs import image
@@ -52,6 +53,21 @@ def test_images_from_scratch(tmp_path: Path) -> None:
         "linear",
         "support vectors",
     }
+
+
+def test_colour_images_that_are_there_twice_are_counted(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    for name in ("one", "other"):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for number in range(12):
+            content = tf.io.encode_png(random.integers(0, 256, (8, 8, 3)).astype(np.uint8)).numpy()
+            for copy in ("a", "b"):
+                (tmp_path / "photos" / name / f"{number:02}{copy}.png").write_bytes(content)
+    result = stoker.recipes.image("photos", epochs=1)
+    assert result is not None
+    assert "crop" in result["settings"]["augment"]
+    assert result["repeated"] > 0
+    assert "also among the training rows" in Path(result["report"]).read_text()
 
 
 def test_a_base_is_frozen_first_then_free_at_its_top() -> None:
