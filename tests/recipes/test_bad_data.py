@@ -188,10 +188,16 @@ def _many_classes(folder: Path) -> None:
         ("image", _everywhere(b""), "000.png cannot be decoded"),
         ("image", _everywhere(bytes(range(256))), "000.png cannot be decoded"),
         ("image", lambda folder: _cut_off(folder / "down" / "007.png"), "007.png cannot be decoded"),
+        ("text", lambda folder: (folder / "empty").mkdir(), "data/empty holds no file"),
+        ("text", lambda folder: (folder / "bad" / "a.txt").symlink_to("gone"), "a.txt is a link"),
+        ("image", lambda folder: (folder / "empty").mkdir(), "data/empty holds no file"),
+        ("image", lambda folder: (folder / "down" / "a.png").symlink_to("a.png"), "a.png is a link"),
+        ("image", lambda folder: folder.joinpath("\udcff").mkdir(), "not UTF-8: rename it"),
     ],
     ids=[
         "texts of one class", "texts of many classes", "empty texts", "texts of nothing", "bytes for texts",
         "images of one class", "empty images", "bytes for images", "a corrupt image",
+        "no text of a class", "a text's link", "no image of a class", "an image's link", "a name that is no text",
     ],
 )  # fmt: skip
 def test_a_folder_nobody_can_learn_from(
@@ -206,6 +212,7 @@ def test_a_folder_nobody_can_learn_from(
     assert printed.err.strip().isprintable()
     assert "{{" not in printed.err
     assert printed.out.count("\n") <= 1
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_table_of_texts_needs_its_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

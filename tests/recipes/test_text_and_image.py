@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 import stoker
-from stoker.recipes.programs import image
+from stoker.recipes.programs import image, text
 from tests.recipes.base_weights import base_weights
 from tests.recipes.data_files import reviews, shapes
 from tests.support import ALL_CASES
@@ -68,6 +70,29 @@ def test_colour_images_that_are_there_twice_are_counted(tmp_path: Path) -> None:
     assert "crop" in result["settings"]["augment"]
     assert result["repeated"] > 0
     assert "also among the training rows" in Path(result["report"]).read_text()
+
+
+@pytest.mark.parametrize("kind", ["text", "image"])
+def test_files_in_nested_folders_count_and_make_another_run(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = (reviews if kind == "text" else shapes)(tmp_path / "data")
+    for inside in list(folder.iterdir()):
+        inside.rename(tmp_path / inside.name)
+        inside.mkdir()
+        (tmp_path / inside.name).rename(inside / "sub")
+    monkeypatch.setattr(text if kind == "text" else image, "main", dataclasses.asdict)
+
+    def run() -> Any:
+        made = getattr(stoker.recipes, kind)("data")
+        assert made is not None
+        return made["run"]
+
+    before = run()
+    assert run() == before
+    changed = min(folder.rglob("*.*"))
+    os.utime(changed, (1, 1))
+    assert run() != before
 
 
 def test_a_base_is_frozen_first_then_free_at_its_top() -> None:

@@ -12,13 +12,15 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from stoker.data.class_folders import class_files
+from stoker.data.image_files import fault_of
 from stoker.data.paths import IMAGES
 from stoker.errors import ArgumentError
 from stoker.recipes import durations
 from stoker.recipes.beginning import Place, begin
-from stoker.recipes.counting import batch_size, check_classes, files_below, tell_of_few, uneven
+from stoker.recipes.counting import batch_size, check_classes, tell_of_few, uneven
 from stoker.recipes.precisions import fitting
-from stoker.recipes.programs.image import Settings
+from stoker.recipes.programs.image import Settings, read
 
 _FILTERS = (32, 64, 128, 256)
 _LARGEST, _LARGEST_FOR_BASE, _LEAST_FOR_BASE = 96, 160, 96
@@ -55,11 +57,9 @@ def image(
     The other arguments, what is returned and what is raised are those of `table`.
     """
     path = os.fspath(data)
-    found = files_below(path, *IMAGES)
-    if not found:
-        raise ArgumentError(f"{path} has no folders with images ({', '.join(IMAGES)}), one for each class")
-    seen, colours = _looked_at(found)
-    classes = np.array([file.parent.name for file in found])
+    found = class_files(Path(path).expanduser(), IMAGES)
+    seen, colours = _looked_at([file.path for file in found])
+    classes = np.array([file.class_name for file in found])
     check_classes(f"the class in {path}", classes, None)
     tell_of_few(classes, None)
     settings = Settings(
@@ -82,24 +82,25 @@ def image(
         raise ArgumentError("weights are those of a base: say which, --base")
     if epochs is not None:
         settings = replace(settings, epochs=epochs)
+    # Images that cannot be read are said before a run is made; what is read here is in the cache then.
+    read(settings)
     place = Place(runs, name, fresh, eject, overwrite)
-    return begin("image", settings, place, found, [Path(path).name])
+    return begin("image", settings, place, [Path(file.path) for file in found], [Path(path).name])
 
 
-def _looked_at(found: list[Path]) -> tuple[list[tuple[int, int]], bool]:
+def _looked_at(found: list[str]) -> tuple[list[tuple[int, int]], bool]:
     """Sizes of some images, and whether any has colours.
 
     Raises:
-        ArgumentError: one cannot be decoded.
+        ArgumentError: one cannot be read or decoded.
     """
     sizes, colours = [], False
     for file in found[:: max(1, len(found) // _OPENED)]:
         try:
-            pixels = tf.io.decode_image(file.read_bytes(), expand_animations=False).numpy()
-        except tf.errors.InvalidArgumentError:
-            raise ArgumentError(
-                f"{file} cannot be decoded: it is damaged or no image; remove or replace it"
-            ) from None
+            content = tf.io.read_file(os.fsencode(file))
+            pixels = tf.io.decode_image(content, expand_animations=False).numpy()
+        except tf.errors.OpError as error:
+            raise ArgumentError(f"{file} {fault_of(error)}") from None
         sizes.append(pixels.shape[:2])
         grey = pixels.shape[2] < 3 or bool(np.all(pixels[..., :1] == pixels[..., :3]))
         colours = colours or not grey
