@@ -6,10 +6,14 @@ import urllib.request
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import keras
 import pytest
 
+import stoker
 from stoker.commands import main
+from stoker.errors import ArgumentError
 from tests.recipes.data_files import reviews, sales, shapes
 
 pytestmark = pytest.mark.tensorflow
@@ -236,5 +240,74 @@ def test_a_base_whose_weights_cannot_be_had(
     error = capsys.readouterr().err
     assert "--weights" in error
     assert error.count("\n") == 1
-    assert main(["train", "image", "photos", "--base", "Nothing"]) == 2
-    assert "is no model of keras.applications" in capsys.readouterr().err
+
+
+def _with_weights(base: str, path: Path) -> None:
+    made = getattr(keras.applications, base)(
+        include_top=False, weights=None, input_shape=(32, 32, 3), pooling="avg"
+    )
+    made.save_weights(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--base", "Nothing"], "base='Nothing' is no model of keras.applications; there are "),
+        (["--base", "MobilNetv2"], "did you mean 'MobileNetV2'?"),
+        (["--base", "mobilenet"], "did you mean 'MobileNet'?"),
+        (["--base", "MobileNet", "--weights", "gone.h5"], "there is no file gone.h5"),
+        (
+            ["--base", "MobileNet", "--weights", "other.weights.h5"],
+            "are no weights of MobileNet without its top (",
+        ),
+        (
+            ["--base", "MobileNet", "--weights", "bad.weights.h5"],
+            "are no weights of MobileNet without its top (",
+        ),
+        (
+            ["--base", "MobileNet", "--weights", "good.weights.h5", "--size", "16x16"],
+            "MobileNet takes no images of 16 x 16 (Input size must be at least 32x32",
+        ),
+        (["--augment", "flipp"], "augment: 'flipp' is none of flip,"),
+        (["--augment", "hue"], "images in grayscale do not have: leave it out"),
+    ],
+)
+def test_a_request_for_images_that_makes_no_sense(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shapes(tmp_path / "photos", each=12)
+    if "other.weights.h5" in words:
+        _with_weights("MobileNetV2", tmp_path / "other.weights.h5")
+    if "good.weights.h5" in words:
+        _with_weights("MobileNet", tmp_path / "good.weights.h5")
+    (tmp_path / "bad.weights.h5").write_bytes(b"no weights")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert main(["train", "image", "photos", *words]) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "said"),
+    [
+        (None, {}, "data=None must be the path of a folder"),
+        (["photos"], {}, r"data=\['photos'\] must be the path of a folder"),
+        (b"photos", {}, "must be the path of a folder"),
+        ("\udcff", {}, "not UTF-8: rename the folder"),
+        ("photos", {"size": (0, 5)}, r"size=\(0, 5\) must be \(height, width\)"),
+        ("photos", {"size": (-3, 5)}, r"size=\(-3, 5\) must be \(height, width\)"),
+        ("photos", {"size": 64}, r"^size=64 must be \(height, width\)"),
+        ("photos", {"augment": "flip"}, r"augment='flip' must be a list"),
+    ],
+)
+def test_arguments_that_are_no_path_and_no_size(
+    data: Any, options: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    shapes(tmp_path / "photos", each=12)
+    with pytest.raises(ArgumentError, match=said):
+        stoker.recipes.image(data, **options)
+    assert not (tmp_path / "runs").exists()

@@ -95,6 +95,22 @@ def test_files_in_nested_folders_count_and_make_another_run(
     assert run() != before
 
 
+def test_other_weights_of_a_base_are_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes(tmp_path / "photos", each=12, size=32)
+    monkeypatch.setattr(image, "main", dataclasses.asdict)
+    weights = base_weights()
+
+    def run() -> Any:
+        made = stoker.recipes.image("photos", size=(32, 32), base="MobileNet", weights=weights)
+        assert made is not None
+        return made["run"]
+
+    before = run()
+    assert run() == before
+    os.utime(weights, (1, 1))
+    assert run() != before
+
+
 def test_a_base_is_frozen_first_then_free_at_its_top() -> None:
     settings = image.Settings(
         data="photos",

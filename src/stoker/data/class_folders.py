@@ -64,7 +64,7 @@ def class_folders(root: Path) -> list[Path]:
     except OSError as error:
         raise ArgumentError(unreadable(str(root), error)) from None
     for folder in folders:
-        if not folder.name.isascii() and not _is_text(folder.name):
+        if not folder.name.isascii() and not is_text(folder.name):
             raise ArgumentError(
                 f"the folder {os.fsencode(folder.name)!r} in {root} names its class in bytes that are not UTF-8: "
                 "rename it"
@@ -136,7 +136,8 @@ def _tell(message: str) -> None:
     warnings.warn(message, DataWarning, stacklevel=4)
 
 
-def _is_text(name: str) -> bool:
+def is_text(name: str) -> bool:
+    """Whether a path can be written down; those of POSIX may hold any bytes."""
     try:
         name.encode()
     except UnicodeEncodeError:
