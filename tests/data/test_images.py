@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
@@ -17,6 +18,8 @@ from PIL import Image
 
 import stoker
 from stoker.data.augmenting import CHANGES
+from stoker.data.class_folders import class_files
+from stoker.data.paths import IMAGES
 from stoker.data.survey import survey
 from stoker.errors import ArgumentError
 
@@ -177,6 +180,17 @@ def test_a_link_that_leads_nowhere_is_named(photos: Path, target: str) -> None:
         stoker.data.images(photos)
 
 
+def test_a_folder_that_may_not_be_read_is_named(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> Any:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(
+        ArgumentError, match=r"cannot be read \(Permission denied\): make it readable, or remove"
+    ):
+        class_files(photos, IMAGES)
+
+
 def test_a_link_to_a_folder_is_not_followed(photos: Path) -> None:
     (photos / "cat" / "up.png").symlink_to("..", target_is_directory=True)
     assert stoker.data.images(photos).rows == 12
@@ -194,7 +208,7 @@ def test_names_that_are_not_utf_8(photos: Path) -> None:
 def test_images_of_kinds_that_are_not_read_are_told_of_once(photos: Path) -> None:
     for name in ("a.webp", "b.WEBP", "c.tif", "notes.md"):
         (photos / "cat" / name).write_bytes(b"")
-    said = r"1 \.tif file and 2 \.webp files in .* are left out: convert them to PNG or JPEG"
+    said = r"1 \.tif file and 2 \.webp files in .* are left out: convert to PNG or JPEG"
     with pytest.warns(stoker.data.DataWarning, match=said):
         assert stoker.data.images(photos).rows == 12
     with warnings.catch_warnings():
@@ -202,7 +216,7 @@ def test_images_of_kinds_that_are_not_read_are_told_of_once(photos: Path) -> Non
         stoker.data.images(photos)
     for file in (photos / "dog").iterdir():
         file.rename(file.with_suffix(".webp"))
-    with pytest.raises(ArgumentError, match=r"dog holds no .*, only 6 \.webp files: convert them to PNG"):
+    with pytest.raises(ArgumentError, match=r"dog holds no .*, only 6 \.webp files: convert to PNG"):
         stoker.data.images(photos)
 
 

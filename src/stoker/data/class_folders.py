@@ -120,7 +120,7 @@ def _files_of(folder: Path, suffixes: tuple[str, ...]) -> tuple[list[ClassFile],
     return files, others
 
 
-_CONVERT = "convert them to PNG or JPEG"
+_CONVERT = "convert to PNG or JPEG"
 
 
 def _spoken(counted: Counter[str]) -> str:
