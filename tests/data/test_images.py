@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,9 @@ from PIL import Image
 
 import stoker
 from stoker.data.augmenting import CHANGES
+from stoker.data.class_folders import class_files
+from stoker.data.paths import IMAGES
+from stoker.data.survey import survey
 from stoker.errors import ArgumentError
 
 
@@ -151,6 +158,74 @@ def test_a_crop_keeps_seven_eighths() -> None:
     assert (top[0, 0, 0], bottom[-1, 0, 0]) == (0, 252)
     assert int(top[-1, 0, 0]) == pytest.approx(0.875 * 252, abs=1)
     assert int(bottom[0, 0, 0]) == pytest.approx(0.125 * 252, abs=1)
+
+
+def test_nested_and_hidden_files(photos: Path) -> None:
+    inside = photos / "cat" / "sub.png" / "deeper"
+    inside.mkdir(parents=True)
+    (photos / "cat" / "02.jpg").rename(inside / "02.jpg")
+    for hidden in (".thumbnails", "__MACOSX", "cat/.kept", "cat/__MACOSX"):
+        (photos / hidden).mkdir()
+        (photos / hidden / "00.png").write_bytes(b"no image")
+    (photos / "dog" / "._01.jpg").write_bytes(b"no image")
+    dataset = stoker.data.images(photos)
+    assert (dataset.rows, dataset.class_names) == (12, ["cat", "dog"])
+    assert survey(str(photos))["rows"] == 12
+
+
+@pytest.mark.parametrize("target", ["self.png", "gone.png"])
+def test_a_link_that_leads_nowhere_is_named(photos: Path, target: str) -> None:
+    (photos / "cat" / "self.png").symlink_to(target)
+    with pytest.raises(ArgumentError, match=r"self\.png is a link that leads to no file: mend or remove it"):
+        stoker.data.images(photos)
+
+
+def test_a_folder_that_may_not_be_read_is_named(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> Any:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(
+        ArgumentError, match=r"cannot be read \(Permission denied\): make it readable, or remove"
+    ):
+        class_files(photos, IMAGES)
+
+
+def test_a_link_to_a_folder_is_not_followed(photos: Path) -> None:
+    (photos / "cat" / "up.png").symlink_to("..", target_is_directory=True)
+    assert stoker.data.images(photos).rows == 12
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere names are text")
+def test_names_that_are_not_utf_8(photos: Path) -> None:
+    (photos / "cat" / "02.jpg").rename(os.fsdecode(bytes(photos / "cat") + b"/\xff.jpg"))
+    assert len(_all(stoker.data.images(photos))[0]) == 12
+    (photos / "dog").rename(os.fsdecode(bytes(photos) + b"/\xff\xfe"))
+    with pytest.raises(ArgumentError, match=r"the folder b'\\xff\\xfe' .* not UTF-8: rename it"):
+        stoker.data.images(photos)
+
+
+def test_images_of_kinds_that_are_not_read_are_told_of_once(photos: Path) -> None:
+    for name in ("a.webp", "b.WEBP", "c.tif", "notes.md"):
+        (photos / "cat" / name).write_bytes(b"")
+    said = r"1 \.tif file and 2 \.webp files in .* are left out: convert to PNG or JPEG"
+    with pytest.warns(stoker.data.DataWarning, match=said):
+        assert stoker.data.images(photos).rows == 12
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stoker.data.images(photos)
+    for file in (photos / "dog").iterdir():
+        file.rename(file.with_suffix(".webp"))
+    with pytest.raises(ArgumentError, match=r"dog holds no .*, only 6 \.webp files: convert to PNG"):
+        stoker.data.images(photos)
+
+
+def test_a_bitmap_of_one_bit_is_of_a_kind_that_is_not_read(photos: Path) -> None:
+    Image.fromarray(np.zeros((20, 16), bool)).save(photos / "cat" / "bits.bmp")
+    with pytest.raises(
+        ArgumentError, match=r"bits\.bmp cannot .* or of a kind TensorFlow cannot read; convert"
+    ):
+        stoker.data.images(photos)
 
 
 def test_label_modes_and_bad_arguments(photos: Path) -> None:

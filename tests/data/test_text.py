@@ -42,6 +42,25 @@ def test_a_folder_for_each_class(reviews: Any) -> None:
     assert dataset.rows == 300
 
 
+def test_nested_and_hidden_texts(reviews: Any) -> None:
+    root, classes = reviews
+    first = sorted(path for path in root.iterdir())[0]
+    (first / "sub").mkdir()
+    moved = sorted(first.glob("*.txt"))[0]
+    moved.rename(first / "sub" / moved.name)
+    for hidden in (first / ".hidden.txt", first / "._0.txt"):
+        hidden.write_bytes(b"\xff\0")
+    (root / "__MACOSX").mkdir()
+    (root / "__MACOSX" / "0.txt").write_bytes(b"\xff\0")
+    assert stoker.data.text(root).rows == len(classes)
+
+
+def test_a_hidden_folder_makes_no_classes(tmp_path: Path) -> None:
+    (tmp_path / "lines" / ".git").mkdir(parents=True)
+    (tmp_path / "lines" / "a.txt").write_text("one text\nanother\n")
+    assert stoker.data.text(tmp_path / "lines").rows == 2
+
+
 def test_lines(tmp_path: Path) -> None:
     lines = ["first", "", "drei Bäume", "日本語", "last"]
     (tmp_path / "t.txt").write_text("\n".join(lines), encoding="utf-8")

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import keras
 import pytest
 
+import stoker
 from stoker import recipes
 from stoker.commands import main
 from stoker.errors import ArgumentError
@@ -306,10 +308,16 @@ def _many_classes(folder: Path) -> None:
         ("image", _everywhere(b""), "000.png cannot be decoded"),
         ("image", _everywhere(bytes(range(256))), "000.png cannot be decoded"),
         ("image", lambda folder: _cut_off(folder / "down" / "007.png"), "007.png cannot be decoded"),
+        ("text", lambda folder: (folder / "empty").mkdir(), "data/empty holds no file"),
+        ("text", lambda folder: (folder / "bad" / "a.txt").symlink_to("gone"), "a.txt is a link"),
+        ("image", lambda folder: (folder / "empty").mkdir(), "data/empty holds no file"),
+        ("image", lambda folder: (folder / "down" / "a.png").symlink_to("a.png"), "a.png is a link"),
+        ("image", lambda folder: folder.joinpath("\udcff").mkdir(), "not UTF-8: rename it"),
     ],
     ids=[
         "texts of one class", "texts of many classes", "empty texts", "texts of nothing", "bytes for texts",
         "images of one class", "empty images", "bytes for images", "a corrupt image",
+        "no text of a class", "a text's link", "no image of a class", "an image's link", "a name that is no text",
     ],
 )  # fmt: skip
 def test_a_folder_nobody_can_learn_from(
@@ -324,6 +332,7 @@ def test_a_folder_nobody_can_learn_from(
     assert printed.err.strip().isprintable()
     assert "{{" not in printed.err
     assert printed.out.count("\n") <= 1
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_table_of_texts_needs_its_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -347,5 +356,74 @@ def test_a_base_whose_weights_cannot_be_had(
     error = capsys.readouterr().err
     assert "--weights" in error
     assert error.count("\n") == 1
-    assert main(["train", "image", "photos", "--base", "Nothing"]) == 2
-    assert "is no model of keras.applications" in capsys.readouterr().err
+
+
+def _with_weights(base: str, path: Path) -> None:
+    made = getattr(keras.applications, base)(
+        include_top=False, weights=None, input_shape=(32, 32, 3), pooling="avg"
+    )
+    made.save_weights(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--base", "Nothing"], "--base 'Nothing' is no model of keras.applications; there are "),
+        (["--base", "MobilNetv2"], "did you mean 'MobileNetV2'?"),
+        (["--base", "mobilenet"], "did you mean 'MobileNet'?"),
+        (["--base", "MobileNet", "--weights", "gone.h5"], "there is no file gone.h5"),
+        (
+            ["--base", "MobileNet", "--weights", "other.weights.h5"],
+            "are no weights of MobileNet without its top (",
+        ),
+        (
+            ["--base", "MobileNet", "--weights", "bad.weights.h5"],
+            "are no weights of MobileNet without its top (",
+        ),
+        (
+            ["--base", "MobileNet", "--weights", "good.weights.h5", "--size", "16x16"],
+            "MobileNet takes no images of 16 x 16 (Input size must be at least 32x32",
+        ),
+        (["--augment", "flipp"], "augment: 'flipp' is none of flip,"),
+        (["--augment", "hue"], "images in grayscale do not have: leave it out"),
+    ],
+)
+def test_a_request_for_images_that_makes_no_sense(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shapes(tmp_path / "photos", each=12)
+    if "other.weights.h5" in words:
+        _with_weights("MobileNetV2", tmp_path / "other.weights.h5")
+    if "good.weights.h5" in words:
+        _with_weights("MobileNet", tmp_path / "good.weights.h5")
+    (tmp_path / "bad.weights.h5").write_bytes(b"no weights")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert main(["train", "image", "photos", *words]) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "said"),
+    [
+        (None, {}, "data must be the path of a file or a folder, or a glob, not NoneType"),
+        (["photos"], {}, "not list"),
+        (b"photos", {}, "not bytes"),
+        ("\udcff", {}, "not UTF-8: rename it"),
+        ("photos", {"size": (0, 5)}, r"size=\(0, 5\) must be \(height, width\)"),
+        ("photos", {"size": (-3, 5)}, r"size=\(-3, 5\) must be \(height, width\)"),
+        ("photos", {"size": 64}, r"^size=64 must be \(height, width\)"),
+        ("photos", {"augment": "flip"}, r"augment='flip' must be a list"),
+    ],
+)
+def test_arguments_that_are_no_path_and_no_size(
+    data: Any, options: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    shapes(tmp_path / "photos", each=12)
+    with pytest.raises(ArgumentError, match=said):
+        stoker.recipes.image(data, **options)
+    assert not (tmp_path / "runs").exists()

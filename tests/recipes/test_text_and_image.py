@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import stoker
 from stoker.recipes.programs import image, text
@@ -65,6 +68,60 @@ def test_images_from_scratch(tmp_path: Path) -> None:
         "linear",
         "support vectors",
     }
+
+
+def test_colour_images_that_are_there_twice_are_counted(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    for name in ("one", "other"):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for number in range(12):
+            content = tf.io.encode_png(random.integers(0, 256, (8, 8, 3)).astype(np.uint8)).numpy()
+            for copy in ("a", "b"):
+                (tmp_path / "photos" / name / f"{number:02}{copy}.png").write_bytes(content)
+    result = stoker.recipes.image("photos", epochs=1)
+    assert result is not None
+    assert "crop" in result["settings"]["augment"]
+    assert result["repeated"] > 0
+    assert "also among the training rows" in Path(result["report"]).read_text()
+
+
+@pytest.mark.parametrize("kind", ["text", "image"])
+def test_files_in_nested_folders_count_and_make_another_run(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = (reviews if kind == "text" else shapes)(tmp_path / "data")
+    for inside in list(folder.iterdir()):
+        inside.rename(tmp_path / inside.name)
+        inside.mkdir()
+        (tmp_path / inside.name).rename(inside / "sub")
+    monkeypatch.setattr(text if kind == "text" else image, "main", dataclasses.asdict)
+
+    def run() -> Any:
+        made = getattr(stoker.recipes, kind)("data")
+        assert made is not None
+        return made["run"]
+
+    before = run()
+    assert run() == before
+    changed = min(folder.rglob("*.*"))
+    os.utime(changed, (1, 1))
+    assert run() != before
+
+
+def test_other_weights_of_a_base_are_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes(tmp_path / "photos", each=12, size=32)
+    monkeypatch.setattr(image, "main", dataclasses.asdict)
+    weights = base_weights()
+
+    def run() -> Any:
+        made = stoker.recipes.image("photos", size=(32, 32), base="MobileNet", weights=weights)
+        assert made is not None
+        return made["run"]
+
+    before = run()
+    assert run() == before
+    os.utime(weights, (1, 1))
+    assert run() != before
 
 
 def test_a_base_is_frozen_first_then_free_at_its_top() -> None:

@@ -77,7 +77,10 @@ def _show(found: dict[str, Any]) -> None:
     if found.get("left_out"):
         print(f"\nnot readable as a table: {', '.join(found['left_out'])}")
     notes = [column["doubt"] for column in found["columns"] if "doubt" in column]
-    notes += [f"{path} cannot be decoded: it is damaged or no image" for path in found.get("damaged", ())]
+    notes += [
+        f"{path} cannot be decoded: it is damaged, no image, or of a kind TensorFlow cannot read"
+        for path in found.get("damaged", ())
+    ]
     if notes:
         print("\n" + "\n".join(notes))
 

@@ -90,7 +90,9 @@ def check(names: Sequence[str], color_mode: str) -> None:
         if name not in CHANGES:
             raise ArgumentError(f"augment: {name!r} is none of {', '.join(CHANGES)}")
         if name in _OF_COLOURS and color_mode == "grayscale":
-            raise ArgumentError(f"augment: {name!r} changes colours, which images in grayscale do not have")
+            raise ArgumentError(
+                f"augment: {name!r} changes colours, which images in grayscale do not have: leave it out"
+            )
 
 
 def change(names: Sequence[str], labelled: bool) -> Change | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -76,11 +77,11 @@ class _Decoder:
     def _size_of_first(self) -> tuple[int, int]:
         for number, path in enumerate(self._paths):
             try:
-                height, width = decoded(tf.io.read_file(path), self._channels).shape[:2]
+                height, width = decoded(tf.io.read_file(os.fsencode(path)), self._channels).shape[:2]
                 return height, width
-            except tf.errors.OpError:
+            except tf.errors.OpError as error:
                 if not self._skip or number == len(self._paths) - 1:
-                    raise ArgumentError(f"{path} {_BROKEN}") from None
+                    raise ArgumentError(f"{path} {fault_of(error)}") from None
         raise AssertionError("there is at least one image")
 
     def batches(self) -> Iterator[tuple[range, Any]]:
@@ -92,14 +93,15 @@ class _Decoder:
                     # As TensorFlow holds them: `numpy()` would copy them once more.
                     yield range(first, first + len(pixels)), np.asarray(memoryview(pixels))
                     first += len(pixels)
-            except (tf.errors.InvalidArgumentError, tf.errors.UnknownError):
+            except (tf.errors.InvalidArgumentError, tf.errors.UnknownError, *_OUT_OF_REACH):
                 # One of the next ones; which, is found by decoding them one by one.
                 for kept, one in self._singly(first):
                     yield kept, one
                     first = kept.stop
 
     def _from(self, first: int) -> Any:
-        paths = tf.data.Dataset.from_tensor_slices(self._paths[first:])
+        # As bytes: the names of files need not be UTF-8.
+        paths = tf.data.Dataset.from_tensor_slices([os.fsencode(path) for path in self._paths[first:]])
         # There is nothing in it for AutoGraph to convert.
         read = tf.autograph.experimental.do_not_convert(self._read)
         images = paths.map(read, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
@@ -110,10 +112,10 @@ class _Decoder:
         for number in range(first, len(self._paths)):
             path, here = self._paths[number], range(number, number + 1)
             try:
-                pixels = decoded(tf.io.read_file(path), self._channels)
+                pixels = decoded(tf.io.read_file(os.fsencode(path)), self._channels)
                 fault = self._misfit(pixels)
-            except tf.errors.OpError:
-                fault = _BROKEN
+            except tf.errors.OpError as error:
+                fault = fault_of(error)
             if fault is None:
                 yield here, fitted(pixels, self._size).numpy()[None]
                 continue
@@ -141,4 +143,14 @@ class _Decoder:
         return tf.ensure_shape(pixels, [*self._size, self._channels])
 
 
-_BROKEN = "cannot be decoded: it is damaged or no image"
+_OUT_OF_REACH = (tf.errors.NotFoundError, tf.errors.PermissionDeniedError)
+
+
+def fault_of(error: tf.errors.OpError) -> str:
+    """What is wrong with an image that TensorFlow did not read or decode, and what to do."""
+    if isinstance(error, _OUT_OF_REACH):
+        return "cannot be read: make it readable, or remove it"
+    return (
+        "cannot be decoded: it is damaged, no image, or of a kind TensorFlow cannot read; "
+        "convert it to PNG or JPEG, or remove it"
+    )

@@ -90,8 +90,12 @@ def images(
     return finished([made(order) for order in parts], parts, SimpleNamespace(labels=names), made)
 
 
-def check_size(image_size: Any) -> None:
+def check_size(image_size: Any, name: str = "image_size") -> None:
     """Refuse what is no size of an image.
+
+    Args:
+        image_size: height and width, or None.
+        name: of the argument, for the message.
 
     Raises:
         ArgumentError: it is none.
@@ -99,7 +103,7 @@ def check_size(image_size: Any) -> None:
     if image_size is not None:
         two = isinstance(image_size, Sequence) and len(image_size) == 2
         if not two or not all(isinstance(one, int) and one > 0 for one in image_size):
-            raise ArgumentError(f"image_size={image_size!r} must be (height, width), such as (224, 224)")
+            raise ArgumentError(f"{name}={image_size!r} must be (height, width), such as (224, 224)")
 
 
 def _check(image_size: Any, color_mode: str, label_mode: str | None, on_error: str) -> None:

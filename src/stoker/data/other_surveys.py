@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ def of_images(root: Path) -> dict[str, Any]:
     timed = _Timed()
     for file in timed.through(chosen):
         try:
-            pixels = tf.io.decode_image(tf.io.read_file(file.path), expand_animations=False)
+            pixels = tf.io.decode_image(tf.io.read_file(os.fsencode(file.path)), expand_animations=False)
             sizes[" x ".join(str(one) for one in pixels.shape)] += 1
         except tf.errors.OpError:
             damaged.append(file.path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from stoker import clock
 from stoker.data import paths, statistics
 from stoker.data.arrow_sources import Unfit
+from stoker.data.class_folders import class_folders, names_below
 from stoker.data.columns import Column
 from stoker.data.ingest import Source, stored
 from stoker.data.spreads import SPEED_S, TOP, spread
@@ -33,9 +33,8 @@ def survey(path: str, sep: str = ",", encoding: str = "utf8") -> dict[str, Any]:
 def _found(path: str, sep: str, encoding: str) -> dict[str, Any]:
     """By what is there most of: a folder for each class, or files of a kind."""
     root = Path(path).expanduser()
-    if root.is_dir() and any(inside.is_dir() for inside in root.iterdir()):
-        names = [name for _, _, inside in os.walk(root) for name in inside]
-        if _most(names, {"text": paths.TEXTS, "images": paths.IMAGES}) != "text":
+    if root.is_dir() and class_folders(root):
+        if _most(names_below(root), {"text": paths.TEXTS, "images": paths.IMAGES}) != "text":
             from stoker.data.other_surveys import of_images
 
             return of_images(root)

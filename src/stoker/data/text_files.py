@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from stoker.data import cache
 from stoker.data.arrow_sources import Unfit
-from stoker.data.class_folders import class_files, state_of
+from stoker.data.class_folders import class_files, state_of, unreadable
 from stoker.data.columns import Column, Widen, nearest
 from stoker.data.ingest import Source
 from stoker.data.paths import TEXTS, spoken
@@ -108,8 +108,11 @@ class TextColumn:
 
 def _content(path: str) -> bytes:
     # Making a `Path` of it would take as long as reading it.
-    with open(path, "rb") as file:
-        return file.read()
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise ArgumentError(unreadable(path, error)) from None
 
 
 def decoded(raw: bytes, encoding: str, path: str) -> str:

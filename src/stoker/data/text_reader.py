@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from stoker.data import paths as found
+from stoker.data.class_folders import class_folders
 from stoker.data.columns import Column
 from stoker.data.ingest import Source, identity, stored
 from stoker.data.labels import label_of
@@ -117,7 +118,7 @@ def text(
 def _source(paths: Any, encoding: str) -> Source:
     if isinstance(paths, str | os.PathLike):
         root = Path(paths).expanduser()
-        if root.is_dir() and any(path.is_dir() for path in root.iterdir()):
+        if root.is_dir() and class_folders(root):
             return Folders(root, encoding)
     return Lines(found.files(paths, found.TEXTS), encoding)
 

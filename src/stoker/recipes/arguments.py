@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from stoker.data.class_folders import is_text
 from stoker.errors import ArgumentError, whole_number
 
 # What NumPy takes for a seed, and Keras with it.
@@ -16,10 +17,14 @@ def path_of(data: Any) -> str:
     """The path that is to be read.
 
     Raises:
-        ArgumentError: it is none: a frame, say, or a list.
+        ArgumentError: it is none: a frame, say, or a list; or one that cannot be written down.
     """
-    if isinstance(data, str | os.PathLike):
-        return os.fspath(data)
+    if isinstance(data, str | os.PathLike) and isinstance(path := os.fspath(data), str):
+        if not is_text(path):
+            raise ArgumentError(
+                f"data={os.fsencode(path)!r} is a path in bytes that are not UTF-8: rename it"
+            )
+        return path
     frame = "; write a frame to a file first, with to_parquet" if hasattr(data, "to_parquet") else ""
     raise ArgumentError(
         f"data must be the path of a file or a folder, or a glob, not {type(data).__name__}{frame}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from stoker.data.class_folders import class_files, class_folders
 from stoker.errors import ArgumentError
 from stoker.recipes.progress import say
 from stoker.units import counted
@@ -74,11 +75,11 @@ def batch_size(rows: int, wanted: int) -> int:
 
 
 def files_below(folder: str, *endings: str) -> list[Path]:
-    """The files of a folder with a folder for each class, in order.
+    """The files of a folder with a folder for each class, in order: those that are read, no others.
 
     Raises:
-        ArgumentError: it is no folder.
+        ArgumentError: it is no folder, or a class has no file.
     """
-    if not Path(folder).is_dir():
-        raise ArgumentError(f"there is no folder {folder}: give one with a folder for each class")
-    return sorted(path for path in Path(folder).glob("*/*") if path.name.lower().endswith(endings))
+    root = Path(folder).expanduser()
+    # A folder that has none is refused by what reads it, which knows what else it could be.
+    return [Path(file.path) for file in class_files(root, endings)] if class_folders(root) else []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +14,18 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from stoker.data import augmenting
+from stoker.data.class_folders import class_files
+from stoker.data.image_files import fault_of
+from stoker.data.image_reader import check_size
 from stoker.data.paths import IMAGES
 from stoker.errors import ArgumentError
 from stoker.recipes import durations
 from stoker.recipes.arguments import check, path_of
 from stoker.recipes.beginning import Place, begin
-from stoker.recipes.counting import batch_size, check_classes, files_below, tell_of_few, uneven
+from stoker.recipes.counting import batch_size, check_classes, tell_of_few, uneven
 from stoker.recipes.precisions import fitting
-from stoker.recipes.programs.image import Settings
+from stoker.recipes.programs.image import Settings, read
 
 _FILTERS = (32, 64, 128, 256)
 _LARGEST, _LARGEST_FOR_BASE, _LEAST_FOR_BASE = 96, 160, 96
@@ -57,19 +63,22 @@ def image(
     """
     path = path_of(data)
     check(epochs=epochs, seed=seed, runs=runs)
-    found = files_below(path, *IMAGES)
-    if not found:
-        raise ArgumentError(f"{path} has no folders with images ({', '.join(IMAGES)}), one for each class")
-    seen, colours = _looked_at(found)
-    classes = np.array([file.parent.name for file in found])
+    check_size(size, "size")
+    found = class_files(Path(path).expanduser(), IMAGES)
+    seen, colours = _looked_at([file.path for file in found])
+    classes = np.array([file.class_name for file in found])
     check_classes(f"the class in {path}", classes, None)
     tell_of_few(classes, None)
+    color_mode = "rgb" if colours or base else "grayscale"
+    if augment is None:
+        augment = ("flip", "crop", "brightness") if colours else ()
+    augmenting.check(augment, color_mode)
     settings = Settings(
         data=path,
         run="",
-        size=size or _size(seen, base),
-        color_mode="rgb" if colours or base else "grayscale",
-        augment=tuple(augment) if augment is not None else ("flip", "crop", "brightness") if colours else (),
+        size=_size(seen, base) if size is None else (size[0], size[1]),
+        color_mode=color_mode,
+        augment=tuple(augment),
         balanced=uneven(classes),
         precision=fitting(),
         batch_size=batch_size(len(found), 16 if len(found) < 1000 else 32),
@@ -84,24 +93,26 @@ def image(
         raise ArgumentError("weights are those of a base: say which, --base")
     if epochs is not None:
         settings = replace(settings, epochs=epochs)
+    # Images that cannot be read are said before a run is made; what is read here is in the cache then.
+    read(settings)
     place = Place(runs, name, fresh, eject, overwrite)
-    return begin("image", settings, place, found, [Path(path).name])
+    files = [Path(file.path) for file in found] + ([] if weights is None else [Path(weights)])
+    return begin("image", settings, place, files, [Path(path).name])
 
 
-def _looked_at(found: list[Path]) -> tuple[list[tuple[int, int]], bool]:
+def _looked_at(found: list[str]) -> tuple[list[tuple[int, int]], bool]:
     """Sizes of some images, and whether any has colours.
 
     Raises:
-        ArgumentError: one cannot be decoded.
+        ArgumentError: one cannot be read or decoded.
     """
     sizes, colours = [], False
     for file in found[:: max(1, len(found) // _OPENED)]:
         try:
-            pixels = tf.io.decode_image(file.read_bytes(), expand_animations=False).numpy()
-        except tf.errors.InvalidArgumentError:
-            raise ArgumentError(
-                f"{file} cannot be decoded: it is damaged or no image; remove or replace it"
-            ) from None
+            content = tf.io.read_file(os.fsencode(file))
+            pixels = tf.io.decode_image(content, expand_animations=False).numpy()
+        except tf.errors.OpError as error:
+            raise ArgumentError(f"{file} {fault_of(error)}") from None
         sizes.append(pixels.shape[:2])
         grey = pixels.shape[2] < 3 or bool(np.all(pixels[..., :1] == pixels[..., :3]))
         colours = colours or not grey
@@ -122,14 +133,13 @@ def _on(base: str, weights: str | None, settings: Settings) -> Settings:
     """The settings for a base, whose weights are seen to be there.
 
     Raises:
-        ArgumentError: there is no such model, or no weights for it.
+        ArgumentError: there is no such model, it takes no images of that size, or there are no weights for it.
     """
-    made = getattr(keras.applications, base, None)
-    if not base[:1].isupper() or not callable(made):
-        known = sorted(name for name in vars(keras.applications) if name[0].isupper())
-        raise ArgumentError(f"base={base!r} is no model of keras.applications: {', '.join(known)}")
+    made = _application(base)
     if weights is not None and not Path(weights).is_file():
-        raise ArgumentError(f"there is no file {weights} with the weights of {base}")
+        raise ArgumentError(
+            f"there is no file {weights} with the weights of {base}: give one, or leave it out"
+        )
     settings = replace(
         settings,
         base=base,
@@ -138,14 +148,64 @@ def _on(base: str, weights: str | None, settings: Settings) -> Settings:
         learning_rate=1e-3,
         epochs=30,
     )
-    try:
-        made(include_top=False, weights=settings.weights, input_shape=(*settings.size, 3), pooling="avg")
-    except Exception as error:  # noqa: BLE001 - what Keras raises where there is no network
-        line = str(error).strip().splitlines()[0]
-        if weights is None:
-            raise ArgumentError(
-                f"the weights of {base} are not in Keras' cache and cannot be downloaded ({line}): give a file with "
-                "--weights, or leave out --base to train from scratch"
-            ) from None
-        raise ArgumentError(f"{weights} are no weights of {base} without its top: {line}") from None
+    options = {"include_top": False, "input_shape": (*settings.size, 3), "pooling": "avg"}
+    with warnings.catch_warnings():
+        # Of other weights Keras says layer by layer what does not fit.
+        warnings.simplefilter("ignore")
+        try:
+            made(weights=settings.weights, **options)
+        except Exception as error:  # noqa: BLE001 - what Keras raises where there is no network
+            _check_size_for(base, made, options)
+            raise _no_weights(base, weights, error) from None
     return settings
+
+
+def _application(base: str) -> Callable[..., Any]:
+    """The model of that name.
+
+    Raises:
+        ArgumentError: there is none.
+    """
+    known = sorted(
+        name for name, made in vars(keras.applications).items() if name[0].isupper() and callable(made)
+    )
+    if base in known:
+        made: Callable[..., Any] = getattr(keras.applications, base)
+        return made
+    by_small = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(str(base).lower(), by_small, n=1)
+    hint = f"did you mean {by_small[close[0]]!r}?" if close else f"there are {', '.join(known)}"
+    raise ArgumentError(f"base={base!r} is no model of keras.applications; {hint}")
+
+
+def _check_size_for(base: str, made: Callable[..., Any], options: dict[str, Any]) -> None:
+    """The base can be built at all: then it was the weights that failed.
+
+    Raises:
+        ArgumentError: it takes no images of this size.
+    """
+    try:
+        made(weights=None, **options)
+    except ValueError as error:
+        height, width, _ = options["input_shape"]
+        raise ArgumentError(
+            f"{base} takes no images of {height} x {width} ({_first_line(error)}): give another --size"
+        ) from None
+
+
+def _no_weights(base: str, weights: str | None, error: Exception) -> ArgumentError:
+    if weights is None:
+        return ArgumentError(
+            f"the weights of {base} are not in Keras' cache and cannot be downloaded ({_first_line(error)}): give a "
+            "file with --weights, or leave out --base to train from scratch"
+        )
+    return ArgumentError(
+        f"{weights} are no weights of {base} without its top ({_first_line(error)}): give a file that "
+        f"keras.applications.{base}(include_top=False).save_weights wrote"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    """What Keras says, without the example and the list that follow it."""
+    first = str(error).strip().partition("\n")[0]
+    return first.partition(" Example error message")[0].rstrip(".:") or type(error).__name__
