@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import stoker
+from stoker.data.layer_names import any_column_names, layer_names
 from stoker.errors import ArgumentError
 from tests.data.frames import mixed, rows_of
 from tests.support import ROOT
@@ -157,3 +161,67 @@ def test_stoker_data_imports_neither_tensorflow_nor_pyarrow() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def _numbers(names: list[str]) -> Any:
+    random = np.random.default_rng(0)
+    return stoker.data.frame({name: random.normal(size=50).astype(np.float32) for name in names})
+
+
+def test_any_column_name_makes_a_name_for_a_layer() -> None:
+    names = ["é", "名前", " a ", "_x", "%", "", "x", "X", "a b", "a/b", "a_b", "a_b_9", "1st"]
+    found = layer_names(names)
+    assert len(set(found.values())) == len(names)
+    assert all(re.fullmatch("[A-Za-z0-9][A-Za-z0-9_]*", one) for one in found.values())
+    # Names that always could be a layer's stay what they were.
+    assert layer_names(["age", "X1", "größe", "a b", "a_b"]) == {
+        "age": "age",
+        "X1": "X1",
+        "größe": "gr__e",
+        "a b": "a_b",
+        "a_b": "a_b_4",
+    }
+    assert len(set(layer_names(["a_2", "a", "a_3", "a ", "a?"]).values())) == 5
+
+
+def test_inputs_give_way_to_the_layers_of_the_model() -> None:
+    train = _numbers(["answer", "answer_input", "dense", "dense_1", "stack", "cast", "age"])
+    inputs = train.features.inputs(avoid={"answer", "dense"})
+    assert inputs["age"].name == "age"
+    assert inputs["answer_input"].name == "answer_input"
+    x = keras.layers.Dense(2, name="dense_1")(train.features.encode(inputs))
+    x = keras.layers.Dense(2, name="dense")(x)
+    with any_column_names():
+        model = keras.Model(inputs, keras.layers.Dense(1, name="answer")(x))
+    (batch,) = train.take(1)
+    assert model(batch).shape[-1] == 1
+
+
+def test_a_column_may_be_called_as_a_layer_of_another() -> None:
+    words = np.array(["a", "b"] * 25)
+    gaps = np.where(np.arange(50) % 5 == 0, np.nan, np.arange(50))
+    columns = {
+        "c": words,
+        "c_one_hot": words,
+        "c_ids": words,
+        "n": gaps,
+        "n_column": gaps,
+        "n_normalized": gaps,
+    }
+    train = stoker.data.frame(columns, batch_size=50)
+    inputs = train.features.inputs()
+    model = keras.Model(inputs, train.features.encode(inputs), name="n")
+    (batch,) = train
+    texts = {name: tf.constant(words) if name.startswith("c") else batch[name] for name in columns}
+    served = train.features.serving_model(model)(texts)
+    assert np.array_equal(np.asarray(served), np.asarray(model(batch)))
+
+
+def test_a_serving_model_is_made_without_a_warning_of_names() -> None:
+    train = _numbers(["amount due", "a/b", "größe"])
+    inputs = train.features.inputs()
+    with any_column_names():
+        model = keras.Model(inputs, train.features.encode(inputs))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        train.features.serving_model(model)

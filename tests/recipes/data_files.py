@@ -23,6 +23,30 @@ def sales(path: Path, rows: int = 240) -> Path:
     return path
 
 
+def odd_names(path: Path, rows: int = 120) -> list[str]:
+    """Columns called as no variable could be, and as layers are; the targets `y` and `sold`. Returns all names."""
+    random = np.random.default_rng(4)
+    odd = ["é", "名前", " spaced ", "_x", "%", "", "x", "X", "a/b", "amount due", "1st"]
+    layers = [
+        "prediction",
+        "probabilities",
+        "waves",
+        "mixed",
+        "dense_1",
+        "dropout",
+        "cast",
+        "sin",
+        "functional",
+    ]
+    values = random.normal(size=(rows, len(odd + layers)))
+    lines = [",".join([*odd, *layers, "y", "sold"])]
+    for row in values:
+        sold = "yes" if row[0] + random.normal() > 0 else "no"
+        lines.append(",".join([*(f"{one:.3f}" for one in [*row, row.sum()]), sold]))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return lines[0].split(",")
+
+
 def reviews(folder: Path, each: int = 60) -> Path:
     """Texts of two classes that differ in a few words."""
     random = np.random.default_rng(2)

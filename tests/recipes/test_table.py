@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
 import stoker
 from stoker.errors import StokerError
-from tests.recipes.data_files import sales
+from tests.recipes.data_files import odd_names, sales
 
 
 class Done:
@@ -143,3 +145,33 @@ def test_the_report_shows_everything_and_runs_nothing(numbers: Done, classes: Do
 
 def test_importance_finds_the_column_that_counts(numbers: Done) -> None:
     assert numbers.result["importance"][0][0] == "size"
+
+
+@pytest.mark.parametrize("target", ["y", "sold"])
+def test_columns_may_be_called_anything(
+    target: str, numbers: Done, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    names = odd_names(numbers.directory / "odd.csv")
+    result = stoker.recipes.table("odd.csv", target, epochs=1, name=f"odd-{target}")
+    assert result is not None
+    inputs = stoker.Predictor(result["bundle"]).bundle.signature.inputs
+    assert [one.name for one in inputs] == [name for name in names if name != target]
+    assert not [one for one in recwarn if "all keys in the dict must match" in str(one.message)]
+    assert "not a valid" not in capsys.readouterr().err
+
+
+def test_a_column_may_have_the_name_of_any_layer(numbers: Done, classes: Done) -> None:
+    from stoker.recipes.programs import table
+
+    for done, other in ((numbers, "probabilities"), (classes, "prediction")):
+        settings = table.Settings(**done.result["settings"])
+        train, _, _ = table.read(settings)
+        inputs = train.features.inputs()
+        columns = _layers(keras.Model(inputs, train.features.encode(inputs)))
+        network = table.network("periodic", train, np.arange(9.0), settings)
+        assert _layers(network) - columns == table.LAYERS - {other}
+
+
+def _layers(model: Any) -> set[str]:
+    """Their names, without Keras' numbers."""
+    return {re.sub(r"_\d+$", "", one.name) for one in model.operations}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stoker.serve import bundle, examples
-from stoker.serve.signature import Field, Signature, identifiers
+from stoker.serve.signature import Field, Signature, arguments, identifiers
 
 
 @pytest.fixture
@@ -79,6 +79,17 @@ def test_identifiers_are_valid_and_different() -> None:
     found = identifiers(names)
     assert found == ["age", "my_col", "my_col_2", "_class", "_1st", "_self", "gr__e", "_"]
     assert all(one.isidentifier() for one in found)
+
+
+def test_arguments_are_names_of_nodes_too() -> None:
+    names = ["é", "名前", " a ", "_x", "%", "", "x", "X", "x_2", "class", "1st", "self", "my col", "my-col"]
+    found = arguments(names)
+    assert all(one.isidentifier() and one[0] != "_" for one in found)
+    # TensorFlow takes `x` and `X` for one name.
+    assert len({one.lower() for one in found}) == len(names)
+    assert found[6:9] == ["x", "X_2", "x_2_2"]
+    good = ["age", "Size", "größe", "my col", "my_col", "a_"]
+    assert arguments(good) == identifiers(good)
 
 
 def test_examples_come_back_as_they_were(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ TensorFlow's graph, in an order that is a function of the seed and the number of
 | ingest, store, cache | one pass over a source, into arrays that are mapped, kept and found again |
 | order, splits, dividing | which rows a batch holds; which are held out, by chance, by group or by time |
 | tables, strings, word_ids, augmenting | from rows of the store to a batch |
-| features, statistics | what a model needs to know of the columns |
+| features, layer_names, statistics | what a model needs to know of the columns |
 | survey, other_surveys, spreads | what `stoker data` says |
 
 Importing this package imports neither TensorFlow nor pyarrow: names are resolved when they are used.

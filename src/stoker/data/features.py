@@ -14,10 +14,11 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from stoker.data.layer_names import any_column_names, layer_names
 from stoker.data.statistics import Moments
 from stoker.errors import ArgumentError
 
@@ -28,6 +29,8 @@ _MOST_ONE_HOT = 32
 _NEAR_ZERO = 1000
 _TEXT_TOKENS = 20_000
 _TEXT_WIDTH = 64
+# What Keras calls the operations of `encode` that cannot be given a name.
+_ENCODE_OPS = frozenset({"cast", "full_like", "isnan", "stack", "subtract", "where"})
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Features(Mapping[str, Feature]):
         self._moments, self._texts = moments, texts
         self.labels = labels
         self.label = label
-        self._layer_names = _layer_names(list(self._features))
+        self._layer_names = layer_names(list(self._features))
 
     def __getitem__(self, name: str) -> Feature:
         return self._features[name]
@@ -91,14 +94,25 @@ class Features(Mapping[str, Feature]):
         """Of a column of numbers, over the training rows."""
         return self.moments[name].variance
 
-    def inputs(self) -> dict[str, Any]:
-        """A `keras.Input` for each column, as the dataset gives it."""
-        import keras
+    def inputs(self, *, avoid: Collection[str] = ()) -> dict[str, Any]:
+        """A `keras.Input` for each column, as the dataset gives it.
 
+        Args:
+            avoid: names of other layers of the model, also if Keras numbers them (`dense_1`): Keras wants each name
+                once, and the input of a column that is called so gives way.
+        """
         return {
-            name: keras.Input((), name=self._layer_names[name], dtype=feature.dtype)
+            name: self._input(name, feature.dtype, {*_ENCODE_OPS, *avoid})
             for name, feature in self._features.items()
         }
+
+    def _input(self, column: str, dtype: str, avoid: Collection[str]) -> Any:
+        import keras
+
+        plain = self._layer_names[column]
+        if re.sub(r"_\d+$", "", plain) in avoid or plain in avoid:
+            plain = self._own_name(f"{plain}_input")
+        return keras.Input((), name=plain, dtype=dtype)
 
     def encode(self, inputs: Mapping[str, Any]) -> Any:
         """All columns as one tensor of shape [batch, width].
@@ -171,7 +185,7 @@ class Features(Mapping[str, Feature]):
 
         found = self.moments[feature.name]
         name = self._layer_names[feature.name]
-        column = keras.layers.Reshape((1,), name=f"{name}_column")(value)
+        column = keras.layers.Reshape((1,), name=self._own_name(f"{name}_column"))(value)
         absent = None
         if feature.missing and feature.dtype.startswith("float"):
             absent = ops.isnan(column)
@@ -181,7 +195,10 @@ class Features(Mapping[str, Feature]):
             column = ops.subtract(column, ops.full_like(column, found.base))
         column = ops.cast(column, "float32")
         scale = keras.layers.Normalization(
-            axis=None, mean=found.mean, variance=found.variance, name=f"{name}_normalized"
+            axis=None,
+            mean=found.mean,
+            variance=found.variance,
+            name=self._own_name(f"{name}_normalized"),
         )
         parts = [scale(column)]
         return parts if absent is None else [*parts, ops.cast(absent, "float32")]
@@ -192,31 +209,37 @@ class Features(Mapping[str, Feature]):
         name = self._layer_names[feature.name]
         size = len(feature.vocabulary or ())
         if feature.dtype == "string":
-            value = _lookup(feature, name)(value)
+            value = self.lookup(feature.name)(value)
         if size <= _MOST_ONE_HOT:
-            return keras.layers.CategoryEncoding(size, "one_hot", name=f"{name}_one_hot")(value)
+            return keras.layers.CategoryEncoding(size, "one_hot", name=self._own_name(f"{name}_one_hot"))(
+                value
+            )
         width = min(64, math.ceil(1.6 * size**0.56))
-        return keras.layers.Embedding(size, width, name=f"{name}_embedding")(value)
+        return keras.layers.Embedding(size, width, name=self._own_name(f"{name}_embedding"))(value)
 
     def _text(self, feature: Feature, value: Any) -> Any:
         import keras
         from keras import ops
 
         name = self._layer_names[feature.name]
-        words = keras.layers.TextVectorization(max_tokens=_TEXT_TOKENS, name=f"{name}_words")
+        words = keras.layers.TextVectorization(max_tokens=_TEXT_TOKENS, name=self._own_name(f"{name}_words"))
         words.adapt(self._texts(feature.name))
         ids = words(value)
         # A text without words is one unknown word, which has the id 1: of nothing there is no mean.
         nothing = ops.all(ops.equal(ids, 0), axis=1, keepdims=True)
         ids = ops.concatenate([ids, ops.cast(nothing, "int64")], axis=1)
         vectors = keras.layers.Embedding(
-            words.vocabulary_size(), _TEXT_WIDTH, mask_zero=True, name=f"{name}_embedding"
+            words.vocabulary_size(), _TEXT_WIDTH, mask_zero=True, name=self._own_name(f"{name}_embedding")
         )(ids)
-        return keras.layers.GlobalAveragePooling1D(name=f"{name}_mean")(vectors)
+        return keras.layers.GlobalAveragePooling1D(name=self._own_name(f"{name}_mean"))(vectors)
 
     def lookup(self, name: str) -> Any:
         """The layer that makes ids of a category's texts, 0 for one that the training rows did not have."""
-        return _lookup(self._features[name], self._layer_names[name])
+        import keras
+
+        words = list(self._features[name].vocabulary or ())[1:]
+        plain = self._own_name(f"{self._layer_names[name]}_ids")
+        return keras.layers.StringLookup(vocabulary=words, num_oov_indices=1, name=plain)
 
     def serving_model(self, model: Any) -> Any:
         """The model with the vocabularies in front: it takes categories as text.
@@ -227,13 +250,14 @@ class Features(Mapping[str, Feature]):
 
         inputs, ready = {}, {}
         for name, feature in self._features.items():
-            plain = self._layer_names[name]
             text = feature.kind == "category"
-            inputs[name] = keras.Input((), name=plain, dtype="string" if text else feature.dtype)
+            # The model is a layer of this one.
+            inputs[name] = self._input(name, "string" if text else feature.dtype, {model.name})
             ready[name] = inputs[name]
             if text and feature.dtype != "string":
-                ready[name] = _lookup(feature, plain)(inputs[name])
-        return keras.Model(inputs, model(ready))
+                ready[name] = self.lookup(name)(inputs[name])
+        with any_column_names():
+            return keras.Model(inputs, model(ready))
 
     def __repr__(self) -> str:
         lines = [f"{'column':<24} {'kind':<9} {'tensor':<8} {'missing':>9}  values"]
@@ -247,19 +271,3 @@ class Features(Mapping[str, Feature]):
             shown = f"{len(self.labels)} classes" if self.labels is not None else "number"
             lines.append(f"{self.label:<24} label: {shown}")
         return "\n".join(lines)
-
-
-def _lookup(feature: Feature, name: str) -> Any:
-    import keras
-
-    words = list(feature.vocabulary or ())[1:]
-    return keras.layers.StringLookup(vocabulary=words, num_oov_indices=1, name=f"{name}_ids")
-
-
-def _layer_names(columns: list[str]) -> dict[str, str]:
-    """Names Keras takes for layers, each once."""
-    names: dict[str, str] = {}
-    for number, column in enumerate(columns):
-        plain = re.sub(r"[^A-Za-z0-9_]", "_", column) or "column"
-        names[column] = f"{plain}_{number}" if plain in names.values() else plain
-    return names

@@ -26,6 +26,7 @@ import numpy as np
 
 import stoker
 from stoker import files
+from stoker.data.layer_names import any_column_names
 from stoker.errors import StokerError
 from stoker.recipes.importance import importance
 from stoker.recipes.progress import Trained, say
@@ -58,9 +59,11 @@ class Run:
         self._kept = stoker.track(
             self.directory.name, params=dataclasses.asdict(settings), kind=f"{kind} recipe"
         )
+        self._quiet = any_column_names()
 
     def __enter__(self) -> Run:
         self._kept.__enter__()
+        self._quiet.__enter__()
         self.directory.mkdir(parents=True, exist_ok=True)
         _clear(self.directory)
         # An export comes at the end: what proves it can get ready while the network learns.
@@ -74,6 +77,7 @@ class Run:
     ) -> None:
         gc.unfreeze()
         child.dismiss_prepared()
+        self._quiet.__exit__(kind, error, trace)
         self._kept.__exit__(kind, error, trace)
 
     def checkpoint(self, name: str, every: str | int) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from stoker.data.layer_names import any_column_names
 from stoker.serve import bundle, examples
 from stoker.serve.batching import Run
 from stoker.serve.bundle import Bundle, BundleError
@@ -179,8 +180,9 @@ def _keras_fault(known: Bundle, inputs: dict[str, Any], answers: dict[str, Any])
     if not file.exists():
         return "it could not be written"
     try:
-        # Safe mode: a file must not bring code with it.
-        model = keras.models.load_model(file, compile=False, safe_mode=True)
+        with any_column_names():
+            # Safe mode: a file must not bring code with it.
+            model = keras.models.load_model(file, compile=False, safe_mode=True)
         ordered = [inputs[field.name] for field in known.signature.inputs]
         given = [tf.constant(one) for one in ordered]
         names = [field.name for field in known.signature.inputs]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ class Field:
         name: as people write it.
         dtype: of its tensor: "float32", "string", ...
         shape: of one row; None where a size is free.
-        tensor: its name in the SavedModel, which must be a Python identifier.
+        tensor: its name in the SavedModel, which must be a Python identifier (`identifiers`, `arguments`).
         kind: of a column of a table: "category", "date", ...; empty otherwise.
         unit: of a date: what is counted from 1970 on.
         missing: of a category: the text that null is looked up as.
@@ -79,12 +79,34 @@ def identifiers(names: Iterable[str]) -> list[str]:
     """A Python identifier for each name, no two alike; a name that is one stays itself."""
     found: list[str] = []
     for name in names:
-        plain = re.sub(r"\W", "_", name, flags=re.ASCII) or "_"
-        if plain[0].isdigit() or keyword.iskeyword(plain) or plain == "self":
-            plain = f"_{plain}"
-        number, free = 1, plain
-        while free in found:
-            number += 1
-            free = f"{plain}_{number}"
-        found.append(free)
+        found.append(_free(_identifier(name), found))
     return found
+
+
+def arguments(names: Iterable[str]) -> list[str]:
+    """The same for what a SavedModel takes, where TensorFlow wants more of a name.
+
+    An argument is a node of the graph too: it must not begin with an underscore, and `x` and `X` are one name.
+    """
+    found: list[str] = []
+    for name in names:
+        plain = _identifier(name)
+        plain = f"tensor{plain}" if plain[0] == "_" else plain
+        found.append(_free(plain, [one.lower() for one in found], str.lower))
+    return found
+
+
+def _identifier(name: str) -> str:
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII) or "_"
+    if plain[0].isdigit() or keyword.iskeyword(plain) or plain == "self":
+        plain = f"_{plain}"
+    return plain
+
+
+def _free(plain: str, taken: Collection[str], folded: Callable[[str], str] = str) -> str:
+    """The name, numbered if another one has it."""
+    number, free = 1, plain
+    while folded(free) in taken:
+        number += 1
+        free = f"{plain}_{number}"
+    return free

@@ -17,6 +17,7 @@ import tensorflow as tf
 
 import stoker
 from stoker.commands import main
+from stoker.data.layer_names import any_column_names
 from stoker.errors import ArgumentError
 from stoker.serve.export.faults import restless
 from stoker.serve.export.intake import intake_of
@@ -112,6 +113,29 @@ def test_null_is_what_was_missing_in_training_whatever_the_file(tmp_path: Path, 
     (said,) = made.description["signature"]["inputs"]
     assert ("missing" in said) == (form == "csv")
     assert made.signature == Signature.from_json(made.signature.to_json())
+
+
+def test_columns_may_be_called_anything(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    random = np.random.default_rng(0)
+    names = ["é", "名前", " spaced ", "_x", "%", "", "x", "X", "a/b", "1st", "class", "self"]
+    frame: dict[str, Any] = {name: random.normal(size=60).astype(np.float32) for name in names}
+    frame |= {"_c": random.choice(["a", "b"], 60), "_C": random.choice(["a", "b"], 60)}
+    train = stoker.data.frame(
+        {**frame, "y": random.normal(size=60).astype(np.float32)}, label="y", batch_size=60
+    )
+    inputs = train.features.inputs()
+    with any_column_names():
+        model = keras.Model(inputs, keras.layers.Dense(1)(train.features.encode(inputs)))
+    made = stoker.export(model, tmp_path / "bundle", features=train)
+    # Neither Keras nor TensorFlow has had to warn of a name.
+    assert "not a valid" not in caplog.text
+    assert [one.name for one in made.signature.inputs] == list(frame)
+    assert made.description["keras"]["fault"] is None
+    predicted = model.predict(next(iter(train))[0], verbose=0)
+    rows = [{name: column[row].item() for name, column in frame.items()} for row in range(5)]
+    found = stoker.Predictor(tmp_path / "bundle").predict(rows)["output"]
+    np.testing.assert_allclose(found, predicted[:5], atol=1e-5)
+    np.testing.assert_allclose(over_rest(tmp_path / "bundle", rows), predicted[:5], atol=1e-5)
 
 
 def test_texts_are_taken_as_text(tmp_path: Path) -> None:

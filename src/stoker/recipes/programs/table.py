@@ -16,6 +16,12 @@ import keras
 import stoker
 from stoker import recipes
 
+# The layers of the networks below, by name or as Keras names them: columns may be called so, too.
+LAYERS = {
+    *("waves", "multiply", "sin", "cos", "sines", "mixed", "flatten", "both"),
+    *("dense", "dropout", "probabilities", "prediction"),
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -86,7 +92,7 @@ def periodic(x: Any) -> Any:
 
 def network(kind: str, train: Any, labels: Any, settings: Settings) -> Any:
     """A model that takes the columns as they are in the file: what prepares them is its first layers."""
-    inputs = train.features.inputs()
+    inputs = train.features.inputs(avoid=LAYERS)
     x = train.features.encode(inputs)
     if kind == "periodic":
         x = periodic(x)

@@ -19,7 +19,7 @@ from stoker.errors import ArgumentError
 from stoker.execution.structures import flatten, rebuild
 from stoker.serve.examples import as_bytes
 from stoker.serve.export import names
-from stoker.serve.signature import Field, identifiers
+from stoker.serve.signature import Field, arguments
 
 # Types that clients have no plain form for: taken as float32, and cast.
 _ROUNDED = ("bfloat16", "float16")
@@ -153,7 +153,7 @@ def _fields(
     return tuple(
         Field(name, dtype, shape, tensor, kind, unit)
         for name, dtype, shape, tensor, (kind, unit) in zip(
-            found, dtypes, shapes, identifiers(found), kinds, strict=True
+            found, dtypes, shapes, arguments(found), kinds, strict=True
         )
     )
 
