@@ -14,6 +14,7 @@ import pytest
 
 import stoker
 from stoker.errors import StokerError
+from stoker.recipes import tables
 from tests.recipes.data_files import odd_names, sales
 
 
@@ -74,6 +75,14 @@ def test_a_target_of_numbers_is_predicted_in_its_own_units(numbers: Done) -> Non
 def test_useless_columns_are_left_out(numbers: Done) -> None:
     assert "id" not in numbers.result["settings"]["columns"]
     assert "country" not in numbers.result["settings"]["columns"]
+
+
+@pytest.mark.parametrize(("name", "left_out"), [("customer_id", True), ("orderId", True), ("paid", False)])
+def test_numbers_that_are_ids_are_left_out_in_any_order(name: str, left_out: bool) -> None:
+    numbers: Any = np.random.default_rng(0).permutation(200) + 7000
+    assert (tables._useless(name, numbers, "whole") is not None) == left_out
+    # A number that comes again is one of someone who does, and may tell something.
+    assert tables._useless(name, numbers // 2, "whole") is None
 
 
 def test_all_baselines_are_there_and_the_verdict_names_the_best(numbers: Done, classes: Done) -> None:

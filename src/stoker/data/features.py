@@ -30,7 +30,9 @@ _NEAR_ZERO = 1000
 _TEXT_TOKENS = 20_000
 _TEXT_WIDTH = 64
 # What Keras calls the operations of `encode` that cannot be given a name.
-_ENCODE_OPS = frozenset({"cast", "full_like", "isnan", "stack", "subtract", "where"})
+_ENCODE_OPS = frozenset(
+    {"all", "cast", "concatenate", "equal", "full_like", "isnan", "stack", "subtract", "where"}
+)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def applies(optimizer: Any) -> bool:
     return (
         type(optimizer) in _OPTIMIZERS
         and not optimizer.amsgrad
-        and optimizer.beta_2 > 0
+        and min(optimizer.beta_1, optimizer.beta_2) > 0
         # Keras then looks at the update first, without variables.
         and not optimizer.gradient_accumulation_steps
         and "update_step" not in vars(optimizer)
@@ -44,7 +44,7 @@ def fused(optimizer: Any) -> Iterator[None]:
             # The graph knows variables by their reads.
             tf.compat.v1.get_default_graph().watch_variable(one)
         if isinstance(gradient, tf.IndexedSlices):
-            gradient = _of_table(gradient, v, optimizer.beta_2)
+            gradient = _rows_first(gradient, m, v, optimizer)
         step = tf.cast(optimizer.iterations.value + 1, tf.float32)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
@@ -66,17 +66,17 @@ def fused(optimizer: Any) -> Iterator[None]:
         del optimizer.update_step
 
 
-def _of_table(gradient: tf.IndexedSlices, v: tf.Variable, beta_2: float) -> tf.Tensor:
-    """The gradient of all rows of a table of embeddings, of which a batch may have one many times.
+def _rows_first(gradient: tf.IndexedSlices, m: tf.Variable, v: tf.Variable, optimizer: Any) -> tf.Tensor:
+    """Put the gradients of some rows of a table into `m` and `v`; the kernel then finds a gradient of zeros.
 
-    The kernel squares the sum of a row's gradients, and Keras adds up their squares. For `v` to become what it becomes
-    there, the difference goes into it first, as much larger as the kernel will make it smaller.
+    It will make both smaller, by as much as these are made larger before. So no gradient of all rows has to be made,
+    and `v` gets the sum of the squares of a row that a batch has several times, as in Keras, not the square of the sum.
     """
     rows, place = tf.unique(gradient.indices)
-    count = tf.size(rows)
     values = tf.cast(gradient.values, tf.float32)
-    sums = tf.math.unsorted_segment_sum(values, place, count)
-    squares = tf.math.unsorted_segment_sum(tf.square(values), place, count)
-    missing = (squares - tf.square(sums)) * ((1 - beta_2) / beta_2)
-    tf.raw_ops.ResourceScatterAdd(resource=v.handle, indices=rows, updates=missing)
-    return tf.math.unsorted_segment_sum(sums, rows, gradient.dense_shape[0])
+    for one, added, beta in ((m, values, optimizer.beta_1), (v, tf.square(values), optimizer.beta_2)):
+        # Each row once: those that come again would be added in any order.
+        sums = tf.math.unsorted_segment_sum(added, place, tf.size(rows))
+        tf.raw_ops.ResourceScatterAdd(resource=one.handle, indices=rows, updates=sums * ((1 - beta) / beta))
+    with tf.init_scope():
+        return tf.zeros(v.shape)

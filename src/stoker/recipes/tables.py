@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,6 +32,8 @@ _FEW_VALUES = 20
 _LOOKED_AT = 200_000
 # Numbers that correlate more than this are the same but for their unit and their rounding.
 _RULER = 0.9999
+# `id`, `customer_id`, `order id`, `userId`, `ID`.
+_ID = re.compile(r"(?i:(^|[_ .-])id$)|[a-z]I[dD]$")
 _LIKE_IDS = "nearly every row has a value of its own, as ids have"
 # Texts in which it shows whether they are numbers or dates.
 _FEW_TEXTS = 1_000
@@ -193,7 +196,7 @@ def _columns(asked: Settings, whole: Any, rows: Rows) -> list[str]:
     for name in whole.features:
         if name in (asked.group, asked.time_column):
             continue
-        why = _useless(rows.inputs[name], whole.features[name].kind)
+        why = _useless(name, rows.inputs[name], whole.features[name].kind)
         form = looks_like(_words(whole.features[name], rows.inputs[name]))
         if form is not None and why in (None, _LIKE_IDS):
             taken = "is left out" if why and asked.columns is None else "is taken for words"
@@ -246,7 +249,7 @@ def _follows(values: Any, labels: Any) -> bool:
     return bool(abs(np.corrcoef(values[there], labels[there])[0, 1]) > _RULER)
 
 
-def _useless(values: Any, kind: str) -> str | None:
+def _useless(name: str, values: Any, kind: str) -> str | None:
     if values.dtype.kind == "f" and np.isnan(values).all():
         return "all its values are missing"
     if (small := too_small(values)) is not None:
@@ -258,4 +261,6 @@ def _useless(values: Any, kind: str) -> str | None:
         return _LIKE_IDS
     if kind == "whole" and len(values) > 1 and np.all(np.abs(np.diff(values)) == 1):
         return "it counts the rows"
+    if kind == "whole" and _ID.search(name) and len(np.unique(values)) == len(values):
+        return "every row has a number of its own, and it is called an id"
     return None
