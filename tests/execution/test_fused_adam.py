@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import stoker
 from stoker.execution import fused_adam
@@ -43,6 +44,20 @@ def test_it_learns_what_keras_ops_learn(optimizer: Any) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5, err_msg=one.path)
     for one, other in zip(usual.weights, fused.weights, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4, err_msg=one.path)
+
+
+def test_words_that_come_again_and_again_are_added_in_one_order() -> None:
+    """From a thousand rows on, TensorFlow scatters them in parallel."""
+    draw = np.random.default_rng(0)
+    words, classes = draw.integers(1, 20, (64, 40)), draw.integers(0, 3, 64)
+    data = tf.data.Dataset.from_tensors((words, classes)).repeat(10)
+
+    def bits() -> bytes:
+        learner = model("adam")
+        stoker.fit(learner, data, epochs=1, plan="fused", verbose=0)
+        return b"".join(np.asarray(one).tobytes() for one in learner.optimizer.variables)
+
+    assert len({bits() for _ in range(4)}) == 1
 
 
 class Halved(keras.optimizers.Adam):  # type: ignore[misc]
