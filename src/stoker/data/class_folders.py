@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stoker.data.columns import DataWarning
-from stoker.data.paths import IMAGES
+from stoker.data.paths import IMAGES, unreadable
 from stoker.errors import ArgumentError
+from stoker.units import counted
 
 # Images of kinds that are not read: whoever put them there thinks they are.
 _OTHER_IMAGES = (
@@ -62,7 +63,7 @@ def class_folders(root: Path) -> list[Path]:
     try:
         folders = sorted(path for path in root.iterdir() if not _is_hidden(path.name) and path.is_dir())
     except OSError as error:
-        raise ArgumentError(unreadable(str(root), error)) from None
+        raise unreadable(root, error) from None
     for folder in folders:
         if not folder.name.isascii() and not is_text(folder.name):
             raise ArgumentError(
@@ -123,11 +124,9 @@ def _files_of(folder: Path, suffixes: tuple[str, ...]) -> tuple[list[ClassFile],
 _CONVERT = "convert to PNG or JPEG"
 
 
-def _spoken(counted: Counter[str]) -> str:
+def _spoken(kinds: Counter[str]) -> str:
     """How many files of which kind."""
-    return " and ".join(
-        f"{count:,} {kind} {'file' if count == 1 else 'files'}" for kind, count in sorted(counted.items())
-    )
+    return " and ".join(counted(count, f"{kind} file") for kind, count in sorted(kinds.items()))
 
 
 @functools.cache
@@ -151,7 +150,7 @@ def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
         with os.scandir(folder) as entries:
             inside = [entry for entry in entries if not _is_hidden(entry.name)]
     except OSError as error:
-        raise ArgumentError(unreadable(folder, error)) from None
+        raise unreadable(folder, error) from None
     for entry in inside:
         if entry.is_dir(follow_symlinks=False):
             yield from _entries(entry.path)
@@ -166,12 +165,7 @@ def _reached(entry: os.DirEntry[str], class_name: str) -> list[ClassFile]:
     except OSError as error:
         if entry.is_symlink():
             raise ArgumentError(f"{entry.path} is a link that leads to no file: mend or remove it") from None
-        raise ArgumentError(unreadable(entry.path, error)) from None
+        raise unreadable(entry.path, error) from None
     if not stat.S_ISREG(about.st_mode):
         return []
     return [ClassFile(entry.path, class_name, about.st_size, about.st_mtime_ns)]
-
-
-def unreadable(path: str, error: OSError) -> str:
-    """What is said of a file or folder that is there and cannot be read."""
-    return f"{path} cannot be read ({error.strerror}): make it readable, or remove it"

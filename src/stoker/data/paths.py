@@ -48,14 +48,12 @@ def spoken(files: list[Path]) -> str:
     return str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
 
 
-def unreadable(path: Path, error: OSError) -> ArgumentError:
-    """What to say of a file that cannot be read or unpacked, such as one whose end is missing."""
+def unreadable(path: str | Path, error: OSError) -> ArgumentError:
+    """What to say of a file or folder that cannot be read or unpacked, such as a file whose end is missing."""
     why = error.strerror or (str(error).splitlines() or ["it is damaged"])[0]
-    packed = path.name.lower().endswith((".gz", ".bz2", ".zst"))
+    packed = str(path).lower().endswith((".gz", ".bz2", ".zst"))
     remedy = (
-        "it is damaged or not whole; make or copy it anew"
-        if packed
-        else "see that it is there and yours to read"
+        "it is damaged or not whole; make or copy it anew" if packed else "make it readable, or remove it"
     )
     return ArgumentError(f"{path} cannot be {'unpacked' if packed else 'read'} ({why}): {remedy}")
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from stoker.data import cache
 from stoker.data.arrow_sources import Unfit
-from stoker.data.class_folders import class_files, state_of, unreadable
+from stoker.data.class_folders import class_files, state_of
 from stoker.data.columns import Column, Widen, nearest
 from stoker.data.ingest import Source
-from stoker.data.paths import TEXTS, spoken
+from stoker.data.paths import TEXTS, spoken, unreadable
 from stoker.errors import ArgumentError
 
 TEXT, CLASS = "text", "class"
@@ -112,7 +112,7 @@ def _content(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise ArgumentError(unreadable(path, error)) from None
+        raise unreadable(path, error) from None
 
 
 def decoded(raw: bytes, encoding: str, path: str) -> str:

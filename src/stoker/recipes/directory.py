@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 import gc
 import json
-import math
 import os
 import shutil
 from collections.abc import Mapping
@@ -33,6 +32,7 @@ from stoker.recipes.progress import Trained, say
 from stoker.recipes.report import doubts, report, worst
 from stoker.recipes.rows import Rows, repeated
 from stoker.recipes.scores import Contender, Score, contest, verdict
+from stoker.report.page.data import portable
 from stoker.serve.export import child
 
 RESULT = "result.json"
@@ -180,18 +180,9 @@ class Run:
             self._kept.uses(Path(self.data))
         self._kept.artifact(self.directory / BUNDLE, kind="bundle")
         self._kept.artifact(self.directory / REPORT, kind="page")
-        text = json.dumps(_finite(result), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json.dumps(portable(result), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         files.write_atomically(self.directory / RESULT, text)
         _point(self.directory)
-
-
-def _finite(value: Any) -> Any:
-    """The same with null for what is no number, of which JSON knows nothing."""
-    if isinstance(value, Mapping):
-        return {name: _finite(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _predicted(model: Any, inputs: Any, classes: list[Any] | None) -> Any:

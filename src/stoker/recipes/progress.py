@@ -10,6 +10,8 @@ from typing import Any
 
 import keras
 
+from stoker.units import counted
+
 # Between two lines on a terminal, which replace each other.
 _EVERY_S = 0.5
 
@@ -107,8 +109,7 @@ class Progress(keras.callbacks.Callback):  # type: ignore[misc]
         why = {"time": ", its time is up", "interrupted": ", interrupted", None: ""}[self.stopped]
         done = "no epoch is over yet"
         if self.curves:
-            epochs = f"{len(self.curves)} epoch{'s' if len(self.curves) > 1 else ''}"
-            done = f"{epochs}, validation loss {self.best:.4g}"
+            done = f"{counted(len(self.curves), 'epoch')}, validation loss {self.best:.4g}"
         say(f"{clear}  {self.name}: {done}, {_spoken(self._used())}{why}")
         return Trained(self.name, model, self.best, self.curves, self.stopped)
 

@@ -162,10 +162,9 @@ def _labels(model: Any, rows: Sample) -> Iterator[Fault]:
         few = [(int(v), int(n)) for v, n in zip(values, counts, strict=True) if n < _FEW]
         if few:
             more = f", and {len(few) - 1} more have few" if len(few) > 1 else ""
-            plural = "s" if few[0][1] > 1 else ""
             yield Fault(
-                f"class {few[0][0]} has {few[0][1]} example{plural}{more}: collect more, merge it with another, or "
-                "leave it out"
+                f"class {few[0][0]} has {units.counted(few[0][1], 'example')}{more}: collect more, merge it with "
+                "another, or leave it out"
             )
 
 
