@@ -78,5 +78,7 @@ def _rows_first(gradient: tf.IndexedSlices, m: tf.Variable, v: tf.Variable, opti
         # Each row once: those that come again would be added in any order.
         sums = tf.math.unsorted_segment_sum(added, place, tf.size(rows))
         tf.raw_ops.ResourceScatterAdd(resource=one.handle, indices=rows, updates=sums * ((1 - beta) / beta))
+        # A variable that rows were added to is otherwise copied whole by every op that updates all of it.
+        tf.raw_ops.DisableCopyOnRead(resource=one.handle)
     with tf.init_scope():
         return tf.zeros(v.shape)
