@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -56,16 +55,14 @@ def arrays(
         drop_remainder=drop_remainder,
     )
 
-    def epoch() -> Callable[[Any], Any]:
-        mapped = [store.tensor(f"array-{number}") for number in range(len(leaves))]
-        return lambda chosen: tf.nest.pack_sequence_as(
-            tf.nest.map_structure(lambda _: 0, structure), [tf.gather(one, chosen) for one in mapped]
-        )
+    def batch(rows: Any) -> Any:
+        chosen = [tf.gather(store.tensor(f"array-{number}"), rows) for number in range(len(leaves))]
+        return tf.nest.pack_sequence_as(tf.nest.map_structure(lambda _: 0, structure), chosen)
 
     parts = orders(rows, options)
 
     def made(order: Order) -> Any:
-        return order.dataset(epoch)
+        return order.dataset(batch)
 
     return finished([made(order) for order in parts], parts, None, made)
 

@@ -83,7 +83,7 @@ def images(
 
     def made(order: Order) -> Any:
         change = augmenting.change(augment, label_mode is not None) if order.part != "held out" else None
-        dataset = order.dataset(_epoch(store, label_mode, len(names)), change)
+        dataset = order.dataset(_batch_of(store, label_mode, len(names)), change)
         dataset.skipped = int(store.meta["skipped"])
         return dataset
 
@@ -116,19 +116,14 @@ def _check(image_size: Any, color_mode: str, label_mode: str | None, on_error: s
         raise ArgumentError(f"on_error={on_error!r} must be 'raise' or 'skip'")
 
 
-def _epoch(store: Store, label_mode: str | None, classes: int) -> Callable[[], Callable[[Any], Any]]:
-    def epoch() -> Callable[[Any], Any]:
-        pixels, labels = store.tensor("images"), store.tensor("classes")
+def _batch_of(store: Store, label_mode: str | None, classes: int) -> Callable[[Any], Any]:
+    def batch(rows: Any) -> Any:
+        chosen = tf.gather(store.tensor("images"), rows)
+        if label_mode is None:
+            return chosen
+        index = tf.gather(store.tensor("classes"), rows)
+        if label_mode == "categorical":
+            return chosen, tf.one_hot(index, classes)
+        return chosen, tf.cast(index, tf.float32) if label_mode == "binary" else index
 
-        def batch(rows: Any) -> Any:
-            chosen = tf.gather(pixels, rows)
-            if label_mode is None:
-                return chosen
-            index = tf.gather(labels, rows)
-            if label_mode == "categorical":
-                return chosen, tf.one_hot(index, classes)
-            return chosen, tf.cast(index, tf.float32) if label_mode == "binary" else index
-
-        return batch
-
-    return epoch
+    return batch

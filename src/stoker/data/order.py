@@ -131,40 +131,50 @@ class Order:
             mask[permuted(place, self._words("split"), self.rows).numpy()] = False
         return mask
 
-    def dataset(self, epoch: Callable[[], Callable[[Any], Any]], change: Change | None = None) -> Any:
+    def dataset(self, make: Callable[[Any], Any], change: Change | None = None) -> Any:
         """The batches of this part.
 
         Args:
-            epoch: called in the graph at the beginning of each epoch: maps the store, and returns what makes a batch
-                from the numbers of its rows.
+            make: called in the graph: makes a batch from the numbers of its rows.
             change: makes another batch of a batch, with random numbers for its rows.
         """
 
-        def batches(key: Any) -> Any:
-            make = epoch()
+        def batch(number: Any, key: Any) -> Any:
+            first, last = number * self.batch_size, (number + 1) * self.batch_size
+            rows = self.places(first, last, key)
+            if self.own % self.batch_size == 0 or self.drop_remainder:
+                rows.set_shape([self.batch_size])
+            made = make(rows)
+            return made if change is None else change(made, lambda what: self.draws(first, last, key, what))
 
-            def batch(number: Any) -> Any:
-                first, last = number * self.batch_size, (number + 1) * self.batch_size
-                rows = self.places(first, last, key)
-                if self.own % self.batch_size == 0 or self.drop_remainder:
-                    rows.set_shape([self.batch_size])
-                made = make(rows)
-                return (
-                    made if change is None else change(made, lambda what: self.draws(first, last, key, what))
-                )
+        return self.batches(self.numbered(self.steps), batch)
 
-            return tf.data.Dataset.range(self.steps).map(
-                batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-            )
+    def numbered(self, count: int) -> Any:
+        """A dataset whose passes are `(number, key of the epoch)`, of the numbers below `count`.
 
-        return self.passes(batches).prefetch(AHEAD)
+        A `map` of them begins sooner than a dataset made for each epoch, whose functions are prepared again each time.
+        """
+        return self._of_key(lambda key: tf.data.Dataset.from_tensors(key).repeat(count)).enumerate()
 
-    def passes(self, batches: Callable[[Any], Any]) -> Any:
-        """A dataset whose every pass is what `batches` makes of the epoch's key; it must have `steps` elements."""
-        # There is nothing in it for AutoGraph to convert.
-        plain = tf.autograph.experimental.do_not_convert(batches)
-        dataset = EpochKeys(self.seed).take(1).flat_map(plain)
+    def batches(self, dataset: Any, make: Callable[..., Any]) -> Any:
+        """What `make` makes of the elements, of which a pass has `steps`: batches, made ahead."""
+        made = dataset.map(unconverted(make), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        return self._with_length(made).prefetch(AHEAD)
+
+    def passes(self, epoch: Callable[[Any], Any]) -> Any:
+        """A dataset whose every pass is what `epoch` makes of the epoch's key; it must have `steps` elements."""
+        return self._with_length(self._of_key(epoch))
+
+    def _of_key(self, epoch: Callable[[Any], Any]) -> Any:
+        return EpochKeys(self.seed).take(1).flat_map(unconverted(epoch))
+
+    def _with_length(self, dataset: Any) -> Any:
         return dataset.apply(tf.data.experimental.assert_cardinality(self.steps))
+
+
+def unconverted(function: Callable[..., Any]) -> Any:
+    """There is nothing in it for AutoGraph to convert."""
+    return tf.autograph.experimental.do_not_convert(function)
 
 
 def permuted(place: Any, seed: Any, count: int) -> Any:

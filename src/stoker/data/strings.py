@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -10,14 +9,9 @@ import tensorflow as tf
 from stoker.data.store import Store
 
 
-def strings(store: Store, ends_name: str, points_name: str) -> Callable[[Any], Any]:
-    """In a graph: what gives the strings of chosen rows; row `n` lies between ends `n` and `n + 1`."""
+def strings(store: Store, ends_name: str, points_name: str, rows: Any) -> Any:
+    """In a graph: the strings of chosen rows; row `n` lies between ends `n` and `n + 1`."""
     ends = store.tensor(ends_name)
-    points = store.tensor(points_name)
-
-    def read(rows: Any) -> Any:
-        spans = tf.ragged.range(tf.gather(ends, rows), tf.gather(ends, rows + 1))
-        chosen = tf.cast(tf.gather(points, spans.values), tf.int32)
-        return tf.strings.unicode_encode(spans.with_values(chosen), "UTF-8", errors="strict")
-
-    return read
+    spans = tf.ragged.range(tf.gather(ends, rows), tf.gather(ends, rows + 1))
+    chosen = tf.cast(tf.gather(store.tensor(points_name), spans.values), tf.int32)
+    return tf.strings.unicode_encode(spans.with_values(chosen), "UTF-8", errors="strict")

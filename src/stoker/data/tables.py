@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -199,40 +199,30 @@ class Table:
     def texts(self, name: str, order: Order) -> Any:
         """A column of text alone, in batches."""
         number = [column.name for column in self._columns].index(name)
-        return order.dataset(lambda: self._strings(number))
+        return order.dataset(lambda rows: self._strings(number, rows))
 
     def dataset(self, order: Order) -> Any:
         """The batches of one part."""
-        return order.dataset(self._epoch)
+        return order.dataset(self._batch)
 
-    def _epoch(self) -> Callable[[Any], Any]:
-        """In a graph, once an epoch: map the arrays; give what makes a batch of chosen rows."""
-        numbers = self._numbers()
-        strings = {
-            column.name: self._strings(number)
-            for number, column in enumerate(self._columns)
-            if column.kind == "text"
-        }
-        return lambda rows: self._element(
-            numbers(rows) | {name: read(rows) for name, read in strings.items()}
-        )
+    def _batch(self, rows: Any) -> Any:
+        """In a graph: the batch of chosen rows."""
+        values = self._numbers(rows)
+        for number, column in enumerate(self._columns):
+            if column.kind == "text":
+                values[column.name] = self._strings(number, rows)
+        return self._element(values)
 
-    def labels(self) -> Callable[[Any], Any]:
-        """In a graph, once an epoch: what gives the labels of chosen rows, and nothing else."""
-        numbers = self._numbers()
-        return lambda rows: self._label_of(numbers(rows))
+    def labels(self, rows: Any) -> Any:
+        """In a graph: the labels of chosen rows, and nothing else."""
+        return self._label_of(self._numbers(rows))
 
-    def _numbers(self) -> Callable[[Any], dict[str, Any]]:
-        """In a graph, once an epoch: what gives all columns of chosen rows but those of text."""
-        arrays = {dtype: self._store.tensor(dtype) for dtype in self._places}
-
-        def read(rows: Any) -> dict[str, Any]:
-            values: dict[str, Any] = {}
-            for dtype, array in arrays.items():
-                values |= zip(self._places[dtype], self._split(dtype, tf.gather(array, rows)), strict=True)
-            return values
-
-        return read
+    def _numbers(self, rows: Any) -> dict[str, Any]:
+        """In a graph: all columns of chosen rows but those of text."""
+        values: dict[str, Any] = {}
+        for dtype, names in self._places.items():
+            values |= zip(names, self._split(dtype, tf.gather(self._store.tensor(dtype), rows)), strict=True)
+        return values
 
     def _split(self, dtype: str, block: Any) -> list[Any]:
         """The columns of an array's rows; codes are looked up in one go for all columns."""
@@ -243,8 +233,8 @@ class Table:
             block = tf.gather(tf.constant(np.concatenate(self._tables)), block + starts)
         return list(tf.unstack(block, num=count, axis=1))
 
-    def _strings(self, number: int) -> Callable[[Any], Any]:
-        return strings(self._store, f"ends-{number}", f"text-{number}")
+    def _strings(self, number: int, rows: Any) -> Any:
+        return strings(self._store, f"ends-{number}", f"text-{number}", rows)
 
     def _element(self, values: dict[str, Any]) -> Any:
         inputs = {

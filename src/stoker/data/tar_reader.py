@@ -79,29 +79,23 @@ def tar(
     parts = orders(store.rows, options)
 
     def made(order: Order) -> Any:
-        return order.dataset(_epoch(store, extensions, label))
+        return order.dataset(_batch_of(store, extensions, label))
 
     return finished([made(order) for order in parts], parts, None, made)
 
 
-def _epoch(store: Store, extensions: list[str], label: str | None) -> Callable[[], Callable[[Any], Any]]:
-    def epoch() -> Callable[[Any], Any]:
-        readers = {name: _reader(store, name) for name in [KEY, *extensions]}
+def _batch_of(store: Store, extensions: list[str], label: str | None) -> Callable[[Any], Any]:
+    def batch(rows: Any) -> Any:
+        values = {name: _values(store, name, rows) for name in [KEY, *extensions]}
+        return values if label is None else (values, values.pop(label))
 
-        def batch(rows: Any) -> Any:
-            values = {name: read(rows) for name, read in readers.items()}
-            return values if label is None else (values, values.pop(label))
-
-        return batch
-
-    return epoch
+    return batch
 
 
-def _reader(store: Store, name: str) -> Callable[[Any], Any]:
+def _values(store: Store, name: str, rows: Any) -> Any:
     if _is_text(name):
-        return strings(store, f"ends-{name}", f"text-{name}")
-    values = store.tensor(f"values-{name}")
-    return lambda rows: tf.gather(values, rows)
+        return strings(store, f"ends-{name}", f"text-{name}", rows)
+    return tf.gather(store.tensor(f"values-{name}"), rows)
 
 
 def _is_text(name: str) -> bool:

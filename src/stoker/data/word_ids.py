@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from stoker.data import cache
-from stoker.data.order import AHEAD, Order
+from stoker.data.order import Order, unconverted
 from stoker.data.store import Store, Writer
 from stoker.data.tables import Table
 from stoker.data.text_files import TEXT
@@ -23,6 +23,8 @@ _BLOCK = 1 << 22
 # Before the first word: padding, and what stands for all words that are not kept.
 _SPECIAL = ("", "[UNK]")
 _UNKNOWN = 1
+# In place of a row, where a batch has fewer than the others.
+_NONE = -1
 
 
 class Words:
@@ -64,42 +66,37 @@ class Words:
         layer.set_vocabulary(store.meta["vocabulary"])
         return cls(store, layer)
 
-    def dataset(
-        self, order: Order, labels: Callable[[], Callable[[Any], Any]] | None, most: int | None
-    ) -> Any:
+    def dataset(self, order: Order, labels: Callable[[Any], Any] | None, most: int | None) -> Any:
         """Batches of like length: each window of the epoch's order is sorted, cut and its batches shuffled.
 
         Args:
             order: of the rows.
-            labels: called in the graph once an epoch: gives what reads the labels of chosen rows. None for ids alone.
+            labels: gives, in the graph, the labels of chosen rows. None for ids alone.
             most: cut texts off after so many words.
         """
         window = order.batch_size * _WINDOW
 
-        def epoch(key: Any) -> Any:
-            ids, ends = self._store.tensor("ids"), self._store.tensor("ends")
-            label_of = None if labels is None else labels()
+        def rows_of_batches(number: Any, key: Any) -> Any:
+            rows = order.places(number * window, (number + 1) * window, key)
+            rows = tf.gather(rows, tf.argsort(_lengths(self._store.tensor("ends"), rows), stable=True))
+            if order.drop_remainder:
+                rows = rows[: tf.size(rows) // order.batch_size * order.batch_size]
+            missing = -tf.size(rows) % order.batch_size
+            batches = tf.reshape(tf.pad(rows, [[0, missing]], constant_values=_NONE), [-1, order.batch_size])
+            if not order.shuffle:
+                return batches
+            place = tf.range(tf.shape(batches, tf.int64)[0])
+            return tf.gather(
+                batches, tf.random.experimental.stateless_shuffle(place, tf.stack([key, number]))
+            )
 
-            def rows_of_batches(number: Any) -> Any:
-                rows = order.places(number * window, (number + 1) * window, key)
-                rows = tf.gather(rows, tf.argsort(_lengths(ends, rows), stable=True))
-                short = 0 if order.drop_remainder else order.batch_size - 1
-                place = tf.range((tf.size(rows, tf.int64) + short) // order.batch_size)
-                if order.shuffle:
-                    mixed = tf.random.experimental.stateless_shuffle(place, tf.stack([key, number]))
-                    place = tf.ensure_shape(mixed, [None])
-                return tf.data.Dataset.from_tensor_slices(place).map(
-                    lambda one: rows[one * order.batch_size : (one + 1) * order.batch_size]
-                )
+        def batch(rows: Any) -> Any:
+            rows = rows[: tf.math.count_nonzero(rows != _NONE)]
+            words = _padded(self._store.tensor("ids"), self._store.tensor("ends"), rows, most)
+            return words if labels is None else (words, labels(rows))
 
-            def batch(rows: Any) -> Any:
-                words = _padded(ids, ends, rows, most)
-                return words if label_of is None else (words, label_of(rows))
-
-            chosen = tf.data.Dataset.range(-(-order.own // window)).flat_map(rows_of_batches)
-            return chosen.map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-
-        return order.passes(epoch).prefetch(AHEAD)
+        windows = order.numbered(-(-order.own // window)).map(unconverted(rows_of_batches))
+        return order.batches(windows.unbatch(), batch)
 
 
 def _layer(max_tokens: int) -> Any:
@@ -135,7 +132,7 @@ def _split(table: Table, training: Order, numbers: BinaryIO) -> tuple[Any, dict[
     """
     layer = _layer(max_tokens=len(_SPECIAL) + 1)
 
-    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    @unconverted
     def split(texts: Any) -> Any:
         words = layer._preprocess(texts)
         return (words.row_lengths(), *tf.unique(words.values))
