@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,13 @@ _OTHER_TOLERANCE = 1e-4
 _MIXED = ": an answer depends on the other rows of its batch (padding without a mask, a layer that looks at all rows)"
 
 
-def prove(path: Path, *, lenient: bool = False, early: Any = None) -> dict[str, Any]:
+def prove(path: Path, *, lenient: bool = False, early: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Check a bundle's files and answers, of every engine it has.
 
     Args:
         path: the bundle.
         lenient: leave out engines that are not installed.
-        early: its SavedModel, if that has been loaded.
+        early: those of its models that have been loaded, as `LOADERS` names them.
 
     Returns:
         `rows`, how many examples were answered, and `keras`: None, or why `model.keras` does not load by itself.
@@ -36,10 +36,11 @@ def prove(path: Path, *, lenient: bool = False, early: Any = None) -> dict[str, 
     Raises:
         BundleError: something is not what was exported; one line says what.
     """
+    early = early or {}
     known = bundle.read(path)
     bundle.check_files(known)
     recordings = recorded(known)
-    function = loaded(known, early)
+    function = loaded(known, early.get("saved_model"))
     names = [field.tensor for field in known.signature.inputs]
     wanted = [field.tensor for field in known.signature.outputs]
 
@@ -51,7 +52,7 @@ def prove(path: Path, *, lenient: bool = False, early: Any = None) -> dict[str, 
     for name in converted.names_of(known):
         if not lenient or converted.runnable(name):
             _proven(known, converted.loaded(known, name), recordings, f"engine {name!r}: ")
-    return {"rows": rows, "keras": _keras_fault(known, *recordings)}
+    return {"rows": rows, "keras": _keras_fault(known, *recordings, early.get("keras"))}
 
 
 def _proven(known: Bundle, run: Run, recordings: tuple[dict[str, Any], dict[str, Any]], who: str) -> int:
@@ -102,7 +103,7 @@ def loaded(known: Bundle, early: Any = None) -> Any:
 
     place = known.path / bundle.SAVED_MODEL
     try:
-        model = tf.saved_model.load(str(place)) if early is None else early
+        model = _load_saved_model(place) if early is None else early
     except (OSError, ValueError, KeyError, tf.errors.OpError) as error:
         raise BundleError(f"{place} cannot be loaded: {str(error).splitlines()[0]}") from None
     function = model.signatures[bundle.SIGNATURE]
@@ -171,18 +172,34 @@ def _keras_words(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[0] if lines else ''}"
 
 
-def _keras_fault(known: Bundle, inputs: dict[str, Any], answers: dict[str, Any]) -> str | None:
-    """Why `model.keras` does not load here by itself, or answers otherwise; None if it does as it should."""
+def _load_saved_model(place: Path) -> Any:
+    import tensorflow as tf
+
+    return tf.saved_model.load(str(place))
+
+
+def _load_keras(file: Path) -> Any:
     import keras
+
+    with any_column_names():
+        # Safe mode: a file must not bring code with it.
+        return keras.models.load_model(file, compile=False, safe_mode=True)
+
+
+LOADERS: dict[str, Callable[[Path], Any]] = {"saved_model": _load_saved_model, "keras": _load_keras}
+
+
+def _keras_fault(
+    known: Bundle, inputs: dict[str, Any], answers: dict[str, Any], early: Any = None
+) -> str | None:
+    """Why `model.keras` does not load here by itself, or answers otherwise; None if it does as it should."""
     import tensorflow as tf
 
     file = known.path / bundle.KERAS
     if not file.exists():
         return "it could not be written"
     try:
-        with any_column_names():
-            # Safe mode: a file must not bring code with it.
-            model = keras.models.load_model(file, compile=False, safe_mode=True)
+        model = _load_keras(file) if early is None else early
         ordered = [inputs[field.name] for field in known.signature.inputs]
         given = [tf.constant(one) for one in ordered]
         names = [field.name for field in known.signature.inputs]

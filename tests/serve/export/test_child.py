@@ -25,7 +25,7 @@ def test_the_one_that_was_prepared_proves_the_next_bundle(tmp_path: Path) -> Non
     (prepared,) = child._prepared
     with child.next_prover() as prover:
         assert prover is prepared
-        prover.load(tmp_path / "saved_model")
+        prover.load(keras=tmp_path / "model.keras", saved_model=tmp_path / "saved_model")
         with pytest.raises(BundleError, match="bundle"):
             prover.prove(tmp_path)
     assert not prover.waits

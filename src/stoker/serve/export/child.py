@@ -1,12 +1,12 @@
 """The proof in a new process: it knows nothing of this one, so what it can do with a bundle, any process can.
 
     with Prover() as prover:        # the process begins to import TensorFlow ...
-        ...                         # ... while the SavedModel is written
-        prover.load(saved_model)    # it begins to load it ...
+        ...                         # ... while the models are written
+        prover.load(saved_model=p)  # it begins to load one ...
         ...                         # ... while the rest of the bundle is written
         prover.prove(directory)
 
-It is told the two paths on its standard input; if that ends before, there is nothing to prove. Who knows that an export
+It is told the paths on its standard input; if that ends before, there is nothing to prove. Who knows that an export
 will come has the process begun by `prepare` while there is other work to do.
 """
 
@@ -26,6 +26,7 @@ import stoker
 from stoker.serve.bundle import BundleError
 
 _ANSWER = "stoker-proof "
+_PROVE = "prove"
 # What Keras imports where it is installed, for nothing that a bundle needs: four tenths of the time imports take.
 _NOT_NEEDED = ("matplotlib", "pandas", "sklearn")
 
@@ -69,11 +70,12 @@ class Prover:
             self._process.kill()
             self._process.communicate()
 
-    def load(self, saved_model: Path) -> None:
-        """Have it load the SavedModel of the bundle it will prove."""
+    def load(self, **models: Path) -> None:
+        """Have it load models of the bundle it will prove: those that `proof.LOADERS` names."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # `prove` will say that it is gone
-            self._process.stdin.write(f"{saved_model.resolve()}\n")
+            for name, path in models.items():
+                self._process.stdin.write(f"{name} {path.resolve()}\n")
             self._process.stdin.flush()
 
     def prove(self, directory: Path) -> dict[str, Any]:
@@ -85,7 +87,7 @@ class Prover:
         Raises:
             BundleError: it does not give them.
         """
-        printed, complaints = self._process.communicate(f"{directory.resolve()}\n")
+        printed, complaints = self._process.communicate(f"{_PROVE} {directory.resolve()}\n")
         for line in printed.splitlines():
             if line.startswith(_ANSWER):
                 found: dict[str, Any] = json.loads(line.removeprefix(_ANSWER))
@@ -129,15 +131,20 @@ def main() -> int:
     importlib.import_module("keras")
     import tensorflow as tf
 
-    from stoker.serve.proof import prove
+    from stoker.serve.proof import LOADERS, prove
 
     tf.constant(0)  # finds the devices
 
-    saved_model = sys.stdin.readline().rstrip("\n")
-    early = None
-    with contextlib.suppress(Exception):  # `prove` will say what is wrong with it
-        early = tf.saved_model.load(saved_model) if saved_model else None
-    directory = sys.stdin.readline().rstrip("\n")
+    early: dict[str, Any] = {}
+    directory = ""
+    # Not `for line in sys.stdin`, which reads ahead.
+    while not directory and (line := sys.stdin.readline()):
+        what, _, path = line.rstrip("\n").partition(" ")
+        if what == _PROVE:
+            directory = path
+            continue
+        with contextlib.suppress(Exception):  # `prove` will say what is wrong with it
+            early[what] = LOADERS[what](Path(path))
     if not directory:
         return 0
     try:

@@ -60,14 +60,14 @@ def _of_column(field: Field, table: Features) -> dict[str, Any]:
 def _of_array(array: Any) -> dict[str, Any]:
     if array.dtype.kind not in "biuf":
         return {}
-    numbers = array.astype(np.float64).reshape(-1)
+    numbers = array.reshape(-1)
     there = numbers[np.isfinite(numbers)] if array.dtype.kind == "f" else numbers
     if not len(there):
         return {}
     return {
         "rows": len(array),
-        "mean": float(there.mean()),
-        "deviation": float(there.std()),
+        "mean": float(there.mean(dtype=np.float64)),
+        "deviation": float(there.std(dtype=np.float64)),
         "missing": 1 - len(there) / len(numbers),
     }
 

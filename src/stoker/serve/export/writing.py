@@ -93,8 +93,10 @@ def export(
         traced = Traced(model, intake, labels if labels is not None else intake.labels, labels is not None)
         inputs = _examples(intake, features, examples)
         with _beside(target) as made:
+            keras_fault = _save_keras(intake.keras_model, made / bundle.KERAS)
+            prover.load(keras=made / bundle.KERAS)
             traced.save(made / bundle.SAVED_MODEL)
-            prover.load(made / bundle.SAVED_MODEL)
+            prover.load(saved_model=made / bundle.SAVED_MODEL)
             answers = _answers(traced, inputs)
             exporting.uses({one.path: one.value for one in model.weights}, str(model.name))
             description = {
@@ -102,8 +104,9 @@ def export(
                 "evaluation": _evaluation(model, evaluation, known),
                 "lineage": {**(lineage or {}), **exporting.described()},
                 "statistics": statistics_of(intake.fields, features, examples),
+                "keras": _keras_said(keras_fault),
             }
-            _write_rest(made, traced, intake, inputs, answers, description, engines)
+            _write_rest(made, traced, inputs, answers, description, engines)
             _prove(made, description, prover)
             _put(made, target)
         exporting.made()
@@ -128,14 +131,12 @@ def _beside(target: Path) -> Iterator[Path]:
 def _write_rest(
     directory: Path,
     traced: Traced,
-    intake: Intake,
     inputs: list[Any],
     answers: list[Any],
     description: dict[str, Any],
     engines: list[str],
 ) -> None:
-    """All but the SavedModel."""
-    description["keras"] = _keras_said(_save_keras(intake.keras_model, directory / bundle.KERAS))
+    """All but the models."""
     fields = (traced.signature.inputs, traced.signature.outputs)
     write_examples(
         directory / bundle.EXAMPLES,
