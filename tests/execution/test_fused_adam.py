@@ -12,15 +12,20 @@ import tensorflow as tf
 import stoker
 from stoker.execution import fused_adam
 from stoker.execution.kept import kept
-from tests.execution.test_fused_update import model, texts
+from tests.execution.test_fused_update import WIDTH, WORDS, model, texts
 
 pytestmark = pytest.mark.tensorflow
 
 
-def kernels(learner: Any) -> int:
-    """How many updates by the kernel the traced step of training has."""
+def operations(learner: Any, kind: str) -> int:
+    """How many of them the traced step of training has."""
     (entry,) = kept(learner)._loops.values()
-    return sum(op.type == "ResourceApplyAdam" for op in entry.loop.build().graph.get_operations())
+    return sum(op.type == kind for op in entry.loop.build().graph.get_operations())
+
+
+def kernels(learner: Any) -> int:
+    """How many updates by the kernel it has."""
+    return operations(learner, "ResourceApplyAdam")
 
 
 @pytest.mark.parametrize(
@@ -46,14 +51,34 @@ def test_it_learns_what_keras_ops_learn(optimizer: Any) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4, err_msg=one.path)
 
 
-def test_words_that_come_again_and_again_are_added_in_one_order() -> None:
+def the_largest(optimizer: Any) -> Any:
+    """A network in which the words of a text have different gradients."""
+    keras.utils.set_random_seed(0)
+    ids = keras.Input((None,), dtype="int64")
+    x = keras.layers.GlobalMaxPooling1D()(keras.layers.Embedding(WORDS, WIDTH)(ids))
+    made = keras.Model(ids, keras.layers.Dense(3, activation="softmax")(x))
+    made.compile(optimizer, "sparse_categorical_crossentropy")
+    return made
+
+
+def test_words_of_different_gradients_learn_what_they_learn_by_keras_ops() -> None:
+    usual, fused = the_largest("adam"), the_largest("adam")
+    stoker.fit(usual, texts(), epochs=3, plan="unfused", verbose=0)
+    stoker.fit(fused, texts(), epochs=3, verbose=0)
+    assert (kernels(usual), kernels(fused)) == (0, 3)
+    for one, other in zip(usual.weights, fused.weights, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5, err_msg=one.path)
+
+
+@pytest.mark.parametrize("learner_of", [model, the_largest])
+def test_words_that_come_again_and_again_are_added_in_one_order(learner_of: Any) -> None:
     """From a thousand rows on, TensorFlow scatters them in parallel."""
     draw = np.random.default_rng(0)
     words, classes = draw.integers(1, 20, (64, 40)), draw.integers(0, 3, 64)
     data = tf.data.Dataset.from_tensors((words, classes)).repeat(10)
 
     def bits() -> bytes:
-        learner = model("adam")
+        learner = learner_of("adam")
         stoker.fit(learner, data, epochs=1, plan="fused", verbose=0)
         return b"".join(np.asarray(one).tobytes() for one in learner.optimizer.variables)
 

@@ -16,6 +16,7 @@ from stoker.data import cache
 from stoker.data.class_folders import ClassFile, state_of
 from stoker.data.columns import DataWarning
 from stoker.data.image_bytes import decoded, fitted, plain, resized
+from stoker.data.order import unconverted
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError
 
@@ -102,9 +103,7 @@ class _Decoder:
     def _from(self, first: int) -> Any:
         # As bytes: the names of files need not be UTF-8.
         paths = tf.data.Dataset.from_tensor_slices([os.fsencode(path) for path in self._paths[first:]])
-        # There is nothing in it for AutoGraph to convert.
-        read = tf.autograph.experimental.do_not_convert(self._read)
-        images = paths.map(read, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        images = paths.map(unconverted(self._read), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
         return images.batch(_AT_ONCE).prefetch(2)
 
     def _singly(self, first: int) -> Iterator[tuple[range, Any]]:

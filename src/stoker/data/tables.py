@@ -203,9 +203,9 @@ class Table:
 
     def dataset(self, order: Order) -> Any:
         """The batches of one part."""
-        return order.dataset(self._batch)
+        return order.dataset(self.batch)
 
-    def _batch(self, rows: Any) -> Any:
+    def batch(self, rows: Any) -> Any:
         """In a graph: the batch of chosen rows."""
         values = self._numbers(rows)
         for number, column in enumerate(self._columns):

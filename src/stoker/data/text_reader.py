@@ -99,7 +99,7 @@ def text(
     if max_tokens is None:
 
         def plain(order: Order) -> Any:
-            dataset = table.dataset(order).map(_plain)
+            dataset = order.dataset(lambda rows: _plain(table.batch(rows), labelled=named is not None))
             dataset.table = table
             return dataset
 
@@ -131,5 +131,5 @@ def _column(
     return TextColumn(table_files(paths, sep, encoding)[1], column, label, divided_by)
 
 
-def _plain(inputs: Any, label: Any = None) -> Any:
-    return inputs[TEXT] if label is None else (inputs[TEXT], label)
+def _plain(batch: Any, *, labelled: bool) -> Any:
+    return (batch[0][TEXT], batch[1]) if labelled else batch[TEXT]

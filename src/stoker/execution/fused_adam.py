@@ -13,6 +13,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from stoker.execution.fused_means import SharedRows
+
 # `AdamW` decays the weights before, and is Adam then.
 _OPTIMIZERS = (keras.optimizers.Adam, keras.optimizers.AdamW)
 
@@ -72,13 +74,24 @@ def _rows_first(gradient: tf.IndexedSlices, m: tf.Variable, v: tf.Variable, opti
     It will make both smaller, by as much as these are made larger before. So no gradient of all rows has to be made,
     and `v` gets the sum of the squares of a row that a batch has several times, as in Keras, not the square of the sum.
     """
+    # Each row once: those that come again would be added in any order.
     rows, place = tf.unique(gradient.indices)
-    values = tf.cast(gradient.values, tf.float32)
-    for one, added, beta in ((m, values, optimizer.beta_1), (v, tf.square(values), optimizer.beta_2)):
-        # Each row once: those that come again would be added in any order.
-        sums = tf.math.unsorted_segment_sum(added, place, tf.size(rows))
-        tf.raw_ops.ResourceScatterAdd(resource=one.handle, indices=rows, updates=sums * ((1 - beta) / beta))
+    sums, squares = _sums(gradient, place, tf.size(rows))
+    for one, added, beta in ((m, sums, optimizer.beta_1), (v, squares, optimizer.beta_2)):
+        tf.raw_ops.ResourceScatterAdd(resource=one.handle, indices=rows, updates=added * ((1 - beta) / beta))
         # A variable that rows were added to is otherwise copied whole by every op that updates all of it.
         tf.raw_ops.DisableCopyOnRead(resource=one.handle)
     with tf.init_scope():
         return tf.zeros(v.shape)
+
+
+def _sums(gradient: tf.IndexedSlices, place: Any, count: Any) -> tuple[Any, Any]:
+    """The gradients that have the same place, and their squares."""
+    if isinstance(gradient, SharedRows):
+        each = gradient.of_texts
+        return gradient.summed(each, place, count), gradient.summed(tf.square(each), place, count)
+    values = tf.cast(gradient.values, tf.float32)
+    return (
+        tf.math.unsorted_segment_sum(values, place, count),
+        tf.math.unsorted_segment_sum(tf.square(values), place, count),
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from stoker.execution import fused_adam, fused_normalization
+from stoker.execution import fused_adam, fused_means, fused_normalization
 
 # Smaller variables are in the processor's caches, whichever way they are updated.
 LARGE = 1 << 16
@@ -24,7 +24,10 @@ def found_in(model: Any) -> list[str]:
     normalization = fused_normalization.applies(model)
     large = any(size_of(variable) >= LARGE for variable in model.trainable_variables)
     update = fused_adam.applies(model.optimizer) and (normalization or large)
-    return ["batch normalisation"] * normalization + ["the update"] * update
+    means = update and fused_means.applies(model)
+    return (
+        ["batch normalisation"] * normalization + ["the mean of embeddings"] * means + ["the update"] * update
+    )
 
 
 def size_of(variable: Any) -> int:
@@ -36,5 +39,10 @@ def size_of(variable: Any) -> int:
 def fused(model: Any) -> Iterator[None]:
     """What is traced inside has these parts fused."""
     update = fused_adam.applies(model.optimizer)
-    with fused_normalization.fused(model), fused_adam.fused(model.optimizer) if update else nullcontext():
+    with (
+        fused_normalization.fused(model),
+        # Alone it would keep XLA out, which may gain more.
+        fused_means.fused(model) if update else nullcontext(),
+        fused_adam.fused(model.optimizer) if update else nullcontext(),
+    ):
         yield
