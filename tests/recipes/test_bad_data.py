@@ -163,6 +163,21 @@ def test_what_looks_wrong_is_told_before_training(tmp_path: Path, capsys: pytest
     assert "should hold dates or numbers" in capsys.readouterr().err
 
 
+def test_numbers_that_separate_the_classes_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["size,score,nearly,y"]
+    for n in range(90):
+        kind, place = n % 3, n * 7 % 90 / 1000
+        lines.append(f"{n * 7 % 31}.25,{kind + place},{kind + place + (n == 31)},{'abc'[(kind + 1) % 3]}")
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    assert main(["train", "table", "data.csv", "--target", "y", "--eject", "mine.py"]) == 0
+    said = capsys.readouterr().out
+    assert "column 'score' tells the target by itself" in said
+    assert "'size'" not in said
+    assert "'nearly'" not in said
+
+
 def test_the_target_in_another_unit_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = ["size,cents,price"]
     for n in range(60):

@@ -32,11 +32,16 @@ class Watched:
     Args:
         run: its directory.
         log: what the process prints.
+        pid: of the process.
     """
 
-    def __init__(self, run: Path, log: Path) -> None:
-        self.run, self.log = run, log
+    def __init__(self, run: Path, log: Path, pid: int) -> None:
+        self.run, self.log, self._pid = run, log, pid
         self._before = {path.name: _saves(path) for path in (run / "checkpoints").glob("*")}
+
+    def has_loaded(self, library: str) -> bool:
+        """Whether it has mapped a file of this name."""
+        return library in Path(f"/proc/{self._pid}/maps").read_text()
 
     def saves(self, network: str) -> int:
         """How often this process has saved a network."""
@@ -92,7 +97,7 @@ def _stopped_at(moment: Moment, command: list[str], run: Path, signals: Sequence
             start_new_session=True,
         )
     try:
-        now = Watched(run, log)
+        now = Watched(run, log, process.pid)
         assert stop_when(process.pid, lambda: holds(now)), (
             f"it ended before {what}: {log.read_text()[-3000:]}"
         )
@@ -274,10 +279,14 @@ def test_ctrl_c_keeps_the_best_so_far_and_the_same_program_goes_on() -> None:
     recipe.killed()
 
 
-def test_ctrl_c_before_training_is_one_line() -> None:
+IMPORTING: Moment = "TensorFlow is imported", lambda now: now.has_loaded("libtensorflow_framework")
+BEGUN: Moment = "it begins", lambda now: (now.run / "asked").exists()
+
+
+@pytest.mark.parametrize("moment", [IMPORTING, BEGUN], ids=lambda one: one[0])
+def test_ctrl_c_before_training_is_one_line(moment: Moment) -> None:
     sales(Path("sales.csv"))
     command = ["-m", "stoker", "train", "table", "sales.csv", "--target", "price", "--name", "cut"]
-    begun: Moment = "it begins", lambda now: (now.run / "asked").exists()
-    assert _stopped_at(begun, command, Path("runs", "cut"), CTRL_C) == 130
+    assert _stopped_at(moment, command, Path("runs", "cut"), CTRL_C) == 130
     assert "Traceback" not in Path("log").read_text()
     assert "the same command goes on" in Path("log").read_text()

@@ -96,6 +96,18 @@ def _add_rest(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train, or eject."""
+    try:
+        made = _made(args)
+    except KeyboardInterrupt:
+        # In training it keeps the best so far, and does not come here.
+        print("\nstoker: interrupted; the same command goes on where it was", file=sys.stderr)
+        return _INTERRUPTED
+    if made is None:
+        print(f"stoker: {args.eject} is written: run it with python, change it as you like")
+    return 0
+
+
+def _made(args: argparse.Namespace) -> Any:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     options: dict[str, Any] = {
         name: getattr(args, name) for name in ("epochs", "time", "seed", "runs", "name", "fresh", "eject")
@@ -110,15 +122,7 @@ def run(args: argparse.Namespace) -> int:
             f"stoker train needs {error.name}: install it with pip install 'stoker[{extra},recipes]'"
         ) from None
     with as_options(args), warnings_shown(sys.stdout):
-        try:
-            made = recipe()
-        except KeyboardInterrupt:
-            # In training it keeps the best so far, and does not come here.
-            print("\nstoker: interrupted; the same command goes on where it was", file=sys.stderr)
-            return _INTERRUPTED
-    if made is None:
-        print(f"stoker: {args.eject} is written: run it with python, change it as you like")
-    return 0
+        return recipe()
 
 
 @contextlib.contextmanager

@@ -231,12 +231,15 @@ def _tell_of_leaks(kept: list[str], features: Any, rows: Rows, classes: bool) ->
 
 
 def _names_classes(values: Any, labels: Any) -> bool:
-    """A few values, each of which goes with one class alone."""
+    """Values that go with one class alone each: a few, or numbers of which each class has a range of its own."""
     found, codes = np.unique(values, return_inverse=True)
-    if len(found) > len(labels) / LEAST_ROWS:
+    codes, classes = codes.reshape(-1), np.unique(labels, return_inverse=True)[1]
+    if len(np.unique(codes * (classes.max() + 1) + classes)) != len(found):
         return False
-    classes = np.unique(labels, return_inverse=True)[1]
-    return len(np.unique(codes.reshape(-1) * (classes.max() + 1) + classes)) == len(found)
+    if len(found) <= len(labels) / LEAST_ROWS:
+        return True
+    ranges = 1 + np.count_nonzero(np.diff(classes[np.argsort(codes)]))
+    return bool(values.dtype.kind in "fiu" and ranges == len(np.unique(classes)) <= len(labels) / LEAST_ROWS)
 
 
 def _follows(values: Any, labels: Any) -> bool:
