@@ -163,6 +163,15 @@ def test_what_looks_wrong_is_told_before_training(tmp_path: Path, capsys: pytest
     assert "should hold dates or numbers" in capsys.readouterr().err
 
 
+def test_one_class_that_is_spelled_in_two_ways_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["x,y", *(f"{n * 7 % 31}.5,{('Yes', 'no', 'yes')[n % 3]}" for n in range(60))]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    assert main(["train", "table", "data.csv", "--target", "y", "--eject", "mine.py"]) == 0
+    assert "classes 'Yes' and 'yes' differ only in case or spaces" in capsys.readouterr().out
+
+
 def test_numbers_that_separate_the_classes_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,19 +47,35 @@ def check_classes(what: str, labels: Any, names: Sequence[Any] | None) -> None:
         )
 
 
-def tell_of_few(labels: Any, names: Sequence[Any] | None) -> None:
-    """Say which classes have hardly a row to learn from."""
+def tell_of_odd_classes(labels: Any, names: Sequence[Any] | None) -> None:
+    """Say which classes have hardly a row to learn from, and which may be one that was spelled in two ways."""
     values, counts = np.unique(labels, return_counts=True)
-    few = [(value, int(count)) for value, count in zip(values, counts, strict=True) if count < _FEW]
+    shown = [value.item() if names is None else names[int(value)] for value in values]
+    _tell_of_few([(name, int(count)) for name, count in zip(shown, counts, strict=True) if count < _FEW])
+    _tell_of_alike([name for name in shown if isinstance(name, str)])
+
+
+def _tell_of_few(few: list[tuple[Any, int]]) -> None:
     if few:
-        value, count = few[0]
-        name = value.item() if names is None else names[int(value)]
+        name, count = few[0]
         others = len(few) - 1
         more = f", and {others} more {'classes have' if others > 1 else 'class has'} few" if others else ""
         say(
             f"stoker: class {name!r} has {counted(count, 'row')}{more}: collect more, merge classes, or leave those "
             "rows out"
         )
+
+
+def _tell_of_alike(names: list[str]) -> None:
+    first: dict[str, str] = {}
+    for name in names:
+        other = first.setdefault(" ".join(name.split()).casefold(), name)
+        if other != name:
+            say(
+                f"stoker: classes {other!r} and {name!r} differ only in case or spaces, and are learned as two: spell "
+                "them alike if they are one"
+            )
+            return
 
 
 def uneven(labels: Any) -> bool:

@@ -23,7 +23,7 @@ from stoker.errors import ArgumentError
 from stoker.recipes import durations
 from stoker.recipes.arguments import check, path_of
 from stoker.recipes.beginning import Place, begin
-from stoker.recipes.counting import batch_size, check_classes, tell_of_few, uneven
+from stoker.recipes.counting import batch_size, check_classes, tell_of_odd_classes, uneven
 from stoker.recipes.precisions import fitting
 from stoker.recipes.programs.image import Settings, read
 
@@ -68,7 +68,7 @@ def image(
     seen, colours = _looked_at([file.path for file in found])
     classes = np.array([file.class_name for file in found])
     check_classes(f"the class in {path}", classes, None)
-    tell_of_few(classes, None)
+    tell_of_odd_classes(classes, None)
     color_mode = "rgb" if colours or base else "grayscale"
     if augment is None:
         augment = ("flip", "crop", "brightness") if colours else ()

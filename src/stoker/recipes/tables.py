@@ -18,7 +18,7 @@ from stoker.errors import ArgumentError
 from stoker.recipes import durations
 from stoker.recipes.arguments import check, path_of, separator
 from stoker.recipes.beginning import Place, begin
-from stoker.recipes.counting import LEAST_ROWS, batch_size, check_classes, tell_of_few, uneven
+from stoker.recipes.counting import LEAST_ROWS, batch_size, check_classes, tell_of_odd_classes, uneven
 from stoker.recipes.magnitudes import check_column, check_target, too_small
 from stoker.recipes.programs.table import Settings, read
 from stoker.recipes.progress import say
@@ -136,7 +136,7 @@ def _chosen(asked: Settings, task: str | None) -> Settings:
     width = len(kept) + sum(min(33, len(whole.features[name].vocabulary or ())) for name in kept)
     balanced = classes and uneven(rows.labels)
     if classes:
-        tell_of_few(rows.labels, whole.class_names)
+        tell_of_odd_classes(rows.labels, whole.class_names)
     _tell_of_leaks(kept, whole.features, rows, classes)
     chosen = replace(
         asked,

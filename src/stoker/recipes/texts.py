@@ -15,7 +15,7 @@ from stoker.errors import ArgumentError
 from stoker.recipes import durations
 from stoker.recipes.arguments import check, path_of, separator
 from stoker.recipes.beginning import Place, begin
-from stoker.recipes.counting import batch_size, check_classes, files_below, tell_of_few, uneven
+from stoker.recipes.counting import batch_size, check_classes, files_below, tell_of_odd_classes, uneven
 from stoker.recipes.programs.text import Settings, read
 from stoker.recipes.rows import rows_of
 
@@ -119,7 +119,7 @@ def _chosen(asked: Settings) -> Settings:
         rows.labels,
         whole.class_names,
     )
-    tell_of_few(rows.labels, whole.class_names)
+    tell_of_odd_classes(rows.labels, whole.class_names)
     lengths = [len(one.split()) for one in rows.inputs]
     if max(lengths) == 0:
         raise ArgumentError(f"{asked.data}: all texts are empty")
