@@ -74,8 +74,16 @@ def _table_file(place: Path, change: int) -> Any:
     return stoker.data.csv(place / "rows.csv", label="y", batch_size=2, shuffle=True, cache=place / "cache")
 
 
+def _words(place: Path, change: int) -> Any:
+    for label in ("cat", "dog"):
+        (place / label).mkdir(exist_ok=True)
+        (place / label / "1.txt").write_text(f"a {label} or{' more' * change}")
+    return stoker.data.text(place, batch_size=2, max_tokens=9, cache=place / "cache")
+
+
 @pytest.mark.parametrize(
-    "make", [_table_file, _tensors, _records, _texts, _listed, _renamed, _captured, _constants, _sizes]
+    "make",
+    [_table_file, _words, _tensors, _records, _texts, _listed, _renamed, _captured, _constants, _sizes],
 )
 def test_it_is_known_by_its_sources_and_steps(make: Make, tmp_path: Path) -> None:
     found = []

@@ -154,7 +154,9 @@ class Order:
 
         A `map` of them begins sooner than a dataset made for each epoch, whose functions are prepared again each time.
         """
-        return self._of_key(lambda key: tf.data.Dataset.from_tensors(key).repeat(count)).enumerate()
+        keys = self._of_key(lambda key: tf.data.Dataset.from_tensors(key).repeat(count))
+        # Not `enumerate`, whose numbers are a dataset that nobody can look into (`store.pipelines`).
+        return tf.data.Dataset.zip((tf.data.Dataset.range(count), keys))
 
     def batches(self, dataset: Any, make: Callable[..., Any]) -> Any:
         """What `make` makes of the elements, of which a pass has `steps`: batches, made ahead."""

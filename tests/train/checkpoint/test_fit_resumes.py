@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,15 @@ class Interrupt(keras.callbacks.Callback):  # type: ignore[misc]
         pass
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Whoever started the tests in the background had SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("by_signal", [False, True], ids=["by a callback", "by Ctrl-C"])
 @pytest.mark.parametrize("after", [7, 2 * STEPS, 3 * STEPS])
 def test_interrupted_it_saves_where_it_is(by_signal: bool, after: int, tmp_path: Path) -> None:
@@ -146,6 +156,7 @@ def test_interrupted_it_saves_where_it_is(by_signal: bool, after: int, tmp_path:
     assert (bits(built), history.history) == (end, expected.history)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_without_a_checkpoint_ctrl_c_interrupts_at_once() -> None:
     seen = []
 
