@@ -95,6 +95,8 @@ def _stopped_at(moment: Moment, command: list[str], run: Path, signals: Sequence
             stdout=printed,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            # Whoever started the tests in the background had SIGINT ignored, and children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
     try:
         now = Watched(run, log, process.pid)
