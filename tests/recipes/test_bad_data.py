@@ -163,38 +163,41 @@ def test_what_looks_wrong_is_told_before_training(tmp_path: Path, capsys: pytest
     assert "should hold dates or numbers" in capsys.readouterr().err
 
 
-def test_one_class_that_is_spelled_in_two_ways_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = ["x,y", *(f"{n * 7 % 31}.5,{('Yes', 'no', 'yes')[n % 3]}" for n in range(60))]
-    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
-    assert main(["train", "table", "data.csv", "--target", "y", "--eject", "mine.py"]) == 0
-    assert "classes 'Yes' and 'yes' differ only in case or spaces" in capsys.readouterr().out
+@pytest.fixture
+def told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[[list[str]], str]:
+    """What is said of a table of these lines, whose last column is the target, before it would be trained."""
+
+    def ask(lines: list[str]) -> str:
+        (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+        target = lines[0].rpartition(",")[2]
+        assert main(["train", "table", "data.csv", "--target", target, "--eject", "mine.py"]) == 0
+        return capsys.readouterr().out
+
+    return ask
 
 
-def test_numbers_that_separate_the_classes_are_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_class_that_is_spelled_in_two_ways_is_told(told: Callable[[list[str]], str]) -> None:
+    said = told(["x,y", *(f"{n * 7 % 31}.5,{('Yes', 'no', 'yes')[n % 3]}" for n in range(60))])
+    assert "classes 'Yes' and 'yes' differ only in case or spaces" in said
+
+
+def test_numbers_that_separate_the_classes_are_told(told: Callable[[list[str]], str]) -> None:
     lines = ["size,score,nearly,y"]
     for n in range(90):
         kind, place = n % 3, n * 7 % 90 / 1000
         lines.append(f"{n * 7 % 31}.25,{kind + place},{kind + place + (n == 31)},{'abc'[(kind + 1) % 3]}")
-    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
-    assert main(["train", "table", "data.csv", "--target", "y", "--eject", "mine.py"]) == 0
-    said = capsys.readouterr().out
+    said = told(lines)
     assert "column 'score' tells the target by itself" in said
     assert "'size'" not in said
     assert "'nearly'" not in said
 
 
-def test_the_target_in_another_unit_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_target_in_another_unit_is_told(told: Callable[[list[str]], str]) -> None:
     lines = ["size,cents,price"]
     for n in range(60):
         price = 31 * n % 997 + 0.5
         lines.append(f"{n * 7 % 31}.25,{'' if n % 9 == 4 else round(100 * price)},{price}")
-    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
-    assert main(["train", "table", "data.csv", "--target", "price", "--eject", "mine.py"]) == 0
-    said = capsys.readouterr().out
+    said = told(lines)
     assert "column 'cents' tells the target by itself" in said
     assert "'size'" not in said
 

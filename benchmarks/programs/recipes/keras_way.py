@@ -33,10 +33,9 @@ def read_table():
             lookup.adapt(column.to_numpy(object))
             parts.append(lookup(inputs[name]))
         else:
-            frame[name] = frame[name].astype("float32")
             inputs[name] = keras.Input((1,), name=name)
             scale = layers.Normalization(axis=None)
-            scale.adapt(frame[name][:cut].to_numpy())
+            scale.adapt(column.to_numpy("float32"))
             parts.append(scale(inputs[name]))
     mean, variance = float(target[:cut].mean()), float(target[:cut].var())
 

@@ -7,6 +7,7 @@
 | lifting | variables that a step makes while it is traced |
 | kept, staleness | what was traced of a model, kept on it for as long as it matches the model |
 | fused_parts, fused_adam, fused_means, fused_normalization | parts of a step that TensorFlow has one kernel for |
+| replaced_calls | layers whose `call` is another one while a step is traced |
 | fused_update | the optimizer's update, compiled where the step cannot be |
 | keras_step, batch_function | a Keras model's own steps as loops; one batch of any number of rows |
 | epoch_steps, call_length, stretch | which steps an epoch has; how many a call runs; both together, call by call |

@@ -7,12 +7,14 @@ words of a text have the same gradient.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import keras
 import tensorflow as tf
+
+from stoker.execution.replaced_calls import is_plain, replaced
 
 
 class SharedRows(tf.IndexedSlices):  # type: ignore[misc]
@@ -43,26 +45,18 @@ def applies(model: Any) -> bool:
     )
 
 
-@contextmanager
-def fused(model: Any) -> Iterator[None]:
+def fused(model: Any) -> AbstractContextManager[None]:
     """What is traced inside has the model's means of embeddings fused."""
     given: dict[int, tuple[Any, Any, Any]] = {}
     layers = list(model._flatten_layers())
-    patched = [(layer, _noted(layer, given)) for layer in layers if _is_embedding(layer)]
-    patched += [(layer, _mean(layer, given)) for layer in layers if _is_mean(layer)]
-    for layer, call in patched:
-        vars(layer)["call"] = call
-    try:
-        yield
-    finally:
-        for layer, _ in patched:
-            del vars(layer)["call"]
+    embeddings = [(layer, _noted(layer, given)) for layer in layers if _is_embedding(layer)]
+    return replaced([*embeddings, *((layer, _mean(layer, given)) for layer in layers if _is_mean(layer))])
 
 
 def _is_embedding(layer: Any) -> bool:
     return (
         type(layer) is keras.layers.Embedding
-        and _is_plain(layer)
+        and is_plain(layer)
         and not layer.lora_enabled
         and layer.quantization_mode is None
     )
@@ -71,14 +65,10 @@ def _is_embedding(layer: Any) -> bool:
 def _is_mean(layer: Any) -> bool:
     return (
         type(layer) is keras.layers.GlobalAveragePooling1D
-        and _is_plain(layer)
+        and is_plain(layer)
         and layer.data_format == "channels_last"
         and not layer.keepdims
     )
-
-
-def _is_plain(layer: Any) -> bool:
-    return "call" not in vars(layer) and layer.compute_dtype == layer.variable_dtype == "float32"
 
 
 def _noted(layer: Any, given: dict[int, tuple[Any, Any, Any]]) -> Callable[[Any], Any]:

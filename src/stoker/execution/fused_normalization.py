@@ -6,12 +6,14 @@ their gradients. XLA fuses them; where the step is not compiled they take a proc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import keras
 import tensorflow as tf
+
+from stoker.execution.replaced_calls import is_plain, replaced
 
 
 def applies(model: Any) -> bool:
@@ -19,26 +21,17 @@ def applies(model: Any) -> bool:
     return any(map(_fits, model._flatten_layers()))
 
 
-@contextmanager
-def fused(model: Any) -> Iterator[None]:
+def fused(model: Any) -> AbstractContextManager[None]:
     """What is traced inside has the model's batch normalisation fused, where the kernel computes the same."""
-    layers = [layer for layer in model._flatten_layers() if _fits(layer)]
-    for layer in layers:
-        vars(layer)["call"] = _call(layer)
-    try:
-        yield
-    finally:
-        for layer in layers:
-            del vars(layer)["call"]
+    return replaced((layer, _call(layer)) for layer in model._flatten_layers() if _fits(layer))
 
 
 def _fits(layer: Any) -> bool:
     return (
         type(layer) is keras.layers.BatchNormalization
-        and "call" not in vars(layer)
+        and is_plain(layer)
         and not layer.synchronized
         and not getattr(layer, "renorm", False)
-        and layer.compute_dtype == layer.variable_dtype == "float32"
     )
 
 

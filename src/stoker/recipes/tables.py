@@ -234,12 +234,13 @@ def _names_classes(values: Any, labels: Any) -> bool:
     """Values that go with one class alone each: a few, or numbers of which each class has a range of its own."""
     found, codes = np.unique(values, return_inverse=True)
     codes, classes = codes.reshape(-1), np.unique(labels, return_inverse=True)[1]
-    if len(np.unique(codes * (classes.max() + 1) + classes)) != len(found):
+    count = classes.max() + 1
+    if len(np.unique(codes * count + classes)) != len(found):
         return False
     if len(found) <= len(labels) / LEAST_ROWS:
         return True
     ranges = 1 + np.count_nonzero(np.diff(classes[np.argsort(codes)]))
-    return bool(values.dtype.kind in "fiu" and ranges == len(np.unique(classes)) <= len(labels) / LEAST_ROWS)
+    return bool(values.dtype.kind in "fiu" and ranges == count <= len(labels) / LEAST_ROWS)
 
 
 def _follows(values: Any, labels: Any) -> bool:

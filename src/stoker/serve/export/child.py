@@ -136,19 +136,16 @@ def main() -> int:
     tf.constant(0)  # finds the devices
 
     early: dict[str, Any] = {}
-    directory = ""
-    # Not `for line in sys.stdin`, which reads ahead.
-    while not directory and (line := sys.stdin.readline()):
+    for line in sys.stdin:
         what, _, path = line.rstrip("\n").partition(" ")
         if what == _PROVE:
-            directory = path
-            continue
+            break
         with contextlib.suppress(Exception):  # `prove` will say what is wrong with it
             early[what] = LOADERS[what](Path(path))
-    if not directory:
+    else:
         return 0
     try:
-        found: dict[str, Any] = prove(Path(directory), early=early)
+        found: dict[str, Any] = prove(Path(path), early=early)
     except BundleError as error:
         found = {"fault": str(error)}
     sys.stdout.write(f"{_ANSWER}{json.dumps(found)}\n")
