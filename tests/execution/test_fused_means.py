@@ -79,6 +79,16 @@ def test_of_padding_alone_there_is_no_mean() -> None:
     assert np.isnan(found[1]).all()
 
 
+def test_words_that_are_no_plain_array_are_left_to_keras() -> None:
+    ids = keras.Input((None,), dtype="int32", sparse=True)
+    rows = keras.layers.Embedding(WORDS, WIDTH)(ids)
+    made = keras.Model(ids, keras.layers.GlobalAveragePooling1D()(rows))
+    words = tf.sparse.from_dense([[1, 2], [3, 0]])
+    usual = made(words)
+    with fused_means.fused(made):
+        np.testing.assert_array_equal(made(words), usual)
+
+
 @pytest.mark.parametrize(
     "learner",
     [

@@ -89,7 +89,8 @@ def _mean(layer: Any, given: dict[int, tuple[Any, Any, Any]]) -> Callable[..., A
 
     def call(inputs: Any, mask: Any = None) -> Any:
         _, words, table = given.get(id(inputs), (None, None, None))
-        if words is None or words.shape.rank != 2:
+        # Not what is sparse or ragged.
+        if not isinstance(words, tf.Tensor) or words.shape.rank != 2:
             return plain(inputs, mask=mask)
         if words.dtype not in (tf.int32, tf.int64):
             words = tf.cast(words, tf.int32)
