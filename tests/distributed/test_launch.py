@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from stoker.distributed import ports
 from tests.distributed.support import alive, launch, launched, notes, refused, wait_for
 from tests.support import wait_until
 
@@ -142,7 +143,71 @@ time.sleep(1000)
     outcome = launch(tmp_path, program, "-n", "3", "--start-deadline", "1s", "--max-restarts", "0")
     assert outcome.code == 1
     assert outcome.stderr.splitlines()[-1] == (
-        "stoker: worker 1 did not join within 1 s: workers 0 and 2 waited in vain; giving up"
+        "stoker: worker 1 did not join, and workers 0 and 2 waited 1 s "
+        "(raise --start-deadline if it only starts slowly); giving up"
+    )
+
+
+# What TensorFlow does while it waits for the others: a call into C that keeps Python's lock, so that nothing beats.
+KEEP_LOCK = """
+import ctypes
+def keep_lock(seconds): ctypes.PyDLL(None).sleep(seconds)
+"""
+
+
+def test_a_worker_that_waits_for_a_slow_one_is_not_blamed(tmp_path: Path) -> None:
+    program = f"""{KEEP_LOCK}
+if rank == 0: door = listen()
+keep_lock(4)
+if rank == 1: door = listen()
+note("joined")
+while not pathlib.Path(f"joined-{{restart}}-{{1 - rank}}").exists(): time.sleep(0.01)
+"""
+    outcome = launch(tmp_path, program, "-n", "2", *QUICK, "--max-restarts", "0")
+    assert (outcome.code, "sign of life" in outcome.stderr) == (0, False)
+
+
+def test_a_worker_that_hangs_once_all_have_joined_is_found(tmp_path: Path) -> None:
+    program = f"""{KEEP_LOCK}
+door = listen()
+note("joined")
+while len(list(pathlib.Path().glob("joined-*"))) < 2: time.sleep(0.01)
+if rank == 1: keep_lock(1000)
+time.sleep(1000)
+"""
+    outcome = launch(tmp_path, program, "-n", "2", *QUICK, "--max-restarts", "0")
+    assert outcome.code == 1
+    assert "stoker: worker 1 gave no sign of life for" in outcome.stderr.splitlines()[-1]
+
+
+def placed(monkeypatch: pytest.MonkeyPatch) -> str:
+    """TF_CONFIG makes the next job worker 0 of two; the address of the other, which nobody starts."""
+    own, other = (f"127.0.0.1:{port}" for port in ports.free(2))
+    config = {"cluster": {"worker": [own, other]}, "task": {"type": "worker", "index": 0}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    return other
+
+
+def test_a_peer_that_somebody_else_starts_may_come_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placed(monkeypatch)
+    outcome = launch(
+        tmp_path, f"{KEEP_LOCK}\ndoor = listen()\nkeep_lock(4)\n", "--engine", "tf-config", *QUICK
+    )
+    assert (outcome.code, "sign of life" in outcome.stderr) == (0, False)
+
+
+def test_a_peer_that_somebody_else_starts_is_named_if_it_never_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = placed(monkeypatch)
+    program = f"{KEEP_LOCK}\ndoor = listen()\nkeep_lock(1000)\n"
+    outcome = launch(tmp_path, program, "--engine", "tf-config", *QUICK, "--start-deadline", "2s")
+    assert outcome.code == 1
+    assert outcome.stderr.splitlines()[-1] == (
+        f"stoker: worker 1 at {other} did not join, and worker 0 waited 2 s "
+        "(raise --start-deadline if it only starts slowly); giving up"
     )
 
 

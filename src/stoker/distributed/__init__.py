@@ -21,6 +21,7 @@ by the supervisor alone. TensorFlow's own collectives carry the training: a work
 | hosts | which machines there are, and how many workers go where |
 | crew | all agents of a job |
 | limits | how long, and how often |
+| arrivals | who has started and joined, and who is waited for |
 | round | one start of all workers, until they have all ended |
 | supervisor | rounds, until the job is done |
 | view | log files, and the merged live view |

@@ -11,8 +11,9 @@ class Limits:
 
     # A worker without a sign of life for so long is lost.
     heartbeat_s: float = 60.0
-    # All machines answer, all workers begin, and once one has joined its cluster, all have, within so long.
-    start_s: float = 120.0
+    # Every machine answers, every worker starts, and once one has joined its cluster the others join, within so long.
+    # Clusters need minutes: cold container images, imports from a shared disk, pods that are scheduled one by one.
+    start_s: float = 600.0
     # Workers that were told to end have so long to save.
     grace_s: float = 60.0
     # Preempted workers (exit code 75) do not count.

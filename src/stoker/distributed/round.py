@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from stoker.distributed.arrivals import Arrivals
 from stoker.distributed.crew import Crew
 from stoker.distributed.hosts import Host
 from stoker.distributed.job import Job
 from stoker.distributed.limits import PREEMPTED, Limits
 from stoker.distributed.messages import Message
-from stoker.distributed.ports import answers
 from stoker.measure.supervise import exit_code_of
 
 _TICK_S = 0.2
@@ -38,9 +38,16 @@ class Round:
     """All workers, started together; `shares` says how many each machine has, in the order of ranks."""
 
     def __init__(
-        self, crew: Crew, job: Job, limits: Limits, number: int, hosts: list[Host], shares: dict[str, int]
+        self,
+        crew: Crew,
+        job: Job,
+        limits: Limits,
+        number: int,
+        hosts: list[Host],
+        shares: dict[str, int],
+        tell: Callable[[str], None],
     ) -> None:
-        self._crew, self._job, self._limits, self.number = crew, job, limits, number
+        self._crew, self._job, self._limits, self.number, self._tell_user = crew, job, limits, number, tell
         self._hosts = {host.name: host for host in hosts}
         self.shares = shares
         self.names = list(shares)
@@ -48,16 +55,20 @@ class Round:
         first = job.place.rank if job.place else 0
         machines = [name for name, count in shares.items() for _ in range(count)]
         self.places = dict(enumerate(machines, first))
-        self._up: set[int] = set()
-        self._joined: set[int] = set()
+        elsewhere = dict(enumerate(job.place.addresses)) if job.place else {}
+        self._arrivals = Arrivals(
+            self.places,
+            {rank: address for rank, address in elsewhere.items() if rank not in self.places},
+            limits.start_s,
+            self._who,
+        )
         self._ended: dict[int, int] = {}
         # Signals that were passed on, whether other machines are to be used, and the moments that deadlines count from.
         self._told: list[int] = []
-        self._asked = self._asked_peers = False
+        self._asked = False
         self._ends_at: float | None = None
         self._lost: str | None = None
         self._fault_at: float | None = None
-        self._first_joined_at: float | None = None
         self._started_at = self._looked_at = time.monotonic()
 
     @property
@@ -96,6 +107,7 @@ class Round:
                 ],
             )
         self._started_at = self._looked_at = time.monotonic()
+        self._arrivals.restart_clock()
         return None
 
     def _ports(self) -> dict[int, int] | None:
@@ -128,6 +140,7 @@ class Round:
 
     def end(self) -> None:
         """No worker is left when this returns; a machine that does not confirm it is let go."""
+        self._arrivals.close()
         self._crew.send(self.names, "kill")
         confirmed = self._crew.gather(self.names, "killed", _KILL_S)
         for name in set(self.names) - set(confirmed):
@@ -154,10 +167,9 @@ class Round:
         if message.get("round") != self.number:
             return
         if say == "up":
-            self._up.add(message["rank"])
+            self._arrivals.note_start(message["rank"])
         elif say == "joined":
-            self._joined.add(message["rank"])
-            self._first_joined_at = self._first_joined_at or now
+            self._arrivals.note_join(message["rank"])
         elif say == "exit":
             self._ended[message["rank"]] = message["status"]
             if message["status"] not in (0, PREEMPTED):
@@ -165,6 +177,10 @@ class Round:
             elif message["status"] == PREEMPTED:
                 self._ends_at = self._ends_at or now + self._limits.grace_s
         elif say == "silent":
+            if not message["stopped"] and self._arrivals.may_be_silent(
+                message["seconds"], self._limits.heartbeat_s, now
+            ):
+                return
             stopped = "; it is stopped" if message["stopped"] else ""
             self._blame(
                 f"{self._who(message['rank'])} gave no sign of life for {message['seconds']:g} s{stopped}"
@@ -203,7 +219,13 @@ class Round:
             return Ending("done")
         if over:
             return Ending("preempted", "the workers were preempted", PREEMPTED)
-        return self._missing(now)
+        line = self._arrivals.find_overdue(now, self._ended)
+        if line is not None:
+            return Ending("fault", line, 1)
+        wait = self._arrivals.describe_wait(now, self._ended)
+        if wait is not None:
+            self._tell_user(wait)
+        return None
 
     def _as_told(self, statuses: set[int]) -> Ending:
         if len(self._ended) < len(self.places) or statuses - {0, PREEMPTED}:
@@ -219,42 +241,6 @@ class Round:
         # Peers of a worker that was killed end with an exit code, over an error of their own.
         rank = min(faults, key=lambda rank: (faults[rank] > 0, list(faults).index(rank)))
         return Ending("fault", f"{self._who(rank)} {_how(faults[rank])}", exit_code_of(faults[rank]))
-
-    def _missing(self, now: float) -> Ending | None:
-        """Who has not begun, or not joined, when the time for it is over."""
-        limit = self._limits.start_s
-        everyone = set(self.places) - set(self._ended)
-        idle = sorted(everyone - self._up)
-        if idle and now - self._started_at > limit:
-            return Ending("fault", f"{self._names(idle)} did not start within {limit:g} s", 1)
-        apart = sorted(everyone - self._joined)
-        if apart and self._first_joined_at is not None and now - self._first_joined_at > limit:
-            there = sorted(self._joined)
-            line = (
-                f"{self._names(apart)} did not join within {limit:g} s: {self._names(there)} waited in vain"
-            )
-            return Ending("fault", line, 1)
-        return self._peers(now)
-
-    def _peers(self, now: float) -> Ending | None:
-        """Those that somebody else starts: who does not listen when the time for it is over. They are asked once."""
-        place, limit = self._job.place, self._limits.start_s
-        if place is None or self._asked_peers or self._first_joined_at is None:
-            return None
-        if now - self._first_joined_at <= limit:
-            return None
-        self._asked_peers = True
-        silent = [rank for rank, address in enumerate(place.addresses) if not answers(address)]
-        if not silent:
-            return None
-        rank = silent[0]
-        line = f"worker {rank} at {place.addresses[rank]} did not join within {limit:g} s"
-        return Ending("fault", line, 1)
-
-    def _names(self, ranks: list[int]) -> str:
-        if len(ranks) == 1:
-            return self._who(ranks[0])
-        return f"workers {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
 
 def told_to_end(told: list[int]) -> Ending:

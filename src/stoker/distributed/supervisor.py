@@ -104,7 +104,7 @@ class Supervisor:
         if self._told:
             return told_to_end(self._told)
         number, before = self.restarts, self._round.shares if self._round else None
-        self._round = Round(self._crew, self._job, self._limits, number, self._hosts, shares)
+        self._round = Round(self._crew, self._job, self._limits, number, self._hosts, shares, self._view.tell)
         self._view.begin(list(self._round.places), number)
         try:
             wrong = self._round.start()
