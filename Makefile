@@ -111,9 +111,11 @@ bench-fit: $(READY)
 bench-short-jobs: $(READY)
 	$(BIN)/python benchmarks/short_jobs.py
 
-# Keras' own tests, as they are and through stoker.fit. `make peers SUITES="trainer_test models"` runs some of them.
+# The tests of Keras, as they are and through stoker.fit; `make peers SUITES="trainer_test models"` runs some of them.
+# With CHECKOUTS="keras_hub=DIR keras_rs=DIR keras_tuner=DIR scikeras=DIR" theirs, too, by a Python that has what they import.
+PEERS_PYTHON ?= $(BIN)/python
 peers: $(READY)
-	$(BIN)/python benchmarks/keras_suites.py $(SUITES)
+	$(PEERS_PYTHON) benchmarks/keras_suites.py $(SUITES) $(addprefix --checkout=,$(CHECKOUTS))
 
 soak: soak-run soak-resume soak-store soak-cases soak-serve soak-engines soak-workers
 

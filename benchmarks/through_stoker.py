@@ -1,6 +1,6 @@
-"""A pytest plug-in under which Keras' own tests train through `stoker.fit`.
+"""A pytest plug-in under which the tests of Keras, and of packages built on it, train through `stoker.fit`.
 
-    PYTHONPATH=benchmarks pytest -p through_stoker --through fit,evaluate <Keras' tests>
+    PYTHONPATH=benchmarks pytest -p through_stoker --through fit,evaluate <tests>
 
 `Model.fit` (and, if asked for, `evaluate` and `predict`) becomes the call of Stoker's. What Stoker itself hands back to
 Keras goes to Keras.
@@ -8,6 +8,7 @@ Keras goes to Keras.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -42,6 +43,7 @@ def _redirect(verb: str) -> None:
 def _through(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
     busy: set[int] = set()
 
+    @functools.wraps(theirs)
     def verb(self: Any, *args: Any, **kwds: Any) -> Any:
         if id(self) in busy or "_use_cached_eval_dataset" in kwds:
             return theirs(self, *args, **kwds)

@@ -11,6 +11,8 @@
 | fused_update | the optimizer's update, compiled where the step cannot be |
 | keras_step, batch_function | a Keras model's own steps as loops; one batch of any number of rows |
 | epoch_steps, call_length, stretch | which steps an epoch has; how many a call runs; both together, call by call |
+| model_kinds | which models can be run here |
+| own_methods | a model's own `fit`, `evaluate` and `predict`, called, with Stoker's in place of Keras' |
 | hooks | Keras' callbacks, and which of them want every batch |
 | structures | nested data taken apart and put together |
 """

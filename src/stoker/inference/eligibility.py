@@ -6,13 +6,9 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from keras.src.trainers.trainer import Trainer
 
-from stoker.errors import UsageError
-
-
-class ModelTypeError(UsageError, TypeError):
-    """What was given as a model is none that can be run here."""
+from stoker.execution.model_kinds import check_model
+from stoker.execution.own_methods import is_own, is_set_by_user
 
 
 def keras_must(model: Any, verb: str) -> bool:
@@ -20,16 +16,7 @@ def keras_must(model: Any, verb: str) -> bool:
 
     A worker of a job has the whole model, and predicts by itself: Keras would wait there for the other workers.
     """
-    if not isinstance(model, Trainer):
-        raise ModelTypeError(
-            f"stoker.{verb} takes a keras.Model first, got {type(model).__name__}: "
-            f"stoker.{verb}(model, x) stands for model.{verb}(x)"
-        )
-    if keras.config.backend() != "tensorflow":
-        raise ModelTypeError(
-            f"stoker.{verb} runs on TensorFlow, but Keras runs on {keras.config.backend()}: "
-            "set KERAS_BACKEND=tensorflow"
-        )
+    check_model(model, verb)
     if model.run_eagerly or tf.config.functions_run_eagerly():
         return True
     in_a_job = isinstance(model._distribute_strategy, tf.distribute.MultiWorkerMirroredStrategy)
@@ -42,8 +29,5 @@ def keras_must(model: Any, verb: str) -> bool:
     # Their state is of batches of one size, and some versions of Keras cannot be traced for others.
     if any(isinstance(layer, keras.layers.RNN) and layer.stateful for layer in model._flatten_layers()):
         return True
-    # Not at the top: it can only be imported where Keras runs on TensorFlow.
-    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
-
-    maker = "make_predict_function" if verb == "predict" else "make_test_function"
-    return getattr(type(model), maker) is not getattr(TensorFlowTrainer, maker) or maker in model.__dict__
+    function = "predict_function" if verb == "predict" else "test_function"
+    return is_own(model, f"make_{function}") or is_set_by_user(model, function)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import keras
+from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 
 from stoker.errors import ArgumentError
 from stoker.execution import keras_step
@@ -39,7 +40,8 @@ def evaluate(
 ) -> Any:
     """`model.evaluate(...)`: same arguments, same numbers, which are kept in the store too."""
     if keras_must(model, "evaluate"):
-        return model.evaluate(
+        return TensorFlowTrainer.evaluate(
+            model,
             x,
             y,
             batch_size=batch_size,

@@ -6,15 +6,18 @@ there; only the calls are fewer. A single batch, or a single row in a loop, is o
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
+from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 
 from stoker.errors import ArgumentError
 from stoker.execution.batch_function import BatchFunction, Step
 from stoker.execution.kept import kept
+from stoker.execution.own_methods import calls_own
 from stoker.inference.arrays import Rows, as_rows, is_arrays
 from stoker.inference.batch_loops import Joined
 from stoker.inference.batch_runs import RowSource, Source, StreamSource, run_all
@@ -24,6 +27,7 @@ from stoker.inference.streams import Stream, as_stream
 from stoker.inference.tracked import tracked
 
 
+@calls_own("track")
 def predict(
     model: keras.Model,
     x: Any,
@@ -40,11 +44,18 @@ def predict(
         model: a Keras model. The other positional arguments are those of `model.predict`.
         track: keep it in the store, as a run that is linked to its data.
     """
-    if track:
-        with tracked("predict", model, (x,), batch_size=batch_size):
-            return predict(model, x, batch_size, verbose, steps, callbacks)
+    if not track:
+        return _predict(model, x, batch_size, verbose, steps, callbacks)
+    with tracked("predict", model, (x,), batch_size=batch_size):
+        return _predict(model, x, batch_size, verbose, steps, callbacks)
+
+
+def _predict(
+    model: keras.Model, x: Any, batch_size: int | None, verbose: Verbose, steps: int | None, callbacks: Any
+) -> Any:
+    by_keras = partial(TensorFlowTrainer.predict, model, verbose=verbose, steps=steps, callbacks=callbacks)
     if keras_must(model, "predict"):
-        return model.predict(x, batch_size=batch_size, verbose=verbose, steps=steps, callbacks=callbacks)
+        return by_keras(x, batch_size=batch_size)
     rows = as_rows(x, batch_size, steps) if is_arrays(x) else None
     if rows is not None:
         if rows.count == 1 and not callbacks and verbose in (0, "auto"):
@@ -55,14 +66,14 @@ def predict(
         if function.joinable():
             source: Source = RowSource(rows, function, Joined(function))
             return _collect(source, _hooks(model, callbacks, verbose, rows.batches))
-        return model.predict(x, batch_size=batch_size, verbose=verbose, steps=steps, callbacks=callbacks)
+        return by_keras(x, batch_size=batch_size)
     stream = as_stream(x, batch_size, steps)
     if stream.loopable:
         function = _function(model, stream)
         if function.joinable():
             source = StreamSource(stream, steps, function, Joined(function))
             return _collect(source, _hooks(model, callbacks, verbose, stream.batches))
-    return model.predict(stream.adapter, verbose=verbose, steps=steps, callbacks=callbacks)
+    return by_keras(stream.adapter)
 
 
 def _step(model: keras.Model) -> Step:

@@ -11,6 +11,7 @@
 |---|---|
 | fit, trainer, evaluate | the public verbs |
 | request, checks, tracebacks | their arguments, read once and checked; errors without the frames between |
+| prepared_data | what a `fit` of the model's own prepared, kept in memory |
 | servers | `fit` with the weights on parameter servers |
 | first_look | what would train in vain, said before the first step |
 | custom/ | `stoker.Trainer`: a step of one's own in the loop |

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import keras
-from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 
 from stoker.errors import ArgumentError, whole_number
+from stoker.execution.own_methods import is_own, is_set_by_user
 
 
 def optional_number(name: str, value: Any) -> int | None:
@@ -55,43 +53,17 @@ def rate_factor(asked: Any, replicas: int) -> float:
     raise ArgumentError(f"scale_rate={asked!r}: give True (times the number of replicas), 'sqrt' or False")
 
 
-def keras_trainer(model: Any) -> None:
-    """A model, or a layer that Keras' `Trainer` was mixed into."""
-    if not isinstance(model, TensorFlowTrainer):
-        raise ArgumentError(f"fit trains a keras.Model, not {type(model).__name__}")
-
-
 def nothing_bypassed(model: Any, validated: bool) -> None:
     """A method of the model's own that `model.fit` would call and a compiled loop would not."""
-    refused = [
-        ("make_train_function", "override train_step"),
-        ("fit", "put what it adds into train_step or a callback"),
-    ]
-    if validated:
-        refused.append(("make_test_function", "override test_step"))
-        if _is_own(model, "evaluate"):
-            # Not refused: such a method often only passes on to `stoker.evaluate`.
-            warnings.warn(
-                f"{type(model).__name__} has an evaluate of its own, which validation in stoker.fit does not call: "
-                "use model.fit, or put what it adds into test_step",
-                stacklevel=5,
-            )
-    for name, instead in refused:
-        # A model whose own `fit` calls `stoker.fit` means it.
-        if _is_own(model, name) and not _called_from(getattr(type(model), name)):
-            raise ArgumentError(
-                f"{type(model).__name__} has a {name} of its own, which stoker.fit would not call: "
-                f"use model.fit, or {instead}"
-            )
-
-
-def _is_own(model: Any, name: str) -> bool:
-    return getattr(type(model), name) is not getattr(TensorFlowTrainer, name) or name in vars(model)
-
-
-def _called_from(function: Any) -> bool:
-    frame = sys._getframe(1)
-    code = getattr(function, "__code__", None)
-    while frame is not None and frame.f_code is not code:
-        frame = frame.f_back  # type: ignore[assignment]
-    return frame is not None
+    for name, function, instead in (
+        ("make_train_function", "train_function", "train_step"),
+        ("make_test_function", "test_function", "test_step"),
+    ):
+        if name == "make_test_function" and not validated:
+            continue
+        for method, holds in ((name, is_own(model, name)), (function, is_set_by_user(model, function))):
+            if holds:
+                raise ArgumentError(
+                    f"{type(model).__name__} has a {method} of its own, which stoker.fit would not call: "
+                    f"use model.fit, or override {instead}"
+                )

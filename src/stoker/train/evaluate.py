@@ -14,6 +14,8 @@ from stoker.attach import announced
 from stoker.errors import ArgumentError
 from stoker.execution.feeding import sources
 from stoker.execution.kept import kept
+from stoker.execution.model_kinds import check_model
+from stoker.execution.own_methods import calls_own
 from stoker.inference import evaluate as of_one_process
 from stoker.inference.arrays import check_positive
 from stoker.inference.callbacks import Verbose
@@ -24,6 +26,7 @@ from stoker.train.custom.keras_model import KerasReplicasProgram
 from stoker.train.workers.group import group_of
 
 
+@calls_own()
 def evaluate(
     model: keras.Model,
     x: Any = None,
@@ -39,13 +42,15 @@ def evaluate(
 
     In a job all workers call it, each with all of the data; the results are those of all rows, on every worker.
     """
-    if not isinstance(model, keras.Model) or group_of(model.distribute_strategy).alone:
+    check_model(model, "evaluate")
+    if group_of(model.distribute_strategy).alone:
         return of_one_process.evaluate(
             model, x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict
         )
     if not model.compiled:
         raise ArgumentError(
-            "the model is not compiled: call model.compile(optimizer, loss) before stoker.evaluate"
+            "the model is not compiled. You must call `compile()` before stoker.evaluate: "
+            "model.compile(optimizer, loss)"
         )
     check_positive("batch_size", batch_size)
     check_positive("steps", steps)

@@ -8,6 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.execution.model_kinds import check_model
+from stoker.execution.own_methods import calls_own, original_arguments
 from stoker.train import checks, first_look
 from stoker.train.custom.keras_model import KerasReplicasProgram
 from stoker.train.planning.plan import Plan
@@ -19,6 +21,7 @@ from stoker.train.workers.group import replicated
 
 
 @filtered
+@calls_own("plan", "checkpoint", "divide", "data_service", "scale_rate", "tune", "check")
 def fit(
     model: Any,
     x: Any = None,
@@ -47,6 +50,8 @@ def fit(
     check: bool = False,
 ) -> Any:
     """Train a compiled Keras model: the arguments, the history and the numbers of `model.fit`, much faster.
+
+    A model with a `fit` of its own is trained by that, and by this function in place of Keras' `fit`, which it calls.
 
     Args:
         model: a compiled Keras model. The other positional arguments are those of `model.fit`.
@@ -95,6 +100,7 @@ def fit(
         data_service=data_service,
         scale_rate=scale_rate,
         tune=tune,
+        original=original_arguments(model, "fit"),
     )
     if isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):
         return ServedTraining(model, request).train()
@@ -103,9 +109,9 @@ def fit(
 
 
 def _check(model: Any, validated: bool) -> None:
-    checks.keras_trainer(model)
+    check_model(model, "fit")
     if not model.compiled:
         raise ArgumentError(
-            "the model is not compiled: call model.compile(optimizer, loss) before stoker.fit"
+            "the model is not compiled. You must call `compile()` before stoker.fit: model.compile(optimizer, loss)"
         )
     checks.nothing_bypassed(model, validated)

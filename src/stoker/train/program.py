@@ -36,6 +36,8 @@ class Program:
     """Whether its loops can have parts of the step fused: the optimizer's update, batch normalisation."""
     fused: bool = False
     """Whether those of `fused_parts` are to be, in the loops that are made from now on."""
+    uses_own_evaluate: bool = False
+    """Whether an `evaluate` of the model's own validates it, as under Keras' `fit`."""
     replicated: bool = False
     """Whether steps run on replicas. XLA compiles what each computes alone, then, since it knows no collectives."""
 
@@ -150,6 +152,7 @@ class KerasProgram(Program):
     """A compiled Keras model: its own `train_step`, `test_step`, metrics and optimizer."""
 
     fuses = True
+    uses_own_evaluate = True
 
     def __init__(self, model: Any) -> None:
         self.model = model

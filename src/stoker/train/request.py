@@ -12,7 +12,7 @@ from keras.src.backend import config as keras_config
 
 from stoker.errors import ArgumentError, whole_number
 from stoker.execution.feeding import sources
-from stoker.train import checks
+from stoker.train import checks, prepared_data
 from stoker.train.checkpoint.options import Checkpoint
 from stoker.train.loop.run import Run
 from stoker.train.planning.plan import Plan, parse
@@ -48,6 +48,8 @@ class Request:
     divide: str = "share"
     data_service: str | None = None
     scale_rate: bool | str = False
+    # By name, what a `fit` of the model's own was given, of which it made these.
+    original: Mapping[str, Any] | None = None
 
     def run(self, program: Program) -> Run:
         """The training run of a program.
@@ -66,6 +68,8 @@ class Request:
         if self.tune or wanted.tuned:
             x, gained, figures = self._tuned()
             wanted = wanted.because(gained, tuned=True, figures={**wanted.figures, **figures})
+        elif (kept := self._kept_in_memory(epochs, steps_per_epoch)) is not None:
+            x, wanted = kept, wanted.because(prepared_data.REASON)
         data: tuple[Any, Any, Any] = (x, self.y, self.sample_weight)
         validation_data = self.validation_data
         if self.validation_split and validation_data is None:
@@ -88,6 +92,7 @@ class Request:
                 class_weight=self.class_weight,
             ),
             self._held_out(validation_data, batch_size),
+            validation=self._validation(validation_data, batch_size),
             callbacks=self.callbacks,
             verbose=self.verbose,
             epochs=_capped(epochs),
@@ -108,6 +113,13 @@ class Request:
                 f"divide={self.divide!r} and data_service= both say who reads what: leave one out"
             )
         return served(*data, self.data_service, group, checkpoint=self.checkpoint is not None)
+
+    def _kept_in_memory(self, epochs: int, steps_per_epoch: int | None) -> Any:
+        """What a `fit` of the model's own prepared, with a cache; None if there is no sense in one."""
+        # A checkpoint would have to hold the cache, and only a whole pass fills it.
+        if self.checkpoint is not None or epochs - self.initial_epoch < 2 or steps_per_epoch:
+            return None
+        return prepared_data.kept_in_memory(self.x, self.original)
 
     def _tuned(self) -> tuple[Any, str, dict[str, float]]:
         """The pipeline, tuned, and what that brought in words and figures."""
@@ -131,23 +143,33 @@ class Request:
         return tuned, f"the input was tuned, {report.gain:.1f}x ({changed})", figures
 
     def _given(self) -> dict[str, Any]:
-        """The data as it was given, by name."""
-        training = (self.x, self.y, self.sample_weight)
-        named = {"data": training if any(part is not None for part in training[1:]) else self.x}
-        return named if self.validation_data is None else {**named, "validation data": self.validation_data}
+        """The data as the user gave it, by name."""
+        given = vars(self) if self.original is None else self.original
+        training = tuple(given.get(part) for part in ("x", "y", "sample_weight"))
+        named = {"data": training if any(part is not None for part in training[1:]) else training[0]}
+        held_out = given.get("validation_data")
+        return named if held_out is None else {**named, "validation data": held_out}
 
     def _held_out(self, validation_data: Any, batch_size: int | None) -> sources.Source | None:
+        given = self._validation(validation_data, batch_size)
+        if given is None:
+            return None
+        return sources.source(
+            given["x"],
+            given["y"],
+            given["sample_weight"],
+            batch_size=given["batch_size"],
+            steps_per_epoch=given["steps"],
+            name="validation_data",
+        )
+
+    def _validation(self, validation_data: Any, batch_size: int | None) -> dict[str, Any] | None:
+        """What Keras' `fit` calls `evaluate` with."""
         if validation_data is None:
             return None
         x, y, weights = sources.validation_parts(validation_data)
-        return sources.source(
-            x,
-            y,
-            weights,
-            batch_size=self.validation_batch_size or batch_size,
-            steps_per_epoch=self.validation_steps,
-            name="validation_data",
-        )
+        size = self.validation_batch_size or batch_size
+        return {"x": x, "y": y, "sample_weight": weights, "batch_size": size, "steps": self.validation_steps}
 
 
 def _capped(epochs: int) -> int:

@@ -22,6 +22,7 @@ from stoker.errors import ArgumentError
 from stoker.execution import hooks, keras_step
 from stoker.execution.feeding import sources
 from stoker.execution.feeding.resident import map_leaves, order_of, row_count
+from stoker.execution.own_methods import is_own
 from stoker.train.loop.progress import Progress
 from stoker.train.planning.plan import parse
 from stoker.train.request import Request
@@ -201,9 +202,10 @@ def _check(model: Any, request: Request) -> None:
     ):
         if asked:
             raise ArgumentError(f"{option}= is not supported {where}: leave it out, or use stoker.strategy()")
-    if not keras_step.returns_metrics(model):
+    own = [name for name in (*keras_step.STEPS, "reset_metrics", "evaluate") if is_own(model, name)]
+    if own:
         raise ArgumentError(
-            f"{type(model).__name__} has steps of its own, which stoker.fit cannot run {where}"
+            f"{type(model).__name__} has a method {own[0]} of its own, which stoker.fit cannot run {where}"
         )
     if model._compile_metrics is not None:
         raise ArgumentError(

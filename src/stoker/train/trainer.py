@@ -23,6 +23,7 @@ from stoker.attach import announced
 from stoker.errors import ArgumentError
 from stoker.execution.feeding import sources
 from stoker.execution.kept import kept
+from stoker.execution.model_kinds import check_backend
 from stoker.inference.evaluation import Evaluation
 from stoker.inference.tracked import tracked
 from stoker.store.tracking import scalars
@@ -98,6 +99,7 @@ class Trainer(TracedSteps):
             stop_on_nan=stop_on_nan,
             on_spike=on_spike,
         )
+        check_backend("Trainer")
         models = named(model, keras.Model, "model")
         optimizers = named(optimizer, keras.optimizers.Optimizer, "optimizer")
         if set(models) != set(optimizers):

@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from stoker import files, version
 from stoker.errors import ArgumentError
+from stoker.execution.model_kinds import check_model
 from stoker.execution.structures import flatten
 from stoker.serve import bundle
 from stoker.serve.bundle import Bundle, BundleError
@@ -165,10 +166,9 @@ def _keras_line(target: Path, description: dict[str, Any]) -> str:
 
 
 def _check(model: Any, target: Path, overwrite: bool) -> None:
+    check_model(model, "export")
     if not isinstance(model, keras.Model):
-        raise ArgumentError(f"export takes a keras.Model first, got {type(model).__name__}")
-    if keras.config.backend() != "tensorflow":
-        raise ArgumentError(f"export needs Keras on TensorFlow, not on {keras.config.backend()}")
+        raise ArgumentError(f"stoker.export takes a keras.Model first, not {type(model).__name__}")
     if target.name in ("", "..") or target.is_symlink():
         raise ArgumentError(f"{target} must be the path of a directory of its own")
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):

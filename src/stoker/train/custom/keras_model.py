@@ -21,6 +21,7 @@ from stoker.errors import ArgumentError
 from stoker.execution import keras_step
 from stoker.execution.kept import kept
 from stoker.execution.loop import Logs
+from stoker.execution.own_methods import is_own
 from stoker.train.custom.parts import Options
 from stoker.train.custom.program import TrainerProgram
 from stoker.train.custom.step import TracedSteps
@@ -108,6 +109,7 @@ class KerasReplicasProgram(TrainerProgram):
     """A compiled model as `Epochs` sees it, on several replicas: with the state and the results of `KerasProgram`."""
 
     unwraps = False
+    uses_own_evaluate = True
 
     def __init__(self, model: Any) -> None:
         super().__init__(kept(model).owned(KerasSteps, lambda one: one.serves(model), model))
@@ -155,8 +157,8 @@ def _check(model: Any) -> None:
     name = type(model.distribute_strategy).__name__
     if model.run_eagerly or tf.config.functions_run_eagerly():
         raise ArgumentError(f"run_eagerly=True: steps on the replicas of a {name} cannot run eagerly")
-    if not keras_step.returns_metrics(model):
-        own = [step for step in keras_step.STEPS if not keras_step.is_keras(model, step)]
+    own = [name for name in (*keras_step.STEPS, "reset_metrics") if is_own(model, name)]
+    if own:
         raise ArgumentError(
             f"{type(model).__name__} has a {own[0]} of its own, which stoker.fit cannot run on the replicas of a "
             f"{name}: write it as the step of a stoker.Trainer"

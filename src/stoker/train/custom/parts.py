@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.execution.model_kinds import ModelTypeError, is_keras_2
 from stoker.train.update.accumulation import Accumulation
 from stoker.train.update.averaging import EMA, Averages
 from stoker.train.update.balancing import Balance, Weight
@@ -140,6 +141,11 @@ def named(given: Any, kind: type, option: str) -> dict[str, Any]:
         if not isinstance(one, kind):
             which = f"{option} {name!r}" if isinstance(given, Mapping) else option
             example = "keras.optimizers.Adam()" if option == "optimizer" else "a keras.Model"
+            if is_keras_2(one):
+                raise ModelTypeError(
+                    f"stoker.Trainer: the {which}, {type(one).__name__}, is one of Keras 2 (tf_keras): "
+                    f"give {example} of Keras 3, made with `import keras`."
+                )
             raise ArgumentError(f"{which} is {one!r}, a {type(one).__name__}: give {example}.")
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,6 @@ import keras
 
 from stoker.execution.loop import Logs
 from stoker.execution.stretch import Stretch
-from stoker.inference.evaluation import Evaluation
 from stoker.periodic import steps_until
 from stoker.train.checkpoint.resume import Resume
 from stoker.train.loop.effects import Effects
@@ -22,9 +21,9 @@ from stoker.train.workers.leaving import Leaving, Left
 
 @dataclass
 class Validation:
-    """When to evaluate, and on what."""
+    """How to evaluate, and when."""
 
-    evaluation: Evaluation
+    evaluate: Callable[[], Logs]
     frequency: int | Sequence[int]
 
     def due(self, model: Any, epoch: int) -> bool:
@@ -114,7 +113,7 @@ class Epochs:
         self.program.end_epoch()
         logs = dict(self.program.results(self.logs))
         if self.validation is not None and self.validation.due(model, self.epoch):
-            logs.update({f"val_{name}": value for name, value in self.validation.evaluation.run().items()})
+            logs.update({f"val_{name}": value for name, value in self.validation.evaluate().items()})
         self.tracked.epoch_ended(self.step, self.epoch, logs)
         with self.effects.shared():
             self.callbacks.on_epoch_end(self.epoch, logs)
@@ -191,7 +190,7 @@ class Epochs:
         if wish == "stop":
             self.program.model.stop_training = True
         elif wish == "evaluate" and self.validation is not None:
-            logs = self.validation.evaluation.run()
+            logs = self.validation.evaluate()
             self.tracked.evaluated(self.step, logs)
             self.program.evaluated(self.step, logs)
         elif wish == "rewind":

@@ -21,12 +21,14 @@ from stoker.execution.feeding.resident import Resident
 from stoker.execution.feeding.sources import Source
 from stoker.execution.kept import kept
 from stoker.execution.loop import Loop
+from stoker.execution.own_methods import is_own
 from stoker.execution.stretch import Stretch
 from stoker.inference.evaluation import Evaluation
 from stoker.train.checkpoint.options import Checkpoint
 from stoker.train.checkpoint.resume import Resume
 from stoker.train.loop.effects import Effects
 from stoker.train.loop.epochs import Epochs, Validation
+from stoker.train.loop.own_evaluation import OwnEvaluation
 from stoker.train.loop.progress import Progress, show_plan, show_resume
 from stoker.train.loop.tracked import Tracked
 from stoker.train.planning import decide
@@ -44,6 +46,8 @@ class Run:
     program: Program
     data: Source
     held_out: Source | None = None
+    # The same, as arguments of `evaluate`.
+    validation: dict[str, Any] | None = None
     callbacks: Any = None
     verbose: Any = "auto"
     epochs: int = 1
@@ -162,7 +166,8 @@ class Run:
 
     def _begin(self, resume: Resume, feed: Feed, plan: Plan) -> None:
         graphs = [self.program.loop("train_step", feed, plan.jit or "none").build().graph]
-        if self.held_out is not None:
+        # What a model's own `evaluate` makes of the data is seen when it is called.
+        if self.held_out is not None and not self._evaluates_itself():
             graphs.append(self._held_out_loop(plan)[1].build().graph)
         if not self.program.fingerprint:
             self.program.fingerprint = str(self.group.told(self.data.fingerprint))
@@ -177,15 +182,21 @@ class Run:
 
         return decide.jit(self.program, feed, loops, plan, steps)
 
+    def _evaluates_itself(self) -> bool:
+        return self.program.uses_own_evaluate and is_own(self.program.model, "evaluate")
+
     def _held_out_loop(self, plan: Plan) -> tuple[Feed, Loop]:
         assert self.held_out is not None
         feed = self._held_out_feed or self.held_out.feed_to_test()
+        self._held_out_feed, loop = self._test_loop(feed, plan)
+        return self._held_out_feed, loop
+
+    def _test_loop(self, feed: Feed, plan: Plan) -> tuple[Feed, Loop]:
         jit = "none"
         if plan.jit not in ("none", "update", None) and not self.program.replicated:
             jit = "loop" if feed.kind == "resident" else "step"
         if jit == "loop" and isinstance(feed, Resident):
             feed = feed.of_these_rows()
-        self._held_out_feed = feed
         loop = self.program.loop("test_step", feed, jit)
         if jit == "loop" and loop.logs_are_open:
             loop = self.program.loop("test_step", feed, "step")
@@ -194,17 +205,33 @@ class Run:
     def _validation(self, listed: Any, plan: Plan) -> Validation | None:
         if self.held_out is None:
             return None
-        feed, loop = self._held_out_loop(plan)
-        evaluation = Evaluation(
+        source = self.held_out
+        if not self._evaluates_itself():
+            feed, loop = self._held_out_loop(plan)
+            return Validation(self._evaluation(source, feed, loop, listed).run, self.validation_freq)
+
+        def evaluation(source: Source, feed: Feed, callbacks: Any) -> Evaluation:
+            return self._evaluation(source, *self._test_loop(feed, plan), callbacks)
+
+        own = OwnEvaluation(
+            self.program.model,
+            self.validation or {},
+            listed,
+            evaluation,
+            (source, lambda: self._held_out_loop(plan)[0]),
+        )
+        return Validation(own.run, self.validation_freq)
+
+    def _evaluation(self, source: Source, feed: Feed, loop: Loop, callbacks: Any) -> Evaluation:
+        return Evaluation(
             self.program,
             loop,
             feed,
-            callbacks=listed,
-            steps=self.held_out.steps_per_epoch,
-            adapter=self.held_out.adapter,
+            callbacks=callbacks,
+            steps=source.steps_per_epoch,
+            adapter=source.adapter,
             agreed=self.group.fewest,
         )
-        return Validation(evaluation, self.validation_freq)
 
     def _seed(self) -> int:
         """From TensorFlow's global seed, if there is one, and the updates done so far: no two calls in a row
