@@ -36,7 +36,7 @@ RANKS: tuple[frozenset[str], ...] = (
 # The rooms of a package that has several, lowest first.
 ROOMS: dict[str, tuple[frozenset[str], ...]] = {
     "train": (
-        frozenset({"__init__", "checks", "first_look", "tracebacks", "workers"}),
+        frozenset({"__init__", "checks", "first_look", "prepared_data", "tracebacks", "workers"}),
         frozenset({"variables"}),
         frozenset({"update"}),
         frozenset({"program"}),

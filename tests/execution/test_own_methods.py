@@ -22,7 +22,7 @@ def made(kind: type = Doubles) -> Any:
     return kind([keras.Input((1,)), keras.layers.Dense(1, kernel_initializer="ones")])
 
 
-X = np.ones((3, 1), "float32")
+X: Any = np.ones((3, 1), "float32")
 
 
 def test_one_model_in_one_thread() -> None:

@@ -284,7 +284,7 @@ def test_a_bad_plan_is_one_clear_line(given: Any, message: str) -> None:
 def test_a_model_that_cannot_be_trained_is_refused() -> None:
     with pytest.raises(ValueError, match="not compiled"):
         stoker.fit(keras.Sequential([keras.layers.Dense(1)]), X, Y)
-    with pytest.raises(ValueError, match=r"trains a keras\.Model, not ndarray"):
+    with pytest.raises(ValueError, match=r"takes a keras\.Model first, got ndarray"):
         stoker.fit(X, Y)
     with pytest.raises(ValueError, match="cannot be resident: the data is a"):
         stoker.fit(dense(), tf.data.Dataset.from_tensors((X, Y)), shuffle=False, plan="resident")

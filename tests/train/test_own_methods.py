@@ -68,7 +68,8 @@ class TaskWithCachedValidation(Task):
         self, x: Any, y: Any = None, batch_size: Any = None, validation_data: Any = None, **kwds: Any
     ) -> Any:
         if validation_data is not None:
-            validation_data = self._batches(*validation_data, batch_size)
+            words, labels = validation_data
+            validation_data = self._batches(words, labels, batch_size)
         batches = self._batches(x, y, batch_size)
         return super(Task, self).fit(batches, validation_data=validation_data, **kwds)
 
@@ -187,7 +188,12 @@ def test_validation_of_its_own_is_traced_once() -> None:
     model = rows(ScaledEvaluate)
     traced = []
     test_step = model.test_step
-    model.test_step = lambda batch: traced.append(1) or test_step(batch)
+
+    def noted(batch: Any) -> Any:
+        traced.append(batch)
+        return test_step(batch)
+
+    model.test_step = noted
     stoker.fit(model, X, Y, 8, validation_data=(X, Y), **{**OPTIONS, "epochs": 6})
     assert len(traced) <= 2
 
@@ -266,7 +272,8 @@ class OtherDefaults(keras.Sequential):  # type: ignore[misc]
 def test_the_models_fit_gets_what_was_given_and_no_more() -> None:
     assert len(stoker.fit(rows(OtherDefaults), X, Y, verbose=0).epoch) == 4
     model = rows(OtherDefaults)
-    assert len(stoker.fit(model, X, Y, epochs=1, extra=5, verbose=0).epoch) == 1
+    given: dict[str, Any] = {"epochs": 1, "extra": 5, "verbose": 0}
+    assert len(stoker.fit(model, X, Y, **given).epoch) == 1
     assert model.extra == 5
 
 

@@ -31,7 +31,7 @@ def check_model(model: Any, verb: str) -> None:
             "make it with `import keras`, and run without TF_USE_LEGACY_KERAS"
         )
     if not isinstance(model, Trainer):
-        raise ModelTypeError(f"{caller} takes a keras.Model first, not {type(model).__name__}{_usage(verb)}")
+        raise ModelTypeError(f"{caller} takes a keras.Model first, got {type(model).__name__}{_usage(verb)}")
     check_backend(verb)
 
 

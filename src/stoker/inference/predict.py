@@ -6,7 +6,6 @@ there; only the calls are fewer. A single batch, or a single row in a loop, is o
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import keras
@@ -53,9 +52,11 @@ def predict(
 def _predict(
     model: keras.Model, x: Any, batch_size: int | None, verbose: Verbose, steps: int | None, callbacks: Any
 ) -> Any:
-    by_keras = partial(TensorFlowTrainer.predict, model, verbose=verbose, steps=steps, callbacks=callbacks)
+    def by_keras(x: Any, batch_size: int | None = None) -> Any:
+        return TensorFlowTrainer.predict(model, x, batch_size, verbose, steps, callbacks)
+
     if keras_must(model, "predict"):
-        return by_keras(x, batch_size=batch_size)
+        return by_keras(x, batch_size)
     rows = as_rows(x, batch_size, steps) if is_arrays(x) else None
     if rows is not None:
         if rows.count == 1 and not callbacks and verbose in (0, "auto"):
@@ -66,7 +67,7 @@ def _predict(
         if function.joinable():
             source: Source = RowSource(rows, function, Joined(function))
             return _collect(source, _hooks(model, callbacks, verbose, rows.batches))
-        return by_keras(x, batch_size=batch_size)
+        return by_keras(x, batch_size)
     stream = as_stream(x, batch_size, steps)
     if stream.loopable:
         function = _function(model, stream)

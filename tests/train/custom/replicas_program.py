@@ -120,6 +120,34 @@ def measured() -> dict[str, Any]:
     return {"apart": abs(trained(inside) - expected), "refused": said}
 
 
+class HalvesToEvaluate(keras.Sequential):  # type: ignore[misc]
+    def evaluate(self, x: Any = None, y: Any = None, **kwds: Any) -> Any:
+        kwds.pop("_use_cached_eval_dataset", None)
+        return super().evaluate(np.asarray(x) / 2, y, **kwds)
+
+
+class NeverResets(keras.Sequential):  # type: ignore[misc]
+    def reset_metrics(self) -> None:
+        pass
+
+
+def own_methods() -> dict[str, Any]:
+    """Validation by a model's own `evaluate`, against the same rows prepared by hand; what is said of a reset."""
+    losses: list[float] = []
+    x, y = data()
+    for kind, held_out in ((HalvesToEvaluate, 2 * x), (keras.Sequential, x), (NeverResets, x)):
+        keras.utils.set_random_seed(3)
+        with STRATEGY.scope():
+            net = kind([keras.Input((3,)), keras.layers.Dense(1)])
+            net.compile("sgd", "mse")
+        try:
+            history = stoker.fit(net, x, y, BATCH, shuffle=False, validation_data=(held_out, y), verbose=0)
+        except ValueError as error:
+            return {"apart": abs(losses[0] - losses[1]) / losses[1], "refused": str(error)}
+        losses.append(history.history["val_loss"][0])
+    raise AssertionError("a reset_metrics of the model's own was passed over")
+
+
 def main() -> None:
     found: dict[str, Any] = {"measured": measured()}
     plain, (held_out,) = by_hand()
@@ -134,6 +162,7 @@ def main() -> None:
     with trainer.averaged_weights():
         found["averaged"] = apart(trainer.model, by_hand(2 * BATCH)[0])
     found["overflow"] = overflow()
+    found["own methods"] = own_methods()
     json.dump(found, sys.stdout)
 
 

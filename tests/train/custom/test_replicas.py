@@ -48,3 +48,8 @@ def test_an_infinity_on_the_second_replica_alone_leaves_the_step_out_on_both(fou
     assert found["overflow"]["updates"] == 1
     assert found["overflow"]["scale"] == 32.0
     assert found["overflow"]["apart"] < 1e-4
+
+
+def test_an_evaluate_of_the_models_own_validates_and_a_reset_of_its_own_is_refused(found: Any) -> None:
+    assert found["own methods"]["apart"] < 1e-6
+    assert found["own methods"]["refused"].startswith("NeverResets has a reset_metrics of its own")

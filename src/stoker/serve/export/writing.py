@@ -168,7 +168,7 @@ def _keras_line(target: Path, description: dict[str, Any]) -> str:
 def _check(model: Any, target: Path, overwrite: bool) -> None:
     check_model(model, "export")
     if not isinstance(model, keras.Model):
-        raise ArgumentError(f"stoker.export takes a keras.Model first, not {type(model).__name__}")
+        raise ArgumentError(f"stoker.export takes a keras.Model first, got {type(model).__name__}")
     if target.name in ("", "..") or target.is_symlink():
         raise ArgumentError(f"{target} must be the path of a directory of its own")
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
