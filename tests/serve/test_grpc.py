@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,7 +38,9 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import PredictionServic
 import stoker
 from stoker.serve.grpc.messages import CLASSES, PACKAGE
 from stoker.serve.grpc.service import CALLS, started
-from stoker.serve.grpc.tensors import rows_of_examples
+from stoker.serve.grpc.tensors import rows_of_examples, rows_of_tensors
+from stoker.serve.http.messages import HttpError
+from stoker.serve.http.settings import Settings
 from stoker.serve.http.supervising import Tls
 from stoker.serve.signature import Field
 from tests.serve.bundles import rows
@@ -55,7 +59,7 @@ class Stub(PredictionServiceStub):  # type: ignore[misc]
 
 @pytest.fixture(scope="module")
 def stub(pets: tuple[Any, Path]) -> Iterator[Any]:
-    app, _ = application({"pets": pets[1]}, rows=50, token="secret")
+    app, _ = application({"pets": pets[1]}, rows=50, token="secret", body_timeout=3)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -130,6 +134,80 @@ def test_models_versions_limits_and_the_token(stub: Any) -> None:
     assert refused(made)[0] == "INVALID_ARGUMENT"
 
 
+@pytest.mark.parametrize(
+    ("tensor", "line"),
+    [
+        ("dtype: DT_FLOAT float_val: 1 DIM: 2000000 DIM: 4", "2000000 rows are too many: at most 50"),
+        ("dtype: DT_FLOAT float_val: 1 DIM: 1 DIM: 20000000", "takes 80000000 bytes: at most 16777216"),
+        ("dtype: DT_FLOAT DIM: 1 DIM: 20000000", "takes 80000000 bytes"),
+        ("dtype: DT_STRING string_val: 'x' DIM: 1 DIM: 20000000", "takes 160000000 bytes"),
+        ("dtype: DT_FLOAT float_val: 1 DIM: -1 DIM: 4", "shape [-1, 4] has a negative size"),
+        ("dtype: DT_FLOAT float_val: 1 DIM: 9223372036854775807 DIM: 4", "rows are too many"),
+        ("dtype: DT_FLOAT float_val: 1 " + "DIM: 1 " * 70, "70 dimensions are too many"),
+        ("dtype: DT_FLOAT float_val: 1 tensor_shape { unknown_rank: true }", "does not say its shape"),
+    ],
+)
+def test_a_small_message_does_not_become_a_large_array(stub: Any, tensor: str, line: str) -> None:
+    made = request(1)
+    sizes = "".join(f"dim {{ size: {one} }} " for one in re.findall(r"DIM: (-?\d+)", tensor))
+    text = re.sub(r"DIM: \S+", "", tensor) + (f"tensor_shape {{ {sizes} }}" if sizes else "")
+    made.inputs["numbers"].CopyFrom(text_format.Parse(text, tf.make_tensor_proto(0).__class__()))
+    tracemalloc.start()
+    try:
+        with pytest.raises(grpc.RpcError) as caught:
+            ask(stub, made)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert caught.value.code().name == "INVALID_ARGUMENT"
+    assert line in caught.value.details()
+    assert peak < 4 << 20
+
+
+def test_what_is_repeated_counts_as_if_it_were_sent() -> None:
+    text = [Field("text", "string", (), "text")]
+    tensor = tf.make_tensor_proto([b"x" * 1000])
+    tensor.tensor_shape.dim[0].size = 2000
+    with pytest.raises(HttpError, match="the inputs take 2015000 bytes: at most 1000000"):
+        rows_of_tensors(text, {"text": tensor}, Settings({}, body_bytes=1_000_000))
+    whole = tf.make_tensor_proto([b"x", b"y" * 900_000])
+    assert rows_of_tensors(text, {"text": whole}, Settings({}, body_bytes=1_000_000)).count == 2
+    given = input_pb2.Input()
+    held = given.example_list_with_context
+    held.context.features.feature["text"].bytes_list.value.append(b"x" * 1000)
+    for _ in range(2000):
+        held.examples.add()
+    with pytest.raises(HttpError, match=r"a context of 10\d\d bytes for each of 2000 examples"):
+        rows_of_examples(text, given, Settings({}, body_bytes=1_000_000))
+
+
+def test_many_tasks_are_many_rows(stub: Any) -> None:
+    made = inference_pb2.MultiInferenceRequest(input=examples(26))
+    for _ in range(2):
+        made.tasks.add(method_name="tensorflow/serving/classify").model_spec.name = "pets"
+    with pytest.raises(grpc.RpcError) as caught:
+        called(stub.MultiInference, made)
+    assert caught.value.details().startswith("52 rows are too many")
+
+
+@pytest.mark.parametrize(("token", "code"), [("wrong", "UNAUTHENTICATED"), ("secret", "DEADLINE_EXCEEDED")])
+def test_a_message_that_does_not_come_is_not_waited_for(stub: Any, token: str, code: str) -> None:
+    """The token is checked before the message is there; who has it, has a while."""
+    answered = threading.Event()
+
+    def nothing() -> Iterator[bytes]:
+        assert answered.wait(HANGS_S)
+        yield from ()
+
+    raw = stub.channel.stream_unary(f"/{PACKAGE}.PredictionService/Predict")
+    with pytest.raises(grpc.RpcError) as caught:
+        raw(nothing(), timeout=HANGS_S, metadata=[("authorization", f"bearer {token}")])
+    answered.set()
+    assert caught.value.code().name == code
+    if token == "secret":
+        assert caught.value.details() == "the message did not arrive within 3 s"
+
+
 def examples(count: int, **changed: Any) -> Any:
     """The rows as TensorFlow's examples."""
     made = input_pb2.Input()
@@ -174,7 +252,7 @@ def test_an_example_may_hold_an_image_file() -> None:
     given = input_pb2.Input()
     feature = given.example_list.examples.add().features.feature["image"]
     feature.bytes_list.value.append(tf.io.encode_png(pixels).numpy())
-    found = rows_of_examples([Field("image", "uint8", (6, 8, 3), "image")], given)
+    found = rows_of_examples([Field("image", "uint8", (6, 8, 3), "image")], given, Settings({}))
     np.testing.assert_array_equal(found.arrays[0][0], pixels)
 
 

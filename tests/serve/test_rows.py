@@ -15,6 +15,8 @@ from stoker.serve.signature import Field
 
 AGE = Field("age", "float32", (), "age", "number")
 CITY = Field("city", "string", (), "city", "category")
+DAY = Field("day", "int64", (), "day", "date", "days")
+MAYBE = Field("day", "float64", (), "day", "date", "days")
 COUNT = Field("count", "int32", (), "count", "whole")
 PIXELS = Field("image", "uint8", (2, 2), "image")
 VECTOR = Field("input", "float32", (3,), "input")
@@ -77,14 +79,14 @@ def test_what_is_missing_and_what_is_a_date() -> None:
     bare = dataclasses.replace(CITY, missing="")
     assert arrays([bare], {"city": ["Rome", None, float("nan"), ""]}) == [["Rome", "", "", ""]]
     assert np.isnan(arrays([AGE], {"age": [None, 1.0]})[0][0])
-    day = Field("day", "int64", (), "day", "date", "days")
+    assert np.isnan(arrays([MAYBE], {"day": ["1970-01-11", None]})[0][1])
     for given in (
         ["1970-01-11"],
         [datetime.date(1970, 1, 11)],
         np.array(["1970-01-11"], "datetime64[s]"),
         [10],
     ):
-        assert arrays([day], {"day": given}) == [[10]]
+        assert arrays([DAY], {"day": given}) == [[10]]
 
 
 def test_bytes_keep_their_zeros() -> None:
@@ -98,6 +100,16 @@ def test_bytes_keep_their_zeros() -> None:
         ([AGE], {"age": ["1", "x"]}, "'age': expected float32, got '1'"),
         ([AGE], {"age": [{}]}, "'age': expected float32, got {}"),
         ([COUNT], {"count": [1.5]}, "'count': expected int32, got 1.5"),
+        ([COUNT], {"count": [None, float("nan")]}, "'count': expected int32, got None"),
+        ([COUNT], {"count": [1, None, float("inf")]}, "'count': expected int32, got None"),
+        ([COUNT], {"count": [float("nan"), 2**70]}, "'count': expected int32, got nan"),
+        ([DAY], {"day": ["NaT"]}, "'day': expected int64, got 'NaT'"),
+        ([DAY], {"day": ["2024-01-01", "nat"]}, "'day': expected int64, got 'nat'"),
+        ([DAY], {"day": [""]}, "'day': expected int64, got ''"),
+        ([DAY], {"day": ["today"]}, "'day': expected int64, got 'today'"),
+        ([DAY], {"day": ["2024-01-01", None]}, "'day': expected int64, got None"),
+        ([DAY], {"day": np.array(["NaT"], "datetime64[D]")}, "'day': expected int64, got None"),
+        ([MAYBE], {"day": ["NaT"]}, "'day': expected float64, got 'NaT'"),
         ([COUNT], {"count": [2**31]}, "'count': expected int32, got 2147483648"),
         ([COUNT], {"count": [2**70]}, f"'count': expected int32, got {2**70}"),
         ([COUNT], {"count": [None]}, "'count': expected int32, got None"),

@@ -6,7 +6,8 @@
 
 A model is NAME=PATH, or PATH alone, whose name is then "model". PATH is a bundle, or a directory with bundles in
 directories named by numbers. A bundle that is renamed into place is taken without a failed request. SIGTERM finishes
-what was asked, and ends. Exit code: 0; 2 for a bad request or a bundle that does not work.
+what was asked, and ends. Limits are those of each worker. Exit code: 0; 2 for a bad request or a bundle that does not
+work.
 """
 
 from __future__ import annotations
@@ -16,15 +17,19 @@ import importlib.util
 import os
 import re
 import socket
-import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from stoker.commands.runs import add_store
 from stoker.errors import UsageError
-from stoker.serve.http import supervising
+from stoker.loopback import NAMES, is_loopback, name_of
+from stoker.serve.http import sockets, supervising
+from stoker.serve.http.log import Log
 from stoker.serve.http.settings import Settings
 from stoker.store import address
+
+_IN_FLIGHT = 256 << 20
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +48,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="",
         help="what clients must send as a bearer token; or STOKER_SERVE_TOKEN in the environment",
     )
+    parser.add_argument(
+        "--allowed-hosts",
+        default="",
+        metavar="NAMES",
+        help="names clients may ask under, with commas between; '*' for any (a server without a token on a loopback "
+        "address: 127.0.0.1, localhost and [::1]; else any)",
+    )
     parser.add_argument("--tls-cert", default="", metavar="FILE", help="a certificate, to serve HTTPS")
     parser.add_argument("--tls-key", default="", metavar="FILE", help="its key")
     parser.add_argument(
@@ -53,6 +65,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-string", type=int, default=1 << 20, metavar="BYTES", help="the longest string (1 MiB)"
+    )
+    parser.add_argument(
+        "--max-in-flight",
+        type=int,
+        metavar="BYTES",
+        help="memory for the bodies of all unanswered requests (256 MiB, or twice --max-body if that is more)",
+    )
+    parser.add_argument(
+        "--max-connections", type=int, default=1000, metavar="N", help="clients that may be connected (1000)"
+    )
+    parser.add_argument(
+        "--body-timeout",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="the longest a request may take to arrive (60)",
+    )
+    parser.add_argument(
+        "--drain-delay",
+        type=float,
+        default=0.5,
+        metavar="S",
+        help="how long to accept connections after SIGTERM, while /readyz answers 503 (0.5)",
     )
     parser.add_argument(
         "--queue", type=int, default=8192, metavar="ROWS", help="how many rows may wait (8192)"
@@ -89,6 +124,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the request, listen, serve."""
+    say = Log()
+    try:
+        return _run(args, say)
+    finally:
+        say.close()
+
+
+def _run(args: argparse.Namespace, say: Log) -> int:
     models = dict(_named(word) for word in args.models)
     if len(models) != len(args.models):
         raise UsageError("two models have the same name: give NAME=PATH")
@@ -98,9 +141,15 @@ def run(args: argparse.Namespace) -> int:
     for name, extra in (needed | ({"grpc": "grpc"} if args.grpc_port else {})).items():
         if importlib.util.find_spec(name) is None:
             raise UsageError(f"stoker serve needs {name}: install it with pip install 'stoker[{extra}]'")
+    token = args.token or os.environ.get("STOKER_SERVE_TOKEN", "")
     settings = Settings(
         models,
-        token=args.token or os.environ.get("STOKER_SERVE_TOKEN", ""),
+        token=token,
+        hosts=_hosts(args.allowed_hosts, args.host, token),
+        connections=args.max_connections,
+        held_bytes=args.max_in_flight,
+        body_timeout=args.body_timeout,
+        drain_delay=args.drain_delay,
         body_bytes=args.max_body,
         rows=args.max_rows,
         string_bytes=args.max_string,
@@ -116,10 +165,18 @@ def run(args: argparse.Namespace) -> int:
     store = address.find(getattr(args, "store", None))
     if args.record and store is None:
         raise UsageError("--record needs a store: STOKER_STORE says off; give --store URL")
-    sock = supervising.listening(args.host, args.port)
+    sock = sockets.listening(args.host, args.port)
+    shared = sockets.reserve(args.host, args.grpc_port) if args.grpc_port else None
+    if shared is not None and args.workers == 1:
+        shared.close()  # one process alone takes the address for itself, and shares it with nobody
     scheme = "https" if args.tls_cert else "http"
     host, port = sock.getsockname()[:2]
-    _say(f"serving {', '.join(models)} on {scheme}://{_in_url(host)}:{port}")
+    say(f"serving {', '.join(models)} on {scheme}://{_in_url(host)}:{port}")
+    if not token and not is_loopback(args.host):
+        say(
+            f"warning: anyone who can reach {args.host} can use these models: "
+            "set STOKER_SERVE_TOKEN (or --token) to ask for a token"
+        )
     tls = supervising.Tls(args.tls_cert, args.tls_key)
     from stoker.serve.http import deployment  # needs orjson, an extra
 
@@ -127,7 +184,7 @@ def run(args: argparse.Namespace) -> int:
     url = "" if store is None else store.url or f"sqlite:///{store.path}"
     settings = replace(settings, run=kept.id, store=url)
     try:
-        code = _served(settings, sock, tls, args.workers)
+        code = _served(settings, sock, tls, say, args.workers)
     except BaseException as error:
         deployment.ended(kept, error)
         raise
@@ -139,12 +196,27 @@ def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _served(settings: Settings, sock: socket.socket, tls: supervising.Tls, workers: int) -> int:
+def _hosts(allowed: str, host: str, token: str) -> tuple[str, ...]:
+    """The names a request may be sent to; none for any.
+
+    A page that a browser on this machine shows can reach a loopback address under a name of its own (DNS rebinding),
+    but does not know a token.
+    """
+    local = (*NAMES, _in_url(host).lower()) if is_loopback(host) else ()
+    if not allowed:
+        return () if token else local
+    names = [name_of(one) for one in allowed.split(",") if one.strip()]
+    return () if "*" in names else (*names, *local)
+
+
+def _served(
+    settings: Settings, sock: socket.socket, tls: supervising.Tls, say: Callable[[str], None], workers: int
+) -> int:
     if workers > 1:
-        return supervising.supervise(settings, sock, tls, _say, workers)
+        return supervising.supervise(settings, sock, tls, say, workers)
     from stoker.serve.http.running import serve  # loads TensorFlow
 
-    return serve(settings, sock, tls, _say)
+    return serve(settings, sock, tls, say)
 
 
 def _named(word: str) -> tuple[str, str]:
@@ -159,9 +231,20 @@ def _named(word: str) -> tuple[str, str]:
 
 
 def _check(args: argparse.Namespace) -> None:
-    for option in ("workers", "max_body", "max_rows", "max_string", "queue", "timeout", "batch"):
-        if getattr(args, option) <= 0:
+    positive = (
+        "workers", "max_body", "max_rows", "max_string", "max_connections", "body_timeout", "queue", "timeout", "batch",
+    )  # fmt: skip
+    for option in positive:
+        if not getattr(args, option) > 0:
             raise UsageError(f"--{option.replace('_', '-')} {getattr(args, option)} must be more than 0")
+    if not 0 <= args.drain_delay <= 600:
+        raise UsageError(f"--drain-delay {args.drain_delay:g} must be between 0 and 600 seconds")
+    if args.max_in_flight is None:
+        args.max_in_flight = max(_IN_FLIGHT, 2 * args.max_body)
+    if args.max_in_flight < args.max_body:
+        raise UsageError(
+            f"--max-in-flight {args.max_in_flight} must be at least --max-body, which is {args.max_body}"
+        )
     if not 0 <= args.record <= 1:
         raise UsageError(f"--record {args.record} must be between 0 and 1")
     if bool(args.tls_cert) != bool(args.tls_key):
@@ -169,7 +252,3 @@ def _check(args: argparse.Namespace) -> None:
     for file in (args.tls_cert, args.tls_key):
         if file and not Path(file).is_file():
             raise UsageError(f"there is no file {file}")
-
-
-def _say(line: str) -> None:
-    print(f"stoker: {line}", file=sys.stderr, flush=True)

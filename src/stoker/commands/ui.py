@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ipaddress
 import secrets
 import socket
 import threading
@@ -19,10 +18,9 @@ from types import FrameType
 
 from stoker.commands.runs import add_store
 from stoker.errors import UsageError
+from stoker.loopback import NAMES, is_loopback
 from stoker.store import address
 from stoker.store.queries import reading
-
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     except ImportError as error:
         raise UsageError(f"stoker ui needs {error.name}: pip install 'stoker[ui]'") from None
     store = address.needed(getattr(args, "store", None))
-    open_to_others = not _is_loopback(args.host)
+    open_to_others = not is_loopback(args.host)
     if open_to_others and not args.token:
         raise UsageError(f"--host {args.host} is open to other machines: give a --token of your own")
     if not 0 <= args.port <= 65535:
@@ -56,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     listening = _listening(args.host, args.port)
     port = listening.getsockname()[1]
     token = args.token or secrets.token_urlsafe(24)
-    names = () if open_to_others else ("127.0.0.1", "localhost", "[::1]")
+    names = () if open_to_others else NAMES
     hosts = frozenset(f"{name}:{port}" for name in names)
     shown = f"[{args.host}]" if ":" in args.host else args.host
     print(f"{store}\nhttp://{shown}:{port}/?token={token}", flush=True)
@@ -78,13 +76,6 @@ def run(args: argparse.Namespace) -> int:
     with contextlib.suppress(KeyboardInterrupt):
         Server(settings).run([listening])
     return 0
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host in _LOOPBACK
 
 
 def _listening(host: str, port: int) -> socket.socket:

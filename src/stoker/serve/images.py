@@ -57,6 +57,9 @@ def with_pixels(field: Field, value: Any, most: int | None) -> Any:
     if not isinstance(value, list | tuple) or not any(isinstance(one, _FILE) for one in value):
         return value
     decode = _decoder(field, most)
+    height, width, _ = (size or 0 for size in field.shape)
+    if most is not None and len(value) * height * width > most:
+        raise ImageFault(_too_many(most))  # before there is room for them
     if not all(isinstance(one, _FILE) for one in value):
         return [decode(one) if isinstance(one, _FILE) else one for one in value]
     pixels: Any = np.empty((len(value), *field.shape), np.uint8)
@@ -92,9 +95,7 @@ def _decoder(field: Field, most: int | None) -> Callable[[Any], Any]:
         if left is not None:
             left -= max(pixels_in(raw), height * width)
             if left < 0:
-                raise ImageFault(
-                    f"the images hold more than {most:,} pixels: send smaller ones, or fewer at once"
-                )
+                raise ImageFault(_too_many(most))
         try:
             # As the readers do: another device may round otherwise.
             with tf.device("/CPU:0"):
@@ -103,6 +104,10 @@ def _decoder(field: Field, most: int | None) -> Callable[[Any], Any]:
             raise ImageFault(f"{_shown(raw)} is no image, or damaged: {expected(field)}") from None
 
     return pixels_of
+
+
+def _too_many(most: int | None) -> str:
+    return f"the images hold more than {most:,} pixels: send smaller ones, or fewer at once"
 
 
 def _read(file: Any) -> bytes:

@@ -238,10 +238,11 @@ def _unboxed(field: Field, array: Any) -> Any:
     for one in array.ravel():
         if one is not None and not isinstance(one, int | float | np.number | np.bool_):
             raise _misfit(field, one)
+    whole = np.dtype(field.dtype).kind in "iu"
     try:
-        return array.astype(np.int64 if np.dtype(field.dtype).kind in "iu" else np.float64)
-    except (TypeError, OverflowError):
-        bad = next(one for one in array.ravel() if one is None or abs(one) >= 2**63)
+        return array.astype(np.int64 if whole else np.float64)
+    except (TypeError, ValueError, OverflowError):  # None, NaN, and infinity or what is too large
+        bad = next(one for one in array.ravel() if one is None or not -(2**63) <= one < 2**63)
         raise _misfit(field, bad) from None
 
 
@@ -253,13 +254,20 @@ def _dates(field: Field, array: Any) -> Any:
         isinstance(one, str | datetime.date | np.datetime64) for one in array.ravel()
     ):
         return array
+    for one in array.ravel() if array.dtype.kind != "M" else ():
+        # NumPy takes more than dates for one: "NaT" and "" for none, "today" and "now" for another each time.
+        if isinstance(one, str) and not one[:1].isdigit() and one[:1] not in ("-", "+"):
+            raise _misfit(field, one)
     try:
         moments = array.astype(f"datetime64[{UNITS.get(field.unit, field.unit)}]")
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         raise _misfit(field, array.ravel()[0]) from None
-    if np.isnat(moments).any() and np.dtype(field.dtype).kind == "f":
-        return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
-    return moments.astype(np.int64)
+    missing = np.isnat(moments)
+    if not missing.any():
+        return moments.astype(np.int64)
+    if np.dtype(field.dtype).kind != "f":
+        raise _misfit(field, array[missing].ravel()[0])
+    return np.where(missing, np.nan, moments.astype(np.int64).astype(np.float64))
 
 
 def _misfit(field: Field, value: Any) -> RowError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import shutil
 import struct
 import threading
@@ -124,6 +125,25 @@ def test_the_inference_protocol(app: App, bundle: Path) -> None:
     assert said["inputs"][1] == {"name": "width", "datatype": "INT32", "shape": [-1]}
 
 
+@pytest.mark.parametrize(
+    ("shape", "size", "line"),
+    [
+        ([10**9], 4, "1000000000 rows are too many: at most 50"),
+        ([50, 10**9], 4, "takes 200000000000 bytes: at most 20000 are taken"),
+        ([1, 2], 9, "are not 2 strings with their lengths before them"),
+        ([1, 2], True, "binary_data_size True is more"),
+    ],
+)
+def test_binary_tensors_are_checked_before_there_is_room_for_them(
+    app: App, shape: list[int], size: int, line: str
+) -> None:
+    one = {"name": "a", "datatype": "BYTES", "shape": shape, "parameters": {"binary_data_size": size}}
+    head = json.dumps({"inputs": [one]}).encode()
+    found = asked(app, "POST", INFER, head + bytes(size), inference_header_content_length=str(len(head)))
+    assert found.status == 400
+    assert line in found.json()["error"]
+
+
 def test_binary_tensors(app: App, bundle: Path) -> None:
     right = wanted(bundle, 3)
     body, tail = tensors(3, binary=True)
@@ -167,6 +187,16 @@ ONE = {"numbers": [1, 2, 3, 4], "width": 1}
         (PREDICT, {"inputs": ONE}, 400, '"inputs" must hold rows'),
         (PREDICT, {"instances": [ONE], "signature_name": "x"}, 400, "\"signature_name\" 'x' is not there"),
         (PREDICT, {"instances": [ONE] * 51}, 400, "51 rows are too many: at most 50"),
+        # Refused before a row is looked at.
+        (PREDICT, {"instances": [{"numbers": {"b64": "!"}}] * 51}, 400, "51 rows are too many: at most 50"),
+        (PREDICT, {"inputs": {"numbers": [{"b64": "!"}] * 51}}, 400, "51 rows are too many: at most 50"),
+        ("/v1/models/pets:classify", {"examples": [{"b64": "!"}] * 51}, 400, "51 rows are too many: at most 50"),
+        (
+            "/v1/models/pets:classify",
+            {"examples": [{"width": 1}] * 50, "context": {"numbers": [1] * 400}},
+            400,
+            "a context of 813 bytes for each of 50 examples takes 40650 bytes: at most 20000 are taken",
+        ),
         (PREDICT, {"instances": [{"numbers": {"b64": "!"}, "width": 1}]}, 400, '"b64" is no base64'),
         (PREDICT, b"[" * 100_000, 413, "at most 20000 are taken"),
         (PREDICT, b"[" * 10_000, 400, "the body is no JSON"),
@@ -182,6 +212,12 @@ ONE = {"numbers": [1, 2, 3, 4], "width": 1}
         (INFER, {"inputs": [{"name": "a", "shape": [1], "datatype": "X"}]}, 400, "'a': \"datatype\" must be one of"),
         (INFER, {"inputs": [{"name": "a", "shape": [2], "datatype": "FP32", "data": [1]}]}, 400, "2 values, got 1"),
         (INFER, {"inputs": [{"name": "a", "shape": [1], "datatype": "FP32", "data": [1]}]}, 400, "no input 'a'"),
+        (INFER, {"inputs": [{"name": "a", "shape": [1] * 65, "datatype": "FP32", "data": [1]}]}, 400, "65 dimensions"),
+        (INFER, {"inputs": [{"name": "a", "shape": [51, 4], "datatype": "FP32", "data": []}]}, 400, "51 rows are too"),
+        (INFER, {"inputs": [{"name": "a", "shape": [1, 2**62], "datatype": "FP32", "data": []}]}, 400, "at most 20000"),
+        (INFER, {"inputs": [{"name": "a", "shape": [1, -4], "datatype": "FP32", "data": []}]}, 400, "a negative size"),
+        (INFER, {"inputs": [{"name": "a", "shape": [2**62, 2**62], "datatype": "FP32", "data": []}]}, 400, "too many"),
+        (INFER, {"inputs": [{"name": "a", "shape": [2], "datatype": "BYTES", "data": [{}] * 9}]}, 400, "values, got 9"),
         ("/v2/models/pets/fly", {}, 404, "there is nothing at /v2/models/pets/fly"),
         ("/elsewhere", {}, 404, "there is nothing at /elsewhere"),
     ],
@@ -192,6 +228,37 @@ def test_bad_input_is_one_line(app: App, path: str, body: Any, status: int, line
     assert found.status == status
     assert line in found.json()["error"]
     assert "\n" not in found.json()["error"]
+
+
+def test_a_body_of_many_small_values_is_not_parsed(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app, _ = application({"pets": bundle}, rows=50)
+    parsed: list[int] = []
+    monkeypatch.setattr("stoker.serve.http.messages.orjson.loads", lambda body: parsed.append(len(body)))
+    for value in (b"{}", b"[]", b"0"):
+        body = b'{"instances":[%b]}' % b",".join([value] * 100_000)
+        for path in (PREDICT, INFER, "/v1/models/pets:classify"):
+            found = asked(app, "POST", path, body)
+            assert found.status == 400
+            assert "values: 50 rows have at most" in found.json()["error"]
+    assert parsed == []
+    app.models.close()
+
+
+@pytest.mark.parametrize("spaces", [0, 200_000])
+def test_as_many_rows_as_may_be_are_taken(bundle: Path, spaces: int) -> None:
+    app, _ = application({"pets": bundle}, rows=5000)
+    body = json.dumps({"instances": instances(5000)}).encode() + b" " * spaces
+    assert len(body) > 200_000
+    assert asked(app, "POST", PREDICT, body).status == 200
+    app.models.close()
+
+
+def test_an_output_is_given_once_and_an_input_taken_once(app: App) -> None:
+    body, _ = tensors(3, binary=False)
+    twice = asked(app, "POST", INFER, {**body, "outputs": [{"name": "label"}] * 2})
+    assert (twice.status, twice.json()["error"]) == (400, "the output 'label' is asked for twice")
+    twice = asked(app, "POST", INFER, {**body, "inputs": body["inputs"] * 2})
+    assert (twice.status, twice.json()["error"]) == (400, "the input 'numbers' is there twice")
 
 
 anything = st.recursive(
@@ -301,8 +368,13 @@ def test_token_health_and_request_ids(bundle: Path) -> None:
     found = asked(app, "GET", "/v1/models/pets", authorization="Bearer secret", x_request_id="abc")
     assert (found.status, found.headers["x-request-id"]) == (200, "abc")
     assert json.loads(said[-1])["id"] == "abc"
+    assert asked(app, "GET", "/v1/models/pets", authorization="bearer secret").status == 200
+    paths = ("/readyz", "/v2/health/ready", "/v2/models/pets/ready")
+    token = {"authorization": "Bearer secret"}
+    assert [asked(app, "GET", path, **token).status for path in paths] == [200] * 3
     app.ready = False
-    assert asked(app, "GET", "/readyz").status == 503
+    assert [asked(app, "GET", path, **token).status for path in paths] == [503] * 3
+    assert asked(app, "GET", "/healthz").status == 200
     app.models.close()
 
 
@@ -318,6 +390,12 @@ def test_metrics_count(bundle: Path) -> None:
     assert 'stoker_batch_rows_bucket{model="pets",le="2"} 3' in text
     assert 'stoker_request_seconds_count{model="pets"} 4' in text
     assert 'stoker_request_seconds_bucket{model="pets",le="+Inf"} 4' in text
+    # To the last digit: a counter that is rounded stands still.
+    app.metrics.answered("pets", 200, 0.0, 123_456_786)
+    text = app.metrics.text()
+    assert 'stoker_rows_total{model="pets"} 123456792' in text
+    app.metrics.answered("pets", 200, 1e7 + 0.015625, 1)
+    assert re.search(r'stoker_request_seconds_sum{model="pets"} 10000000\.0\d{5}', app.metrics.text())
     app.models.close()
 
 

@@ -6,7 +6,10 @@ import asyncio
 import itertools
 import json
 import re
+import socket
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +37,7 @@ RIGHT = json.dumps({"instances": [ROW]}).encode()
 class Usual(Protocol):
     """Everything goes uvicorn's way."""
 
-    def _is_plain(self) -> bool:
+    def _is_plain(self, headers: dict[bytes, bytes]) -> bool:
         return False
 
 
@@ -61,10 +64,12 @@ class Written:
 
     def resume_reading(self) -> None: ...
 
+    def abort(self) -> None: ...
+
 
 @pytest.fixture(scope="module")
 def app(pets: tuple[Any, Path]) -> Iterator[App]:
-    made, _ = application({"pets": pets[1]}, body_bytes=500)
+    made, _ = application({"pets": pets[1]}, body_bytes=500, hosts=("x",))
     yield made
     made.models.close()
 
@@ -83,9 +88,11 @@ def connected(app: App, protocol: type[Protocol]) -> tuple[Protocol, Written]:
 def test_a_client_that_does_not_go_on_is_left(app: App, sent: bytes) -> None:
     """A connection, a head or a body of which nothing more comes must not stay open for ever."""
 
+    hasty = App(replace(app.settings, body_timeout=1), app.models, app.metrics, print)
+
     async def left() -> bytes:
         config = uvicorn.Config(
-            app, proxy_headers=False, lifespan="off", log_level="critical", ws="none", timeout_keep_alive=1
+            hasty, proxy_headers=False, lifespan="off", log_level="critical", ws="none", timeout_keep_alive=1
         )
         config.load()
         loop = asyncio.get_running_loop()
@@ -151,7 +158,8 @@ PATHS = [
 EXTRAS = [
     [], ["Connection: close"], ["Connection: keep-alive"], ["X-Request-ID: mine"], ["Transfer-Encoding: chunked"],
     ["Expect: 100-continue"], ["Connection: Upgrade", "Upgrade: websocket"], ["Content-Length: 7"], ["Bad header"],
-    ["Authorization: Bearer x"], ["Transfer-Encoding: gzip"],
+    ["Authorization: Bearer x"], ["Transfer-Encoding: gzip"], ["Content-Encoding: gzip"], ["Host: elsewhere"],
+    ["Content-Encoding: gzip", "Connection: close"], ["Host: elsewhere", "Transfer-Encoding: chunked"],
 ]  # fmt: skip
 
 one_request = st.builds(
@@ -268,6 +276,30 @@ def test_a_client_who_does_not_read_is_not_answered_on_and_on(app: App) -> None:
     assert asyncio.run(deaf()) == 0
 
 
+@pytest.mark.parametrize("piece", [1 << 20, 70_000])
+def test_headers_that_come_at_once_are_refused_just_as_well(app: App, piece: int) -> None:
+    data = b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"a: b\r\n" * 12_000 + b"\r\n" + request()
+    for protocol in (Protocol, Usual):
+        found = asyncio.run(sent(app, protocol, data, list(range(0, len(data), piece))))
+        assert found.startswith(b"HTTP/1.1 400 ")
+        assert found.endswith(b"longer than 65536 bytes.")
+    # Much may come after a short head.
+    assert b" 200 OK" in asyncio.run(sent(app, Protocol, request() * 400, []))
+
+
+def test_trailers_are_not_kept(app: App) -> None:
+    data = request("POST", PREDICT, RIGHT, "Transfer-Encoding: chunked")[:-2] + b"a: b\r\n" * 100_000
+
+    async def trailing() -> int:
+        made, _ = connected(app, Protocol)
+        made.data_received(data)
+        kept = len(made.headers)
+        made.connection_lost(None)
+        return kept
+
+    assert asyncio.run(trailing()) < 10
+
+
 def test_headers_without_end_are_refused(app: App) -> None:
     async def endless() -> tuple[int, bytes]:
         made, written = connected(app, Protocol)
@@ -282,3 +314,212 @@ def test_headers_without_end_are_refused(app: App) -> None:
     count, data = asyncio.run(endless())
     assert count < 70
     assert data.startswith(b"HTTP/1.1 400 ")
+
+
+def variant(app: App, **changed: Any) -> App:
+    """The same models with other settings."""
+    return App(replace(app.settings, **changed), app.models, app.metrics, print)
+
+
+def head(length: int, *more: str) -> bytes:
+    lines = [f"POST {PREDICT} HTTP/1.1", "Host: x", f"Content-Length: {length}", *more]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+@pytest.mark.parametrize(
+    ("more", "changed", "status"),
+    [
+        ([], {"token": "secret"}, 401),
+        (["Authorization: Basic secret"], {"token": "secret"}, 401),
+        (["Host: rebound.example"], {}, 421),
+        (["Content-Encoding: gzip"], {}, 415),
+        ([], {"body_bytes": 399}, 413),
+    ],
+)
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_request_is_refused_before_its_body_is_read(
+    app: App, more: list[str], changed: dict[str, Any], status: int, chunked: bool
+) -> None:
+    """Nothing of it is held, its connection goes on, and the next request on it is answered."""
+    made_app = variant(app, **changed)
+    body = b"z" * 400
+
+    async def refused() -> tuple[bytes, int, bytes]:
+        made, written = connected(made_app, Protocol)
+        if chunked:
+            start = request("POST", PREDICT, body, "Transfer-Encoding: chunked", *more)[: -len(body) - 7]
+        else:
+            start = head(400, *more)
+        made.data_received(start)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        early, written.data = written.data, b""
+        made.data_received((body + b"\r\n0\r\n\r\n" if chunked else body)[:200])
+        held = made_app.admission.held
+        made.data_received((body + b"\r\n0\r\n\r\n" if chunked else body)[200:])
+        made.data_received(request("GET", "/healthz", b""))
+        await quiet(made_app)
+        made.connection_lost(None)
+        return early, held, written.data
+
+    early, held, later = asyncio.run(refused())
+    if chunked and status == 413:  # a body that does not say its length is refused once it is too long
+        assert early == b""
+        assert later.startswith(b"HTTP/1.1 413 ")
+        assert b"HTTP/1.1 200 " in later
+    else:
+        assert early.startswith(b"HTTP/1.1 %d " % status), early
+        assert held == 0
+        assert later.startswith(b"HTTP/1.1 200 "), later
+    assert made_app.admission.held == 0
+
+
+def test_a_scheme_is_read_in_any_case_and_health_under_any_name(app: App) -> None:
+    guarded = variant(app, token="secret")
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        data = request("GET", "/v1/models/pets", b"", f"Authorization: {scheme} secret")
+        assert asyncio.run(sent(guarded, Protocol, data, [])).startswith(b"HTTP/1.1 200 ")
+    probe = b"GET /healthz HTTP/1.1\r\nHost: 10.0.0.7:8501\r\n\r\n"
+    assert asyncio.run(sent(guarded, Protocol, probe, [])).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("extra", [[], ["Transfer-Encoding: chunked"]])
+def test_bodies_together_take_no_more_than_they_may(app: App, extra: list[str]) -> None:
+    small = variant(app, held_bytes=1000)
+    body = json.dumps({"instances": [ROW], "more": "z" * 400}).encode()
+    data = request("POST", PREDICT, body, *extra)
+
+    async def crowd() -> tuple[list[bytes], int, int]:
+        clients = [connected(small, Protocol) for _ in range(4)]
+        for made, _ in clients:
+            made.data_received(data[:-9])  # its end does not come
+            for _ in range(5):
+                await asyncio.sleep(0)
+        held = small.admission.held
+        for made, _ in clients:
+            made.connection_lost(None)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return [written.data for _, written in clients], held, small.admission.held
+
+    found, held, left = asyncio.run(crowd())
+    assert [one[:13] for one in found] == [b"", b"", b"HTTP/1.1 503 ", b"HTTP/1.1 503 "]
+    assert b"retry-after: 1" in found[2]
+    assert held <= 1000
+    assert left == 0
+    assert asyncio.run(sent(small, Protocol, data, [])).startswith(b"HTTP/1.1 200 ")
+    assert small.admission.held == 0
+
+
+def test_a_large_body_is_parsed_while_others_are_answered(app: App) -> None:
+    roomy = variant(app, body_bytes=1 << 20)
+    entered, go = threading.Event(), threading.Event()
+    parse = roomy.parse
+
+    def slowly(request: Any, unparsed: Any) -> Any:
+        entered.set()
+        assert go.wait(HANGS_S)
+        return parse(request, unparsed)
+
+    roomy.parse = slowly  # type: ignore[method-assign]
+    body = json.dumps({"instances": [ROW], "more": "z" * 200_000}).encode()
+
+    async def meanwhile() -> tuple[list[bytes], bytes]:
+        found = []
+        clients = [connected(roomy, kind) for kind in (Protocol, Usual)]
+        for made, _ in clients:
+            made.data_received(request("POST", PREDICT, body))
+        while not entered.is_set():
+            await asyncio.sleep(0)
+        made, health = connected(roomy, Protocol)
+        made.data_received(request("GET", "/healthz", b""))
+        go.set()
+        for _, written in clients:
+            while not written.data.endswith(b"}"):
+                await asyncio.sleep(0)
+            found.append(written.data)
+        return found, health.data
+
+    found, health = asyncio.run(meanwhile())
+    assert health.startswith(b"HTTP/1.1 200 ")
+    assert [one[:13] for one in found] == [b"HTTP/1.1 200 "] * 2
+
+
+def test_a_client_that_trickles_is_left(app: App) -> None:
+    """Every byte that comes used to give it more time."""
+    hasty = variant(app, body_timeout=0.5)
+
+    async def trickle() -> bytes:
+        made, written = connected(hasty, Protocol)
+        made.data_received(head(400))
+        while not written.closed:
+            if made._direct is not None and len(made._direct.parts) < 300:
+                made.data_received(b"z")
+            await asyncio.sleep(0.01)
+        made.connection_lost(None)
+        return written.data
+
+    assert asyncio.run(trickle()).startswith(b"HTTP/1.1 408 ")
+    assert hasty.admission.held == 0
+
+
+def test_connections_beyond_the_most_are_told_so(app: App) -> None:
+    few = variant(app, connections=2)
+
+    async def crowd() -> list[bytes]:
+        config = uvicorn.Config(few, proxy_headers=False, lifespan="off", log_level="critical", ws="none")
+        config.load()
+        state = ServerState()
+        found = []
+        for _ in range(4):
+            made, written = Protocol(config, state, {}), Written()
+            made.connection_made(written)
+            made.data_received(request("GET", "/healthz", b""))
+            found.append(written.data[:13])
+        return found
+
+    answered, refused = b"HTTP/1.1 200 ", b"HTTP/1.1 503 "
+    assert asyncio.run(crowd()) == [answered, answered, refused, refused]
+
+
+@pytest.mark.parametrize("before", [0, 60])
+def test_a_server_that_ends_answers_who_is_about_to_ask(app: App, before: int) -> None:
+    """It used to close idle connections, and those with half of a request, at once."""
+
+    async def ending() -> tuple[bytes, bool]:
+        made, written = connected(app, Protocol)
+        made.data_received(request()[:before])
+        made.shutdown()
+        await asyncio.sleep(0)
+        assert not written.closed
+        made.data_received(request()[before:])
+        await quiet(app)
+        return written.data, written.closed
+
+    data, closed = asyncio.run(ending())
+    assert data.startswith(b"HTTP/1.1 200 OK")
+    assert b"connection: close" in data
+    assert closed
+
+
+def test_a_client_that_does_not_read_its_answers_is_left(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stoker.serve.http.transport._LINGER_S", 0.1)
+    hasty = variant(app, body_timeout=1)
+
+    async def deaf() -> None:
+        config = uvicorn.Config(
+            hasty, proxy_headers=False, lifespan="off", log_level="critical", ws="none", timeout_keep_alive=1
+        )
+        config.load()
+        loop, state = asyncio.get_running_loop(), ServerState()
+        listening = await loop.create_server(lambda: Protocol(config, state, {}), "127.0.0.1", 0)
+        with socket.create_connection(listening.sockets[0].getsockname()) as client:
+            client.setblocking(False)
+            await loop.sock_sendall(client, request("GET", "/", b"") * 1000)
+            while not state.connections:
+                await asyncio.sleep(0.01)
+            while state.connections:
+                await asyncio.sleep(0.01)
+        listening.close()
+
+    asyncio.run(asyncio.wait_for(deaf(), HANGS_S))

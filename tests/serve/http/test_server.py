@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from stoker.commands import main
+from stoker.commands.serve import _hosts
 from stoker.store.address import parse
 from stoker.store.queries import reading
 from tests.support import HANGS_S, wait_until
@@ -175,6 +176,10 @@ def test_bad_options_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
         ([f"a b={place}"], "'a b' is no name for a model"),
         ([place, place], "two models have the same name"),
         ([place, "--workers", "0"], "--workers 0 must be more than 0"),
+        ([place, "--max-connections", "0"], "--max-connections 0 must be more than 0"),
+        ([place, "--max-in-flight", "5"], "--max-in-flight 5 must be at least --max-body, which is 16777216"),
+        ([place, "--body-timeout", "nan"], "--body-timeout nan must be more than 0"),
+        ([place, "--drain-delay", "-1"], "--drain-delay -1 must be between 0 and 600 seconds"),
         ([place, "--record", "2"], "--record 2.0 must be between 0 and 1"),
         ([place, "--record", "0.1"], "--record needs a store"),
         ([place, "--tls-cert", "x"], "HTTPS needs both --tls-cert and --tls-key"),
@@ -195,3 +200,15 @@ def test_workers_that_cannot_do_what_was_asked_end_it(tmp_path: Path) -> None:
     with reading(parse(store)) as reader:
         (run,) = reader.runs()
     assert (run.state, run.columns["exit_code"]) == ("failed", 2)
+
+
+def test_which_names_a_server_is_asked_under() -> None:
+    local = ("127.0.0.1", "localhost", "[::1]")
+    assert {*_hosts("", "127.0.0.1", "")} == {*local}
+    assert {*_hosts("", "::1", "")} == {*local}
+    assert {*_hosts("", "127.0.0.2", "")} == {*local, "127.0.0.2"}
+    assert (
+        _hosts("", "127.0.0.1", "secret") == _hosts("", "0.0.0.0", "") == _hosts("*", "127.0.0.1", "") == ()
+    )
+    assert {*_hosts("Models.example.com, b:80", "0.0.0.0", "")} == {"models.example.com", "b"}
+    assert {*_hosts("models.example.com", "127.0.0.1", "secret")} == {*local, "models.example.com"}

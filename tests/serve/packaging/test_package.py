@@ -113,8 +113,10 @@ def test_the_manifests(made: Path, wheels: Path) -> None:
     assert container["image"] == f"pets:{__version__}"
     probes = {name: container[name]["httpGet"]["path"] for name in container if name.endswith("Probe")}
     assert probes == {"startupProbe": "/readyz", "readinessProbe": "/readyz", "livenessProbe": "/healthz"}
-    # A server drains for 30 s; what is killed sooner loses requests.
-    assert pod["terminationGracePeriodSeconds"] > 30
+    # A server drains for 30 s after the pause of preStop; what is killed sooner loses requests.
+    command, seconds = container["lifecycle"]["preStop"]["exec"]["command"]
+    assert command == "sleep"
+    assert pod["terminationGracePeriodSeconds"] > 30 + int(seconds)
     assert {mount["mountPath"] for mount in container["volumeMounts"]} == {"/tmp"}
     assert container["resources"]["limits"] == {"memory": "2304Mi"}
     wanted = found["kubernetes/service.yaml"]["spec"]
@@ -130,6 +132,10 @@ def test_the_manifests(made: Path, wheels: Path) -> None:
     kserve = found["kserve/inferenceservice.yaml"]
     assert kserve["kind"] == "InferenceService"
     (inside,) = kserve["spec"]["predictor"]["containers"]
+    assert inside["lifecycle"] == container["lifecycle"]
+    assert (
+        kserve["spec"]["predictor"]["terminationGracePeriodSeconds"] == pod["terminationGracePeriodSeconds"]
+    )
     assert inside["name"] == "kserve-container"
     assert inside["readinessProbe"]["httpGet"]["path"] == "/v2/models/pets/ready"
     assert inside["securityContext"] == container["securityContext"]

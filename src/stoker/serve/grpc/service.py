@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hmac
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ from stoker.serve.batching import BusyError, DeadlineError, now
 from stoker.serve.bundle import SIGNATURE
 from stoker.serve.grpc.messages import CLASSES, PACKAGE
 from stoker.serve.grpc.tensors import rows_of_examples, rows_of_tensors, tensor_of
+from stoker.serve.http import limits
+from stoker.serve.http.admission import check_token
 from stoker.serve.http.app import App
-from stoker.serve.http.messages import HttpError
+from stoker.serve.http.messages import HttpError, Request
 from stoker.serve.http.models import Version
 from stoker.serve.http.supervising import Tls
 from stoker.serve.http.tensorflow_rest import classes, numbers
@@ -28,13 +30,15 @@ _STATUS = {
     400: grpc.StatusCode.INVALID_ARGUMENT,
     401: grpc.StatusCode.UNAUTHENTICATED,
     404: grpc.StatusCode.NOT_FOUND,
+    408: grpc.StatusCode.DEADLINE_EXCEEDED,
+    503: grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
 _HTTP = {
+    **{code: status for status, code in _STATUS.items()},
     grpc.StatusCode.OK: 200,
     grpc.StatusCode.RESOURCE_EXHAUSTED: 429,
     grpc.StatusCode.DEADLINE_EXCEEDED: 504,
     grpc.StatusCode.INTERNAL: 500,
-    **{code: status for status, code in _STATUS.items()},
 }
 _AVAILABLE = 30
 _CLASSIFY, _REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
@@ -57,15 +61,22 @@ class Service:
 
     def handler(
         self, work: Callable[[Any, Any], Awaitable[int]], request_class: Any, response_class: Any
-    ) -> Callable[[bytes, Any], Awaitable[Any]]:
-        """A call as gRPC makes it: it is answered, or ends with a code and one line."""
+    ) -> Callable[[Any, Any], Awaitable[Any]]:
+        """A call as gRPC makes it: it is answered, or ends with a code and one line.
 
-        async def answered(data: bytes, context: Any) -> Any:
+        It is made for a stream, of which it reads one message: so it can refuse a call before its message is read.
+        """
+
+        async def answered(_: Any, context: Any) -> Any:
             started = now()
             code, line, rows = grpc.StatusCode.OK, "", 0
             request, response = request_class(), response_class()
+            held = Request("POST", "gRPC", {}, b"")
             try:
                 self._check_token(context)
+                data = await self._message(context)
+                self._app.admission.hold(held, len(data))
+                started = now()
                 # Here, and not by gRPC, which answers what is no message with a traceback.
                 request.ParseFromString(data)
                 rows = await work(request, response)
@@ -81,6 +92,8 @@ class Service:
                 code, line = grpc.StatusCode.DEADLINE_EXCEEDED, "there was no answer in time"
             except Exception as error:  # noqa: BLE001 - one request must not take the server with it
                 code, line = grpc.StatusCode.INTERNAL, self._app.failed(error, "gRPC", _name(request))
+            finally:
+                self._app.admission.release(held)
             name = _name(request)
             if name in self._app.settings.models:
                 self._app.metrics.answered(name, _HTTP[code], now() - started, rows)
@@ -95,7 +108,11 @@ class Service:
         version = self._version(request.model_spec)
         version.line.check()
         signature = version.predictor.bundle.signature
-        rows = rows_of_tensors(signature.inputs, request.inputs)
+        rows = await self._converted(
+            version,
+            request.ByteSize(),
+            lambda: rows_of_tensors(signature.inputs, request.inputs, self._app.settings),
+        )
         fields = {field.name: field for field in signature.outputs}
         for name in request.output_filter:
             if name not in fields:
@@ -127,6 +144,8 @@ class Service:
         """The same examples, classified or regressed by several models."""
         if not request.tasks:
             raise HttpError(400, "there are no tasks")
+        given = getattr(request.input, request.input.WhichOneof("kind") or "example_list")
+        limits.check_rows(len(request.tasks) * len(given.examples), self._app.settings)
         count = 0
         for task in request.tasks:
             version = self._version(task.model_spec)
@@ -167,8 +186,31 @@ class Service:
             told.status.error_code = 0
         return 0
 
+    async def _message(self, context: Any) -> bytes:
+        """The one message of a call."""
+        limit = self._app.settings.body_timeout
+        try:
+            data = await asyncio.wait_for(context.read(), limit)
+        except asyncio.TimeoutError:
+            raise HttpError(408, f"the message did not arrive within {limit:g} s") from None
+        if data is grpc.aio.EOF:
+            raise HttpError(400, "there is no message")
+        return bytes(data)
+
+    async def _converted(self, version: Version, size: int, convert: Callable[[], Rows]) -> Rows:
+        """Rows within the limits; many bytes are converted where they hold up nobody."""
+
+        def work() -> Rows:
+            rows = convert()
+            limits.check_converted(version.predictor.bundle.signature.inputs, rows, self._app.settings)
+            return rows
+
+        if not self._app.is_large(size, version):
+            return work()
+        found: Rows = await self._app.aside(work)
+        return found
+
     async def _ask(self, name: str, version: Version, rows: Rows) -> list[Any]:
-        self._app.check_limits(version, rows)
         found = await version.line.ask(rows.arrays, rows.count, self._app.settings.timeout)
         if self._app.deployment.chosen():
             self._app.sampled("", name, version, rows, version.predictor.named(found))
@@ -176,14 +218,16 @@ class Service:
 
     async def _examples(self, name: str, version: Version, given: Any) -> tuple[dict[str, Any], int]:
         version.line.check()
-        rows = rows_of_examples(version.predictor.bundle.signature.inputs, given)
+        inputs = version.predictor.bundle.signature.inputs
+        rows = await self._converted(
+            version, given.ByteSize(), lambda: rows_of_examples(inputs, given, self._app.settings)
+        )
         return version.predictor.named(await self._ask(name, version, rows)), rows.count
 
     def _check_token(self, context: Any) -> None:
-        token = self._app.settings.token
-        given = dict(context.invocation_metadata() or ()).get("authorization", "")
-        if token and not hmac.compare_digest(str(given).encode(), b"Bearer " + token.encode()):
-            raise HttpError(401, "send the server's token as authorization: Bearer TOKEN")
+        if self._app.settings.token:
+            given = dict(context.invocation_metadata() or ()).get("authorization", "")
+            check_token(self._app.settings.token, str(given).encode())
 
     def _version(self, spec: Any) -> Version:
         if spec.signature_name not in ("", SIGNATURE):
@@ -232,18 +276,21 @@ def _signature(version: Version) -> Any:
     return made
 
 
-async def started(app: App, address: str, tls: Tls) -> Any:
-    """A server that listens; `bound` is its port.
+async def started(app: App, address: str, tls: Tls, shared: bool = False) -> Any:
+    """A server that listens; `bound` is its port, which other processes may have, too, if it is `shared`.
 
     Raises:
         UsageError: it cannot have the address.
     """
-    most = [("grpc.max_receive_message_length", app.settings.body_bytes)]
-    server = grpc.aio.server(options=most)
+    options = [
+        ("grpc.max_receive_message_length", app.settings.body_bytes),
+        ("grpc.so_reuseport", int(shared)),
+    ]
+    server = grpc.aio.server(options=options, maximum_concurrent_rpcs=app.settings.connections)
     service = Service(app)
     for home in dict.fromkeys(call[0] for call in CALLS):
         handlers = {
-            name: grpc.unary_unary_rpc_method_handler(
+            name: grpc.stream_unary_rpc_method_handler(
                 service.handler(getattr(service, work), CLASSES[request], CLASSES[response]),
                 response_serializer=CLASSES[response].SerializeToString,
             )

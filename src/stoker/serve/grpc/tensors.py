@@ -1,26 +1,34 @@
-"""Between the protocol's values and arrays: tensors, and TensorFlow's examples as rows."""
+"""Between the protocol's values and arrays: tensors, and TensorFlow's examples as rows.
+
+A tensor may say its shape and give one value for all of it, so that a few bytes ask for any amount of memory: shapes
+are checked before there is an array.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from stoker.serve.http import limits
 from stoker.serve.http.messages import HttpError
+from stoker.serve.http.settings import Settings
 from stoker.serve.images import takes_files
 from stoker.serve.rows import Rows, as_asked
 from stoker.serve.signature import Field
 
 
-def rows_of_tensors(fields: Sequence[Field], tensors: Mapping[str, Any]) -> Rows:
+def rows_of_tensors(fields: Sequence[Field], tensors: Mapping[str, Any], settings: Settings) -> Rows:
     """Named tensors, whose first size is the number of rows.
 
     Raises:
-        HttpError: one is no tensor.
+        HttpError: one is no tensor, or too large.
         RowError: they do not fit.
     """
+    _check_sizes(fields, tensors, settings)
     given = {}
     for name, tensor in tensors.items():
         try:
@@ -34,6 +42,40 @@ def rows_of_tensors(fields: Sequence[Field], tensors: Mapping[str, Any]) -> Rows
     return rows
 
 
+def _check_sizes(fields: Sequence[Field], tensors: Mapping[str, Any], settings: Settings) -> None:
+    """Check what all the tensors would take as arrays."""
+    names = {field.name for field in fields}
+    total = 0
+    for name, tensor in tensors.items():
+        if name not in names:
+            raise HttpError(400, f"there is no input {name!r}: the inputs are {', '.join(map(str, fields))}")
+        if tensor.tensor_shape.unknown_rank:
+            raise HttpError(400, f"{name!r} is no tensor: it does not say its shape")
+        shape = [one.size for one in tensor.tensor_shape.dim]
+        total += limits.check_shape(name, shape, _item_bytes(name, tensor), settings) + _repeated(
+            tensor, shape
+        )
+    if total > settings.body_bytes:
+        raise HttpError(400, f"the inputs take {total} bytes: at most {settings.body_bytes} are taken")
+
+
+def _item_bytes(name: str, tensor: Any) -> int:
+    """Bytes of one value; of a string, those of its place."""
+    try:
+        dtype = tf.as_dtype(tensor.dtype)
+    except TypeError:
+        raise HttpError(
+            400, f"{name!r} is no tensor: there is no type with the number {tensor.dtype}"
+        ) from None
+    return 8 if dtype == tf.string else max(1, int(dtype.size or 0))
+
+
+def _repeated(tensor: Any, shape: list[int]) -> int:
+    """Bytes of the strings that are not sent: the last one stands for all that are missing."""
+    missing = math.prod(shape) - len(tensor.string_val)
+    return max(0, missing) * len(tensor.string_val[-1]) if tensor.string_val else 0
+
+
 def tensor_of(field: Field, array: Any) -> bytes:
     """An output, as a serialized tensor."""
     plain = np.asarray(array)
@@ -42,18 +84,22 @@ def tensor_of(field: Field, array: Any) -> bytes:
     return made
 
 
-def rows_of_examples(fields: Sequence[Field], given: Any) -> Rows:
+def rows_of_examples(fields: Sequence[Field], given: Any, settings: Settings) -> Rows:
     """The examples of an `Input`; what its context has, all of them have.
 
     Raises:
-        HttpError: there are none.
+        HttpError: there are none, or too many.
         RowError: they do not fit.
     """
     kind = given.WhichOneof("kind")
     held = given.example_list_with_context if kind == "example_list_with_context" else given.example_list
     if not held.examples:
         raise HttpError(400, "the input has no examples")
-    context = held.context.features.feature if kind == "example_list_with_context" else {}
+    limits.check_rows(len(held.examples), settings)
+    context = {}
+    if kind == "example_list_with_context":
+        limits.check_context(held.context.ByteSize(), len(held.examples), settings)
+        context = held.context.features.feature
     by_name = {field.name: field for field in fields}
     found = []
     for example in held.examples:

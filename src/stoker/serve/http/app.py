@@ -1,36 +1,39 @@
 """The application: from a request to an answer.
 
-`opened` takes a request to a model's line, `closed` its answers to a response. Between them, `direct` is called back
-and the ASGI application awaits. It is written against ASGI itself: a framework's routing would cost more than a small
-model.
+A request takes four steps: `admission` checks it before its body is read, `route` finds whom it asks, `parse` makes it
+rows for a model's line, and `closed` makes the answers a response. Between them, `direct` is called back and the ASGI
+application awaits. It is written against ASGI itself: a framework's routing would cost more than a small model.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from stoker.errors import ArgumentError
 from stoker.serve.batching import BusyError, DeadlineError, now
-from stoker.serve.http import inference_protocol, page, refusing, tensorflow_rest
+from stoker.serve.http import inference_protocol, limits, page, refusing, tensorflow_rest
+from stoker.serve.http.admission import Admission
 from stoker.serve.http.ledger import Spent, described
 from stoker.serve.http.messages import HttpError, Request, Response, answer
 from stoker.serve.http.metrics import Metrics
 from stoker.serve.http.models import Models, Version
-from stoker.serve.http.question import Question
+from stoker.serve.http.question import Question, Unparsed
 from stoker.serve.http.settings import Settings
+from stoker.serve.images import takes_files
 from stoker.serve.rows import Rows
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 _REFUSED = b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\n"
-# For everybody, with a token or without: a load balancer asks, and the page, which asks for the token.
-_OPEN = ("/", "/healthz", "/readyz", "/v2/health/live", "/v2/health/ready")
+# A body of more bytes is parsed in a thread, so that the loop can answer others meanwhile; so is one that may hold
+# image files, of which few bytes may become many pixels.
+_LARGE, _LARGE_IMAGE = 128 << 10, 4 << 10
 
 
 class Gone(Exception):
@@ -53,6 +56,9 @@ class App:
         self._refuses_anybody = not settings.access_log and not settings.token
         self._worker = worker
         self.ready = False
+        self.admission = Admission(settings)
+        # One thread: large bodies wait for each other, and not everybody for them.
+        self._parser = ThreadPoolExecutor(1, "stoker-parse")
         # Ids that no other worker gives, without asking the system for each.
         self._prefix, self._named = secrets.token_hex(6), 0
 
@@ -64,16 +70,20 @@ class App:
         """One request; of anything but HTTP the server is told nothing (`running`)."""
         request = self.request(scope["method"], scope["path"], dict(scope["headers"]))
         try:
+            self.admission.check(request)
             request.body = await self._body(request, receive)
-            asked = self.opened(request)
-            if isinstance(asked, Response):
-                response = asked
+            routed = self.route(request)
+            if isinstance(routed, Response):
+                response = routed
             else:
+                asked = await self._parsed(request, routed)
                 response = self.closed(request, asked, await self._asked(request, asked, receive))
         except Gone:
             response = Response(499, b"")
         except Exception as error:  # noqa: BLE001 - one request must not take the server with it
             response = self.failure(request, error)
+        finally:
+            self.admission.release(request)
         self.count(request, response)
         if response.status == 499:
             return
@@ -92,8 +102,8 @@ class App:
         name = given.decode("latin-1")[:128] if given else self._next_id()
         return Request(method, path, headers, b"", name, started=now())
 
-    def opened(self, request: Request) -> Response | Question:
-        """The answer to a request that is all there, or what it asks of a model.
+    def route(self, request: Request) -> Response | Unparsed:
+        """The answer to a request that is all there, or the model it asks.
 
         Raises:
             Exception: for `failure`.
@@ -101,13 +111,36 @@ class App:
         request.started = now()
         if self.settings.ledger:
             request.spent = Spent()
-        asked = self._routed(request)
-        if isinstance(asked, Question):
-            request.rows = asked.rows.count
-            self.check_limits(asked.version, asked.rows)
-            if request.spent is not None:
-                request.spent.parse = now() - request.started
+        return self._routed(request)
+
+    def parse(self, request: Request, unparsed: Unparsed) -> Question:
+        """What it asks of the model.
+
+        Raises:
+            Exception: for `failure`.
+        """
+        asked = unparsed.parse()
+        request.rows = asked.rows.count
+        limits.check_converted(asked.version.predictor.bundle.signature.inputs, asked.rows, self.settings)
+        if request.spent is not None:
+            request.spent.parse = now() - request.started
         return asked
+
+    def is_large(self, size: int, version: Version) -> bool:
+        """Parsing so many bytes may hold up everybody else, and belongs into a thread."""
+        if size <= _LARGE_IMAGE:
+            return False
+        return size > _LARGE or any(map(takes_files, version.predictor.bundle.signature.inputs))
+
+    def aside(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
+        """Do something in the thread that parses large bodies."""
+        return asyncio.get_running_loop().run_in_executor(self._parser, work)
+
+    async def _parsed(self, request: Request, unparsed: Unparsed) -> Question:
+        if not self.is_large(len(request.body), unparsed.version):
+            return self.parse(request, unparsed)
+        found: Question = await self.aside(lambda: self.parse(request, unparsed))
+        return found
 
     def closed(self, request: Request, asked: Question, answers: list[Any]) -> Response:
         """The model's answers as a response."""
@@ -155,9 +188,6 @@ class App:
 
     async def _body(self, request: Request, receive: Receive) -> bytes:
         most = self.settings.body_bytes
-        said = request.headers.get(b"content-length", b"0")
-        if said.isdigit() and int(said) > most:
-            raise HttpError(413, f"the body has {int(said)} bytes; at most {most} are taken")
         parts, size = [], 0
         while True:
             message = await receive()
@@ -167,6 +197,7 @@ class App:
             size += len(parts[-1])
             if size > most:
                 raise HttpError(413, f"the body has more than {most} bytes")
+            self.admission.hold(request, len(parts[-1]))
             if not message.get("more_body"):
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -176,13 +207,11 @@ class App:
         self._say(json.dumps({"id": request, "path": path, "error": line}))
         return f"the model failed: {line}"
 
-    def _routed(self, request: Request) -> Response | Question:
+    def _routed(self, request: Request) -> Response | Unparsed:
         path = request.path
-        if self.settings.token and path not in _OPEN:
-            self._check_token(request)
         if path.startswith("/v1/models/"):
             return tensorflow_rest.handle(request, self.models)
-        if path == "/readyz" and not self.ready:
+        if not self.ready and (path == "/readyz" or (path.startswith("/v2/") and path.endswith("/ready"))):
             raise HttpError(503, "not ready", retry_after=1)
         if path == "/v2" or path.startswith("/v2/"):
             return inference_protocol.handle(request, self.models)
@@ -206,11 +235,6 @@ class App:
             return answer({"models": self.models.names()})
         raise HttpError(404, f"there is nothing at {path}")
 
-    def _check_token(self, request: Request) -> None:
-        given = request.headers.get(b"authorization", b"")
-        if not hmac.compare_digest(given, b"Bearer " + self.settings.token.encode()):
-            raise HttpError(401, "send the server's token as Authorization: Bearer TOKEN")
-
     def _metrics(self) -> Response:
         for name in self.models.names():
             self.metrics.waits(name, sum(one.line.rows for one in self.models.versions(name)))
@@ -229,27 +253,6 @@ class App:
         self.deployment.record(request, model, version.number, inputs, found)
         self.models.saw(model, version, rows)
 
-    def check_limits(self, version: Version, rows: Rows) -> None:
-        """How much one request may ask for.
-
-        Raises:
-            HttpError: it asks for more.
-        """
-        if rows.count == 0:
-            raise HttpError(400, "there are no rows")
-        if rows.count > self.settings.rows:
-            raise HttpError(
-                400, f"{rows.count} rows are too many: at most {self.settings.rows} are taken at once"
-            )
-        for field, array in zip(version.predictor.bundle.signature.inputs, rows.arrays, strict=True):
-            if field.dtype == "string":
-                longest = max(map(len, array.ravel()), default=0)
-                if longest > self.settings.string_bytes:
-                    raise HttpError(
-                        400,
-                        f"{field.name!r}: a string of {longest} is too long: at most {self.settings.string_bytes}",
-                    )
-
     def count(self, request: Request, response: Response) -> None:
         """It is answered, or nobody waits for it any more."""
         seconds = now() - request.started
@@ -257,7 +260,8 @@ class App:
             if request.spent is not None and request.rows:
                 self.metrics.accounted(request.model, request.spent, seconds, len(request.body))
             self.metrics.answered(request.model, response.status, seconds, request.rows)
-        if self.settings.access_log or response.status >= 500:
+        # Not each 503: who floods a server should not fill its disk, too.
+        if self.settings.access_log or response.status in (500, 504):
             entry = {
                 "id": request.id, "method": request.method, "path": request.path, "status": response.status,
                 "rows": request.rows, "ms": round(1000 * seconds, 3),

@@ -8,12 +8,13 @@ draining stay uvicorn's.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from stoker.serve.http.messages import Request, Response
-from stoker.serve.http.question import Question
+from stoker.serve.http.messages import HttpError, Request, Response
+from stoker.serve.http.question import Question, Unparsed
 
 
 class Direct:
@@ -36,22 +37,61 @@ class Direct:
     def set(self) -> None:
         """Nobody waits for it."""
 
+    def is_admitted(self) -> bool:
+        """Its body may be read; if not, it is answered now."""
+        try:
+            self._protocol.app.admission.check(self.request)
+        except HttpError as error:
+            self._refuse(error)
+            return False
+        return True
+
+    def take(self, part: bytes) -> None:
+        """A part of the body has come."""
+        self.parts.append(part)
+        try:
+            self._protocol.app.admission.hold(self.request, len(part))
+        except HttpError as error:
+            self._refuse(error)
+
+    def _refuse(self, error: HttpError) -> None:
+        """Answer before all of the body is there; the protocol throws the rest of it away."""
+        self.parts.clear()
+        self._send(error.response(), whole=False)
+
     def start(self) -> None:
         """All of the request is there."""
         app, request, parts = self._protocol.app, self.request, self.parts
         request.body = parts[0] if len(parts) == 1 else b"".join(parts)
         try:
-            asked = app.opened(request)
-            if isinstance(asked, Response):
-                response = asked
+            routed = app.route(request)
+            if isinstance(routed, Response):
+                response = routed
+            elif app.is_large(len(request.body), routed.version):
+                self._parse_aside(routed)
+                return
             else:
-                self.asked = asked
-                rows = asked.rows
-                asked.version.line.put(rows.arrays, rows.count, app.settings.timeout, self, request.spent)
+                self._put(app.parse(request, routed))
                 return
         except Exception as error:  # noqa: BLE001 - one request must not take the server with it
             response = app.failure(request, error)
         self._send(response)
+
+    def _parse_aside(self, unparsed: Unparsed) -> None:
+        app, request = self._protocol.app, self.request
+        app.aside(lambda: app.parse(request, unparsed)).add_done_callback(self._parsed)
+
+    def _parsed(self, found: asyncio.Future[Any]) -> None:
+        """A large body is parsed, or cannot be."""
+        try:
+            self._put(found.result())
+        except Exception as error:  # noqa: BLE001 - one request must not take the server with it
+            self._send(self._protocol.app.failure(self.request, error))
+
+    def _put(self, asked: Question) -> None:
+        """Into the line; it calls back."""
+        self.asked, rows, app = asked, asked.rows, self._protocol.app
+        asked.version.line.put(rows.arrays, rows.count, app.settings.timeout, self, self.request.spent)
 
     def left(self) -> bool:
         """The client has left."""
@@ -73,8 +113,9 @@ class Direct:
                 response = app.failure(request, trouble)
         self._send(response)
 
-    def _send(self, response: Response) -> None:
+    def _send(self, response: Response, whole: bool = True) -> None:
         protocol, request = self._protocol, self.request
+        protocol.app.admission.release(request)
         protocol.app.count(request, response)
         self.response_complete = True
         if self.disconnected or protocol.transport.is_closing():
@@ -88,6 +129,8 @@ class Direct:
         if not self.keep_alive:
             head.append(b"connection: close\r\n")
         protocol.transport.send(b"".join((*head, b"\r\n", response.body)))
-        if not self.keep_alive:
+        if not whole:
+            protocol.skip_body(self.keep_alive)
+        elif not self.keep_alive:
             protocol.transport.close()
         protocol.on_response_complete()

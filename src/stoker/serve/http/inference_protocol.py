@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 import orjson
 
+from stoker.serve.http import limits
 from stoker.serve.http.messages import OPTIONS, HttpError, Request, Response, answer, parsed
 from stoker.serve.http.models import Models, Version
-from stoker.serve.http.question import Question
+from stoker.serve.http.question import Question, Unparsed
+from stoker.serve.http.settings import Settings
 from stoker.serve.rows import as_asked
 from stoker.serve.signature import Field
 from stoker.version import __version__
@@ -31,8 +33,8 @@ _LENGTH = b"inference-header-content-length"
 _DIGITS = 12
 
 
-def handle(request: Request, models: Models) -> Response | Question:
-    """Anything below /v2: its answer, or what it asks of a model.
+def handle(request: Request, models: Models) -> Response | Unparsed:
+    """Anything below /v2: its answer, or whom it asks.
 
     Raises:
         HttpError: it cannot be.
@@ -52,7 +54,7 @@ def handle(request: Request, models: Models) -> Response | Question:
         if request.method != "POST":
             raise HttpError(405, "infer must be asked with POST")
         version.line.check()
-        return infer(request, version)
+        return Unparsed(version, partial(infer, request, version, models.settings))
     if rest == ["ready"]:
         return answer({"name": request.model, "ready": True})
     if rest:
@@ -78,11 +80,12 @@ def _described(field: Field) -> dict[str, Any]:
     return {"name": field.name, "datatype": NAMES[field.dtype], "shape": shape}
 
 
-def infer(request: Request, version: Version) -> Question:
+def infer(request: Request, version: Version, settings: Settings) -> Question:
     """Tensors in, tensors out."""
-    head, binary = _parts(request)
-    given = _inputs(head, binary)
-    rows = as_asked(version.predictor.bundle.signature.inputs, given)
+    fields = version.predictor.bundle.signature.inputs
+    head, binary = _parts(request, fields, settings)
+    given = _inputs(head, binary, settings)
+    rows = as_asked(fields, given)
     if rows.alone:
         raise HttpError(400, "an input's first size must be the number of rows")
     wanted = _wanted(head, version.predictor.bundle.signature.outputs)
@@ -115,7 +118,7 @@ def _inferred(said: dict[str, Any], wanted: list[tuple[Field, bool]], found: dic
     return Response(200, body + b"".join(tail), b"application/octet-stream", headers)
 
 
-def _parts(request: Request) -> tuple[dict[str, Any], bytes]:
+def _parts(request: Request, fields: tuple[Field, ...], settings: Settings) -> tuple[dict[str, Any], bytes]:
     length = request.headers.get(_LENGTH)
     body = request.body
     if length is not None:
@@ -123,13 +126,14 @@ def _parts(request: Request) -> tuple[dict[str, Any], bytes]:
             given = length[: _DIGITS + 1].decode("latin-1")
             raise HttpError(400, f"Inference-Header-Content-Length must be at most {len(body)}, got {given}")
         body = body[: int(length)]
+    limits.check_json(body, fields, settings)
     head = parsed(body)
     if not isinstance(head, dict):
         raise HttpError(400, "the body must be a JSON object")
     return head, request.body[len(body) :]
 
 
-def _inputs(head: dict[str, Any], binary: bytes) -> dict[str, Any]:
+def _inputs(head: dict[str, Any], binary: bytes, settings: Settings) -> dict[str, Any]:
     inputs = head.get("inputs")
     if not isinstance(inputs, list) or not inputs:
         raise HttpError(400, '"inputs" must be a list with at least one tensor')
@@ -138,13 +142,18 @@ def _inputs(head: dict[str, Any], binary: bytes) -> dict[str, Any]:
     for one in inputs:
         if not isinstance(one, dict) or not isinstance(one.get("name"), str):
             raise HttpError(400, 'an input must be an object with "name", "datatype", "shape" and "data"')
+        if one["name"] in given:
+            raise HttpError(400, f"the input {one['name']!r} is there twice")
         size = _parameters(one).get("binary_data_size")
+        shape, dtype = _shape(one), _type(one)
+        # Any of its values takes at least a byte of the body; once it fits, so does the array.
+        limits.check_shape(one["name"], shape, 1 if size is None else _width(dtype), settings)
         if size is None:
-            given[one["name"]] = _of_json(one)
+            given[one["name"]] = _of_json(one, shape, dtype)
             continue
-        if not isinstance(size, int) or size < 0 or place + size > len(binary):
+        if type(size) is not int or size < 0 or place + size > len(binary):
             raise HttpError(400, f"{one['name']!r}: binary_data_size {size!r} is more than there are bytes")
-        given[one["name"]] = _unpacked(one, binary[place : place + size])
+        given[one["name"]] = _unpacked(one["name"], binary[place : place + size], shape, dtype)
         place += size
     if place != len(binary):
         raise HttpError(400, f"there are {len(binary) - place} bytes behind the last tensor")
@@ -158,9 +167,14 @@ def _parameters(one: dict[str, Any]) -> dict[str, Any]:
 
 def _shape(one: dict[str, Any]) -> list[int]:
     shape = one.get("shape")
-    if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < 2**31 for size in shape):
+    if not isinstance(shape, list) or not all(type(size) is int for size in shape):
         raise HttpError(400, f'{one["name"]!r}: "shape" must be a list of sizes')
     return shape
+
+
+def _width(dtype: str) -> int:
+    """Bytes of one value; a string has at least its length."""
+    return 4 if dtype == "string" else np.dtype(dtype).itemsize
 
 
 def _type(one: dict[str, Any]) -> str:
@@ -170,11 +184,15 @@ def _type(one: dict[str, Any]) -> str:
     return TYPES[datatype]
 
 
-def _of_json(one: dict[str, Any]) -> Any:
+def _of_json(one: dict[str, Any], shape: list[int], dtype: str) -> Any:
     """Values flat or nested, in row order."""
-    shape, dtype, data = _shape(one), _type(one), one.get("data")
+    data = one.get("data")
     if not isinstance(data, list):
         raise HttpError(400, f'{one["name"]!r}: "data" must be a list')
+    if len(data) > math.prod(shape):
+        raise HttpError(
+            400, f"{one['name']!r}: shape {shape} takes {math.prod(shape)} values, got {len(data)}"
+        )
     try:
         array: Any = np.array(data, dtype=object) if dtype == "string" else np.asarray(data)
     except ValueError:
@@ -186,14 +204,13 @@ def _of_json(one: dict[str, Any]) -> Any:
     return array.reshape(shape)
 
 
-def _unpacked(one: dict[str, Any], data: bytes) -> Any:
-    shape, dtype = _shape(one), _type(one)
+def _unpacked(name: str, data: bytes, shape: list[int], dtype: str) -> Any:
     count = math.prod(shape)
     if dtype == "string":
-        return _strings(one["name"], data, count).reshape(shape)
-    wide = np.dtype(dtype).itemsize
+        return _strings(name, data, count).reshape(shape)
+    wide = _width(dtype)
     if len(data) != count * wide:
-        raise HttpError(400, f"{one['name']!r}: shape {shape} takes {count * wide} bytes, got {len(data)}")
+        raise HttpError(400, f"{name!r}: shape {shape} takes {count * wide} bytes, got {len(data)}")
     return np.frombuffer(data, np.dtype(dtype).newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
 
 
@@ -201,7 +218,7 @@ def _strings(name: str, data: bytes, count: int) -> Any:
     """Each with its length before it."""
     found = []
     place = 0
-    while place + 4 <= len(data):
+    while place + 4 <= len(data) and len(found) < count:
         (length,) = struct.unpack_from("<I", data, place)
         if place + 4 + length > len(data):
             break
@@ -236,10 +253,12 @@ def _wanted(head: dict[str, Any], fields: tuple[Field, ...]) -> list[tuple[Field
     if not isinstance(asked, list) or not all(isinstance(one, dict) for one in asked):
         raise HttpError(400, '"outputs" must be a list of objects with "name"')
     by_name = {field.name: field for field in fields}
-    found = []
+    found: list[tuple[Field, bool]] = []
     for one in asked:
         name = one.get("name")
         if not isinstance(name, str) or name not in by_name:
             raise HttpError(400, f"there is no output {name!r}; there are {', '.join(by_name)}")
+        if any(field.name == name for field, _ in found):
+            raise HttpError(400, f"the output {name!r} is asked for twice")
         found.append((by_name[name], bool(_parameters(one).get("binary_data", every))))
     return found

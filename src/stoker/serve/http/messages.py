@@ -15,7 +15,10 @@ OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 @dataclass(slots=True)
 class Request:
-    """What a client sent; header names are lower case. It `started` when its last byte was there."""
+    """What a client sent; header names are lower case. It `started` when its last byte was there.
+
+    `held` is what its body takes of the server's memory, as `Settings.held_bytes` counts it.
+    """
 
     method: str
     path: str
@@ -26,6 +29,7 @@ class Request:
     rows: int = 0
     spent: Spent | None = None
     started: float = 0.0
+    held: int = 0
 
     def json(self) -> Any:
         """The body.

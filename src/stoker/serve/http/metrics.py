@@ -16,7 +16,7 @@ from stoker.serve.http.settings import Settings
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-STATUSES = (200, 400, 401, 404, 405, 408, 413, 429, 499, 500, 503, 504)
+STATUSES = (200, 400, 401, 404, 405, 408, 413, 415, 421, 429, 499, 500, 503, 504)
 _HELP = {
     "stoker_requests_total": ("counter", "Requests answered, by status."),
     "stoker_request_seconds": ("histogram", "From the last byte of a request to its answer."),
@@ -63,7 +63,7 @@ class Metrics:
             memory = mmap.mmap(-1, max(size, 8))
         else:
             with open(file, "r+b") as stream:
-                os.ftruncate(stream.fileno(), max(size, 8))
+                _allocate(stream.fileno(), max(size, 8))
                 memory = mmap.mmap(stream.fileno(), max(size, 8))
         self._all = memoryview(memory).cast("d")
         self._own = self._all[worker * self._width : (worker + 1) * self._width]
@@ -152,12 +152,25 @@ class Metrics:
                 value = self.total(key, model, label)
                 labels = f'model="{model}"' + (f",{label}" if label and label != "sum" else "")
                 if kind != "histogram":
-                    lines.append(f"{name}{{{labels}}} {value:g}")
+                    lines.append(f"{name}{{{labels}}} {_exact(value)}")
                 elif label == "sum":
-                    lines.append(f"{name}_sum{{{labels}}} {value:.9g}")
-                    lines.append(f"{name}_count{{{labels}}} {cumulative:g}")
+                    lines.append(f"{name}_sum{{{labels}}} {_exact(value)}")
+                    lines.append(f"{name}_count{{{labels}}} {_exact(cumulative)}")
                     cumulative = 0.0
                 else:
                     cumulative += value
-                    lines.append(f"{name}_bucket{{{labels}}} {cumulative:g}")
+                    lines.append(f"{name}_bucket{{{labels}}} {_exact(cumulative)}")
         return "\n".join(lines) + "\n"
+
+
+def _exact(value: float) -> str:
+    """With every digit: a counter that is rounded stands still."""
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+def _allocate(descriptor: int, size: int) -> None:
+    """Room on the disk for all counts: a full disk fails here, and not where a request is counted."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+    else:
+        os.ftruncate(descriptor, size)

@@ -7,13 +7,14 @@ changes nothing.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from stoker.serve import bundle
-from stoker.serve.batching import BusyError
+from stoker.serve.batching import BusyError, now
 from stoker.serve.drift import Drift, Shift
 from stoker.serve.http.deployment import Deployment
 from stoker.serve.http.ledger import Facts
@@ -25,6 +26,7 @@ from stoker.serve.predictor import Predictor
 from stoker.serve.rows import Rows
 
 Mark = tuple[int, int, int]
+_RETRY_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Models:
         self._workers = workers
         self._told: set[tuple[str, str, str]] = set()
         self._versions: dict[str, dict[int, Version]] = {name: {} for name in settings.models}
-        self._failed: dict[Path, Mark] = {}
+        self._failed: dict[Path, tuple[Mark, float]] = {}  # and when to try again
         self._ended = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="stoker-reload", daemon=True)
 
@@ -206,6 +208,11 @@ class Models:
             for name, path in self.settings.models.items():
                 self.refresh(name, Path(path))
 
+    def _is_worth_trying(self, place: Path, mark: Mark) -> bool:
+        """It has not failed, is another one by now, or failed of something that passes."""
+        failed, again = self._failed.get(place, (None, 0.0))
+        return failed != mark or now() >= again
+
     def refresh(self, name: str, path: Path) -> None:
         """Take what is there now; on trouble keep what was there before."""
         places = bundles_of(path)
@@ -215,18 +222,28 @@ class Models:
         fresh: dict[int, Version] = {}
         for place, mark in places.items():
             known = old.get(place)
-            if (known is None or known.mark != mark) and self._failed.get(place) != mark:
+            if (known is None or known.mark != mark) and self._is_worth_trying(place, mark):
                 try:
                     known = self._version(name, place, mark)
                     self._say(f"{name}: version {known.number} answers, from {place}")
                 except Exception as error:  # noqa: BLE001 - whatever a damaged bundle raises, the old one answers on
-                    self._failed[place] = mark
+                    self._failed[place] = (mark, _retry_at(error))
                     self._say(f"{name}: {place} is not taken: {type(error).__name__}: {error}")
             if known is not None:
                 fresh[known.number] = known
         # One step: a request sees the old versions or the new.
         if fresh:
             self._versions[name] = fresh
+
+
+def _retry_at(error: BaseException) -> float:
+    """When a bundle that was not taken is tried again: soon if the disk or the memory failed it, and not the bundle."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError | MemoryError) and not isinstance(cause, FileNotFoundError):
+            return now() + _RETRY_S
+        cause = cause.__cause__ or cause.__context__
+    return math.inf
 
 
 def _quoted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a request asks of a model, once it is parsed, and how the answers become bytes again."""
+"""What a request asks of a model, before and after it is parsed, and how the answers become bytes again."""
 
 from __future__ import annotations
 
@@ -11,6 +11,19 @@ from stoker.serve.http.models import Version
 from stoker.serve.rows import Rows
 
 Encode = Callable[[dict[str, Any]], Response]
+
+
+@dataclass(slots=True)
+class Unparsed:
+    """A request for a version of a model whose body is still bytes.
+
+    Attributes:
+        version: whom it is for.
+        parse: makes it a question; may take long for a large body, and runs in any thread.
+    """
+
+    version: Version
+    parse: Callable[[], Question]
 
 
 @dataclass(slots=True)

@@ -19,6 +19,11 @@ class Settings:
         queue: how many rows may wait; beyond it, 429.
         timeout: seconds after which nobody waits for an answer any more.
         batch: the most rows in one call of a model.
+        connections: how many clients may be connected to a process; beyond it, 503.
+        held_bytes: what the bodies of unanswered requests of a process may take together; beyond it, 503.
+        body_timeout: seconds within which all of a request must have arrived; then 408.
+        drain_delay: seconds for which a server that is told to end still accepts connections, while `/readyz` says 503.
+        hosts: names that requests may give as their Host, in lower case; empty for any.
         access_log: a line of JSON for every request, not only for failures.
         reload_s: how often new bundles are looked for.
         engine: what computes the answers; "" measures.
@@ -36,6 +41,11 @@ class Settings:
     queue: int = 8192
     timeout: float = 30.0
     batch: int = 256
+    connections: int = 1000
+    held_bytes: int = 256 << 20
+    body_timeout: float = 60.0
+    drain_delay: float = 0.5
+    hosts: tuple[str, ...] = ()
     access_log: bool = False
     reload_s: float = 1.0
     grpc: str = ""
@@ -52,4 +62,5 @@ class Settings:
     @staticmethod
     def loads(text: str) -> Settings:
         """The reverse of `dumps`."""
-        return Settings(**json.loads(text))
+        found = json.loads(text)
+        return Settings(**{**found, "hosts": tuple(found["hosts"])})

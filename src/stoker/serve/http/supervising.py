@@ -1,7 +1,7 @@
-"""The processes beside the workers: the socket they share, and the parent that starts them and outlives them.
+"""The parent of several workers, which starts them and outlives them.
 
 The parent holds the socket and loads no model; a worker that dies is started again. SIGTERM makes every worker finish
-what it has and end.
+what it has and end, and so does the parent's own death, however it comes.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from stoker.errors import StokerError, UsageError
+from stoker.errors import StokerError
 from stoker.serve.http import ledger
 from stoker.serve.http.metrics import Metrics
 from stoker.serve.http.settings import Settings
+from stoker.serve.http.sockets import refuse_connections
 
-_BACKLOG = 2048
 # A worker that ends sooner than this will not do better the next time at once.
 _RESTART_S = 1.0
 
@@ -35,36 +36,18 @@ class Tls:
     key: str = ""
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """A socket to serve on; port 0 takes a free one.
-
-    Raises:
-        UsageError: it cannot be had.
-    """
-    try:
-        # With its protocol named: event loops send small answers at once (TCP_NODELAY) only on sockets that say TCP.
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((host, port))
-    except (OSError, OverflowError) as error:
-        raise UsageError(f"cannot listen on {host}:{port}: {error}") from None
-    found.listen(_BACKLOG)
-    found.set_inheritable(True)
-    return found
-
-
 def supervise(
     settings: Settings, sock: socket.socket, tls: Tls, say: Callable[[str], None], workers: int
 ) -> int:
     """Serve with several processes until this one is told to end."""
     ended = threading.Event()
+    lifeline, _ = os.pipe()  # the other end is open as long as this process lives
     children: dict[int, subprocess.Popen[bytes]] = {}
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     with tempfile.NamedTemporaryFile(prefix="stoker-metrics-") as file:
         for worker in range(workers):
-            children[worker] = _started(settings, sock, tls, Path(file.name), worker, workers)
+            children[worker] = _started(settings, sock, lifeline, tls, Path(file.name), worker, workers)
         while not ended.wait(0.1):
             for worker, child in children.items():
                 if child.poll() == StokerError.exit_code:
@@ -73,10 +56,15 @@ def supervise(
                     say(f"worker {worker} ended with {child.returncode}; another one takes its place")
                     if ended.wait(_RESTART_S):
                         break
-                    children[worker] = _started(settings, sock, tls, Path(file.name), worker, workers)
-        for child in children.values():
-            if child.poll() is None:
-                child.send_signal(signal.SIGTERM)
+                    children[worker] = _started(
+                        settings, sock, lifeline, tls, Path(file.name), worker, workers
+                    )
+        living = [child for child in children.values() if child.poll() is None]
+        for child in living:
+            child.send_signal(signal.SIGTERM)
+        if living:
+            time.sleep(settings.drain_delay)  # as they do, before they stop to accept
+            refuse_connections(sock)
         codes = [child.wait() for child in children.values()]
         if settings.ledger:
             _tell(settings, Path(file.name), workers, say)
@@ -92,9 +80,23 @@ def _tell(settings: Settings, file: Path, workers: int, say: Callable[[str], Non
 
 
 def _started(
-    settings: Settings, sock: socket.socket, tls: Tls, metrics_file: Path, worker: int, workers: int
+    settings: Settings,
+    sock: socket.socket,
+    lifeline: int,
+    tls: Tls,
+    metrics_file: Path,
+    worker: int,
+    workers: int,
 ) -> subprocess.Popen[bytes]:
-    words = [str(sock.fileno()), tls.certificate, tls.key, str(metrics_file), str(worker), str(workers)]
+    words = [
+        str(sock.fileno()),
+        str(lifeline),
+        tls.certificate,
+        tls.key,
+        str(metrics_file),
+        str(worker),
+        str(workers),
+    ]
     environment = {**os.environ, "STOKER_SERVE_SETTINGS": settings.dumps()}
     command = [sys.executable, "-m", "stoker.serve.http.running", *words]
-    return subprocess.Popen(command, pass_fds=[sock.fileno()], env=environment)
+    return subprocess.Popen(command, pass_fds=[sock.fileno(), lifeline], env=environment)

@@ -12,11 +12,14 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+import orjson
 
 from stoker.serve.bundle import SIGNATURE
-from stoker.serve.http.messages import HttpError, Request, Response, answer
+from stoker.serve.http import limits
+from stoker.serve.http.messages import OPTIONS, HttpError, Request, Response, answer
 from stoker.serve.http.models import Models, Version
-from stoker.serve.http.question import Question
+from stoker.serve.http.question import Question, Unparsed
+from stoker.serve.http.settings import Settings
 from stoker.serve.rows import Rows, as_asked
 from stoker.serve.signature import Field
 
@@ -28,8 +31,8 @@ _TYPES = {
 }  # fmt: skip
 
 
-def handle(request: Request, models: Models) -> Response | Question:
-    """Anything below /v1/models/: its answer, or what it asks of a model.
+def handle(request: Request, models: Models) -> Response | Unparsed:
+    """Anything below /v1/models/: its answer, or whom it asks.
 
     Raises:
         HttpError: it cannot be.
@@ -44,7 +47,7 @@ def handle(request: Request, models: Models) -> Response | Question:
             raise HttpError(405, f"{verb} must be asked with POST")
         version = models.version(request.model, number, label)
         version.line.check()
-        return _VERBS[verb](request, version)
+        return Unparsed(version, partial(_VERBS[verb], request, version, models.settings))
     if request.method != "GET":
         raise HttpError(405, f"{request.path} must be asked with GET")
     if rest == ["metadata"]:
@@ -94,14 +97,16 @@ def _tensor_info(field: Field) -> dict[str, Any]:
     }
 
 
-def predict(request: Request, version: Version) -> Question:
+def predict(request: Request, version: Version, settings: Settings) -> Question:
     """Rows (`instances`) or columns (`inputs`), answered in the same form."""
-    body = _object(request)
+    fields = version.predictor.bundle.signature.inputs
+    body = _object(request, fields, settings)
     if ("instances" in body) == ("inputs" in body):
         raise HttpError(400, 'the body must have either "instances" (rows) or "inputs" (columns)')
-    fields = version.predictor.bundle.signature.inputs
     in_rows = "instances" in body
-    given = decoded(body["instances"] if in_rows else body["inputs"])
+    given = body["instances"] if in_rows else body["inputs"]
+    limits.check_columns(given, settings)
+    given = decoded(given)
     if in_rows:
         given = _instances(fields, given)
     elif not isinstance(given, dict):
@@ -138,16 +143,18 @@ def _instances(fields: tuple[Field, ...], given: Any) -> Any:
     return {fields[0].name: given}
 
 
-def classify(request: Request, version: Version) -> Question:
+def classify(request: Request, version: Version, settings: Settings) -> Question:
     """Labels with their scores, the best first."""
     _labels(request.model, version)
-    return Question(version, _examples(request, version), partial(_result, classes, request.model, version))
+    rows = _examples(request, version, settings)
+    return Question(version, rows, partial(_result, classes, request.model, version))
 
 
-def regress(request: Request, version: Version) -> Question:
+def regress(request: Request, version: Version, settings: Settings) -> Question:
     """One number for each example."""
     _number(request.model, version)
-    return Question(version, _examples(request, version), partial(_result, numbers, request.model, version))
+    rows = _examples(request, version, settings)
+    return Question(version, rows, partial(_result, numbers, request.model, version))
 
 
 def _result(form: Any, name: str, version: Version, answers: dict[str, Any]) -> Response:
@@ -194,17 +201,23 @@ def _number(name: str, version: Version) -> Field:
     return outputs[0]
 
 
-def _examples(request: Request, version: Version) -> Rows:
-    body = _object(request)
-    examples, context = decoded(body.get("examples")), decoded(body.get("context") or {})
+def _examples(request: Request, version: Version, settings: Settings) -> Rows:
+    fields = version.predictor.bundle.signature.inputs
+    body = _object(request, fields, settings)
+    examples, context = body.get("examples"), body.get("context") or {}
+    limits.check_columns(examples, settings)
+    if context and isinstance(examples, list):
+        limits.check_context(len(orjson.dumps(context, option=OPTIONS)), len(examples), settings)
+    examples, context = decoded(examples), decoded(context)
     if not isinstance(examples, list) or not examples or not all(isinstance(one, dict) for one in examples):
         raise HttpError(400, '"examples" must be a list of objects, at least one')
     if not isinstance(context, dict):
         raise HttpError(400, '"context" must be an object')
-    return as_asked(version.predictor.bundle.signature.inputs, [{**context, **one} for one in examples])
+    return as_asked(fields, [{**context, **one} for one in examples])
 
 
-def _object(request: Request) -> dict[str, Any]:
+def _object(request: Request, fields: tuple[Field, ...], settings: Settings) -> dict[str, Any]:
+    limits.check_json(request.body, fields, settings)
     body = request.json()
     if not isinstance(body, dict):
         raise HttpError(400, "the body must be a JSON object")

@@ -20,8 +20,22 @@ from stoker.serve.http.direct import Direct
 
 # Of a request line and headers; uvicorn would take any number.
 _MOST_HEAD = 64 << 10
+_LONG_HEAD = f"The headers are longer than {_MOST_HEAD} bytes."
 _UPGRADE = (b"upgrade", b"connection", b"http2-settings")
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_FAULT = b"HTTP/1.1 500 Internal Server Error\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_CROWDED = b'{"error":"too many connections: try again later, or raise --max-connections"}'
+_TOO_MANY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n"
+    b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(_CROWDED), _CROWDED)
+)
+# So long the rest of a body that nobody wants is read, and a client that is refused may read why: a connection that is
+# closed while bytes arrive is reset, and its answer with it.
+_LINGER_S = 5.0
+# So long an idle client of a server that ends may still ask one thing.
+_LAST_CHANCE_S = 1.0
+# So many connections beyond the most are told why they are refused.
+_MOST_TOLD = 64
 _METHODS = {b"GET": "GET", b"POST": "POST"}
 
 
@@ -65,36 +79,69 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
     parser: Any
     _inside = False  # a message
     _head: int | None = None  # how much of one has come, while it is not all there
+    _arrived = 0  # bytes at once
     _direct: Direct | None = None  # what the parser is in
     _resting = 0.0  # since when it has been idle
-    _heard = 0.0  # when the message began to come; of a body, when the last of it came
+    _deaf = 0.0  # since when it has not read its answers
+    _deadline = 0.0  # when all of the message must have come
+    _unwanted = False  # nothing more is read from this client
+    _closes = False  # once the rest of the body has come
+    _ending = False  # the server ends
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(Together(transport, self.loop))
-        self._rest()
+        beyond = len(self.connections) - self.app.settings.connections
+        if beyond > 0:
+            self._turn_away(told=beyond <= _MOST_TOLD)
+        else:
+            self._rest()
+
+    def _turn_away(self, told: bool) -> None:
+        """There are too many connections already."""
+        self._unwanted = True
+        if told:
+            self.transport.send(_TOO_MANY)
+            self.loop.call_later(_LINGER_S, self.transport.close)
+        else:
+            self.transport.close()
 
     def on_message_begin(self) -> None:
-        self._inside, self._head = True, 0
+        self._inside, self._head, self._deadline = True, 0, 0.0
         self.url, self.expect_100_continue = b"", False
         self.headers: list[tuple[bytes, bytes]] = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers.append((name.lower(), value))
+        if self._head is not None:  # else it comes after the body, and nobody reads it
+            self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
+        if (self._head or 0) + self._arrived > _MOST_HEAD and self._is_head_too_long():
+            return
         self._head = None
         if self.transport.is_closing() or self.parser.should_upgrade():
             return  # nothing is asked after the last answer; for upgrades see `_stay`
-        if not self._is_plain():
+        headers = dict(self.headers)
+        if not self._is_plain(headers):
             self._go_the_usual_way()
+            if self._ending:
+                self.cycle.keep_alive = False
             return
         parser = self.parser
         path = httptools.parse_url(self.url).path.decode("ascii")
         request = self.app.request(
-            _METHODS[parser.get_method()], unquote(path) if "%" in path else path, dict(self.headers)
+            _METHODS[parser.get_method()], unquote(path) if "%" in path else path, headers
         )
-        keep_alive = parser.get_http_version() != "1.0" and parser.should_keep_alive()
-        self.cycle = self._direct = Direct(self, request, keep_alive)
+        keep_alive = parser.get_http_version() != "1.0" and parser.should_keep_alive() and not self._ending
+        self.cycle = direct = Direct(self, request, keep_alive)
+        if direct.is_admitted():
+            self._direct = direct
+
+    def _is_head_too_long(self) -> bool:
+        """A head that has come at once, or with much else; if it is too long, that is said."""
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > _MOST_HEAD:
+            self.send_400_response(_LONG_HEAD)
+        return size > _MOST_HEAD
 
     def _go_the_usual_way(self) -> None:
         """What uvicorn wants to know is put together only now."""
@@ -105,23 +152,26 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
             super().on_header(name, value)
         super().on_headers_complete()
 
-    def _is_plain(self) -> bool:
+    def _is_plain(self, headers: dict[bytes, bytes]) -> bool:
         """A request that is answered when it is all there, with nothing before it."""
         busy = self.cycle is not None and not self.cycle.response_complete
         if busy or self.flow.write_paused:
             return False
-        length = b"0"
-        for name, value in self.headers:
-            if name == b"content-length":
-                length = value
-            elif name in (b"transfer-encoding", b"expect"):
-                return False
-        small = length.isdigit() and int(length) <= self.app.settings.body_bytes
-        return small and self.parser.get_method() in _METHODS
+        if b"transfer-encoding" in headers or b"expect" in headers:
+            return False
+        return self.parser.get_method() in _METHODS
+
+    def skip_body(self, keep_alive: bool) -> None:
+        """The request is answered already: what is left of its body is thrown away, for a while."""
+        self._direct, self._closes = None, not keep_alive
+        self._deadline = self.loop.time() + _LINGER_S
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+        self._look_in(_LINGER_S)
 
     def on_body(self, body: bytes) -> None:
         if self._direct is not None:
-            self._direct.parts.append(body)
+            self._direct.take(body)
         elif not self.transport.is_closing():
             super().on_body(body)
 
@@ -130,6 +180,8 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
         direct, self._direct = self._direct, None
         if direct is not None:
             direct.start()
+        elif self._closes:
+            self.transport.close()
         elif not self.transport.is_closing() and not self.parser.should_upgrade():
             super().on_message_complete()
 
@@ -146,23 +198,51 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
         """Nothing is asked: it may be idle for a while. One timer, which looks when that is over, is enough."""
         self._resting = self.loop.time()
         if self.timeout_keep_alive_task is None:
-            self._look_in(self.timeout_keep_alive)
+            self._look_in(min(self.timeout_keep_alive, self.app.settings.body_timeout))
 
     def _look_in(self, seconds: float) -> None:
         self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
 
     def timeout_keep_alive_handler(self) -> None:
         busy = self.cycle is not None and not self.cycle.response_complete
-        # A head may take as long as a connection may be idle; so may each part of a body.
-        since = self._heard if self._inside else self._resting
-        waits = self._inside or not busy
-        left = self.timeout_keep_alive - (self.loop.time() - since if waits else 0.0)
-        if left > 0:
-            self._look_in(left)
+        earlier = (
+            self._head is not None and busy
+        )  # a request is still answered, and the next one comes already
+        now = self.loop.time()
+        if self._inside and (earlier or self.flow.read_paused):
+            self._deadline = now + self.app.settings.body_timeout  # it is the server who takes its time
+        if self.flow.write_paused:
+            ends = self._deaf + self.timeout_keep_alive
+        elif self._inside:
+            ends = self._deadline
+        else:
+            ends = (now if busy else self._resting) + self.timeout_keep_alive
+        if ends > now:
+            self._look_in(ends - now)
             return
-        if self._inside and not self.transport.is_closing() and (self._direct is not None or not busy):
+        if not self.transport.is_closing() and (self._direct is not None or self._head is not None):
             self.transport.write(_TOO_SLOW)
         super().timeout_keep_alive_handler()
+        # A client that does not read its answer keeps a connection open that is only closed.
+        self.loop.call_later(_LINGER_S, self.transport.abort)
+
+    def pause_writing(self) -> None:
+        """The client does not read its answers."""
+        self._deaf = self.loop.time()
+        super().pause_writing()
+
+    def shutdown(self) -> None:
+        """The server ends. What was asked is answered, also by a client who is just about to ask."""
+        self._ending = True
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.keep_alive = False
+        elif not self._inside:
+            self.loop.call_later(_LAST_CHANCE_S, self._end)
+
+    def _end(self) -> None:
+        busy = self.cycle is not None and not self.cycle.response_complete
+        if not busy and not self._inside:
+            self.transport.close()
 
     def _unset_keepalive_if_required(self) -> None:
         """Data came; the timer will see."""
@@ -171,30 +251,47 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
         super().connection_lost(exc)
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
+        if self._direct is not None:  # its body will not come
+            self.app.admission.release(self._direct.request)
 
     def data_received(self, data: bytes) -> None:
-        fresh = not self._inside
+        if self._unwanted:
+            return
+        fresh = not self._inside and not self._ending
         if fresh and (self.cycle is None or self.cycle.response_complete):
             refusal = self.app.refusal(data) if self.app.crowded() else None
             if refusal is not None:
                 self.transport.write(refusal)
                 self._rest()
                 return
+        self._arrived = len(data)
         self._feed(data)
-        if self._inside and (fresh or self._head is None):
-            self._heard = self.loop.time()
+        if self._inside and not self._deadline:
+            self._deadline = self.loop.time() + self.app.settings.body_timeout
         if self._head is not None:  # the head is not all there
             self._head += len(data)
             if self._head > _MOST_HEAD and not self.transport.is_closing():
-                self.send_400_response(f"The headers are longer than {_MOST_HEAD} bytes.")
+                self.send_400_response(_LONG_HEAD)
 
     def _feed(self, data: bytes) -> None:
         try:
             self.parser.feed_data(data)
+        except httptools.HttpParserCallbackError as error:
+            self._fail(error)
         except httptools.HttpParserError:
             self.send_400_response("Invalid HTTP request received.")
         except httptools.HttpParserUpgrade as upgrade:
             self._stay(data[upgrade.args[0] :])
+
+    def _fail(self, error: Exception) -> None:
+        """Something the parser has called went wrong: a path that is none, or a fault of this server."""
+        cause = error.__context__ or error
+        if isinstance(cause, httptools.HttpParserError):
+            self.send_400_response("Invalid HTTP request received.")
+            return
+        self.app.failed(cause, "", "")
+        self.transport.write(_FAULT)
+        self.transport.close()
 
     def _stay(self, rest: bytes) -> None:
         """A client would like to go on in another protocol (Java's HTTP/2): it is answered in this one.

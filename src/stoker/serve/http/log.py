@@ -1,0 +1,64 @@
+"""The server's log: lines to stderr, written by a thread, so that a log that fails or stalls holds up no request.
+
+Whatever reads stderr may be gone, its disk may be full, or it may have stopped reading. Lines that cannot be written
+are dropped and counted, and the count is logged as soon as a line can be written again.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+
+_MOST_WAITING = 10_000
+_FLUSH_S = 2.0
+
+
+class Log:
+    """Writes lines to a file descriptor, each after a prefix. Calling it never fails and never waits."""
+
+    def __init__(self, prefix: str = "stoker: ", descriptor: int = 2) -> None:
+        self._prefix, self._descriptor = prefix, descriptor
+        self._lines: queue.Queue[str | None] = queue.Queue(_MOST_WAITING)
+        self.lost = 0  # lines that could not be written, and of which nothing is told yet
+        self._overflow = 0  # lines for which there was no room in the queue
+        self._lock = threading.Lock()
+        self._torn = False  # only a part of the last line was written
+        self._thread = threading.Thread(target=self._write_all, name="stoker-log", daemon=True)
+        self._thread.start()
+
+    def __call__(self, line: str) -> None:
+        """Log a line."""
+        try:
+            self._lines.put_nowait(line)
+        except queue.Full:
+            with self._lock:
+                self._overflow += 1
+
+    def close(self) -> None:
+        """Write what waits. A reader that has stopped reading is not waited for."""
+        try:
+            self._lines.put(None, timeout=_FLUSH_S)
+        except queue.Full:
+            return
+        self._thread.join(_FLUSH_S)
+
+    def _write_all(self) -> None:
+        while (line := self._lines.get()) is not None:
+            with self._lock:
+                self.lost, self._overflow = self.lost + self._overflow, 0
+            if self.lost and self._write(f"{self.lost} log lines could not be written"):
+                self.lost = 0
+            if self.lost or not self._write(line):
+                self.lost += 1
+
+    def _write(self, line: str) -> bool:
+        data = f"{self._prefix}{line}\n".encode("utf-8", "backslashreplace")
+        left = b"\n" + data if self._torn else data
+        try:
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+                self._torn = 0 < len(left) < len(data)
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,86 @@
+"""The server's sockets: listening on an address nobody else has, and taking no more connections before the end."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import socket
+import struct
+import sys
+
+from stoker.errors import UsageError
+
+_BACKLOG = 2048
+_SO_ATTACH_FILTER = 26
+# Classic BPF over the TCP header: drop what has SYN and no ACK, which begins a connection; keep all else.
+_NO_NEW_CONNECTIONS = (
+    (0x30, 0, 0, 13),  # load the flags
+    (0x54, 0, 0, 0x12),  # of them SYN and ACK
+    (0x15, 0, 1, 0x02),  # only SYN?
+    (0x06, 0, 0, 0),  # then drop it
+    (0x06, 0, 0, 0xFFFFFFFF),
+)
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket to serve on; port 0 takes a free one.
+
+    Raises:
+        UsageError: it cannot be had.
+    """
+    try:
+        found = _bound(host, port)
+    except (OSError, OverflowError) as error:
+        raise UsageError(f"cannot listen on {host}:{port}: {error}") from None
+    found.listen(_BACKLOG)
+    found.set_inheritable(True)
+    return found
+
+
+def _bound(host: str, port: int, shared: bool = False) -> socket.socket:
+    # With its protocol named: event loops send small answers at once (TCP_NODELAY) only on sockets that say TCP.
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        found.bind((host, port))
+    except BaseException:
+        found.close()
+        raise
+    return found
+
+
+def reserve(host: str, port: int) -> socket.socket:
+    """Keep an address for several processes of one server, which share it by SO_REUSEPORT (as gRPC does).
+
+    Another server would join them and answer by turns. While the socket is open, its own call of this fails.
+
+    Raises:
+        UsageError: another server has the address.
+    """
+    try:
+        with contextlib.closing(_bound(host, port)) as alone:
+            alone.listen()  # fails if anybody else listens there
+            alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            kept = _bound(host, port, shared=True)
+        # Whoever comes without SO_REUSEPORT now fails to listen, also before the first process does.
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    except (OSError, OverflowError) as error:
+        raise UsageError(f"cannot listen on {host}:{port} for gRPC: {error}") from None
+    return kept
+
+
+def refuse_connections(sock: socket.socket) -> None:
+    """Let no further connection begin; those that have begun can still be accepted.
+
+    A listening socket that is closed resets the connections nobody has accepted yet, and with them requests that were
+    sent already. Where the system has no such filter, that small risk stays.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in _NO_NEW_CONNECTIONS))
+    program = struct.pack("HP", len(_NO_NEW_CONNECTIONS), ctypes.addressof(code))
+    with contextlib.suppress(OSError):  # a sandbox that forbids filters
+        sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
