@@ -7,6 +7,8 @@ import re
 import threading
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,7 @@ import stoker
 from stoker.serve.grpc.messages import CLASSES, PACKAGE
 from stoker.serve.grpc.service import CALLS, started
 from stoker.serve.grpc.tensors import rows_of_examples, rows_of_tensors
+from stoker.serve.http.app import App
 from stoker.serve.http.messages import HttpError
 from stoker.serve.http.settings import Settings
 from stoker.serve.http.supervising import Tls
@@ -47,14 +50,25 @@ from tests.serve.bundles import rows
 from tests.serve.http.asking import application
 from tests.support import HANGS_S
 
+TOKEN = [("authorization", "Bearer secret")]
+
 
 class Stub(PredictionServiceStub):  # type: ignore[misc]
     """The services of one server, and its channel."""
 
-    def __init__(self, channel: Any) -> None:
+    def __init__(self, channel: Any, app: App, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(channel)
-        self.channel = channel
+        self.channel, self.app, self.loop = channel, app, loop
         self.models = ModelServiceStub(channel)
+
+
+@contextmanager
+def served(app: App, loop: asyncio.AbstractEventLoop) -> Iterator[Any]:
+    """A channel to a server of the application."""
+    server = asyncio.run_coroutine_threadsafe(started(app, "127.0.0.1:0", Tls()), loop).result(HANGS_S)
+    with grpc.insecure_channel(f"127.0.0.1:{server.bound}") as channel:
+        yield channel
+    asyncio.run_coroutine_threadsafe(server.stop(None), loop).result(HANGS_S)
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +77,8 @@ def stub(pets: tuple[Any, Path]) -> Iterator[Any]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    server = asyncio.run_coroutine_threadsafe(started(app, "127.0.0.1:0", Tls()), loop).result(HANGS_S)
-    with grpc.insecure_channel(f"127.0.0.1:{server.bound}") as channel:
-        yield Stub(channel)
-    asyncio.run_coroutine_threadsafe(server.stop(None), loop).result(HANGS_S)
+    with served(app, loop) as channel:
+        yield Stub(channel, app, loop)
     loop.call_soon_threadsafe(loop.stop)
     thread.join(HANGS_S)
     app.models.close()
@@ -206,6 +218,22 @@ def test_a_message_that_does_not_come_is_not_waited_for(stub: Any, token: str, c
     assert caught.value.code().name == code
     if token == "secret":
         assert caught.value.details() == "the message did not arrive within 3 s"
+
+
+def test_so_many_calls_at_a_time(stub: Any, pets: tuple[Any, Path]) -> None:
+    answered = threading.Event()
+
+    def nothing() -> Iterator[bytes]:
+        assert answered.wait(HANGS_S)
+        yield from ()
+
+    few = App(replace(stub.app.settings, connections=1), stub.app.models, stub.app.metrics, print)
+    with served(few, stub.loop) as channel:
+        raw = channel.stream_unary(f"/{PACKAGE}.PredictionService/Predict")
+        found = [raw.future(nothing(), timeout=HANGS_S, metadata=TOKEN) for _ in range(2)]
+        codes = {one.code().name for one in found if one.exception(HANGS_S)}
+        answered.set()
+    assert "RESOURCE_EXHAUSTED" in codes
 
 
 def examples(count: int, **changed: Any) -> Any:

@@ -137,3 +137,9 @@ def test_a_small_request_does_not_become_many_pixels(monkeypatch: pytest.MonkeyP
         with pytest.raises(ArgumentError, match=r"'image': .*the images hold more than 480 pixels"):
             as_asked([field()], {"image": given})
         as_rows([field()], {"image": given})
+
+
+def test_images_are_counted_before_there_is_room_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "MOST_PIXELS", 6 * 8 * 10)
+    with pytest.raises(ArgumentError, match="'image': the images hold more than 480 pixels"):
+        as_asked([field()], {"image": [b"no image"] * 11})

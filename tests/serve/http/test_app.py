@@ -362,8 +362,19 @@ def test_a_quick_model_makes_room_by_answering(bundle: Path, monkeypatch: pytest
 
 def test_token_health_and_request_ids(bundle: Path) -> None:
     app, said = application({"pets": bundle}, token="secret", access_log=True)
-    assert asked(app, "GET", "/healthz").status == 200
-    assert asked(app, "GET", "/v1/models/pets").status == 401
+    for path in ("/", "/healthz", "/readyz", "/v2/health/live", "/v2/health/ready"):
+        assert asked(app, "GET", path).status == 200
+    for path in (
+        "/v1/models/pets",
+        "/v1/models",
+        "/v2",
+        "/v2/models/pets",
+        "/try/pets",
+        "/metrics",
+        "/ledger",
+        "/x",
+    ):
+        assert asked(app, "GET", path).status == 401
     assert asked(app, "GET", "/v1/models/pets", authorization="Bearer wrong").status == 401
     found = asked(app, "GET", "/v1/models/pets", authorization="Bearer secret", x_request_id="abc")
     assert (found.status, found.headers["x-request-id"]) == (200, "abc")

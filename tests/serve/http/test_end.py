@@ -77,7 +77,7 @@ def served(
 ) -> Iterator[Logged]:
     place = tmp_path_factory.mktemp("logged")
     shutil.copytree(pets[1], place / "models" / "1")
-    words = [str(place / "models"), "--access-log", "--grpc-port", str(grpc_port)]
+    words = [str(place / "models"), "--access-log", "--grpc-port", str(grpc_port), "--drain-delay", "3"]
     running = Logged(place, *words)
     yield running
     running.process.kill()
@@ -107,6 +107,8 @@ def test_a_second_server_does_not_join_a_port(
     words = ["serve", str(pets[1]), "--port", "0", "--grpc-port", str(grpc_port)]
     assert main(words) == 2
     assert f"cannot listen on 127.0.0.1:{grpc_port} for gRPC" in capfd.readouterr().err
+    assert main(["serve", str(pets[1]), "--port", str(served.port)]) == 2
+    assert f"cannot listen on 127.0.0.1:{served.port}" in capfd.readouterr().err
 
 
 class Client(threading.Thread):
@@ -145,6 +147,9 @@ def test_no_request_is_lost_when_the_server_ends_under_load(served: Logged) -> N
         one.start()
     wait_until(lambda: all(one.answered > 20 for one in clients))
     served.process.send_signal(signal.SIGTERM)
+    # It says so, and goes on for a while, before it stops to listen.
+    wait_until(lambda: ask(served.port, "/readyz")[0] == 503)
+    assert ask(served.port, PREDICT, {"instances": [ONE]})[0] == 200
     assert served.process.wait(HANGS_S) == 0
     for one in clients:
         one.join(HANGS_S)

@@ -86,9 +86,12 @@ def check_columns(columns: Any, settings: Settings) -> None:
     Raises:
         HttpError: one has too many.
     """
-    for one in columns.values() if isinstance(columns, dict) else (columns,):
-        if isinstance(one, list):
-            check_rows(len(one), settings)
+    if isinstance(columns, list):
+        check_rows(len(columns), settings)
+    elif isinstance(columns, dict):
+        for one in columns.values():
+            if isinstance(one, list):
+                check_rows(len(one), settings)
 
 
 def check_context(size: int, examples: int, settings: Settings) -> None:

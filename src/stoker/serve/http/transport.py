@@ -10,6 +10,7 @@ large or announced, upgrades, requests that come before the last one is answered
 from __future__ import annotations
 
 import asyncio
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -37,6 +38,13 @@ _LAST_CHANCE_S = 1.0
 # So many connections beyond the most are told why they are refused.
 _MOST_TOLD = 64
 _METHODS = {b"GET": "GET", b"POST": "POST"}
+
+
+@lru_cache(256)
+def _path_of(url: bytes) -> str:
+    """The path in what a request asks for. Few are asked for, again and again."""
+    path: str = httptools.parse_url(url).path.decode("ascii")
+    return unquote(path) if "%" in path else path
 
 
 class Together:
@@ -120,17 +128,14 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
         self._head = None
         if self.transport.is_closing() or self.parser.should_upgrade():
             return  # nothing is asked after the last answer; for upgrades see `_stay`
-        headers = dict(self.headers)
-        if not self._is_plain(headers):
+        headers, method = dict(self.headers), _METHODS.get(self.parser.get_method())
+        if method is None or not self._is_plain(headers):
             self._go_the_usual_way()
             if self._ending:
                 self.cycle.keep_alive = False
             return
         parser = self.parser
-        path = httptools.parse_url(self.url).path.decode("ascii")
-        request = self.app.request(
-            _METHODS[parser.get_method()], unquote(path) if "%" in path else path, headers
-        )
+        request = self.app.request(method, _path_of(self.url), headers)
         keep_alive = parser.get_http_version() != "1.0" and parser.should_keep_alive() and not self._ending
         self.cycle = direct = Direct(self, request, keep_alive)
         if direct.is_admitted():
@@ -157,9 +162,7 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
         busy = self.cycle is not None and not self.cycle.response_complete
         if busy or self.flow.write_paused:
             return False
-        if b"transfer-encoding" in headers or b"expect" in headers:
-            return False
-        return self.parser.get_method() in _METHODS
+        return b"transfer-encoding" not in headers and b"expect" not in headers
 
     def skip_body(self, keep_alive: bool) -> None:
         """The request is answered already: what is left of its body is thrown away, for a while."""
