@@ -216,7 +216,7 @@ def _unpacked(name: str, data: bytes, shape: list[int], dtype: str) -> Any:
 
 def _strings(name: str, data: bytes, count: int) -> Any:
     """Each with its length before it."""
-    found = []
+    found: list[bytes] = []
     place = 0
     while place + 4 <= len(data) and len(found) < count:
         (length,) = struct.unpack_from("<I", data, place)

@@ -84,6 +84,7 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
     """uvicorn's protocol over such a transport."""
 
     app: Any
+    cycle: Any
     parser: Any
     _inside = False  # a message
     _head: int | None = None  # how much of one has come, while it is not all there
