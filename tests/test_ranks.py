@@ -12,7 +12,7 @@ SRC = ROOT / "src" / "stoker"
 # Lowest first. A package or module stands for everything below it.
 RANKS: tuple[frozenset[str], ...] = (
     frozenset({"records", "kinds", "errors", "clock", "version", "files", "units", "loopback"}),
-    frozenset({"periodic"}),
+    frozenset({"periodic", "signing"}),
     frozenset({"config", "source", "software_gpu"}),
     frozenset({"attach", "check"}),
     frozenset({"rules", "probes"}),
