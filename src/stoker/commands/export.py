@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from stoker import units
+from stoker.commands._trust import split_names
 from stoker.commands.runs import add_store
 from stoker.errors import RecordError, UsageError
+from stoker.serve.safety.keras_files import check_keras_file
 from stoker.serve.saved_models import SavedModel, model_of
 from stoker.store import address
 
@@ -37,6 +39,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         choices=["litert", "onnx"],
         help="also for this engine; may be repeated",
+    )
+    parser.add_argument("--sign", metavar="KEY", help="sign the bundle with this private key")
+    parser.add_argument(
+        "--allow-ops",
+        default="",
+        metavar="NAMES",
+        help="operations that the model may have though they reach outside of it, separated by commas",
     )
     add_store(parser)
     parser.add_argument("--force", action="store_true", help="replace a bundle that is there")
@@ -58,12 +67,13 @@ def run(args: argparse.Namespace) -> int:
     from stoker.serve.export.writing import export
 
     try:
+        check_keras_file(file)
         with warnings.catch_warnings():
             # Its loss says whether it gives logits; the state of its optimizer is of no interest here.
             warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
             model = keras.models.load_model(file, safe_mode=True)
-    except (ValueError, TypeError, OSError, KeyError) as error:
-        line = str(error).strip().splitlines()[0]
+    except Exception as error:  # noqa: BLE001 - Keras raises whatever it meets first in a damaged file
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UsageError(f"{file} cannot be loaded: {line}") from None
     labels = given.labels if args.labels is None else [word.strip() for word in args.labels.split(",")]
     made = export(
@@ -75,6 +85,8 @@ def run(args: argparse.Namespace) -> int:
         run=given.run or None,
         store=url,
         engines=args.engine,
+        sign=args.sign,
+        allow_ops=split_names(args.allow_ops),
         overwrite=args.force,
     )
     print(f"{args.bundle}: {units.size(made.bytes)}, proven on {made.description['examples']['rows']} rows")

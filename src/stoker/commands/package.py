@@ -16,6 +16,7 @@ import re
 from pathlib import Path
 
 from stoker import units
+from stoker.commands._trust import add_trust, trust_of
 from stoker.errors import UsageError
 from stoker.serve.packaging.writing import Options, package_bundle, package_program
 
@@ -43,6 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="more files of a program; may be repeated",
     )
+    add_trust(parser)
     parser.add_argument("--force", action="store_true", help="replace a package that is there")
 
 
@@ -62,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
         port=args.port,
         wheels=None if args.wheelhouse is None else Path(args.wheelhouse),
         requirements=_requirements(args.requirements),
+        trust=trust_of(args),
     )
     if path.is_dir():
         package_bundle(path, target, options, args.force)

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from stoker.commands._trust import add_trust, trust_of
 from stoker.commands.runs import add_store
 from stoker.errors import UsageError
 from stoker.loopback import NAMES, is_loopback, name_of
@@ -116,6 +117,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="account every second of a request; told at the end and at /ledger",
     )
+    add_trust(parser)
     add_store(parser)
     parser.add_argument(
         "--access-log", action="store_true", help="a line of JSON for every request, to stderr"
@@ -142,6 +144,7 @@ def _run(args: argparse.Namespace, say: Log) -> int:
         if importlib.util.find_spec(name) is None:
             raise UsageError(f"stoker serve needs {name}: install it with pip install 'stoker[{extra}]'")
     token = args.token or os.environ.get("STOKER_SERVE_TOKEN", "")
+    trust = trust_of(args)
     settings = Settings(
         models,
         token=token,
@@ -161,6 +164,8 @@ def _run(args: argparse.Namespace, say: Log) -> int:
         engine=args.engine,
         ledger=args.ledger,
         record=args.record,
+        allow_ops=trust.allow_ops,
+        public_key=trust.public_key,
     )
     store = address.find(getattr(args, "store", None))
     if args.record and store is None:

@@ -1,19 +1,23 @@
 """A bundle on the disk: a directory with everything a model needs to answer, known by its hashes.
 
     bundle/
-        bundle.json     signature, labels, versions, lineage, hashes of the other files
+        bundle.json     signature, labels, versions, lineage, hashes of the other files, a seal over all of that
         saved_model/    the function, weights and vocabularies, for TensorFlow
         model.keras     the same model, for Keras
         examples.npz    a few rows with their answers
 
-Reading one needs no TensorFlow.
+The seal is a hash over everything else that `bundle.json` says, and perhaps its signature. Bundles that were written
+before there was one have none. Reading one needs no TensorFlow.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import os
+import stat
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,10 +31,33 @@ SAVED_MODEL = "saved_model"
 KERAS = "model.keras"
 EXAMPLES = "examples.npz"
 SIGNATURE = "serving_default"
+SEAL = "seal"
+# The same function for other engines.
+CONVERTED = {"litert": "model.tflite", "onnx": "model.onnx"}
+# Of the vocabularies that are described in it; ten times what the largest has.
+_MOST_BYTES = 256 << 20
+# What may stand in a description, and as what.
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "created": str,
+    "model": str,
+    "weights": dict,
+    "versions": dict,
+    "examples": dict,
+    "evaluation": dict,
+    "lineage": dict,
+    "statistics": (dict, type(None)),
+    "engines": (dict, type(None)),
+    "keras": dict,
+    SEAL: dict,
+}
 
 
 class BundleError(StokerError, ValueError):
     """A bundle cannot be made of this model, or is missing, damaged or of another schema."""
+
+
+class BundleWarning(UserWarning):
+    """A bundle is right, but something beside it is not as it could be."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,6 +92,26 @@ class Bundle:
         """Of all files but the description."""
         return sum(int(one["bytes"]) for one in self.description["files"].values())
 
+    @property
+    def weight_bytes(self) -> int:
+        """Of the weights."""
+        return int(self.description.get("weights", {}).get("bytes", 0))
+
+    @property
+    def sealed(self) -> bool:
+        """Whether a hash covers the description itself: the labels, the signature and the hashes."""
+        return SEAL in self.description
+
+    @property
+    def note(self) -> str:
+        """One line on what an older Stoker left out of this bundle; empty if it left out nothing."""
+        if self.sealed:
+            return ""
+        return (
+            f"{self.path} was exported by an older Stoker: no hash covers its labels and its signature; "
+            "export it again to have them covered"
+        )
+
 
 def read(path: str | os.PathLike[str]) -> Bundle:
     """Read a bundle's description.
@@ -74,58 +121,129 @@ def read(path: str | os.PathLike[str]) -> Bundle:
     """
     place = Path(path)
     file = place / DESCRIPTION
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        reason = f"it has no {DESCRIPTION}" if place.exists() else "there is no such directory"
-        raise BundleError(f"{place} is no bundle: {reason}") from None
-    except (OSError, ValueError) as error:
-        raise BundleError(f"{file} cannot be read: {error}") from None
+    data = _parse(place, file)
     if not isinstance(data, dict) or "schema" not in data:
         raise BundleError(f"{file} is no description of a bundle: it has no schema")
     if data["schema"] != SCHEMA:
-        raise BundleError(f"{file} has schema {data['schema']!r}; this Stoker reads schema {SCHEMA}")
+        raise BundleError(f"{file} has schema {str(data['schema'])[:40]}; this Stoker reads schema {SCHEMA}")
+    for key, kind in _KINDS.items():
+        if key in data and not isinstance(data[key], kind):
+            raise BundleError(f"{file} is damaged: {key!r} is {_shorten(data[key])}")
+    odd = [name for name in data.get("engines") or {} if name not in CONVERTED]
+    if odd:
+        raise BundleError(
+            f"{file} names the engine {_shorten(odd[0])!r}: it is none of {', '.join(CONVERTED)}"
+        )
     try:
         signature = Signature.from_json(data["signature"])
-        labels = None if data["labels"] is None else tuple(data["labels"])
-        bundle = Bundle(place, signature, labels, data)
-        complete = bundle.version >= 0 and bundle.bytes >= 0
-    except (KeyError, TypeError, ValueError) as error:
-        raise BundleError(f"{file} is damaged: {type(error).__name__}: {error}") from None
+        bundle = Bundle(place, signature, _labels(data["labels"]), data)
+        complete = min(bundle.version, bundle.bytes, bundle.weight_bytes) >= 0
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise BundleError(f"{file} is damaged: {type(error).__name__}: {_shorten(error)}") from None
     if not complete:
         raise BundleError(f"{file} is damaged: its version or a length is negative")
+    if bundle.sealed and not hmac.compare_digest(
+        str(data[SEAL].get("sha256")).encode(), digest(data).encode()
+    ):
+        raise BundleError(f"{file} is not what was exported: its own hash is another")
     return bundle
 
 
+def _parse(place: Path, file: Path) -> Any:
+    try:
+        with open(file, "rb") as stream:
+            text = stream.read(_MOST_BYTES + 1)
+        if len(text) > _MOST_BYTES:
+            raise BundleError(
+                f"{file} is larger than {_MOST_BYTES:,} bytes: it is no description of a bundle"
+            )
+        return json.loads(text.decode("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        reason = f"it has no {DESCRIPTION}" if place.exists() else "there is no such directory"
+        raise BundleError(f"{place} is no bundle: {reason}") from None
+    except RecursionError:
+        raise BundleError(f"{file} cannot be read: it is nested too deeply") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, BundleError):
+            raise
+        raise BundleError(f"{file} cannot be read: {error}") from None
+
+
+def _labels(found: Any) -> tuple[str, ...] | None:
+    if found is None:
+        return None
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise TypeError("labels must be a list of texts")
+    return tuple(found)
+
+
+def _shorten(value: object) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def digest(description: Mapping[str, Any]) -> str:
+    """SHA-256 of all that a description says but for its seal, however it is spaced and ordered."""
+    said = {key: value for key, value in description.items() if key != SEAL}
+    return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
 def hashes(directory: Path) -> dict[str, dict[str, Any]]:
-    """Length and SHA-256 of every file but the description, by path."""
-    found = {}
-    for file in sorted(directory.rglob("*")):
-        name = file.relative_to(directory).as_posix()
-        if file.is_file() and name != DESCRIPTION:
-            found[name] = {"bytes": file.stat().st_size, "sha256": _sha256(file)}
-    return found
+    """Length and SHA-256 of every file but the description, by path.
+
+    Raises:
+        BundleError: it has something else than plain files in directories.
+    """
+    return {
+        name: {"bytes": size, "sha256": _sha256(directory / name)} for name, size in _plain_files(directory)
+    }
 
 
 def check_files(bundle: Bundle) -> None:
     """The files are the ones that were exported.
 
     Raises:
-        BundleError: one is missing, changed or new.
+        BundleError: one is missing, changed or new, or is a link.
     """
-    known, found = bundle.description["files"], hashes(bundle.path)
+    known, found = bundle.description["files"], dict(_plain_files(bundle.path))
     for name in sorted({*known, *found}):
         if name not in found:
             raise BundleError(f"{bundle.path} is damaged: {name} is missing")
         if name not in known:
             raise BundleError(f"{bundle.path} is changed: {name} was not exported with it")
-        if known[name] != found[name]:
+        # The length first: what is cut short or grown need not be read.
+        if known[name]["bytes"] != found[name] or known[name]["sha256"] != _sha256(bundle.path / name):
             raise BundleError(f"{bundle.path} is damaged: {name} is not what was exported")
 
 
+def _plain_files(directory: Path) -> Iterator[tuple[str, int]]:
+    """Path and length of every file but the description. A link, a pipe or a device is no part of a bundle."""
+    try:
+        for folder, folders, files in os.walk(directory, onerror=_raise):
+            for one in sorted((*folders, *files)):
+                file = Path(folder, one)
+                name, state = file.relative_to(directory).as_posix(), os.lstat(file)
+                if stat.S_ISLNK(state.st_mode):
+                    raise BundleError(f"{directory} holds the link {name}: a bundle holds plain files only")
+                if stat.S_ISREG(state.st_mode):
+                    if name != DESCRIPTION:
+                        yield name, state.st_size
+                elif not stat.S_ISDIR(state.st_mode):
+                    raise BundleError(f"{directory} holds {name}, which is no plain file")
+    except OSError as error:
+        raise BundleError(f"{directory} cannot be read: {error.strerror}") from None
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
 def _sha256(file: Path) -> str:
-    digest = hashlib.sha256()
-    with open(file, "rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+    found = hashlib.sha256()
+    try:
+        with open(file, "rb") as stream:
+            while block := stream.read(1 << 20):
+                found.update(block)
+    except OSError as error:
+        raise BundleError(f"{file} cannot be read: {error.strerror}") from None
+    return found.hexdigest()

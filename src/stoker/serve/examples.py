@@ -6,7 +6,10 @@ where each string ends, and its shape.
 
 from __future__ import annotations
 
+import math
+import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,8 @@ from typing import Any
 import numpy as np
 
 Arrays = dict[str, Any]
+# A few rows, uncompressed.
+_MOST_BYTES = 1 << 30
 
 
 def write(path: Path, inputs: Mapping[str, Any], answers: Mapping[str, Any]) -> None:
@@ -34,14 +39,52 @@ def read(path: Path) -> tuple[Arrays, Arrays]:
     """
     found: dict[str, dict[str, Arrays]] = {"input": {}, "answer": {}}
     try:
-        with np.load(path, allow_pickle=False) as file:
-            for key in file.files:
-                part, _, rest = key.partition("/")
+        with zipfile.ZipFile(path) as archive:
+            for member in _checked_members(archive):
+                part, _, rest = member.filename.removesuffix(".npy").partition("/")
                 name, _, what = rest.rpartition("/")
-                found[part].setdefault(name, {})[what] = file[key]
-    except (zipfile.BadZipFile, EOFError, KeyError) as error:
-        raise ValueError(str(error)) from None
-    return _joined(found["input"]), _joined(found["answer"])
+                found[part].setdefault(name, {})[what] = _read_array(archive, member)
+        return _joined(found["input"]), _joined(found["answer"])
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        struct.error,
+        EOFError,
+        KeyError,
+        TypeError,
+        OverflowError,
+        RecursionError,
+        NotImplementedError,  # another compression
+        RuntimeError,  # encrypted
+    ) as error:
+        raise ValueError(str(error) or type(error).__name__) from None
+
+
+def _checked_members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """The arrays in a file, if they are of a size that examples have."""
+    members = archive.infolist()
+    size = sum(one.file_size for one in members)
+    if size > _MOST_BYTES:
+        raise ValueError(f"it would grow to {size:,} bytes; examples are a few rows")
+    return members
+
+
+def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    """One array. Nothing is allocated before its shape is known to fit the bytes that are there."""
+    with archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        header = (
+            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        )
+        shape, by_columns, dtype = header(stream)
+        if dtype.kind not in "biufc":
+            raise ValueError(f"{member.filename} is of the type {dtype}, which no example has")
+        count = math.prod(shape)
+        content = stream.read()
+        if min(shape, default=0) < 0 or count * dtype.itemsize != len(content):
+            raise ValueError(f"{member.filename} has not the bytes that its shape needs")
+    found: Any = np.frombuffer(bytearray(content), dtype) if content else np.empty(count, dtype)
+    return found.reshape(shape, order="F" if by_columns else "C")
 
 
 def is_text(array: Any) -> bool:
@@ -71,6 +114,8 @@ def _joined(parts: dict[str, Arrays]) -> Arrays:
 
 def _strings(stored: Arrays) -> Any:
     text, ends = stored["bytes"].tobytes(), stored["ends"].tolist()
+    if ends != sorted(ends) or any(not 0 <= end <= len(text) for end in ends):
+        raise ValueError("its strings do not end where they should")
     array: Any = np.empty(len(ends), object)
     array[:] = [text[first:last] for first, last in zip([0, *ends[:-1]], ends, strict=True)]
     return array.reshape(stored["shape"])

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
-from stoker.serve import bundle
 from stoker.serve.batching import Batcher
+from stoker.serve.bundle import BundleWarning
 from stoker.serve.engines.choosing import chosen
 from stoker.serve.proof import recorded
 from stoker.serve.rows import Rows, as_rows
+from stoker.serve.safety.opening import Trust, open_bundle
 
 _CHUNK_BYTES = 4 << 20
 _CHUNK_ROWS = (32, 16_384)
@@ -36,7 +38,13 @@ class Predictor:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, engine: str | None = None, queue: int = _MOST_WAITING
+        self,
+        path: str | os.PathLike[str],
+        *,
+        engine: str | None = None,
+        queue: int = _MOST_WAITING,
+        allow_ops: Iterable[str] = (),
+        require_signature: str | os.PathLike[str] | None = None,
     ) -> None:
         """Load a bundle.
 
@@ -44,11 +52,16 @@ class Predictor:
             path: its directory.
             engine: "session", "threads", "function", "xla", "litert" or "onnx"; measured otherwise.
             queue: how many rows may wait while others are answered.
+            allow_ops: operations of TensorFlow that it may have though they reach outside the model ("ReadFile", ...).
+            require_signature: the public key that must have signed it, as text or as its file.
 
         Raises:
-            BundleError: it is none, or does not give its recorded answers here.
+            BundleError: it is none, is not what was exported, would reach outside the model, or does not give its
+                recorded answers here.
         """
-        self.bundle = bundle.read(path)
+        self.bundle = open_bundle(path, Trust.of(allow_ops, require_signature))
+        if self.bundle.note:
+            warnings.warn(self.bundle.note, BundleWarning, stacklevel=2)
         self.engine = chosen(self.bundle, engine)
         self.run = self.engine.run
         self._inputs, self._outputs = self.bundle.signature.inputs, self.bundle.signature.outputs

@@ -14,6 +14,8 @@ from stoker.serve import bundle, examples
 from stoker.serve.batching import Run
 from stoker.serve.bundle import Bundle, BundleError
 from stoker.serve.engines import converted
+from stoker.serve.safety.keras_files import KerasFileError, check_keras_file
+from stoker.serve.safety.opening import Trust, open_bundle
 from stoker.serve.signature import Field
 
 # How far answers may be apart, for the largest answer: the order of a sum changes with the number of rows.
@@ -22,13 +24,20 @@ _OTHER_TOLERANCE = 1e-4
 _MIXED = ": an answer depends on the other rows of its batch (padding without a mask, a layer that looks at all rows)"
 
 
-def prove(path: Path, *, lenient: bool = False, early: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def prove(
+    path: Path,
+    *,
+    lenient: bool = False,
+    early: Mapping[str, Any] | None = None,
+    trust: Trust | None = None,
+) -> dict[str, Any]:
     """Check a bundle's files and answers, of every engine it has.
 
     Args:
         path: the bundle.
         lenient: leave out engines that are not installed.
         early: those of its models that have been loaded, as `LOADERS` names them.
+        trust: what may be in it, and who must have signed it.
 
     Returns:
         `rows`, how many examples were answered, and `keras`: None, or why `model.keras` does not load by itself.
@@ -37,8 +46,7 @@ def prove(path: Path, *, lenient: bool = False, early: Mapping[str, Any] | None 
         BundleError: something is not what was exported; one line says what.
     """
     early = early or {}
-    known = bundle.read(path)
-    bundle.check_files(known)
+    known = open_bundle(path, trust)
     recordings = recorded(known)
     function = loaded(known, early.get("saved_model"))
     names = [field.tensor for field in known.signature.inputs]
@@ -83,13 +91,25 @@ def recorded(known: Bundle) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         inputs, answers = examples.read(file)
     except (OSError, ValueError) as error:
-        raise BundleError(f"{file} cannot be read: {error}") from None
+        raise BundleError(f"{file} cannot be read: {(str(error).splitlines() or [''])[0]}") from None
     names = (
         {field.name for field in known.signature.inputs},
         {field.name for field in known.signature.outputs},
     )
     if (set(inputs), set(answers)) != names:
         raise BundleError(f"{file} has not the inputs and outputs of {bundle.DESCRIPTION}")
+    rows = {len(one) if one.ndim else 0 for one in (*inputs.values(), *answers.values())}
+    if len(rows) != 1 or rows == {0}:
+        raise BundleError(f"{file} is damaged: its inputs and answers have not the same number of rows")
+    for field in known.signature.inputs:
+        found = inputs[field.name]
+        kind = "string" if found.dtype == object else found.dtype.name
+        sizes = found.shape[1:]
+        fits = len(sizes) == len(field.shape) and all(
+            wanted in (None, size) for wanted, size in zip(field.shape, sizes, strict=True)
+        )
+        if kind != field.dtype or not fits:
+            raise BundleError(f"{file} has {kind} {list(sizes)} for the input {field}")
     return inputs, answers
 
 
@@ -99,20 +119,23 @@ def loaded(known: Bundle, early: Any = None) -> Any:
     Raises:
         BundleError: it cannot be loaded, or takes something else than the description says.
     """
-    import tensorflow as tf
-
     place = known.path / bundle.SAVED_MODEL
     try:
         model = _load_saved_model(place) if early is None else early
-    except (OSError, ValueError, KeyError, tf.errors.OpError) as error:
-        raise BundleError(f"{place} cannot be loaded: {str(error).splitlines()[0]}") from None
-    function = model.signatures[bundle.SIGNATURE]
+        function = model.signatures[bundle.SIGNATURE]
+    except Exception as error:  # noqa: BLE001 - TensorFlow raises whatever it meets first in a damaged graph
+        raise BundleError(f"{place} cannot be loaded: {first_line(error)}") from None
     function.owner = model  # or its variables would go
     takes = {name: spec.dtype.name for name, spec in function.structured_input_signature[1].items()}
     said = {field.tensor: field.dtype for field in known.signature.inputs}
     if takes != said:
         raise BundleError(f"{place} takes {takes}, but {bundle.DESCRIPTION} says {said}")
     return function
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def call(function: Any, arrays: dict[str, Any]) -> dict[str, Any]:
@@ -165,6 +188,8 @@ def _identical(one: Any, other: Any) -> bool:
 
 def _keras_words(error: Exception) -> str:
     """Keras' reason in one line; what it could not find stands deep in its message."""
+    if isinstance(error, KerasFileError):
+        return str(error)
     unknown = re.search(r"Could not locate \w+ '([^']+)'", str(error))
     if unknown:
         return f"it needs {unknown[1]!r}, which only the program that made it has"
@@ -181,6 +206,7 @@ def _load_saved_model(place: Path) -> Any:
 def _load_keras(file: Path) -> Any:
     import keras
 
+    check_keras_file(file)
     with any_column_names():
         # Safe mode: a file must not bring code with it.
         return keras.models.load_model(file, compile=False, safe_mode=True)

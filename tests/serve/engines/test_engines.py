@@ -18,6 +18,7 @@ from stoker.serve.engines import choosing, converted
 from stoker.serve.export import converting
 from stoker.serve.proof import prove
 from tests.serve.bundles import ENGINES, LABELS, rows
+from tests.serve.forging import reseal
 from tests.support import HANGS_S
 
 
@@ -104,22 +105,19 @@ def test_an_engine_with_other_answers_is_refused(
     file = converted.FILES[engine]
     traced = converting_of(other, known)
     converting.convert(engine, traced, known.signature.inputs, converted.computed(known), copy / file)
+    reseal(copy)
     with pytest.raises(stoker.BundleError, match=f"engine '{engine}' does not give the recorded answers"):
         stoker.Predictor(copy, engine=engine)
     # Measuring leaves it out, and the proof names it.
     measured = stoker.Predictor(copy).engine.figures
     assert measured is not None
     assert engine not in measured
-    description = json.loads((copy / "bundle.json").read_text())
-    description["engines"] = {engine: {"file": file}}
-    from stoker.serve import bundle
-
-    description["files"] = bundle.hashes(copy)
-    (copy / "bundle.json").write_text(json.dumps(description))
+    reseal(copy, lambda description: description.update(engines={engine: {"file": file}}))
     with pytest.raises(stoker.BundleError, match=f"^engine '{engine}': output 'output' is off by"):
         prove(copy)
     (copy / file).write_bytes(b"no model")
-    with pytest.raises(stoker.BundleError, match=f"{file} cannot be loaded"):
+    reseal(copy)
+    with pytest.raises(stoker.BundleError, match=f"{file} is damaged"):
         stoker.Predictor(copy, engine=engine)
 
 
@@ -157,9 +155,7 @@ def test_bad_engines_are_one_line(tmp_path: Path, pets: tuple[keras.Model, Path]
     with pytest.raises(ArgumentError, match="engine 'torch' is none of litert, onnx"):
         stoker.export(pets[0], tmp_path / "bundle", engines=["torch"])
     bare = shutil.copytree(pets[1], tmp_path / "bare")
-    description = json.loads((bare / "bundle.json").read_text())
-    del description["engines"]  # as an older export has it
-    (bare / "bundle.json").write_text(json.dumps(description))
+    reseal(bare, lambda description: description.pop("engines"))  # as an older export has it
     with pytest.raises(
         stoker.BundleError, match=r"has no model\.tflite: export it with engines=\['litert'\]"
     ):

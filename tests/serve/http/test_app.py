@@ -24,6 +24,7 @@ pytest.importorskip("orjson")
 import stoker
 from stoker.serve.http.app import App
 from tests.serve.bundles import LABELS, rows
+from tests.serve.forging import reseal
 from tests.serve.http.asking import Answer, application, ask
 from tests.support import wait_until
 
@@ -491,10 +492,7 @@ def test_a_new_bundle_is_taken_without_a_failed_request(bundle: Path, tmp_path: 
 
 def copied(bundle: Path, place: Path, number: int) -> Path:
     shutil.copytree(bundle, place)
-    description = json.loads((place / "bundle.json").read_text())
-    description["version"] = number
-    (place / "bundle.json").write_text(json.dumps(description))
-    return place
+    return reseal(place, lambda description: description.update(version=number))
 
 
 def test_numbered_versions(bundle: Path, tmp_path: Path) -> None:

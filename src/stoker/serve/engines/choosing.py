@@ -125,7 +125,7 @@ def _compared(known: Bundle, ways: dict[str, Callable[[], Run]], examples: _Reco
             continue
         if way in converted.FILES and (way not in have or not converted.runnable(way)):
             continue
-        if runs and known.description["weights"]["bytes"] > _MOST_COMPARED_BYTES:
+        if runs and known.weight_bytes > _MOST_COMPARED_BYTES:
             break
         run = ways[way]()
         right = _right(known, run, examples)

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from stoker.serve.batching import Run
-from stoker.serve.bundle import Bundle, BundleError
+from stoker.serve.bundle import CONVERTED, Bundle, BundleError
 from stoker.serve.engines import litert, onnx
 from stoker.serve.signature import Field
 
-FILES = {"litert": "model.tflite", "onnx": "model.onnx"}
+FILES = CONVERTED
 RUNTIMES = {"litert": "ai_edge_litert", "onnx": "onnxruntime"}
 # From a file, the inputs and the outputs.
 LOADERS: dict[str, Callable[[Path, Sequence[Field], Sequence[Field]], Run]] = {

@@ -17,7 +17,7 @@ from stoker.serve.batching import Run
 from stoker.serve.bundle import Bundle, BundleError
 from stoker.serve.engines import converted
 from stoker.serve.engines.padding import padded
-from stoker.serve.proof import loaded
+from stoker.serve.proof import first_line, loaded
 
 
 def function(known: Bundle) -> Run:
@@ -64,8 +64,8 @@ def session(known: Bundle, executor: str) -> Run:
         wanted = config_pb2.CallableOptions()
         wanted.feed.extend(signature.inputs[field.tensor].name for field in known.signature.inputs)
         wanted.fetch.extend(signature.outputs[field.tensor].name for field in known.signature.outputs)
-    except (OSError, ValueError, RuntimeError, KeyError, tf.errors.OpError) as error:
-        raise BundleError(f"{place} cannot be loaded: {(str(error).splitlines() or [''])[0]}") from None
+    except Exception as error:  # noqa: BLE001 - TensorFlow raises whatever it meets first in a damaged graph
+        raise BundleError(f"{place} cannot be loaded: {first_line(error)}") from None
     # The public make_callable looks at feeds and fetches anew in every call, which takes longer than a small model.
     call = made._make_callable_from_options(wanted)
     return lambda arrays: list(call(*arrays))

@@ -18,6 +18,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -26,7 +27,7 @@ import stoker
 from stoker.serve.bundle import BundleError
 
 _ANSWER = "stoker-proof "
-_PROVE = "prove"
+_PROVE, _ALLOW = "prove", "allow"
 # What Keras imports where it is installed, for nothing that a bundle needs: four tenths of the time imports take.
 _NOT_NEEDED = ("matplotlib", "pandas", "sklearn")
 
@@ -78,8 +79,12 @@ class Prover:
                 self._process.stdin.write(f"{name} {path.resolve()}\n")
             self._process.stdin.flush()
 
-    def prove(self, directory: Path) -> dict[str, Any]:
+    def prove(self, directory: Path, allow_ops: Iterable[str] = ()) -> dict[str, Any]:
         """Wait until it has.
+
+        Args:
+            directory: the bundle.
+            allow_ops: operations that may be in it though they reach outside the model.
 
         Returns:
             What it found: see `proof.prove`.
@@ -87,7 +92,9 @@ class Prover:
         Raises:
             BundleError: it does not give them.
         """
-        printed, complaints = self._process.communicate(f"{_PROVE} {directory.resolve()}\n")
+        printed, complaints = self._process.communicate(
+            f"{_ALLOW} {','.join(allow_ops)}\n{_PROVE} {directory.resolve()}\n"
+        )
         for line in printed.splitlines():
             if line.startswith(_ANSWER):
                 found: dict[str, Any] = json.loads(line.removeprefix(_ANSWER))
@@ -132,20 +139,25 @@ def main() -> int:
     import tensorflow as tf
 
     from stoker.serve.proof import LOADERS, prove
+    from stoker.serve.safety.opening import Trust
 
     tf.constant(0)  # finds the devices
 
     early: dict[str, Any] = {}
+    trust = Trust()
     for line in sys.stdin:
         what, _, path = line.rstrip("\n").partition(" ")
         if what == _PROVE:
             break
+        if what == _ALLOW:
+            trust = Trust(tuple(path.split(",")))
+            continue
         with contextlib.suppress(Exception):  # `prove` will say what is wrong with it
             early[what] = LOADERS[what](Path(path))
     else:
         return 0
     try:
-        found: dict[str, Any] = prove(Path(path), early=early)
+        found: dict[str, Any] = prove(Path(path), early=early, trust=trust)
     except BundleError as error:
         found = {"fault": str(error)}
     sys.stdout.write(f"{_ANSWER}{json.dumps(found)}\n")

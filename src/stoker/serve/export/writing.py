@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import os
 import platform
 import shutil
@@ -18,12 +17,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from stoker import files, version
+from stoker import files, signing, version
 from stoker.errors import ArgumentError
 from stoker.execution.model_kinds import check_model
 from stoker.execution.structures import flatten
 from stoker.serve import bundle
-from stoker.serve.bundle import Bundle, BundleError
+from stoker.serve.bundle import Bundle, BundleError, BundleWarning
 from stoker.serve.engines import converted
 from stoker.serve.examples import write as write_examples
 from stoker.serve.export import converting
@@ -37,12 +36,9 @@ from stoker.serve.export.lineage import Exporting, Lineage, lineage_of
 from stoker.serve.export.statistics import statistics_of
 from stoker.serve.proof import apart
 from stoker.serve.rows import as_rows
+from stoker.serve.safety.opening import sealed, write_description
 
 _MOST_EXAMPLES = 16
-
-
-class BundleWarning(UserWarning):
-    """A bundle is right, but something beside it is not as it could be."""
 
 
 def export(
@@ -57,6 +53,8 @@ def export(
     run: str | None = None,
     store: str | None = None,
     engines: Sequence[str] = (),
+    sign: str | os.PathLike[str] | None = None,
+    allow_ops: Sequence[str] = (),
     overwrite: bool = False,
 ) -> Bundle:
     """Write a bundle: the model with pinned names and types, ready to answer anywhere.
@@ -76,6 +74,9 @@ def export(
         run: the id of the run that trained it; the run of `stoker.fit`, `Trainer` or `Log` is found by itself.
         store: the URL of the store, if not the one of `STOKER_STORE` or `[tool.stoker]`.
         engines: "litert", "onnx": engines to answer with, beside TensorFlow (`stoker[litert]`, `stoker[onnx]`).
+        sign: a private key file (`stoker bundle --new-key`) to sign the bundle with (`stoker[sign]`).
+        allow_ops: operations that the model may have though they reach outside of it ("ReadFile", ...); whoever loads
+            the bundle has to allow them, too.
         overwrite: replace a bundle that is there.
 
     Returns:
@@ -87,6 +88,8 @@ def export(
     """
     target = Path(path)
     _check(model, target, overwrite)
+    if sign is not None:
+        signing.public_key(sign)  # what is wrong with it shows now
     engines = converting.check(engines)
     known = lineage_of(model, run, store)
     with Exporting(known, model, target) as exporting, next_prover() as prover:
@@ -108,7 +111,8 @@ def export(
                 "keras": _keras_said(keras_fault),
             }
             _write_rest(made, traced, inputs, answers, description, engines)
-            _prove(made, description, prover)
+            _prove(made, description, prover, allow_ops)
+            write_description(made, sealed(description, sign))
             _put(made, target)
         exporting.made()
     for line in (known.fault, _keras_line(target, description)):
@@ -149,13 +153,12 @@ def _write_rest(
         converting.convert(name, traced.concrete, fields[0], computed, directory / converted.FILES[name])
     description["engines"] = {name: {"file": converted.FILES[name]} for name in engines}
     description["files"] = bundle.hashes(directory)
-    _write(directory, description)
+    write_description(directory, sealed(description))
 
 
-def _prove(directory: Path, description: dict[str, Any], prover: Prover) -> None:
-    found = prover.prove(directory)
+def _prove(directory: Path, description: dict[str, Any], prover: Prover, allow_ops: Sequence[str]) -> None:
+    found = prover.prove(directory, allow_ops)
     description["keras"] = _keras_said(description["keras"]["fault"] or found["keras"])
-    _write(directory, description)
 
 
 def _keras_line(target: Path, description: dict[str, Any]) -> str:
@@ -280,11 +283,6 @@ def _description(traced: Traced, rows: int) -> dict[str, Any]:
         "examples": {"file": bundle.EXAMPLES, "rows": rows},
         "keras": _keras_said(None),
     }
-
-
-def _write(directory: Path, description: dict[str, Any]) -> None:
-    text = json.dumps(description, indent=1, ensure_ascii=False) + "\n"
-    files.write_atomically(directory / bundle.DESCRIPTION, text)
 
 
 def _put(beside: Path, target: Path) -> None:

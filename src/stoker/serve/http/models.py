@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,7 +142,14 @@ class Models:
         raise HttpError(404, f"model {name!r} has no version {number!r}; it has {have}")
 
     def _version(self, name: str, place: Path, mark: Mark) -> Version:
-        predictor = Predictor(place, engine=self.settings.engine or None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", bundle.BundleWarning)  # told below
+            predictor = Predictor(
+                place,
+                engine=self.settings.engine or None,
+                allow_ops=self.settings.allow_ops,
+                require_signature=self.settings.public_key or None,
+            )
         predictor.warm()
         number = (
             int(place.name) if place.name.isdecimal() and place != Path(self.settings.models[name]) else None
@@ -157,6 +165,8 @@ class Models:
         drift = Drift(known.signature.inputs, known.description.get("statistics") or {})
         made = Version(known.version if number is None else number, predictor, line, mark, drift)
         self._say(f"{name}: {predictor.engine}")
+        if known.note:
+            self._say(f"{name}: {known.note}")
         self.deployment.answers(name, made.number, known)
         return made
 

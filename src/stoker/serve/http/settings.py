@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 
@@ -30,6 +31,8 @@ class Settings:
         ledger: account every second of a request.
         record: the share of requests that is kept with its answers.
         run: the id of the server's run in the store, "" if nothing is kept; `store` is the store's URL.
+        allow_ops: operations that a bundle may have though they reach outside the model.
+        public_key: the key that must have signed every bundle; "" demands none.
         grpc: the address of the gRPC service, such as 127.0.0.1:8500; empty for none.
     """
 
@@ -54,6 +57,8 @@ class Settings:
     record: float = 0.0
     run: str = ""
     store: str = ""
+    allow_ops: Sequence[str] = ()
+    public_key: str = ""
 
     def dumps(self) -> str:
         """For another process."""

@@ -11,17 +11,18 @@ import platform
 import re
 import shutil
 import string
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
-from stoker import version
+from stoker import signing, version
 from stoker.errors import UsageError
 from stoker.serve import bundle
 from stoker.serve.engines import converted
 from stoker.serve.packaging import wheelhouse
+from stoker.serve.safety.opening import Trust, read_checked
 
 MARK = "Dockerfile"
 _DISTRIBUTION = {"cpu": "tensorflow-cpu", "cuda": "tensorflow[and-cuda]"}
@@ -49,6 +50,7 @@ class Options:
         port: where a server listens.
         wheels: a directory with the wheels; they are downloaded otherwise.
         requirements: more requirements, as pip takes them.
+        trust: what may be in the bundle, and who must have signed it, here and in the image.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Options:
     port: int = 8501
     wheels: Path | None = None
     requirements: Sequence[str] = ()
+    trust: Trust = field(default_factory=Trust)
 
     def check(self) -> None:
         """Raises: UsageError: something makes no sense."""
@@ -80,25 +83,49 @@ def package_bundle(path: Path, target: Path, options: Options, overwrite: bool =
         UsageError: an option makes no sense, or the wheels cannot be had.
     """
     options.check()
-    known = bundle.read(path)
-    bundle.check_files(known)
-    versions = known.description["versions"]
+    # Nothing of it is loaded here; what its graphs would do is looked at when the image is built, and when it starts.
+    known = read_checked(path, options.trust)
+    versions = known.description.get("versions", {})
+    signed = ",sign" if options.trust.public_key else ""
     wanted = [
-        f"stoker[serve]=={version.__version__}",
-        f"{_DISTRIBUTION[options.device]}=={versions['tensorflow']}",
-        f"keras=={versions['keras']}",
+        f"stoker[serve{signed}]=={version.__version__}",
+        f"{_DISTRIBUTION[options.device]}=={_pin(known, versions, 'tensorflow')}",
+        f"keras=={_pin(known, versions, 'keras')}",
         *(_runtime(name) for name in converted.names_of(known)),
         *options.requirements,
     ]
-    weights = int(known.description["weights"]["bytes"])
+    title = re.sub(r"[^ -~]+", " ", str(known.description.get("model", "a model")))
+    flags = _flags(options.trust)
     words = {
-        "title": f"{known.description['model']}, version {known.version}, served by stoker {version.__version__}",
+        "title": f"{title}, version {known.version}, served by stoker {version.__version__}",
         # TensorFlow itself, and the weights in as many engines as are compared.
-        "memory": f"{1024 + 256 * math.ceil(4 * weights / (256 << 20))}Mi",
+        "memory": f"{1024 + 256 * math.ceil(4 * known.weight_bytes / (256 << 20))}Mi",
+        "trust": "".join(f" {word}" for word in flags),
+        "trust_list": "".join(f', "{word}"' for word in flags),
     }
     with _beside(target, overwrite) as place:
         shutil.copytree(path, place / "bundle")
         _finish(place, "serve", options, wanted, words)
+
+
+def _pin(known: bundle.Bundle, versions: Mapping[str, Any], name: str) -> str:
+    """The version the bundle was proven with; it becomes an argument of pip."""
+    found = versions.get(name)
+    if not isinstance(found, str) or not re.fullmatch(r"[\w.+-]{1,40}", found, re.ASCII):
+        raise bundle.BundleError(f"{known.path} does not say which version of {name} it was proven with")
+    return found
+
+
+def _flags(trust: Trust) -> list[str]:
+    """The options that `stoker serve` and `stoker bundle` need in the image."""
+    for name in trust.allow_ops:
+        if not re.fullmatch(r"\w+", name, re.ASCII):
+            raise UsageError(f"--allow-ops {name!r} is not the name of an operation")
+    flags = ["--allow-ops", ",".join(trust.allow_ops)] if trust.allow_ops else []
+    if trust.public_key:
+        # As text: the image has no file for it.
+        flags += ["--require-signature", signing.read_public_key(trust.public_key)]
+    return flags
 
 
 def package_program(

@@ -1,0 +1,37 @@
+"""The options of commands that load a bundle: what may be in it, and who must have signed it."""
+
+from __future__ import annotations
+
+import argparse
+
+from stoker.serve.safety.opening import Trust
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Add `--allow-ops` and `--require-signature`."""
+    parser.add_argument(
+        "--allow-ops",
+        default="",
+        metavar="NAMES",
+        help="operations that a bundle may have though they reach outside the model, separated by commas",
+    )
+    parser.add_argument(
+        "--require-signature",
+        default="",
+        metavar="PUBLIC_KEY",
+        help="take a bundle only if this key has signed it: ed25519:..., or the file that holds it",
+    )
+
+
+def trust_of(args: argparse.Namespace) -> Trust:
+    """What was given; a public key that cannot be read is refused now."""
+    if args.require_signature:
+        from stoker import signing
+
+        signing.read_public_key(args.require_signature)
+    return Trust(split_names(args.allow_ops), args.require_signature)
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """The names in a list with commas."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())

@@ -1,0 +1,180 @@
+"""Saved Keras models, read before Keras loads them: nothing in them runs code, or reads a file beside them.
+
+Keras has `safe_mode` for this. Which of its versions keeps that promise for which format changed often, so the
+configuration is looked at here, whatever the version.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from stoker.errors import StokerError
+
+# Below this one, Keras' safe mode has holes that are known.
+OLDEST_KERAS = (3, 12, 1)
+_MOST_CONFIG_BYTES = 64 << 20
+# Keras stores weights as they are; an archive that grows much more than this is made to fill the memory.
+_MOST_GROWTH, _LARGE = 20, 1 << 30
+_RUNS_CODE = {
+    "Lambda": "runs Python code that is stored in the file",
+    "__lambda__": "is Python code that is stored in the file",
+    "TorchModuleWrapper": "is unpickled",
+    "TFSMLayer": "loads a SavedModel from elsewhere",
+    "JaxLayer": "runs Python code that is stored in the file",
+    "FlaxLayer": "runs Python code that is stored in the file",
+}
+_READS_VOCABULARY = {"StringLookup", "IntegerLookup", "TextVectorization", "IndexLookup"}
+# Where Keras has what models are made of; all else (utilities, settings, files) is no part of one.
+_PARTS_OF_MODELS = re.compile(
+    r"keras(\.src)?\.(activations|backend|constraints|dtype_policies|initializers|layers|losses|metrics|mixed_precision|"
+    r"models|ops|optimizers|quantizers|random|regularizers|trainers|legacy\.losses|legacy\.preprocessing)(\..+)?|keras"
+)
+
+
+class KerasFileError(StokerError, ValueError):
+    """A saved Keras model cannot be read, or would run code or read other files when it is loaded."""
+
+
+def check_keras_file(file: Path) -> None:
+    """Look at a `.keras` or `.h5` file without loading it.
+
+    Raises:
+        KerasFileError: it cannot be read, or something in it runs code or reads other files. The line says what, for
+            whoever names the file before it.
+    """
+    _check_version()
+    try:
+        if zipfile.is_zipfile(file):
+            _check_archive(file)
+        else:
+            with open(file, "rb") as stream:
+                _check_h5(stream)
+    except OSError as error:
+        raise KerasFileError(f"it cannot be read: {error.strerror or error}") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError) as error:
+        raise KerasFileError(f"it is damaged: {error}") from None
+
+
+def _check_version() -> None:
+    import keras
+
+    found = tuple(int(part) for part in re.findall(r"\d+", keras.__version__)[:3])
+    if found < OLDEST_KERAS:
+        oldest = ".".join(map(str, OLDEST_KERAS))
+        raise KerasFileError(
+            f"Keras {keras.__version__} can be made to run code by a model file: pip install 'keras>={oldest}'"
+        )
+
+
+def _check_archive(file: Path) -> None:
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        size = sum(one.file_size for one in members)
+        if size > max(_LARGE, _MOST_GROWTH * file.stat().st_size):
+            raise KerasFileError(f"it would grow to {size:,} bytes, which no archive of Keras does")
+        for one in members:
+            if PurePosixPath(one.filename).is_absolute() or ".." in PurePosixPath(one.filename).parts:
+                raise KerasFileError(f"it holds {one.filename!r}, a path outside of the archive")
+        if "config.json" not in archive.namelist():
+            raise KerasFileError("it is not a Keras model: it has no config.json")
+        with archive.open("config.json") as stream:
+            _check_config(stream.read(_MOST_CONFIG_BYTES + 1))
+        for name in archive.namelist():
+            if name.endswith(".h5"):
+                with archive.open(name) as stream:
+                    _check_h5(stream, needs_config=False)
+
+
+def _check_h5(stream: Any, *, needs_config: bool = True) -> None:
+    import h5py
+
+    try:
+        opened = h5py.File(stream, "r")
+    except (OSError, RuntimeError, KeyError, ValueError):
+        raise KerasFileError("it is neither a .keras nor an HDF5 file, or it is damaged") from None
+    with opened as content:
+        if needs_config:
+            found = [
+                content.attrs[key] for key in ("model_config", "training_config") if key in content.attrs
+            ]
+            if "model_config" not in content.attrs:
+                raise KerasFileError("it has weights only: save the whole model")
+            for text in found:
+                _check_config(text if isinstance(text, bytes) else str(text).encode("utf-8"))
+        _check_datasets(content)
+
+
+def _check_datasets(group: Any) -> None:
+    """Every number stands in the file itself, and is there."""
+    import h5py
+
+    waiting, seen = [group], set()
+    while waiting:
+        one = waiting.pop()
+        for name in one:
+            link = one.get(name, getlink=True)
+            if not isinstance(link, h5py.HardLink):
+                raise KerasFileError(f"{one.name}/{name} leads to another place")
+            found = one[name]
+            if isinstance(found, h5py.Dataset):
+                if found.external or found.is_virtual:
+                    raise KerasFileError(f"{found.name} takes its numbers from another file")
+                # Storage that was never written reads as zeros, of whatever size is claimed.
+                if found.nbytes > _LARGE and found.id.get_storage_size() * _MOST_GROWTH < found.nbytes:
+                    raise KerasFileError(f"{found.name} claims {found.nbytes:,} bytes and holds few")
+            elif isinstance(found, h5py.Group) and found.id not in seen:
+                seen.add(found.id)
+                waiting.append(found)
+
+
+def _check_config(text: bytes) -> None:
+    if len(text) > _MOST_CONFIG_BYTES:
+        raise KerasFileError(f"its configuration is larger than {_MOST_CONFIG_BYTES:,} bytes")
+    try:
+        config = json.loads(text)
+    except (ValueError, RecursionError):
+        raise KerasFileError("its configuration is not JSON, or nested too deeply") from None
+    for one in _objects(config):
+        reason = _reason_against(one)
+        if reason:
+            raise KerasFileError(reason)
+
+
+def _objects(config: Any) -> Iterator[dict[str, Any]]:
+    """Every dict in it, however deep."""
+    waiting = [config]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            yield one
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+
+
+def _reason_against(config: dict[str, Any]) -> str:
+    """Why something may not be made from its configuration; "" if it may."""
+    kind, module = config.get("class_name"), config.get("module")
+    inner = config.get("config")
+    name = inner.get("name") if isinstance(inner, dict) else None
+    shown = f"{kind} {name!r}" if isinstance(name, str) else str(kind)
+    if not isinstance(kind, str):
+        return ""
+    if kind in _RUNS_CODE:
+        return f"{shown} {_RUNS_CODE[kind]}; export it from the program that made it, with stoker.export(model, ...)"
+    if isinstance(inner, dict) and kind in _READS_VOCABULARY and isinstance(inner.get("vocabulary"), str):
+        return f"{shown} reads its vocabulary from the file {inner['vocabulary']!r}; save the model with it inside"
+    if module is None or module == "builtins":
+        return ""  # looked up among what Keras or this program has registered: nothing is imported
+    target = inner if kind == "function" and isinstance(inner, str) else kind
+    if not isinstance(module, str) or not _PARTS_OF_MODELS.fullmatch(module):
+        return f"it needs {target!r} of the module {module!r}, which only the program that made it has"
+    if module == "keras" and not target[:1].isupper() and not target.startswith("__"):
+        return f"keras.{target} is no part of a model"
+    return ""

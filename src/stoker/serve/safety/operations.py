@@ -1,0 +1,78 @@
+"""Which of TensorFlow's operations stay inside the model: they compute, and touch no file, network or Python.
+
+The rule reads the operation's own definition, so that operations of later versions are judged, too. An operation is
+taken if TensorFlow says that it has no state and nothing in its definition names a file, an address or code; of those
+with state, only the kinds that inference needs.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+# An input, output or attribute with one of these words leads out of the model.
+_OUTWARD = re.compile(
+    r"(^|_)(file|files|filename|filenames|filespec|path|dir|url|urls|uri|address|addresses|host_port|debug_urls|"
+    r"debug_ops_spec|memory_region_name|descriptor_source|token|module|target_name|graph_def)(_|$)"
+)
+# Pipelines read files and are built from serialized graphs; names that begin with "_" are TensorFlow's own.
+_OUTWARD_NAMES = re.compile(r"^_|Dataset|^Debug|^Abort$")
+_TERMINALS = frozenset({b"", b"stdout", b"stderr", b"log(info)", b"log(warning)", b"log(error)"})
+# Formats a text that only `SaveV2` would open.
+_HARMLESS = frozenset({"ShardedFilename"})
+
+# Operations with state: reviewed kinds, each with what it keeps.
+_STATE_OF_INFERENCE = re.compile(
+    "|".join(
+        (
+            # control flow; the bodies are functions of the same graph, and looked at like the rest
+            r"If|While|Case|StatefulPartitionedCall|XlaIf|XlaWhile|Assert|GuaranteeConst|Empty|DeepCopy|DeviceIndex",
+            # variables
+            r"VarHandleOp|ReadVariableOp|Assign(Add|Sub)?VariableOp|VarIsInitializedOp|VariableShape|DestroyResourceOp",
+            r"DisableCopyOnRead|IsResourceHandleRefCounting|ResourceGather(Nd)?|ResourceScatter\w+",
+            r"ResourceStridedSliceAssign",
+            # tables in memory
+            r"(Anonymous)?(Mutable)?(Dense)?HashTable(OfTensors)?(V2)?|LookupTable\w+|InitializeTableV2",
+            # lists of tensors
+            r"TensorArray\w*|Stack(Push|Pop|Close)?(V2)?",
+            # random numbers
+            r"Random(Uniform|UniformInt|StandardNormal|Gamma|Poisson|PoissonV2|Shuffle|Crop)|TruncatedNormal",
+            r"ParameterizedTruncatedNormal|Multinomial|Stateful(StandardNormal|TruncatedNormal|Uniform|Random)\w*",
+            r"Rng(ReadAnd)?Skip|NonDeterministicInts|StatelessRandomGetAlg|SampleDistortedBoundingBox(V2)?",
+            # arithmetic that TensorFlow marks so for other reasons; prints go to the terminal
+            r"CheckNumerics(V2)?|CudnnRNN(V2|V3)?|Print|PrintV2",
+        )
+    )
+)
+
+
+def stays_inside(node: Any) -> bool:
+    """Say whether a node of a graph only computes."""
+    if node.op == "PrintV2":
+        return node.attr["output_stream"].s in _TERMINALS
+    return _is_safe(node.op)
+
+
+def is_registered(name: str) -> bool:
+    """Say whether TensorFlow has an operation of this name here."""
+    return _definition(name) is not None
+
+
+@cache
+def _is_safe(name: str) -> bool:
+    definition = _definition(name)
+    if definition is None or _OUTWARD_NAMES.search(name):
+        return False
+    if name in _HARMLESS:
+        return True
+    words = [one.name for one in (*definition.input_arg, *definition.output_arg, *definition.attr)]
+    if any(_OUTWARD.search(word) for word in words):
+        return False
+    return not definition.is_stateful or _STATE_OF_INFERENCE.fullmatch(name) is not None
+
+
+def _definition(name: str) -> Any:
+    from tensorflow.python.framework import op_def_registry
+
+    return op_def_registry.get(name)
