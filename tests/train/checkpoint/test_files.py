@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -9,16 +10,18 @@ import struct
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from stoker.train.checkpoint import files
+from stoker.train.checkpoint import files, saved
 from stoker.train.checkpoint.directory import CheckpointDirectory
 from stoker.train.checkpoint.options import CheckpointError
 from tests.support import HANGS_S, stop_when, wait_until
+from tests.train.checkpoint import hostile
 
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "uint64", "bool")
 SHAPES = ((), (0, 3), (5,), (2, 3, 4))
@@ -103,7 +106,7 @@ def test_a_large_array_is_not_doubled_in_memory(tmp_path: Path) -> None:
 import resource, sys
 from pathlib import Path
 import numpy as np
-from stoker.train.checkpoint import files
+from stoker.train.checkpoint import files, saved
 path = Path(sys.argv[1])
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 array = np.arange(16_000_000, dtype=np.float64)
@@ -131,7 +134,7 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from stoker.train.checkpoint import files
+from stoker.train.checkpoint import files, saved
 from stoker.train.checkpoint.directory import CheckpointDirectory
 directory = CheckpointDirectory(sys.argv[1])
 print("ready", flush=True)
@@ -174,7 +177,7 @@ def test_a_limit_on_file_size_is_one_clear_error(tmp_path: Path) -> None:
 import resource, sys
 from pathlib import Path
 import numpy as np
-from stoker.train.checkpoint import files
+from stoker.train.checkpoint import files, saved
 path = Path(sys.argv[1])
 files.write(path / "old", [("a", np.zeros(10))], {})
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -247,3 +250,51 @@ def test_a_directory_that_was_refused_is_free_again(tmp_path: Path) -> None:
         CheckpointDirectory(tmp_path)
     in_the_way.rmdir()
     CheckpointDirectory(tmp_path).release()
+
+
+@pytest.mark.parametrize("case", hostile.INDEXES)
+def test_an_index_that_lies_is_refused_and_nothing_is_allocated_for_it(tmp_path: Path, case: str) -> None:
+    path = written(tmp_path / "a")
+    path.write_bytes(hostile.with_index(path.read_bytes(), hostile.INDEXES[case]))
+    tracemalloc.start()
+    try:
+        with pytest.raises(files.DamagedFile) as refused:
+            checked(path)
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
+    assert "\n" not in str(refused.value)
+    with pytest.raises(files.DamagedFile):
+        files.read_index(path)
+
+
+@pytest.mark.parametrize("case", hostile.PLACES)
+def test_what_is_no_plain_file_is_refused(tmp_path: Path, case: str) -> None:
+    path = written(tmp_path / "a")
+    hostile.PLACES[case](path)
+    with pytest.raises(files.DamagedFile) as refused:
+        checked(path)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("case", hostile.DETAILS)
+def test_details_that_are_none_of_a_run_are_refused(tmp_path: Path, case: str) -> None:
+    path = tmp_path / "a"
+    files.write(path, arrays().items(), {"step": 1, "fingerprint": "f", "progress": {}})
+    assert saved.read(path).step == 1
+    path.write_bytes(hostile.with_index(path.read_bytes(), hostile.DETAILS[case]))
+    with pytest.raises(files.DamagedFile) as refused:
+        saved.read(path)
+    assert "\n" not in str(refused.value)
+
+
+def test_random_changes_are_refused_or_harmless(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    progress = {"epoch": 3, "logs": {"loss": 0.5}, "plan": {"feed": "resident"}}
+    files.write(path, arrays().items(), {"step": 1, "fingerprint": "f", "progress": progress})
+    whole = path.read_bytes()
+    chance = random.Random(5)
+    for _ in range(400):
+        path.write_bytes(hostile.mutated(whole, chance))
+        with contextlib.suppress(files.DamagedFile):
+            saved.read(path)

@@ -7,14 +7,17 @@
 
 The index stands behind the arrays so that they are streamed from where they are: no copy of the whole is ever made.
 A file has its name only once it is complete and on the disk (temporary name, fsync, rename, fsync of the directory);
-what is cut short lacks its tail, and what was changed later fails a checksum.
+what is cut short lacks its tail, and what was changed later fails a checksum. Checksums do not keep out who wants to
+harm: every length and offset is compared with the file's own length before anything is allocated or read.
 """
 
 from __future__ import annotations
 
 import errno
 import json
+import math
 import os
+import stat
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
@@ -121,7 +124,7 @@ def read(path: Path) -> Contents:
         DamagedFile: it is not a complete, unchanged checkpoint of this version.
     """
     try:
-        with open(path, "rb") as file:
+        with _open(path) as file:
             index = _read_index(path, file)
             arrays = {name: _read_array(file, entry) for name, entry in index.entries.items()}
     except OSError as error:
@@ -136,10 +139,38 @@ def read_index(path: Path) -> Index:
         DamagedFile: it is not a complete checkpoint of this version.
     """
     try:
-        with open(path, "rb") as file:
+        with _open(path) as file:
             return _read_index(path, file)
     except OSError as error:
         raise DamagedFile(f"it cannot be read ({error.strerror})") from error
+
+
+def checksum(path: Path) -> tuple[int, int]:
+    """Length and CRC-32 of a whole file.
+
+    Raises:
+        DamagedFile: it cannot be read.
+    """
+    size = crc = 0
+    try:
+        with _open(path) as file:
+            while chunk := file.read(_CHUNK):
+                size, crc = size + len(chunk), zlib.crc32(chunk, crc)
+    except OSError as error:
+        raise DamagedFile(f"it cannot be read ({error.strerror})") from error
+    return size, crc
+
+
+def _open(path: Path) -> BinaryIO:
+    """The file, if it is a plain one: a pipe would wait for ever, and a device has no end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        raise DamagedFile("it is no plain file")
+    return open(descriptor, "rb")
 
 
 def _read_index(path: Path, file: BinaryIO) -> Index:
@@ -154,15 +185,46 @@ def _read_index(path: Path, file: BinaryIO) -> Index:
         raise DamagedFile(f"it is of format {version}, this version of Stoker reads format {VERSION}")
     file.seek(size - _TAIL.size)
     offset, length, crc, magic = _TAIL.unpack(file.read(_TAIL.size))
-    if magic != _MAGIC or offset + length + _TAIL.size != size:
+    if magic != _MAGIC or offset < _HEAD.size or offset + length + _TAIL.size != size:
         raise DamagedFile("its end is missing")
     file.seek(offset)
     index = file.read(length)
     if zlib.crc32(index) != crc:
         raise DamagedFile("its index does not match its checksum")
-    parsed = json.loads(index)
-    entries = [Entry(**{**entry, "shape": tuple(entry["shape"])}) for entry in parsed["entries"]]
-    return Index(path, {entry.name: entry for entry in entries}, parsed["details"])
+    try:
+        parsed = json.loads(index)
+        entries = [Entry(**{**entry, "shape": tuple(entry["shape"])}) for entry in parsed["entries"]]
+        details = parsed["details"]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise DamagedFile(f"its index is none of a checkpoint ({type(error).__name__})") from None
+    for entry in entries:
+        _check_entry(entry, offset)
+    found = {entry.name: entry for entry in entries}
+    if len(found) != len(entries) or sum(entry.size for entry in entries) > offset - _HEAD.size:
+        raise DamagedFile("its index names the same bytes twice")
+    if not isinstance(details, dict):
+        raise DamagedFile("its index has no details")
+    return Index(path, found, details)
+
+
+def _check_entry(entry: Entry, end: int) -> None:
+    """An array that the file really holds, before the index."""
+    numbers = (*entry.shape, entry.offset, entry.size, entry.crc)
+    if not isinstance(entry.name, str) or not all(type(one) is int and one >= 0 for one in numbers):
+        raise DamagedFile("its index has a length, an offset or a name that is none")
+    try:
+        dtype = np.dtype(entry.dtype) if isinstance(entry.dtype, str) else None
+    except (TypeError, ValueError):
+        dtype = None
+    # Objects, texts and dates are never written; their bytes would be taken for addresses.
+    if dtype is None or (dtype.kind not in "biufc" and dtype.type.__module__ != "ml_dtypes"):
+        raise DamagedFile(
+            f"{entry.name[:80]} is of the type {str(entry.dtype)[:40]!r}, which no checkpoint has"
+        )
+    if entry.offset < _HEAD.size or entry.offset + entry.size > end:
+        raise DamagedFile(f"{entry.name[:80]} leads behind the end of the file")
+    if math.prod(entry.shape) * dtype.itemsize != entry.size:
+        raise DamagedFile(f"{entry.name[:80]} has not the bytes that its shape needs")
 
 
 def _read_array(file: BinaryIO, entry: Entry) -> Any:

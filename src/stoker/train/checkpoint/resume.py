@@ -29,12 +29,24 @@ from stoker.train.checkpoint import job
 from stoker.train.checkpoint.callback_state import callbacks_state, restore_callbacks
 from stoker.train.checkpoint.directory import CheckpointDirectory
 from stoker.train.checkpoint.options import Checkpoint, CheckpointWarning
+from stoker.train.checkpoint.saved import WAY_OUT
 from stoker.train.checkpoint.saver import Saver
 from stoker.train.planning.plan import Plan
 from stoker.train.program import Program
 from stoker.train.workers.copies import part_name
 from stoker.train.workers.group import Group
 from stoker.train.workers.shares import Share
+
+# What every version has saved of a run, as what.
+_PROGRESS: dict[str, type | tuple[type, ...]] = {
+    "plan": dict,
+    "pace": dict,
+    "callbacks": (dict, list),
+    "random": dict,
+    "step": int,
+    "epoch": int,
+    "logs": dict,
+}
 
 
 class Resume:
@@ -62,6 +74,19 @@ class Resume:
         else:
             self._saved = job.told_one(Path(checkpoint.directory), self.group)
 
+    def _check_progress(self) -> None:
+        """The checkpoint is of a run: what every one of them says stands in it, as what it is.
+
+        Raises:
+            CheckpointError: something is missing, or something else.
+        """
+        found = self._saved
+        for name, kind in _PROGRESS.items():
+            if found is not None and not isinstance(found.progress.get(name), kind):
+                raise CheckpointError(
+                    f"{found.path} is damaged: it does not say the run's {name!r}; {WAY_OUT}"
+                )
+
     @property
     def progress(self) -> dict[str, Any] | None:
         """Where the run was; None when there is nothing to go on from."""
@@ -71,6 +96,7 @@ class Resume:
         """The plan with what an earlier process of this run decided, where this call leaves it open."""
         if self.progress is None:
             return plan
+        self._check_progress()
         decided = self.progress["plan"]
         return replace(
             Plan(feed=decided["feed"], jit=decided["jit"], figures=decided["figures"]),

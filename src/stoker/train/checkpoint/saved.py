@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from stoker.train.checkpoint.packing import unpack
 from stoker.train.workers.copies import Part, whole_name
 
 VARIABLE, BLOB, PROGRESS = "variable/", "blob/", "progress"
-_WAY_OUT = "give another directory, or delete this one to start over"
+WAY_OUT = "give another directory, or delete this one to start over"
 
 
 class Saved:
@@ -26,18 +25,20 @@ class Saved:
     def __init__(self, contents: files.Contents) -> None:
         self.path = contents.index.path
         details = contents.index.details
-        self.step: int = details["step"]
-        self.fingerprint: str = details["fingerprint"]
+        self.step = int(details["step"])
+        self.fingerprint = str(details["fingerprint"])
         # Version 0.1 numbered all copies, the first one too.
         found = _named(contents, VARIABLE)
         self.variables = {name.removesuffix("@0"): array for name, array in found.items()}
         # Files of version 0.1 do not say it, and have copies where these have parts.
-        self.replicas: int = details.get("replicas") or _counted(self.variables)
+        self.replicas = int(details.get("replicas") or _counted(self.variables))
         self._in_parts = {
             whole_name(name) for name in self.variables if "@" in name and "replicas" in details
         }
         self.blobs = {name: array.tobytes() for name, array in _named(contents, BLOB).items()}
         self.progress: dict[str, Any] = unpack(details["progress"], contents.arrays)
+        if not isinstance(self.progress, dict):
+            raise TypeError("progress must be a dict")
 
     def demand_same_run(self, variables: Mapping[str, Any], fingerprint: str) -> None:
         """Raise a `CheckpointError` if this is of another model, or of a run with other arguments."""
@@ -48,11 +49,11 @@ class Saved:
         differences = _differences(here, there)
         if differences:
             more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
-            raise CheckpointError(f"{self.path} is of another model: {differences[0]}{more}; {_WAY_OUT}")
+            raise CheckpointError(f"{self.path} is of another model: {differences[0]}{more}; {WAY_OUT}")
         if self.fingerprint != fingerprint:
             raise CheckpointError(
                 f"{self.path} is of a run with other arguments: {self.fingerprint} there, {fingerprint} here; "
-                f"{_WAY_OUT}"
+                f"{WAY_OUT}"
             )
 
     def put_into(self, variables: Mapping[str, Any], replicas: int = 1) -> None:
@@ -76,19 +77,20 @@ def read(path: Path) -> Saved:
         DamagedFile: it, or one of theirs, is not there or not as it was written.
     """
     contents = files.read(path)
-    for part in contents.index.details.get("parts", ()):
-        contents.arrays.update(_part(path.parent / PARTS / part["file"], part))
-    return Saved(contents)
+    try:
+        for part in contents.index.details.get("parts", ()):
+            contents.arrays.update(_part(path.parent / PARTS / Path(part["file"]).name, part))
+        return Saved(contents)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+        raise files.DamagedFile(f"its details are none of a run ({type(error).__name__})") from None
 
 
 def _part(path: Path, known: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise files.DamagedFile(
-            f"{path.name}, which belongs to it, cannot be read ({error.strerror})"
-        ) from error
-    if (len(content), zlib.crc32(content)) != (known["size"], known["crc"]):
+        found = files.checksum(path)
+    except files.DamagedFile as reason:
+        raise files.DamagedFile(f"of {path.name}, which belongs to it: {reason}") from None
+    if found != (known["size"], known["crc"]):
         raise files.DamagedFile(f"{path.name}, which belongs to it, is not as it was written")
     return dict(files.read(path).arrays)
 
