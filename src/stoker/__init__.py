@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from stoker.errors import name_extra
 from stoker.version import __version__
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from stoker.log import Log
     from stoker.notebook import load_ipython_extension
     from stoker.serve.batching import BusyError, DeadlineError
-    from stoker.serve.bundle import Bundle, BundleError
-    from stoker.serve.export.writing import BundleWarning, export
+    from stoker.serve.bundle import Bundle, BundleError, BundleWarning
+    from stoker.serve.export.writing import export
     from stoker.serve.predictor import Predictor
     from stoker.store.table import runs
     from stoker.store.tracking import track
@@ -57,7 +58,7 @@ _HOMES = {
     "Balance": "stoker.train.update.balancing",
     "Bundle": "stoker.serve.bundle",
     "BundleError": "stoker.serve.bundle",
-    "BundleWarning": "stoker.serve.export.writing",
+    "BundleWarning": "stoker.serve.bundle",
     "BusyError": "stoker.serve.batching",
     "Checkpoint": "stoker.train.checkpoint.options",
     "CheckpointError": "stoker.train.checkpoint.options",
@@ -146,7 +147,13 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'stoker' has no attribute {name!r}")
-    return getattr(importlib.import_module(home), name)
+    try:
+        return getattr(importlib.import_module(home), name)
+    except ModuleNotFoundError as error:
+        line = name_extra(f"stoker.{name}", error)
+        if line is None:
+            raise
+        raise line from None
 
 
 def __dir__() -> list[str]:

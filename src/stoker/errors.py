@@ -28,6 +28,30 @@ class CheckpointError(StokerError, RuntimeError):
     """A checkpoint could not be written, or belongs to another model, run or data pipeline."""
 
 
+# Which extra brings a package.
+_EXTRAS = {
+    "tensorflow": "cpu",
+    "keras": "cpu",
+    "pyarrow": "data",
+    "sklearn": "recipes",
+    "uvicorn": "serve",
+    "orjson": "serve",
+    "grpc": "grpc",
+    "starlette": "ui",
+    "psycopg": "postgres",
+    "cryptography": "sign",
+}
+
+
+def name_extra(what: str, error: ModuleNotFoundError) -> StokerError | None:
+    """The line for a package that is not installed; None if no extra of Stoker's would bring it."""
+    package = (error.name or "").partition(".")[0]
+    extra = _EXTRAS.get(package)
+    if extra is None:
+        return None
+    return StokerError(f"{what} needs {package}: install it with pip install 'stoker[{extra}]'")
+
+
 def whole_number(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
     """A number of something; NumPy's are as good as Python's."""
     try:

@@ -29,7 +29,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from stoker.errors import StokerError
+from stoker.errors import name_extra
 
 if TYPE_CHECKING:
     from stoker.data.array_reader import arrays
@@ -76,12 +76,10 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(importlib.import_module(home), name)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] not in ("pyarrow", "tensorflow"):
+        line = name_extra(f"stoker.data.{name}", error)
+        if line is None:
             raise
-        extra = "data" if error.name.startswith("pyarrow") else "cpu"
-        raise StokerError(
-            f"stoker.data.{name} needs {error.name}: install it with pip install 'stoker[{extra}]'"
-        ) from None
+        raise line from None
 
 
 def __dir__() -> list[str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stoker.data.columns import Column
 from stoker.data.store import Store
+
+if TYPE_CHECKING:
+    # It imports pyarrow, which a model without a table does not need.
+    from stoker.data.columns import Column
 
 _CHUNK = 1 << 16
 

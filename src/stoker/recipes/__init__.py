@@ -16,6 +16,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from stoker.errors import name_extra
+
 if TYPE_CHECKING:
     from stoker.recipes.baselines import image_baselines, table_baselines, text_baselines
     from stoker.recipes.directory import Run
@@ -71,7 +73,15 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'stoker.recipes' has no attribute {name!r}")
-    return getattr(importlib.import_module(home), name)
+    try:
+        return getattr(importlib.import_module(home), name)
+    except ModuleNotFoundError as error:
+        # A recipe needs all of its extra, whichever of its packages was looked for first.
+        package = "sklearn" if error.name in ("pyarrow", "sklearn") else error.name
+        line = name_extra(f"stoker.recipes.{name}", ModuleNotFoundError(name=package))
+        if line is None:
+            raise
+        raise line from None
 
 
 def __dir__() -> list[str]:
