@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,87 @@ def test_examples_come_back_as_they_were(tmp_path: Path) -> None:
     (tmp_path / "e.npz").write_bytes(b"PK\3\4nothing")
     with pytest.raises(ValueError, match="zip"):
         examples.read(tmp_path / "e.npz")
+
+
+def seal(made: Path) -> bundle.Bundle:
+    description = json.loads((made / "bundle.json").read_text())
+    description["seal"] = {"sha256": bundle.digest(description)}
+    (made / "bundle.json").write_text(json.dumps(description))
+    return bundle.read(made)
+
+
+def test_a_seal_covers_the_labels_and_the_hashes(made: Path) -> None:
+    assert not bundle.read(made).sealed
+    assert "no hash covers its labels" in bundle.read(made).note
+    assert seal(made).note == ""
+    text = (made / "bundle.json").read_text()
+    for old, new in (('["a", "b"]', '["b", "a"]'), ("my input", "your input"), ('"bytes": 5', '"bytes": 6')):
+        assert old in text
+        (made / "bundle.json").write_text(text.replace(old, new))
+        with pytest.raises(bundle.BundleError, match=r"bundle\.json is not what was exported"):
+            bundle.read(made)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"labels": "ab"},
+        {"labels": [1, 2]},
+        {"version": float("inf")},
+        {"version": -1},
+        {"weights": []},
+        {"engines": {"torch": {}}},
+        {"files": {"a": {"bytes": -5}}},
+        {"files": []},
+        {"seal": 7},
+        {"seal": {}},
+        {"signature": {"inputs": [], "outputs": []}},
+        {"signature": {"inputs": [{"name": 7, "dtype": "f", "shape": [], "tensor": "x"}], "outputs": []}},
+    ],
+)
+def test_values_that_make_no_sense_are_one_line(made: Path, change: dict[str, Any]) -> None:
+    description = json.loads((made / "bundle.json").read_text())
+    (made / "bundle.json").write_text(json.dumps({**description, **change}))
+    with pytest.raises(bundle.BundleError) as caught:
+        bundle.read(made)
+    assert "\n" not in str(caught.value)
+
+
+def test_deep_nesting_is_one_line(made: Path) -> None:
+    for text in ("[" * 200_000, '{"a":' * 200_000):
+        (made / "bundle.json").write_text(text)
+        with pytest.raises(bundle.BundleError, match="nested too deeply"):
+            bundle.read(made)
+
+
+def stored(path: Path, name: str, content: bytes) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, content)
+    return path
+
+
+def header(shape: str, dtype: str = "<f4") -> bytes:
+    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    text += b" " * (-(len(text) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+def test_examples_that_lie_are_refused_and_nothing_is_allocated_for_them(tmp_path: Path) -> None:
+    file, name = tmp_path / "e.npz", "input/x/values.npy"
+    odd = {
+        header("(1099511627776,)"): "has not the bytes",
+        header("(-4, -4)") + bytes(64): "has not the bytes",
+        header("(4,)", "|O") + bytes(32): "which no example has",
+        header("(4,)", "|V0"): "which no example has",
+        header("(" * 200 + ")" * 200): r"\w",
+        b"no array": r"\w",
+        b"": r"\w",
+    }
+    for content, line in odd.items():
+        with pytest.raises(ValueError, match=line):
+            examples.read(stored(file, name, content))
+    with pytest.raises(ValueError, match="it would grow to"):
+        examples.read(stored(file, name, bytes((1 << 30) + 1)))
+    for other in ("values.npy", "other/x/values.npy", "input/x/bytes.npy"):
+        with pytest.raises(ValueError, match=r"\w"):
+            examples.read(stored(file, other, header("(0,)")))

@@ -22,7 +22,7 @@ from stoker import units
 from stoker.commands._trust import split_names
 from stoker.commands.runs import add_store
 from stoker.errors import RecordError, UsageError
-from stoker.serve.safety.keras_files import check_keras_file
+from stoker.serve.safety.keras_files import CodeInFileError, check_keras_file
 from stoker.serve.saved_models import SavedModel, model_of
 from stoker.store import address
 
@@ -72,6 +72,10 @@ def run(args: argparse.Namespace) -> int:
             # Its loss says whether it gives logits; the state of its optimizer is of no interest here.
             warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
             model = keras.models.load_model(file, safe_mode=True)
+    except CodeInFileError as error:
+        raise UsageError(
+            f"{file} cannot be loaded: {error}; export it from the program that made it, with stoker.export(model, ...)"
+        ) from None
     except Exception as error:  # noqa: BLE001 - Keras raises whatever it meets first in a damaged file
         line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UsageError(f"{file} cannot be loaded: {line}") from None

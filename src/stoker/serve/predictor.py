@@ -113,10 +113,10 @@ class Predictor:
         return found
 
     def _text(self, label: bytes) -> str:
-        return self._words[label]
+        return self._words.get(label) or label.decode("utf-8", "replace")
 
     def _texts(self, labels: Any) -> Any:
-        return np.array([self._words[one] for one in labels], dtype=object)
+        return np.array([self._text(one) for one in labels], dtype=object)
 
     def _chunks(self, rows: Rows) -> list[Any]:
         """Many rows in calls of a size at which the model is quick and its memory small."""

@@ -56,10 +56,15 @@ def prove(
         found = call(function, dict(zip(names, arrays, strict=True)))
         return [found[name] for name in wanted]
 
-    rows = _proven(known, run, recordings, "")
-    for name in converted.names_of(known):
-        if not lenient or converted.runnable(name):
-            _proven(known, converted.loaded(known, name), recordings, f"engine {name!r}: ")
+    try:
+        rows = _proven(known, run, recordings, "")
+        for name in converted.names_of(known):
+            if not lenient or converted.runnable(name):
+                _proven(known, converted.loaded(known, name), recordings, f"engine {name!r}: ")
+    except BundleError:
+        raise
+    except Exception as error:  # noqa: BLE001 - an engine raises what it likes when a model is not as it is described
+        raise BundleError(f"{path} cannot answer its own examples: {first_line(error)}") from None
     return {"rows": rows, "keras": _keras_fault(known, *recordings, early.get("keras"))}
 
 

@@ -239,3 +239,27 @@ def test_wheels_that_cannot_be(wheels: Path) -> None:
     (wheels / "stoker-2.0-py3-none-any.whl").rename(wheels / "other-2.0-cp311-cp311-win_amd64.whl")
     with pytest.raises(Exception, match="is for win_amd64, and images are Linux"):
         wheelhouse.pinned(wheels)
+
+
+def test_what_is_trusted_goes_into_the_image(made: Path, wheels: Path, tmp_path: Path) -> None:
+    key = tmp_path / "release.key"
+    assert main(["bundle", "--new-key", str(key)]) == 0
+    words = ("--allow-ops", "ReadFile,MatchingFiles", "--require-signature", f"{key}.pub")
+    assert main(["package", str(made), "-o", str(tmp_path / "out"), "--wheelhouse", str(wheels), *words]) == 2
+    assert main(["bundle", str(made), "--sign", str(key)]) == 0
+    text = (packaged(made, wheels, *words) / "Dockerfile").read_text()
+    public = Path(f"{key}.pub").read_text().strip()
+    assert f"--verify --allow-ops ReadFile,MatchingFiles --require-signature {public}\n" in text
+    entry = next(line for line in text.splitlines() if line.startswith("ENTRYPOINT"))
+    assert json.loads(entry.removeprefix("ENTRYPOINT ")) == ["stoker", "serve", *words[:3], public]
+
+
+@pytest.mark.parametrize("version", ["", "2.21.0; touch x", "2.21.0\nRUN x", None, 7])
+def test_a_version_that_is_none_is_no_argument_of_pip(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], version: Any
+) -> None:
+    description = json.loads((made / "bundle.json").read_text())
+    description["versions"]["tensorflow"] = version
+    (made / "bundle.json").write_text(json.dumps(description))
+    assert main(["package", str(made), "-o", str(tmp_path / "out")]) == 2
+    assert "does not say which version of tensorflow" in capsys.readouterr().err

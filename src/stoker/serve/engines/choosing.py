@@ -25,7 +25,7 @@ from stoker.files import PLANS, write_atomically
 from stoker.serve.batching import Run
 from stoker.serve.bundle import Bundle, BundleError
 from stoker.serve.engines import converted, tensorflow
-from stoker.serve.proof import apart, recorded
+from stoker.serve.proof import apart, first_line, recorded
 
 # Weights of more than this are not loaded several times to compare: the first way that is right is taken.
 _MOST_COMPARED_BYTES = 256 << 20
@@ -159,6 +159,8 @@ def _right(known: Bundle, run: Run, examples: _Recorded) -> bool | None:
         found = run([inputs[field.name] for field in known.signature.inputs])
     except tf.errors.OpError:
         return None  # the single-threaded executor does not take every graph
+    except Exception as error:  # noqa: BLE001 - an engine raises what it likes when a model is not as it is described
+        raise BundleError(f"{known.path} cannot answer its own examples: {first_line(error)}") from None
     beside = {field.name: one for field, one in zip(known.signature.outputs, found, strict=True)}
     return not any(
         apart(field, beside[field.name], answers[field.name], beside) for field in known.signature.outputs

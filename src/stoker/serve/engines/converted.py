@@ -66,13 +66,17 @@ def labelled(run: Run, known: Bundle) -> Run:
     if known.labels is None:
         return run
     outputs = computed(known)
+    scores = next((one for one in outputs if one.name == _SCORES), None)
+    if scores is None or scores.shape[-1:] != (len(known.labels),):
+        raise BundleError(
+            f"{known.path} is damaged: it has {len(known.labels)} labels, and not a score for each"
+        )
     words = np.array([word.encode("utf-8") for word in known.labels], dtype=object)
-    place = [one.name for one in outputs].index(_SCORES)
     order = [one.name for one in known.signature.outputs]
 
     def whole(arrays: list[Any]) -> list[Any]:
         found = dict(zip((one.name for one in outputs), run(arrays), strict=True))
-        found[_LABEL] = words[found[outputs[place].name].argmax(-1)]
+        found[_LABEL] = words[found[_SCORES].argmax(-1)]
         return [found[name] for name in order]
 
     return whole

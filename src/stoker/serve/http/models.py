@@ -162,7 +162,10 @@ class Models:
             lambda rows, seconds: self.metrics.ran(name, rows, seconds),
         )
         known = predictor.bundle
-        drift = Drift(known.signature.inputs, known.description.get("statistics") or {})
+        try:
+            drift = Drift(known.signature.inputs, known.description.get("statistics") or {})
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise bundle.BundleError(f"{place} is damaged: its statistics are none") from None
         made = Version(known.version if number is None else number, predictor, line, mark, drift)
         self._say(f"{name}: {predictor.engine}")
         if known.note:

@@ -41,6 +41,10 @@ class KerasFileError(StokerError, ValueError):
     """A saved Keras model cannot be read, or would run code or read other files when it is loaded."""
 
 
+class CodeInFileError(KerasFileError):
+    """It would run code or read other files; the program that made it has the model itself."""
+
+
 def check_keras_file(file: Path) -> None:
     """Look at a `.keras` or `.h5` file without loading it.
 
@@ -143,7 +147,7 @@ def _check_config(text: bytes) -> None:
     for one in _objects(config):
         reason = _reason_against(one)
         if reason:
-            raise KerasFileError(reason)
+            raise CodeInFileError(reason)
 
 
 def _objects(config: Any) -> Iterator[dict[str, Any]]:
@@ -167,7 +171,7 @@ def _reason_against(config: dict[str, Any]) -> str:
     if not isinstance(kind, str):
         return ""
     if kind in _RUNS_CODE:
-        return f"{shown} {_RUNS_CODE[kind]}; export it from the program that made it, with stoker.export(model, ...)"
+        return f"{shown} {_RUNS_CODE[kind]}"
     if isinstance(inner, dict) and kind in _READS_VOCABULARY and isinstance(inner.get("vocabulary"), str):
         return f"{shown} reads its vocabulary from the file {inner['vocabulary']!r}; save the model with it inside"
     if module is None or module == "builtins":
