@@ -51,6 +51,16 @@ def test_a_plain_model_is_taken(archive: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_file_that_is_both_is_looked_at_as_both(archive: Path, tmp_path: Path) -> None:
+    file = tmp_path / "both.h5"
+    with_code(tmp_path / "mark").save(file)
+    file.write_bytes(file.read_bytes() + archive.read_bytes())
+    assert zipfile.is_zipfile(file)
+    with pytest.raises(KerasFileError, match="Lambda 'shell' runs Python code"):
+        check_keras_file(file)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("suffix", [".keras", ".h5"])
 def test_export_runs_no_code_of_a_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
@@ -151,6 +161,11 @@ def test_odd_archives_are_one_line(archive: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(archive, "a") as more:
         more.writestr("../../outside", "x")
     with pytest.raises(KerasFileError, match="a path outside of the archive"):
+        check_keras_file(archive)
+    archive.write_bytes(whole)
+    with zipfile.ZipFile(archive, "a") as more:
+        more.writestr("model.weights.npz", "pickled")
+    with pytest.raises(KerasFileError, match=r"holds 'model\.weights\.npz', which no archive of Keras has"):
         check_keras_file(archive)
     with (
         zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as bomb,

@@ -140,6 +140,8 @@ def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
     place = 0
     while place < len(message):
         key, place = _varint(message, place)
+        if key > 0xFFFFFFFF:  # other readers drop the bits above
+            raise ValueError("it is not in protobuf's format")
         number, wire = key >> 3, key & 7
         if wire == 0:
             value, place = _varint(message, place)

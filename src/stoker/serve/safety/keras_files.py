@@ -21,6 +21,9 @@ OLDEST_KERAS = (3, 12, 1)
 _MOST_CONFIG_BYTES = 64 << 20
 # Keras stores weights as they are; an archive that grows much more than this is made to fill the memory.
 _MOST_GROWTH, _LARGE = 20, 1 << 30
+_WEIGHTS = "model.weights.h5"
+# The other form of weights that Keras reads, `.npz`, can hold pickled objects.
+_MEMBERS = {"config.json", "metadata.json", _WEIGHTS}
 _RUNS_CODE = {
     "Lambda": "runs Python code that is stored in the file",
     "__lambda__": "is Python code that is stored in the file",
@@ -52,11 +55,15 @@ def check_keras_file(file: Path) -> None:
         KerasFileError: it cannot be read, or something in it runs code or reads other files. The line says what, for
             whoever names the file before it.
     """
+    import h5py
+
     _check_version()
     try:
-        if zipfile.is_zipfile(file):
+        # Keras goes by the name; a file can be both, so it is looked at as whatever it can be read as.
+        archive = zipfile.is_zipfile(file)
+        if archive:
             _check_archive(file)
-        else:
+        if not archive or h5py.is_hdf5(file):
             with open(file, "rb") as stream:
                 _check_h5(stream)
     except OSError as error:
@@ -83,16 +90,20 @@ def _check_archive(file: Path) -> None:
         if size > max(_LARGE, _MOST_GROWTH * file.stat().st_size):
             raise KerasFileError(f"it would grow to {size:,} bytes, which no archive of Keras does")
         for one in members:
-            if PurePosixPath(one.filename).is_absolute() or ".." in PurePosixPath(one.filename).parts:
+            path = PurePosixPath(one.filename)
+            if path.is_absolute() or ".." in path.parts:
                 raise KerasFileError(f"it holds {one.filename!r}, a path outside of the archive")
+            if one.filename not in _MEMBERS and path.parts[:1] != ("assets",):
+                raise KerasFileError(f"it holds {one.filename!r}, which no archive of Keras has")
+        if len({one.filename for one in members}) != len(members):
+            raise KerasFileError("two of its members have the same name")
         if "config.json" not in archive.namelist():
             raise KerasFileError("it is not a Keras model: it has no config.json")
         with archive.open("config.json") as stream:
             _check_config(stream.read(_MOST_CONFIG_BYTES + 1))
-        for name in archive.namelist():
-            if name.endswith(".h5"):
-                with archive.open(name) as stream:
-                    _check_h5(stream, needs_config=False)
+        if _WEIGHTS in archive.namelist():
+            with archive.open(_WEIGHTS) as stream:
+                _check_h5(stream, needs_config=False)
 
 
 def _check_h5(stream: Any, *, needs_config: bool = True) -> None:
