@@ -60,11 +60,13 @@ def run(args: argparse.Namespace) -> int:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         from stoker.serve.proof import prove
 
-        rows = prove(Path(args.path), lenient=True, trust=trust)["rows"]
+        proof = prove(Path(args.path), lenient=True, trust=trust)
         if not args.json:
             print(
-                f"verified: the files are the ones exported, and {rows} examples give their recorded answers"
+                f"verified: the files are the ones exported, and {proof['rows']} examples give their recorded answers"
             )
+            if proof["keras"]:
+                print(f"{bundle.KERAS} is not loaded: {proof['keras']}")
     return 0
 
 

@@ -22,6 +22,7 @@ from stoker.serve.safety.opening import Trust, open_bundle, sign_bundle
 from tests.serve.bundles import LABELS, rows
 from tests.serve.forging import reseal
 from tests.serve.safety.graphs import edit, write_file
+from tests.serve.safety.test_keras_files import with_code
 
 
 @pytest.fixture
@@ -94,6 +95,19 @@ def test_the_command_refuses_in_one_line(
     assert not (tmp_path / "mark").exists()
     assert main(["bundle", str(copy), "--verify", "--allow-ops", "WriteFile"]) == 0
     assert (tmp_path / "mark").exists()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_verify_runs_no_code_of_the_keras_file(
+    copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mark = tmp_path / "mark"
+    with_code(mark).save(copy / "model.keras")
+    mark.unlink(missing_ok=True)
+    reseal(copy)
+    assert main(["bundle", str(copy), "--verify"]) == 0
+    assert "model.keras is not loaded: Lambda 'shell' runs Python code" in capsys.readouterr().out
+    assert not mark.exists()
 
 
 @pytest.mark.parametrize("way", WAYS)

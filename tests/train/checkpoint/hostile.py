@@ -147,7 +147,7 @@ def mutated(whole: bytes, chance: random.Random) -> bytes:
 
 def _another_value(index: dict[str, Any], chance: random.Random) -> None:
     """Somewhere in the index, something else."""
-    odd = [
+    odd: list[Any] = [
         None,
         -1,
         0,

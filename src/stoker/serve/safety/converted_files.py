@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from stoker.serve.bundle import BundleError
 
@@ -26,6 +27,7 @@ _ONNX_INSIDE: dict[str, dict[int, str]] = {
 _NODE_TYPE, _NODE_DOMAIN, _TENSOR_NAME, _TENSOR_ELSEWHERE = 4, 7, 8, (13, 14)
 _ONNX_DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
 _DEEPEST = 32
+_Found = TypeVar("_Found")
 
 
 def check_litert(file: Path, allowed: Collection[str]) -> None:
@@ -63,7 +65,7 @@ def check_onnx(file: Path, allowed: Collection[str]) -> None:
 CHECKS: dict[str, Callable[[Path, Collection[str]], None]] = {"litert": check_litert, "onnx": check_onnx}
 
 
-def _read(file: Path, walk: Callable[[bytes], list[object]]) -> list[object]:
+def _read(file: Path, walk: Callable[[bytes], list[_Found]]) -> list[_Found]:
     try:
         return walk(file.read_bytes())
     except OSError as error:
