@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.serve.batching import Batcher
-from stoker.serve.bundle import BundleWarning
+from stoker.serve.bundle import KERAS, BundleWarning
 from stoker.serve.engines.choosing import chosen
 from stoker.serve.proof import recorded
 from stoker.serve.rows import Rows, as_rows
@@ -59,7 +59,8 @@ class Predictor:
             BundleError: it is none, is not what was exported, would reach outside the model, or does not give its
                 recorded answers here.
         """
-        self.bundle = open_bundle(path, Trust.of(allow_ops, require_signature))
+        # Keras' own file is as large as the SavedModel, and nothing is asked of it here.
+        self.bundle = open_bundle(path, Trust.of(allow_ops, require_signature), unread=[KERAS])
         if self.bundle.note:
             warnings.warn(self.bundle.note, BundleWarning, stacklevel=2)
         self.engine = chosen(self.bundle, engine)

@@ -119,6 +119,17 @@ def test_the_weights_of_another_model_do_not_answer(copy: Path, way: Callable[[P
     assert "variables.data-00000-of-00001 is not what was exported" in way(copy)
 
 
+def test_the_keras_file_is_hashed_where_it_is_loaded(copy: Path) -> None:
+    file = copy / "model.keras"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    assert by_predictor(copy) == ""
+    assert "model.keras is not what was exported" in by_verify(copy)
+    file.write_bytes(content[:-1])
+    assert "model.keras is not what was exported" in by_predictor(copy)
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     "change",

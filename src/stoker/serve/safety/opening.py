@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -42,20 +42,29 @@ class Trust:
         return Trust(tuple(names), os.fspath(require_signature) if require_signature else "")
 
 
-def open_bundle(path: str | os.PathLike[str], trust: Trust | None = None) -> Bundle:
+def open_bundle(
+    path: str | os.PathLike[str], trust: Trust | None = None, *, unread: Collection[str] = ()
+) -> Bundle:
     """Read a bundle and look at all that is in it.
+
+    Args:
+        path: its directory.
+        trust: what may be in it, and who must have signed it.
+        unread: files that the caller will not load: their content need not be read.
 
     Raises:
         BundleError: it is none, is not what was exported, is not signed by whom it should be, or would reach outside
             the model.
         SigningError: the public key cannot be read.
     """
-    known = read_checked(path, trust)
+    known = read_checked(path, trust, unread=unread)
     check_operations(known, trust)
     return known
 
 
-def read_checked(path: str | os.PathLike[str], trust: Trust | None = None) -> Bundle:
+def read_checked(
+    path: str | os.PathLike[str], trust: Trust | None = None, *, unread: Collection[str] = ()
+) -> Bundle:
     """A bundle that is what was exported: its description, its signature and its files. Needs no TensorFlow.
 
     Raises:
@@ -64,7 +73,7 @@ def read_checked(path: str | os.PathLike[str], trust: Trust | None = None) -> Bu
     known = bundle.read(path)
     if trust is not None and trust.public_key:
         _demand_signature(known, trust.public_key)
-    bundle.check_files(known)
+    bundle.check_files(known, unread)
     return known
 
 
