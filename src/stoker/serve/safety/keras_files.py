@@ -16,7 +16,8 @@ from typing import Any
 
 from stoker.errors import StokerError
 
-# Below this one, Keras' safe mode has holes that are known.
+# Older ones run code of a file in safe mode, or take memory for whatever size it claims. Newer ones had holes, too:
+# that is why the file itself is looked at.
 OLDEST_KERAS = (3, 12, 1)
 _MOST_CONFIG_BYTES = 64 << 20
 # Keras stores weights as they are; an archive that grows much more than this is made to fill the memory.
@@ -79,7 +80,7 @@ def _check_version() -> None:
     if found < OLDEST_KERAS:
         oldest = ".".join(map(str, OLDEST_KERAS))
         raise KerasFileError(
-            f"Keras {keras.__version__} can be made to run code by a model file: pip install 'keras>={oldest}'"
+            f"Keras {keras.__version__} has known holes in loading model files: pip install 'keras>={oldest}'"
         )
 
 
