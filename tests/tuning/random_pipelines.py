@@ -177,7 +177,7 @@ def interleaved(draw: Draw) -> Any:
 
 
 def _leaves(dataset: Any) -> list[Any]:
-    leaves = tf.nest.flatten(dataset.element_spec)
+    leaves: list[Any] = tf.nest.flatten(dataset.element_spec)
     if not all(type(leaf) is tf.TensorSpec for leaf in leaves):
         raise DoesNotFit
     return leaves

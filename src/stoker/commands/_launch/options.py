@@ -62,7 +62,11 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     )
     for option, seconds, what in (
         ("--heartbeat", usual.heartbeat_s, "a worker without a sign of life for so long is lost"),
-        ("--start-deadline", usual.start_s, "how long workers may take to start, and to join once one has joined"),
+        (
+            "--start-deadline",
+            usual.start_s,
+            "how long workers may take to start, and to join once one has joined",
+        ),
         ("--grace", usual.grace_s, "workers that are told to end have so long to save"),
     ):
         text = f"{seconds:g}s"
