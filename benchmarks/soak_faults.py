@@ -223,13 +223,13 @@ def run_job(
         for epoch, name in enumerate(names):
             fault, rank = FAULTS[name], moments.randrange(workers)
             job.wait_for_epoch(epoch)
-            # Between two epochs, or some time into the next one.
-            if moments.random() < 0.8:
-                job.begin_epoch(epoch)
-                time.sleep(moments.uniform(0, 1.5))
+            job.begin_epoch(epoch)
+            time.sleep(moments.uniform(0, 1.5))
             before = len(job.restart_lines())
             mend = fault.inject(job, rank, moments)
+            # On into the next epoch: a checkpoint that could not be written is an error at the next one.
             job.begin_epoch(epoch)
+            job.begin_epoch(epoch + 1)
             if fault.blame is not None:
                 job.wait_until(lambda before=before: len(job.restart_lines()) > before)  # type: ignore[misc]
                 line = job.restart_lines()[before]
@@ -237,8 +237,7 @@ def run_job(
                     fail(job, f"{name}, worker {rank}: the wrong blame: {line}")
             if mend is not None:
                 mend()
-        for epoch in (len(names), len(names) + 1):
-            job.begin_epoch(epoch)
+        job.begin_epoch(len(names) + 1)
         ends = job.ends()
         expected = sum(FAULTS[name].blame is not None for name in names)
         if len(job.restart_lines()) != expected:
