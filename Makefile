@@ -9,8 +9,18 @@ PEERS_VENV := .venv-peers
 SERVE_PEERS_VENV := .venv-serve-peers
 ENGINES_VENV := .venv-engines
 
-.PHONY: demo demo-ledger demo-fit demo-software-gpu demo-recipe test test-fast lint docs clean soak \
-	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers screenshots browser postgresql mlflow image-tools \
+# Packages of the system are installed where that was asked for, and on CI. Elsewhere a line says what goes without them.
+# $(call need,a test that they are there,the packages,what is skipped)
+INSTALLS := $(filter true 1,$(CI) $(STOKER_INSTALL))
+define need
+	@if $(1); then :; \
+	elif [ -n "$(INSTALLS)" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
+	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends $(2) >/dev/null; then :; \
+	else echo "Skipped: $(3). Install $(2), or run as root: make system-packages"; fi
+endef
+
+.PHONY: demo demo-ledger demo-fit demo-software-gpu demo-recipe test system-packages test-fast lint docs clean soak \
+	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers screenshots browser postgresql engine-tools mlflow image-tools \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
 	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve bench-workers bench-recipes recipe-figures fortunes
 
@@ -45,19 +55,21 @@ test: lint browser postgresql mlflow
 test-fast: $(READY)
 	$(PYTEST) -m fast
 
-# Headless Chromium for the tests of the page, where it can be had; without it they are skipped.
-browser:
-	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then :; \
-	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
-	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium chromium-driver >/dev/null; then :; \
-	else echo "The browser tests are skipped: they need the packages chromium and chromium-driver."; fi
+# What the tests and benchmarks need of Debian or Ubuntu; as root.
+system-packages:
+	@$(MAKE) --no-print-directory STOKER_INSTALL=1 browser postgresql fortunes engine-tools
 
-# PostgreSQL's programs for the tests of the store, where they can be had; without them those tests are skipped.
+# Headless Chromium for the tests of the page.
+browser:
+	$(call need,command -v chromium >/dev/null && command -v chromedriver >/dev/null,chromium chromium-driver,the browser tests)
+
+# PostgreSQL's programs for the tests of the store.
 postgresql:
-	@if command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then :; \
-	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
-	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends postgresql >/dev/null; then :; \
-	else echo "The tests on PostgreSQL are skipped: they need the package postgresql."; fi
+	$(call need,command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1,postgresql,the tests on PostgreSQL)
+
+# Two schedulers of jobs.
+engine-tools:
+	$(call need,command -v slurmd >/dev/null && command -v sshd >/dev/null,openssh-server slurm-wlm munge,jobs by ssh and on SLURM)
 
 # A real MLflow for the tests of import and export, in an environment of its own; without it they are skipped.
 mlflow:
@@ -154,11 +166,7 @@ image-tools:
 	else apt-get -qq update && \
 	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends buildah mmdebstrap >/dev/null; fi
 # Jobs by ssh, on SLURM and on Ray, all of this machine; what cannot be had is skipped. Ray has an environment of its own.
-soak-engines: $(ENGINES_VENV)/.ready
-	@if command -v slurmd >/dev/null && command -v sshd >/dev/null; then :; \
-	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
-	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends openssh-server slurm-wlm munge >/dev/null; \
-	then :; else echo "ssh and SLURM are skipped: they need the packages openssh-server, slurm-wlm and munge."; fi
+soak-engines: $(ENGINES_VENV)/.ready engine-tools
 	$(ENGINES_VENV)/bin/python -m pytest tests/distributed
 
 # The store against MLflow, W&B offline and Aim, which get an environment of their own.
@@ -176,10 +184,7 @@ recipe-figures: $(READY) fortunes
 
 # Texts by topic and by language.
 fortunes:
-	@if [ -d /usr/share/games/fortunes/de ]; then :; \
-	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
-	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends fortunes fortunes-de fortunes-es \
-	fortunes-it fortunes-pl fortunes-cs >/dev/null; then :; else echo "The texts are missing: they need the packages fortunes*."; fi
+	$(call need,[ -d /usr/share/games/fortunes/de ],fortunes fortunes-de fortunes-es fortunes-it fortunes-pl fortunes-cs,texts by topic and by language)
 
 # The readers of stoker.data against the usual ways.
 bench-data: $(READY)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests import marking
+from tests.support import ROOT
 
 # Of what a test trains, nothing is kept, unless the test is about that.
 os.environ["STOKER_STORE"] = "off"
@@ -61,6 +62,15 @@ def _fast_means_without_tensorflow(request: pytest.FixtureRequest) -> Iterator[N
     yield
     if request.node.get_closest_marker("fast") and not before:
         assert "tensorflow" not in sys.modules, "this test loads TensorFlow: mark it pytest.mark.tensorflow"
+
+
+@pytest.fixture(autouse=True)
+def _leaves_the_checkout_alone() -> Iterator[None]:
+    """Files belong into a test's own directory. (With `-n`, a test beside this one may be the one that made them.)"""
+    before = set(os.listdir(ROOT))
+    yield
+    made = {name for name in set(os.listdir(ROOT)) - before if not name.startswith(".")}
+    assert not made, f"written into the checkout: {', '.join(sorted(made))}"
 
 
 @pytest.fixture(scope="session", autouse=True)
