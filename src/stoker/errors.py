@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+import os
+import re
 from typing import Any
 
 
@@ -63,3 +65,29 @@ def whole_number(name: str, value: Any, least: int | None = None, most: int | No
     if most is not None and number > most:
         raise ArgumentError(f"{name}={value!r} must be at most {most}")
     return number
+
+
+# A `Path` of an address has one slash less. Then only these count as schemes, since a directory may end in a colon.
+_SCHEMES = "s3|s3a|s3n|gs|gcs|hdfs|az|abfs|abfss|adl|wasb|wasbs|oss|file|http|https|ftp|sftp|ssh|dbfs"
+_ADDRESS = re.compile(rf"([a-z][a-z0-9+.-]*)://|({_SCHEMES}):/", re.IGNORECASE)
+
+
+def check_local_path(path: Any) -> None:
+    """Refuse the address of a bucket or a server where a path belongs: `s3://bucket` would be a folder named `s3:`.
+
+    Args:
+        path: of a file or a directory; anything but text and paths is let pass, for others to refuse.
+
+    Raises:
+        ArgumentError: it is an address.
+    """
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+    found = _ADDRESS.match(os.fsdecode(text))
+    if found is None:
+        return
+    scheme = found[1] or found[2]
+    if scheme.lower() == "file":
+        raise ArgumentError(f"{text}: give the path alone, without file://")
+    raise ArgumentError(
+        f"{text}: {scheme}:// is not supported yet. Give a path on this machine: mount the storage, or copy the files."
+    )

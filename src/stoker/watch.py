@@ -16,7 +16,7 @@ from typing import Any
 import keras
 
 from stoker.attach.sites import KERAS_LOOP, Sites
-from stoker.errors import UsageError
+from stoker.errors import UsageError, check_local_path
 from stoker.measure.run import MeasuredRun
 from stoker.periodic import Every
 from stoker.records import Record
@@ -43,6 +43,7 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
 
     def __init__(self, show: bool = True, log_dir: str | None = None) -> None:
         super().__init__()
+        check_local_path(log_dir)
         if log_dir is not None and importlib.util.find_spec("tensorboard") is None:
             raise UsageError(
                 "log_dir writes scalars for TensorBoard, which is missing: pip install tensorboard"

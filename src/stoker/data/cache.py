@@ -21,7 +21,7 @@ from typing import Any
 
 from stoker.data.columns import DataWarning
 from stoker.data.store import Store, Writer
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, check_local_path
 from stoker.files import user_cache
 
 FORMAT = 1
@@ -58,9 +58,11 @@ def cached(
     """
     if where is True:
         where = None
+    check_local_path(where)
     if state is None or where is False:
         return make(lambda: Writer(None))
     root = Path(where) if where is not None else user_cache("data")
+    check_local_path(root)
     family = _digest([FORMAT, source])
     place = root / f"{family}-{_digest(state)}"
     try:

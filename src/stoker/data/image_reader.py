@@ -19,7 +19,7 @@ from stoker.data.order import Order
 from stoker.data.paths import IMAGES
 from stoker.data.splits import Passes, finished, orders
 from stoker.data.store import Store
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, check_local_path
 
 CHANNELS = {"rgb": 3, "grayscale": 1}
 
@@ -63,6 +63,7 @@ def images(
     """
     _check(image_size, color_mode, label_mode, on_error)
     augmenting.check(augment, color_mode)
+    check_local_path(directory)
     root = Path(directory).expanduser()
     found = class_files(root, IMAGES)
     names = sorted({file.class_name for file in found})

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, check_local_path
 
 # How the files of each reader end.
 CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst", ".tsv", ".tsv.gz")
@@ -59,6 +59,7 @@ def unreadable(path: str | Path, error: OSError) -> ArgumentError:
 
 
 def _found(text: str, suffixes: tuple[str, ...]) -> list[Path]:
+    check_local_path(text)
     path = Path(text).expanduser()
     if path.is_file():
         return [path]

@@ -17,7 +17,7 @@ from stoker.data.csv_files import CsvFiles
 from stoker.data.ingest import Source
 from stoker.data.misfits import from_python
 from stoker.data.tables import Options, table
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, check_local_path
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -242,6 +242,7 @@ def _cursor(connection: Any, query: str) -> _Opened:
         with contextlib.ExitStack() as closing:
             own = connection
             if isinstance(own, str | os.PathLike):
+                check_local_path(own)
                 if not Path(own).is_file():
                     raise ArgumentError(f"there is no SQLite file {os.fspath(own)}")
                 own = closing.enter_context(contextlib.closing(sqlite3.connect(own)))

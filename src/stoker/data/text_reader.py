@@ -17,7 +17,7 @@ from stoker.data.table_files import table_files
 from stoker.data.tables import Options, Table, divider
 from stoker.data.text_files import CLASS, TEXT, Folders, Lines, TextColumn
 from stoker.data.word_ids import Words
-from stoker.errors import ArgumentError, whole_number
+from stoker.errors import ArgumentError, check_local_path, whole_number
 
 
 def text(
@@ -117,6 +117,7 @@ def text(
 
 def _source(paths: Any, encoding: str) -> Source:
     if isinstance(paths, str | os.PathLike):
+        check_local_path(paths)
         root = Path(paths).expanduser()
         if root.is_dir() and class_folders(root):
             return Folders(root, encoding)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from stoker.data.class_folders import is_text
-from stoker.errors import ArgumentError, whole_number
+from stoker.errors import ArgumentError, check_local_path, whole_number
 
 # What NumPy takes for a seed, and Keras with it.
 _LARGEST_SEED = 2**32 - 1
@@ -24,6 +24,7 @@ def path_of(data: Any) -> str:
             raise ArgumentError(
                 f"data={os.fsencode(path)!r} is a path in bytes that are not UTF-8: rename it"
             )
+        check_local_path(path)
         return path
     frame = "; write a frame to a file first, with to_parquet" if hasattr(data, "to_parquet") else ""
     raise ArgumentError(
@@ -55,6 +56,7 @@ def check(*, epochs: Any, seed: Any, runs: Any, **columns: Any) -> None:
         whole_number("epochs", epochs, 1)
     if not isinstance(runs, str | os.PathLike):
         raise ArgumentError(f"runs={runs!r} must be the path of a directory")
+    check_local_path(runs)
     if Path(runs).exists() and not Path(runs).is_dir():
         raise ArgumentError(f"runs={os.fspath(runs)!r} is a file: give the directory that runs are kept in")
     for name, column in columns.items():

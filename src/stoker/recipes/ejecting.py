@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stoker import files
-from stoker.errors import UsageError
+from stoker.errors import UsageError, check_local_path
 
 _LINE = 80
 _LAST = '\n\nif __name__ == "__main__":\n'
@@ -51,6 +51,7 @@ def eject(kind: str, settings: Any, path: str, *, overwrite: bool = False) -> No
     Raises:
         UsageError: the file is there, or cannot be written.
     """
+    check_local_path(path)
     target = Path(path)
     if target.exists() and not overwrite:
         raise UsageError(f"{path} exists; --force replaces it")

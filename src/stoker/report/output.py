@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from stoker.errors import UsageError
+from stoker.errors import UsageError, check_local_path
 from stoker.files import write_atomically
 from stoker.records import Record
 
@@ -30,6 +30,7 @@ def write(path: str, text: str) -> None:
     if path == "-":
         sys.stdout.write(text)
         return
+    check_local_path(path)
     target = Path(path)
     try:
         if _may_be_replaced(target):

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stoker.errors import StokerError
+from stoker.errors import StokerError, check_local_path
 from stoker.serve.signature import Signature
 
 SCHEMA = 1
@@ -119,6 +119,7 @@ def read(path: str | os.PathLike[str]) -> Bundle:
     Raises:
         BundleError: there is none, or it is none this version reads.
     """
+    check_local_path(path)
     place = Path(path)
     file = place / DESCRIPTION
     data = _parse(place, file)

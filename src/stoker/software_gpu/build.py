@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from stoker.errors import StokerError
+from stoker.errors import StokerError, check_local_path
 from stoker.files import user_cache
 
 SOURCES = Path(__file__).parent / "plugin"
@@ -77,8 +77,14 @@ def too_old(tensorflow: TensorFlow) -> bool:
 
 
 def cache_directory() -> Path:
-    """Where builds are kept."""
-    return user_cache("software-gpu")
+    """Where builds are kept.
+
+    Raises:
+        ArgumentError: `STOKER_CACHE_DIR` is no path of this machine.
+    """
+    place = user_cache("software-gpu")
+    check_local_path(place)
+    return place
 
 
 def library_path(tensorflow: TensorFlow) -> Path:

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from stoker.errors import ArgumentError, whole_number
+from stoker.errors import ArgumentError, check_local_path, whole_number
 from stoker.store import address as addresses
 from stoker.store import around, audit, delivery, entries, fingerprints, surroundings, writer
 from stoker.store.linking import MAKES, USES, linked
@@ -164,6 +164,7 @@ class Run:
         self._writer.put_later(once)
 
     def _path(self, path: str | os.PathLike[str], relation: str, kind: str, name: str | None) -> str:
+        check_local_path(path)
         if self._writer is None:
             return ""
         place = Path(path).absolute()

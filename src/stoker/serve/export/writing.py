@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from stoker import files, signing, version
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, check_local_path
 from stoker.execution.model_kinds import check_model
 from stoker.execution.structures import flatten
 from stoker.serve import bundle
@@ -86,6 +86,7 @@ def export(
         BundleError: the model cannot be exported; the line says which layer.
         ArgumentError: an argument makes no sense.
     """
+    check_local_path(path)
     target = Path(path)
     _check(model, target, overwrite)
     if sign is not None:

@@ -11,7 +11,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from stoker.errors import CheckpointError, UsageError
+from stoker.errors import CheckpointError, UsageError, check_local_path
 
 __all__ = ["Checkpoint", "CheckpointError", "CheckpointOptionError", "CheckpointWarning"]
 
@@ -49,6 +49,7 @@ class Checkpoint:
             raise CheckpointOptionError(
                 f"checkpoint directory {self.directory!r}: give the path of a directory, such as 'checkpoints'"
             )
+        check_local_path(self.directory)
         if isinstance(self.keep, bool) or not isinstance(self.keep, int) or self.keep < 1:
             raise CheckpointOptionError(
                 f"keep={self.keep!r}: give the number of checkpoints to keep, 1 or more"

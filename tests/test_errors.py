@@ -1,0 +1,192 @@
+"""Addresses of buckets and servers are refused wherever a path belongs, in one line, and nothing is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stoker
+from stoker import commands
+from stoker.errors import ArgumentError, check_local_path
+
+SAID = "s3:// is not supported yet. Give a path on this machine: mount the storage, or copy the files."
+
+
+@pytest.mark.parametrize(
+    "text", ["s3://b/k", "gs://b", "hdfs://h/p", "az://c/b", "S3A://b", "my+own://x", "https://h/f"]
+)
+def test_an_address_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentError, match="is not supported yet") as error:
+        check_local_path(text)
+    assert str(error.value).startswith(f"{text}: ")
+
+
+def test_an_address_that_went_through_a_path_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="s3:// is not supported yet"):
+        check_local_path(Path("s3://bucket/run"))
+
+
+def test_a_file_address_is_told_what_to_leave_out() -> None:
+    with pytest.raises(ArgumentError) as error:
+        check_local_path("file:///data/a.csv")
+    assert str(error.value) == "file:///data/a.csv: give the path alone, without file://"
+
+
+@pytest.mark.parametrize(
+    "path", ["a.csv", "/a/b", "~/c", "c:/d", "odd:/name", "a=b:c", "", Path("x"), None, False, 3]
+)
+def test_paths_pass(path: Any) -> None:
+    check_local_path(path)
+
+
+def _fit(address: str) -> None:
+    import keras
+    import numpy as np
+
+    model = keras.Sequential([keras.layers.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    stoker.fit(model, np.zeros((4, 1)), np.zeros(4), epochs=1, verbose=0, checkpoint=address)
+
+
+def _export(address: str) -> None:
+    import keras
+
+    stoker.export(keras.Sequential([keras.layers.Input((1,)), keras.layers.Dense(1)]), address)
+
+
+def _cache(address: str) -> None:
+    Path("t.csv").write_text("a\n1\n")
+    try:
+        stoker.data.csv("t.csv", cache=address)
+    finally:
+        os.remove("t.csv")
+
+
+def _track(way: str) -> Callable[[str], None]:
+    def note(address: str) -> None:
+        with stoker.track("run", store="off") as run:
+            getattr(run, way)(address)
+
+    return note
+
+
+CALLS: dict[str, Callable[[str], Any]] = {
+    "csv": lambda address: stoker.data.csv(address),
+    "csv, a list": lambda address: stoker.data.csv([address]),
+    "parquet": lambda address: stoker.data.parquet(address),
+    "jsonl": lambda address: stoker.data.jsonl(address),
+    "sql": lambda address: stoker.data.sql(address, "select 1"),
+    "text": lambda address: stoker.data.text(address),
+    "text, a column": lambda address: stoker.data.text(address, column="a"),
+    "images": lambda address: stoker.data.images(address),
+    "tfrecord": lambda address: stoker.data.tfrecord(address),
+    "tar": lambda address: stoker.data.tar(address),
+    "cache": _cache,
+    "checkpoint": _fit,
+    "Checkpoint": lambda address: stoker.Checkpoint(address),
+    "export": _export,
+    "Predictor": lambda address: stoker.Predictor(address),
+    "artifact": _track("artifact"),
+    "uses": _track("uses"),
+    "Watch": lambda address: stoker.Watch(log_dir=address),
+}
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("call", CALLS)
+def test_calls_refuse_an_address(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ArgumentError) as error:
+        CALLS[call]("s3://bucket/run")
+    assert str(error.value) == f"s3://bucket/run: {SAID}"
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.tensorflow
+def test_a_cache_directory_of_the_environment_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STOKER_CACHE_DIR", "s3://bucket/cache")
+    Path("t.csv").write_text("a\n1\n")
+    with pytest.raises(ArgumentError, match="s3:// is not supported yet"):
+        stoker.data.csv("t.csv")
+    assert os.listdir(tmp_path) == ["t.csv"]
+
+
+@pytest.mark.parametrize("option", ["--status", "--build", "--clean"])
+def test_builds_of_the_software_gpu_go_into_no_address(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STOKER_CACHE_DIR", "s3://bucket/cache")
+    assert commands.main(["software-gpu", option]) == 2
+    assert capsys.readouterr().err == f"stoker: s3:/bucket/cache/software-gpu: {SAID}\n"
+    assert os.listdir(tmp_path) == []
+
+
+LINES = [
+    "data @",
+    "train table @ --target y",
+    "train table t.csv --target y --runs @",
+    "train table t.csv --target y --eject @",
+    "train text @",
+    "train image @",
+    "export @ bundle",
+    "export model.keras @",
+    "export model.keras bundle --examples @",
+    "bundle @",
+    "serve @",
+    "serve name=@",
+    "serve bundle --tls-cert @ --tls-key key",
+    "serve bundle --tls-cert cert --tls-key @",
+    "package @ -o out",
+    "package bundle -o @",
+    "package bundle -o out --wheelhouse @",
+    "package bundle -o out --requirements @",
+    "package train.py -o out --include @",
+    "run --html @ train.py",
+    "run --json @ train.py",
+    "report --html @",
+    "report --json @",
+    "report @",
+    "compare a b --html @",
+    "whatif @",
+    "check @",
+    "fix @",
+    "explain --write @",
+    "tune @:make",
+    "runs export --tensorboard @",
+    "runs export --table @",
+    "launch --engine slurm --write @ train.py",
+]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("line", LINES)
+def test_commands_refuse_an_address(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = commands.main(line.replace("@", "s3://bucket/run").split())
+    said = capsys.readouterr().err
+    assert code == 2
+    assert said.startswith("stoker: s3://bucket/run")
+    assert said.endswith(f": {SAID}\n")
+    assert said.count("\n") == 1
+    assert os.listdir(tmp_path) == []
+
+
+def test_programs_keep_their_own_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What follows the program is the program's: it may know what to do with an address."""
+    monkeypatch.chdir(tmp_path)
+    assert commands.main(["run", "missing.py", "--data", "s3://bucket/run"]) == 2
+    assert "s3" not in capsys.readouterr().err
