@@ -41,6 +41,13 @@ def test_the_latest_rows_are_held_out_and_no_time_is_on_two_sides() -> None:
     assert len(train) + len(validation) + len(test) == 1000
 
 
+def test_any_whole_number_is_a_seed() -> None:
+    for seed in (-1, -(2**63), 0, 2**64):
+        parts = divided(100, (0.2, 0.1), None, seed)
+        assert sorted(np.concatenate(parts)) == list(range(100))
+        assert [len(part) for part in parts] == [70, 20, 10]
+
+
 def test_without_a_seed_the_last_rows_are_held_out() -> None:
     train, second, third = divided(10, (0.2, 0.3), None, seed=None)
     assert (train.tolist(), second.tolist(), third.tolist()) == ([0, 1, 2, 3, 4], [5, 6], [7, 8, 9])

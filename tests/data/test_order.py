@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import stoker
 from stoker.data.order import Order
+from tests.chance import assert_even, assert_fair_orders
 from tests.data.frames import mixed
 from tests.support import ROOT
 
@@ -21,9 +22,10 @@ def _ids(dataset: Any) -> Any:
     return np.concatenate([batch.numpy() for batch in dataset])
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 10, 257, 5000])
+# One more than a power of four was no permutation once: a row came twice, another never.
+@pytest.mark.parametrize("rows", [1, 2, 3, 10, 257, 65_537])
 def test_every_epoch_is_a_complete_permutation(rows: int) -> None:
-    dataset = stoker.data.arrays(np.arange(rows), batch_size=7, shuffle=True, seed=3)
+    dataset = stoker.data.arrays(np.arange(rows), batch_size=rows // 3 + 1, shuffle=True, seed=3)
     passes = [_ids(dataset) for _ in range(3)]
     for one in passes:
         assert np.array_equal(np.sort(one), np.arange(rows))
@@ -32,16 +34,99 @@ def test_every_epoch_is_a_complete_permutation(rows: int) -> None:
         assert not np.array_equal(passes[1], passes[2])
 
 
-def test_the_shuffle_is_uniform_enough() -> None:
-    """Where the first row goes, over many keys and seeds: no place is preferred (chi-square, far beyond chance)."""
-    first, last = tf.constant(0, tf.int64), tf.constant(15, tf.int64)
-    keys = np.random.default_rng(0).integers(-(2**63), 2**63, 1000)
-    split: dict[str, Any] = {"held_out": 5, "part": "train", "split_at_random": True}
-    by_key = [Order(20, 20, shuffle=True, seed=3).places(first, last, tf.constant(key)) for key in keys]
-    by_seed = [Order(20, 15, seed=seed, **split).places(first, last, first) for seed in range(1000)]
-    for orders in (by_key, by_seed):
-        counts = np.bincount([int(order[0]) for order in orders], minlength=20)
-        assert ((counts - 50) ** 2 / 50).sum() < 50
+_FIRST = tf.constant(0, tf.int64)
+# Sorted, and permuted place by place.
+_SIZES = [50, 70_000]
+_LOOKED_AT = 50
+
+
+def _keys(order: Order, epochs: int) -> Any:
+    """Those of the first passes over a dataset of this order."""
+    options = tf.data.Options()
+    # Its model grows with every pass of a `repeat`.
+    options.autotune.enabled = False
+    return next(iter(order.key().repeat(epochs).batch(epochs).with_options(options))).numpy()
+
+
+def _beginnings(order: Order, keys: Any) -> Any:
+    """The first rows of the epochs with these keys."""
+
+    @tf.function(autograph=False)
+    def many(keys: Any) -> Any:
+        last = tf.constant(_LOOKED_AT, tf.int64)
+        return tf.map_fn(lambda key: order.places(_FIRST, last, order.epoch(key)), keys)
+
+    return many(tf.constant(keys)).numpy()
+
+
+@pytest.mark.parametrize("rows", _SIZES)
+def test_no_order_comes_twice_in_10_000_epochs_and_all_are_fair(rows: int) -> None:
+    order = Order(rows, _LOOKED_AT, shuffle=True, seed=5)
+    keys = _keys(order, 10_000)
+    assert len(np.unique(keys, axis=0)) == 10_000
+    found = _beginnings(order, keys)
+    assert len(np.unique(found, axis=0)) == 10_000
+    # Of many rows: which fiftieth of the data each place and pair of places has its row from.
+    parts = found * _LOOKED_AT // rows
+    for place in range(0, _LOOKED_AT, 7):
+        assert_even(np.bincount(parts[:, place], minlength=_LOOKED_AT))
+    if rows == _LOOKED_AT:
+        assert_fair_orders(found)
+        return
+    for one, other in ((0, 1), (0, 25), (17, 49)):
+        assert_even(np.bincount(parts[:, one] * _LOOKED_AT + parts[:, other], minlength=_LOOKED_AT**2))
+
+
+def test_passes_have_the_orders_of_their_keys() -> None:
+    order = Order(50, 50, shuffle=True, seed=5)
+    dataset = stoker.data.arrays(np.arange(50), batch_size=50, shuffle=True, seed=5)
+    assert np.array_equal([_ids(dataset) for _ in range(5)], _beginnings(order, _keys(order, 5)))
+
+
+@pytest.mark.parametrize("rows", _SIZES)
+def test_near_seeds_have_unrelated_orders_and_splits(rows: int) -> None:
+    """Seeds that count up, and a seed with each of its 64 bits changed: as epochs of one key, and as splits."""
+    key = tf.constant([7, 8], tf.int64)
+    seeds = [*range(200), *(12345 ^ 1 << bit for bit in range(64)), 12345, -1]
+    looked_at, kept = tf.constant(_LOOKED_AT, tf.int64), 10
+    orders, held_out = [], []
+    for seed in seeds:
+        order = Order(rows, _LOOKED_AT, shuffle=True, seed=seed)
+        orders.append(order.places(_FIRST, looked_at, order.epoch(key)).numpy())
+        split = Order(rows, 10, seed=seed, held_out=kept, part="held out", split_at_random=True)
+        held_out.append(split.places(_FIRST, looked_at, ()).numpy())
+    for found in (orders, held_out):
+        assert len({one.tobytes() for one in found}) == len(seeds)
+        assert_even(np.bincount(np.array(found).ravel() * 10 // rows, minlength=10))
+        first = np.array(found)[:, 0] * 10 // rows
+        assert_even(np.bincount(first, minlength=10))
+        assert_even(np.bincount(first[1:200] * 3 // 10 * 3 + first[:199] * 3 // 10, minlength=9))
+
+
+def test_draws_are_fair_and_unrelated_between_purposes_epochs_and_seeds() -> None:
+    count = tf.constant(20_000, tf.int64)
+    orders = [Order(20_000, 32, seed=seed) for seed in (0, 1, 2**63)]
+    drawn = [
+        order.draws(_FIRST, count, (tf.constant(key, tf.int64),), purpose).numpy()
+        for order in orders
+        for key in ([1, 2], [1, 3], [2, 2])
+        for purpose in ("0 flip", "1 flip")
+    ]
+    for numbers in drawn:
+        assert_even(np.bincount((numbers * 100).astype(int), minlength=100))
+        later = (numbers[1:] * 10).astype(int) * 10 + (numbers[:-1] * 10).astype(int)
+        assert_even(np.bincount(later, minlength=100))
+    alike = np.corrcoef(drawn) - np.eye(len(drawn))
+    assert np.abs(alike).max() < 6 / 20_000**0.5
+
+
+def test_draws_go_by_place_whatever_the_shards() -> None:
+    epoch = (tf.constant([3, 4], tf.int64),)
+    whole = Order(100, 10, seed=2).draws(_FIRST, tf.constant(100, tf.int64), epoch, "hue").numpy()
+    for index in range(3):
+        part = Order(100, 10, seed=2, shard=(index, 3))
+        own = part.draws(_FIRST, tf.constant(100, tf.int64), epoch, "hue").numpy()
+        assert np.array_equal(own, whole[index::3])
 
 
 def test_orders_do_not_depend_on_tensorflows_global_seed() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import stoker
 from tests.data.frames import mixed
+from tests.data.old_files import runs
 
 
 class _Crash(keras.callbacks.Callback):  # type: ignore[misc]
@@ -60,3 +63,40 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path: Path, at: int
     found = _train(tmp_path / "t.csv", tmp_path / "broken")
     for one, other in zip(expected, found, strict=True):
         assert np.array_equal(one, other)
+
+
+OLD = Path(__file__).parent / "old_files"
+# What the old shuffle had left of the pass after eight batches.
+_OLD_REST = [31, 12, 30, 3, 5, 55, 53, 51, 1, 54, 6, 46]
+
+
+@pytest.mark.parametrize("taken", [runs.EARLY, runs.LATE])
+def test_a_run_of_the_old_shuffle_is_refused(taken: int, tmp_path: Path) -> None:
+    """Its orders are gone: to go on would train on some rows twice and on others not at all."""
+    shutil.copytree(OLD / runs.name(True, taken), tmp_path / "run")
+    with pytest.raises(stoker.CheckpointError, match="earlier version of Stoker, which shuffled") as error:
+        runs.train(tmp_path / "run", True, taken)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("taken", [runs.EARLY, runs.LATE])
+def test_an_old_run_without_a_shuffle_goes_on(taken: int, tmp_path: Path) -> None:
+    shutil.copytree(OLD / runs.name(False, taken), tmp_path / "run")
+    resumed = runs.train(tmp_path / "run", False, taken)
+    whole = runs.train(tmp_path / "whole", False, taken)
+    # The first steps were computed on another machine.
+    np.testing.assert_allclose(resumed[0], whole[0], rtol=1e-3)
+
+
+@pytest.mark.parametrize(("shuffle", "taken"), runs.PLACES)
+def test_an_old_iterator_goes_on_in_its_order_or_is_refused(shuffle: bool, taken: int) -> None:
+    iterator = iter(runs.rows(shuffle))
+    read = tf.train.Checkpoint(iterator=iterator).read
+    if shuffle and taken == runs.EARLY:
+        with pytest.raises(tf.errors.NotFoundError):
+            read(str(OLD / "iterators" / runs.name(shuffle, taken)))
+        return
+    read(str(OLD / "iterators" / runs.name(shuffle, taken)))
+    # Late in the shuffled pass the rest had been drawn ahead, and was saved as it was.
+    rest = _OLD_REST if shuffle else range(taken * runs.BATCH, runs.ROWS)
+    assert [row for batch in iterator for row in batch.numpy()] == [*rest]

@@ -16,7 +16,7 @@ TensorFlow's graph, in an order that is a function of the seed and the number of
 | paths, class_folders | which files are meant |
 | columns, misfits, labels | what a column is taken for, and what does not fit it |
 | ingest, store, cache | one pass over a source, into arrays that are mapped, kept and found again |
-| order, splits, dividing | which rows a batch holds; which are held out, by chance, by group or by time |
+| order, permutation, splits, dividing | which rows a batch holds; which are held out, by chance, group or time |
 | tables, strings, word_ids, augmenting | from rows of the store to a batch |
 | features, layer_names, statistics | what a model needs to know of the columns |
 | survey, other_surveys, spreads | what `stoker data` says |

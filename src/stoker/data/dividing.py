@@ -45,11 +45,16 @@ def divided(rows: int, shares: Sequence[float], by: By | None, seed: int | None)
     """
     if by is not None:
         return _by_time(rows, shares, by) if by.how == "time" else _by_group(rows, shares, by, seed or 0)
-    order = np.arange(rows) if seed is None else np.random.default_rng(seed).permutation(rows)
+    order = np.arange(rows) if seed is None else _random(seed).permutation(rows)
     parts = np.split(order, rows - np.cumsum([round(share * rows) for share in reversed(shares)])[::-1])
     if not all(len(one) for one in parts):
         raise ArgumentError(f"validation_split={tuple(shares)!r} of {rows:,} rows leaves a part empty")
     return parts
+
+
+def _random(seed: int) -> Any:
+    """NumPy takes no negative seeds."""
+    return np.random.default_rng(seed if seed >= 0 else seed % 2**64)
 
 
 def _by_group(rows: int, shares: Sequence[float], by: By, seed: int) -> list[Any]:
@@ -59,7 +64,7 @@ def _by_group(rows: int, shares: Sequence[float], by: By, seed: int) -> list[Any
             f"rows cannot be divided by {by.column!r}: it has {counted(len(groups), 'group')}, and "
             f"{len(shares) + 1} parts need as many or more"
         )
-    mixed = np.random.default_rng(seed).permutation(len(groups))
+    mixed = _random(seed).permutation(len(groups))
     parts: Any = np.empty(len(groups), int)
     parts[mixed] = _cut(counts[mixed], [share * rows for share in shares])
     return [np.flatnonzero(parts[codes] == one) for one in range(len(shares) + 1)]

@@ -15,7 +15,8 @@ from tensorflow.python.data.ops import dataset_ops
 from stoker.data import cache as caches
 from stoker.data import paths as found
 from stoker.data.columns import nearest
-from stoker.data.order import Order, permuted
+from stoker.data.order import Order
+from stoker.data.permutation import permute
 from stoker.data.splits import check_sizes, finished
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError
@@ -78,11 +79,11 @@ def _epoch(files: list[Path], compression: str, order: Order) -> Callable[[Any],
     def batches(key: Any) -> Any:
         names = tf.constant([str(path) for path in files])
         if order.shuffle:
-            seeds = tf.concat([tf.bitcast(key, tf.uint32), [np.uint32(order.seed & 0xFFFFFFFF)]], 0)
-            names = tf.gather(names, permuted(tf.range(len(files), dtype=tf.int64), seeds, len(files)))
+            tables = order.tables("files", key, len(files))
+            names = tf.gather(names, permute(tf.range(len(files), dtype=tf.int64), tables, len(files)))
         records = tf.data.TFRecordDataset(names, compression, _BUFFER)
         if order.shuffle:
-            records = _shuffled(records, key)
+            records = _shuffled(records, order.words("records", key))
         if order.shard[1] > 1:
             records = records.shard(order.shard[1], order.shard[0])
         return records.batch(order.batch_size, order.drop_remainder)
@@ -90,14 +91,14 @@ def _epoch(files: list[Path], compression: str, order: Order) -> Callable[[Any],
     return batches
 
 
-def _shuffled(records: Any, key: Any) -> Any:
+def _shuffled(records: Any, words: Any) -> Any:
     """`records.shuffle`, which takes no seed that is known only in the graph, and minds the global one."""
     spec = records.element_spec
     variant = tf.raw_ops.ShuffleDataset(
         input_dataset=records._variant_tensor,
         buffer_size=tf.constant(_SHUFFLED, tf.int64),
-        seed=key,
-        seed2=tf.constant(1, tf.int64),
+        seed=words[0],
+        seed2=words[1],
         output_types=[spec.dtype],
         output_shapes=[spec.shape],
         reshuffle_each_iteration=False,

@@ -76,8 +76,8 @@ class Words:
         """
         window = order.batch_size * _WINDOW
 
-        def rows_of_batches(number: Any, key: Any) -> Any:
-            rows = order.places(number * window, (number + 1) * window, key)
+        def rows_of_batches(number: Any, epoch: Any) -> Any:
+            rows = order.places(number * window, (number + 1) * window, epoch)
             rows = tf.gather(rows, tf.argsort(_lengths(self._store.tensor("ends"), rows), stable=True))
             if order.drop_remainder:
                 rows = rows[: tf.size(rows) // order.batch_size * order.batch_size]
@@ -86,9 +86,8 @@ class Words:
             if not order.shuffle:
                 return batches
             place = tf.range(tf.shape(batches, tf.int64)[0])
-            return tf.gather(
-                batches, tf.random.experimental.stateless_shuffle(place, tf.stack([key, number]))
-            )
+            seed = tf.random.fold_in(order.words("batches", epoch[0]), number)
+            return tf.gather(batches, tf.random.experimental.stateless_shuffle(place, seed))
 
         def batch(rows: Any) -> Any:
             rows = rows[: tf.math.count_nonzero(rows != _NONE)]

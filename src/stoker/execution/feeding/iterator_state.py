@@ -85,6 +85,36 @@ def _shuffles(blob: bytes | None) -> int:
     return (blob or b"").count(_SAVED_SHUFFLE)
 
 
+def order_version(dataset: Any) -> int:
+    """Which version of the readers of `stoker.data` put the rows of a pipeline in their order; 0 if none drew it."""
+    version, seen, waiting = 0, set(), [dataset]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            version = max(version, getattr(one, "order_version", 0))
+            waiting += one._inputs()
+    return version
+
+
+def check_order_version(dataset: Any, saved: int | None) -> None:
+    """Refuse to go on in another order than the run began with.
+
+    Args:
+        dataset: about to be gone through.
+        saved: the version that the checkpoint names; None in one that was written before there were two.
+
+    Raises:
+        CheckpointError: the same seed gave other orders and splits then.
+    """
+    version = order_version(dataset)
+    if version and saved != 0 and saved != version:
+        raise CheckpointError(
+            "the checkpoint is from an earlier version of Stoker, which shuffled and split these rows differently: "
+            "finish this run with that version, or start again in another directory"
+        )
+
+
 def replay(iterator: Any, count: int) -> None:
     """Draw and drop `count` batches.
 

@@ -79,9 +79,11 @@ class Streamed:
         return ("streamed", repr(self.dataset.element_spec), self.steps is None)
 
     def position(self) -> dict[str, Any]:
-        return {"epoch": self._epoch, "random": self._random}
+        version = iterator_state.order_version(self.dataset)
+        return {"epoch": self._epoch, "random": self._random, "order_version": version}
 
     def seek(self, position: dict[str, Any], blob: bytes | None = None) -> None:
+        iterator_state.check_order_version(self.dataset, position.get("order_version"))
         # A seeded shuffle goes by how many iterators were made before this one.
         iterator_state.skip_epochs(self.dataset, int(position["epoch"]))
         if blob is None:

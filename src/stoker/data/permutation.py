@@ -1,0 +1,97 @@
+"""Uniform permutations of any number of things, made in the graph from a key of 64 bits and a counter of 128.
+
+Up to 65,536 things are put in order by sorting a random number for each. More are permuted place by place, by a Feistel
+network: a place is a pair (left, right), and each round adds a random function of one half to the other. The functions
+are tables of random numbers, as long as the square root of the number of things: a megabyte serves a billion rows.
+
+Every iterator of a dataset prepares its functions anew, at a cost that grows with the number of their operations, so
+there are few, and raw ones.
+
+TensorFlow's own `RandomIndexShuffle` is not used: on up to 65,536 things it takes 8 bits of each word of its seed, and
+on 4^k + 1 things it is no permutation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tensorflow as tf
+
+# Up to here a list of all places is cheap: half a megabyte, sorted in six milliseconds.
+LISTED = 1 << 16
+_ROUNDS = 8
+# Rows of a tensor that begin at such a number of int32 are handed out without a copy.
+_ALIGNED = 16
+
+
+def make_tables(key: int, counter: Any, count: int) -> tuple[Any, ...]:
+    """In a graph: what `permute` needs, drawn once for a whole permutation.
+
+    Args:
+        key: of Philox, the random generator.
+        counter: where Philox begins, two int64. Those of two permutations with the same key must lie far apart.
+        count: how many things there are.
+    """
+    if count <= LISTED:
+        return (tf.math.top_k(_draw([count], key, counter), count).indices,)
+    left, right = _sides(count)
+    width = -(-max(left, right) // _ALIGNED) * _ALIGNED
+    limits = tf.constant([[left], [right]] * (_ROUNDS // 2), tf.int64)
+    functions = tf.cast(tf.math.floormod(_draw([_ROUNDS, width], key, counter), limits), tf.int32)
+    return functions, _walk_back(functions, count)
+
+
+def permute(places: Any, tables: tuple[Any, ...], count: int) -> Any:
+    """In a graph: where the permutation of `make_tables` puts these places."""
+    if count <= LISTED:
+        return tf.cast(tf.gather(tables[0], places), tf.int64)
+    functions, instead = tables
+    found = _encrypt(places, functions, count)
+    beyond = found >= count
+    return tf.where(beyond, tf.gather(instead, tf.where(beyond, found - count, 0)), found)
+
+
+def _draw(shape: list[int], key: int, counter: Any) -> Any:
+    """Random int64."""
+    return tf.raw_ops.StatelessRandomUniformFullIntV2(
+        shape=shape,
+        key=tf.constant([key], tf.uint64),
+        counter=tf.bitcast(counter, tf.uint64),
+        alg=tf.random.Algorithm.PHILOX.value,
+        dtype=tf.int64,
+    )
+
+
+def _sides(count: int) -> tuple[int, int]:
+    """The number of left and of right halves: together few more pairs than there are things."""
+    left = math.isqrt(count - 1) + 1
+    return left, -(-count // left)
+
+
+def _encrypt(places: Any, functions: Any, count: int) -> Any:
+    """A permutation of all pairs."""
+    sides = _sides(count)
+    halves = [tf.cast(places // sides[1], tf.int32), tf.cast(places % sides[1], tf.int32)]
+    for number, function in enumerate(tf.unstack(functions, _ROUNDS)):
+        changed, other = number % 2, 1 - number % 2
+        halves[changed] = (halves[changed] + tf.gather(function, halves[other])) % sides[changed]
+    return tf.cast(halves[0], tf.int64) * sides[1] + tf.cast(halves[1], tf.int64)
+
+
+def _walk_back(functions: Any, count: int) -> Any:
+    """For each pair that stands for nothing: the thing one comes to by permuting on from there.
+
+    A place that is sent to such a pair takes that thing instead, so that the things are permuted among themselves.
+    """
+    left, right = _sides(count)
+    if left * right == count:
+        return tf.zeros([1], tf.int64)
+
+    def step(found: Any) -> tuple[Any]:
+        return (tf.where(found >= count, _encrypt(found, functions, count), found),)
+
+    beyond = tf.range(count, left * right, dtype=tf.int64)
+    return tf.while_loop(
+        lambda found: tf.reduce_any(found >= count), step, (_encrypt(beyond, functions, count),)
+    )[0]
