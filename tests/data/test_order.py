@@ -66,6 +66,8 @@ def test_no_order_comes_twice_in_10_000_epochs_and_all_are_fair(rows: int) -> No
     assert len(np.unique(keys, axis=0)) == 10_000
     found = _beginnings(order, keys)
     assert len(np.unique(found, axis=0)) == 10_000
+    assert (np.diff(np.sort(found)) > 0).all()
+    assert 0 <= found.min() < found.max() < rows
     # Of many rows: which fiftieth of the data each place and pair of places has its row from.
     parts = found * _LOOKED_AT // rows
     for place in range(0, _LOOKED_AT, 7):

@@ -82,16 +82,18 @@ def _encrypt(places: Any, functions: Any, count: int) -> Any:
 def _walk_back(functions: Any, count: int) -> Any:
     """For each pair that stands for nothing: the thing one comes to by permuting on from there.
 
-    A place that is sent to such a pair takes that thing instead, so that the things are permuted among themselves.
+    A place that is sent to such a pair takes that thing instead, so that the things are permuted among themselves. Each
+    step doubles how far a pair has come. Pairs that lead to each other alone come to no thing; no place is sent there.
     """
     left, right = _sides(count)
-    if left * right == count:
+    beyond = left * right - count
+    if not beyond:
         return tf.zeros([1], tf.int64)
 
     def step(found: Any) -> tuple[Any]:
-        return (tf.where(found >= count, _encrypt(found, functions, count), found),)
+        return (tf.where(found >= count, tf.gather(found, tf.maximum(found - count, 0)), found),)
 
-    beyond = tf.range(count, left * right, dtype=tf.int64)
+    first = _encrypt(tf.range(count, left * right, dtype=tf.int64), functions, count)
     return tf.while_loop(
-        lambda found: tf.reduce_any(found >= count), step, (_encrypt(beyond, functions, count),)
+        lambda found: tf.reduce_any(found >= count), step, (first,), maximum_iterations=beyond.bit_length()
     )[0]
