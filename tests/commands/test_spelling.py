@@ -15,6 +15,7 @@ ARGS = argparse.Namespace(
     columns=None,
     sep=None,
     encoding="utf8",
+    missing=None,
     group=None,
     time_column=None,
     seed=0,
@@ -44,6 +45,8 @@ ARGS = argparse.Namespace(
             "correct it, or read the column with types={'y': 'category'}",
             "correct it, or leave those rows out",
         ),
+        ("take it as missing with missing='?', correct", "take it as missing with --missing '?', correct"),
+        ("as missing with missing=['?', 'n.a.'], or", "as missing with --missing '?,n.a.', or"),
         # What is not an argument stays as it is: other words, parts of paths, a file called as one.
         ("batch_size=0 must", "batch_size=0 must"),
         ("runs/seed=3/t.csv has no rows", "runs/seed=3/t.csv has no rows"),

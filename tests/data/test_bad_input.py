@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import sqlite3
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,61 @@ from tests.data.frames import mixed
 
 # The readers load it when they are used.
 pytestmark = pytest.mark.tensorflow
+
+
+def test_texts_among_numbers_are_counted_and_their_remedy_named(tmp_path: Path) -> None:
+    numbers = [str(number) for number in range(1_200_000)]
+    for row in (5, 30, 1_000_000, 1_100_000):
+        numbers[row] = "?"
+    numbers[40] = "n.a."
+    text = "a\n" + "\n".join(numbers)
+    assert (
+        "row 6: '?' in column a is not a number, as most of its values are (3 such cells in the first"
+        in _csv(tmp_path, text)
+    )
+    for row in (5, 30, 40):
+        numbers[row] = "1"
+    message = _csv(tmp_path, "a\n" + "\n".join(numbers))
+    assert "row 1,000,001: '?' in column a is not a whole number" in message
+    assert "(2 such cells): take them as missing with missing='?'" in message
+    assert stoker.data.csv(tmp_path / "t.csv", missing="?").features["a"].missing == 2
+
+
+def test_gaps_that_make_a_category_of_numbers_are_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{n if n % 3 else '?'},x\n" for n in range(60)))
+    with pytest.warns(
+        stoker.data.DataWarning, match="20 cells are not numbers, the first is '\\?' in row 1"
+    ) as told:
+        dataset = stoker.data.csv(tmp_path / "t.csv")
+    assert dataset.features["a"].kind == "category"
+    assert "missing='?'" in str(told[0].message)
+    assert stoker.data.csv(tmp_path / "t.csv", missing="?").features["a"].kind == "whole"
+    for options in ({"types": {"a": "category"}}, {"columns": ["b"]}, {"raw": True}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            stoker.data.csv(tmp_path / "t.csv", **options)
+
+
+@pytest.mark.parametrize("missing", [5, ["?", 5]])
+def test_what_cannot_stand_for_a_missing_value(tmp_path: Path, missing: Any) -> None:
+    assert "must be a text that stands for a missing value" in _csv(tmp_path, "a,b\n1,2\n", missing=missing)
+
+
+def test_whole_numbers_beyond_int64_are_not_rounded_in_silence(tmp_path: Path) -> None:
+    text = f"a,b\n1,x\n{2**64 - 1},y\n"
+    for raw in (False, True):
+        message = _csv(tmp_path, text, raw=raw)
+        assert f"{2**64 - 1} in column a is too large for int64" in message
+    dataset = stoker.data.csv(tmp_path / "t.csv", types={"a": "category"})
+    assert str(2**64 - 1) in dataset.features["a"].vocabulary
+    assert stoker.data.csv(tmp_path / "t.csv", types={"a": "number"}).rows == 2
+
+
+def test_a_quote_that_is_not_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "a closing quote is probably missing" in _csv(tmp_path, 'a,b\n"x,1\ny,2\n')
+    monkeypatch.setattr("stoker.data.csv_files._LARGEST_BLOCK", 1 << 22)
+    message = _csv(tmp_path, 'a,b\n"x,1\n' + "y,2\n" * 4_000_000)
+    assert "has a row longer than 4 MB: a closing quote is probably missing" in message
 
 
 def _csv(tmp_path: Path, text: str, **options: Any) -> str:
@@ -68,7 +124,8 @@ def test_mixed_types_name_the_row_and_the_value(tmp_path: Path) -> None:
 def test_text_among_numbers_at_the_beginning_makes_no_category_of_them(tmp_path: Path) -> None:
     text = "a,b\n" + "".join(f"{n},x\n" for n in range(50)) + "?,y\n"
     message = _csv(tmp_path, text)
-    assert "row 51: '?' in column a is not a number, as most of its values are" in message
+    assert "row 51: '?' in column a is not a number, as most of its values are (1 such cell)" in message
+    assert "take it as missing with missing='?'" in message
     for options in ({"types": {"a": "category"}}, {"columns": ["b"]}, {"raw": True}):
         assert stoker.data.csv(tmp_path / "t.csv", **options).rows == 51
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -159,3 +161,102 @@ def test_label_modes(tmp_path: Path) -> None:
     assert labels("w", "categorical") == [[1, 0], [0, 1], [1, 0], [0, 1]]
     with pytest.raises(ArgumentError, match="holds text"):
         labels("w", "number")
+
+
+def _pandas(raw: bytes, **options: Any) -> Any:
+    import pandas as pd
+
+    return pd.read_csv(io.BytesIO(raw), keep_default_na=False, **options)
+
+
+def _texts(path: Path, raw: bytes, **options: Any) -> list[str]:
+    path.write_bytes(raw)
+    inputs, _ = rows_of(stoker.data.csv(path, raw=True, cache=False, **options))
+    return words(inputs["a"])
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_quoted_cells_hold_whatever_rfc_4180_allows(tmp_path: Path, line_end: str) -> None:
+    cells = ["\n", "\r\n", "\r", "x\ny", "x\r\ny", "x\ry", '"', '""', ",", 'a,"b"\r\n,c', "", " x ", "\u2028"]
+    rows = [f'"{cell.replace(chr(34), chr(34) * 2)}",{number}' for number, cell in enumerate(cells)]
+    raw = line_end.join(["a,b", *rows, ""]).encode()
+    assert _texts(tmp_path / "t.csv", raw) == _pandas(raw)["a"].tolist() == cells
+
+
+def test_a_line_break_in_quotes_may_fall_on_the_border_of_a_block(tmp_path: Path) -> None:
+    rows = 180_000
+    cells = ["one\r\ntwo\nthree, and so on" * (number % 3) for number in range(rows)]
+    raw = "a,b\n" + "".join(f'"{cell}",{number}\n' for number, cell in enumerate(cells))
+    assert len(raw) > 1 << 22
+    assert _texts(tmp_path / "t.csv", raw.encode(), batch_size=50_000) == cells
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_lone_carriage_return_stays_in_its_cell(tmp_path: Path, line_end: str) -> None:
+    import polars
+
+    # What `csv.writer` and pandas write: a return that ends no row of theirs is not quoted.
+    raw = line_end.join(["a,b", "x\ry,1", '"u\rv, w",2', "\x01plain,3", "größe\rx,4", ""]).encode()
+    expected = ["x\ry", "u\rv, w", "\x01plain", "größe\rx"]
+    assert polars.read_csv(raw)["a"].to_list() == expected
+    assert _texts(tmp_path / "t.csv", raw) == expected
+    assert _texts(tmp_path / "u.csv", raw.decode().encode("utf-16"), encoding="utf-16") == expected
+    (tmp_path / "v.csv.gz").write_bytes(gzip.compress(raw))
+    inputs, _ = rows_of(stoker.data.csv(tmp_path / "v.csv.gz", raw=True))
+    assert words(inputs["a"]) == expected
+    assert inputs["b"].tolist() == [1, 2, 3, 4]
+
+
+def test_a_lone_carriage_return_may_come_late(tmp_path: Path) -> None:
+    lines = [f"plain text {number},{number}" for number in range(300_000)]
+    lines[250_000] = "broken\rtext,7"
+    found = _texts(tmp_path / "t.csv", "\n".join(["a,b", *lines]).encode(), batch_size=100_000)
+    assert len(found) == 300_000
+    assert found[250_000] == "broken\rtext"
+
+
+@pytest.mark.parametrize("raw", [b"a,b\rx,1\ry,2\r", b"a,b\r\r\nx,1\r\r\ny,2\r\r\n", b"a,b\nx,1\ry,2\n"])
+def test_carriage_returns_that_end_rows_end_them(tmp_path: Path, raw: bytes) -> None:
+    assert _texts(tmp_path / "t.csv", raw) == _pandas(raw)["a"].tolist() == ["x", "y"]
+
+
+def test_a_cell_may_be_longer_than_a_block(tmp_path: Path) -> None:
+    cells = ["short", "long " * 1_100_000, "short"]
+    assert (
+        _texts(tmp_path / "t.csv", "\n".join(["a,b", *(f'"{cell}",1' for cell in cells)]).encode()) == cells
+    )
+
+
+def test_hexadecimal_numbers_are_text_as_in_pandas(tmp_path: Path) -> None:
+    raw = b"a,b\n0x1F,1\n12,2\n"
+    assert _texts(tmp_path / "t.csv", raw) == _pandas(raw)["a"].tolist() == ["0x1F", "12"]
+
+
+def test_none_among_numbers_is_missing_as_in_pandas(tmp_path: Path) -> None:
+    raw = b"a,b\n1.5,x\nNone,x\n<NA>,y\n"
+    (tmp_path / "t.csv").write_bytes(raw)
+    inputs, _ = rows_of(stoker.data.csv(tmp_path / "t.csv"))
+    assert np.array_equal(inputs["a"], [1.5, np.nan, np.nan], equal_nan=True)
+
+
+@pytest.mark.parametrize("missing", ["?", ["?", "n.a."]])
+def test_texts_can_stand_for_missing_values(tmp_path: Path, missing: Any) -> None:
+    odd = "n.a." if len(missing) == 2 else "?"
+    raw = "a,b,c,d\n" + "".join(f"{n}.5,{n},x{n % 2},2026-01-0{n % 9 + 1}\n" for n in range(20))
+    raw += f"?,{odd},?,{odd}\n"
+    (tmp_path / "t.csv").write_text(raw)
+    dataset = stoker.data.csv(tmp_path / "t.csv", missing=missing)
+    inputs, _ = rows_of(dataset)
+    expected = _pandas(raw.encode(), na_values=missing, parse_dates=["d"])
+    assert {name: dataset.features[name].kind for name in "abcd"} == {
+        "a": "number",
+        "b": "whole",
+        "c": "category",
+        "d": "date",
+    }
+    assert np.array_equal(inputs["a"], expected["a"].to_numpy(np.float32), equal_nan=True)
+    assert np.array_equal(inputs["b"], expected["b"].to_numpy(np.float32), equal_nan=True)
+    assert [dataset.features[name].missing for name in "abcd"] == [1, 1, 1, 1]
+    assert inputs["c"][-1] == 0
+    assert "?" not in dataset.features["c"].vocabulary
+    assert np.isnan(inputs["d"][-1])

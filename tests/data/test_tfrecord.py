@@ -92,3 +92,55 @@ def test_bad_files(tmp_path: Path) -> None:
     _write(tmp_path / "d.tfrecord", range(0))
     with pytest.raises(ArgumentError, match="has no records"):
         stoker.data.tfrecord(tmp_path / "d.tfrecord")
+
+
+def _misfit(path: Path, odd: dict[str, Any], features: dict[str, Any] | None = None) -> str:
+    plain = {"id": tf.train.Feature(int64_list=tf.train.Int64List(value=[7]))}
+    plain["pair"] = tf.train.Feature(float_list=tf.train.FloatList(value=[1.0, 2.0]))
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for number in range(700):
+            feature = {**plain, **(odd if number == 650 else {})}
+            kept = {name: one for name, one in feature.items() if one is not None}
+            writer.write(tf.train.Example(features=tf.train.Features(feature=kept)).SerializeToString())
+    with pytest.raises(ArgumentError) as caught:
+        stoker.data.tfrecord(path, features)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_late_record_that_does_not_fit_is_named_before_training(tmp_path: Path) -> None:
+    path = tmp_path / "t.tfrecord"
+    decimal = tf.train.Feature(float_list=tf.train.FloatList(value=[1.0]))
+    three = tf.train.Feature(float_list=tf.train.FloatList(value=[1.0, 2.0, 3.0]))
+    assert "record 651: feature id is float32, but int64 in the records before" in _misfit(
+        path, {"id": decimal}
+    )
+    assert "record 651: feature pair has 3 values, but 2 in the records before" in _misfit(
+        path, {"pair": three}
+    )
+    assert "record 651: feature id is missing, but int64 in the records before" in _misfit(path, {"id": None})
+    spec = {"id": tf.io.FixedLenFeature([], tf.string)}
+    assert "record 1: feature id is int64, but string in features=" in _misfit(path, {}, spec)
+    assert stoker.data.tfrecord(path, {"pair": tf.io.RaggedFeature(tf.float32)}).rows == 700
+
+
+def test_an_early_record_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.tfrecord"
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        writer.write(_example(1))
+        text = tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"two"]))
+        writer.write(tf.train.Example(features=tf.train.Features(feature={"id": text})).SerializeToString())
+    with pytest.raises(
+        ArgumentError, match="record 2: feature id is string, but int64 in the records before"
+    ):
+        stoker.data.tfrecord(path)
+
+
+def test_a_late_record_that_is_no_example_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.tfrecord"
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for number in range(200):
+            writer.write(_example(number))
+        writer.write(b"\xff\xff not an example")
+    with pytest.raises(ArgumentError, match=r"record 201 is no tf\.train\.Example"):
+        stoker.data.tfrecord(path)

@@ -21,6 +21,8 @@ _COLUMNS = {
 }
 # Not in a path, such as year=2026/part.csv.
 _ARGUMENT = re.compile(r"""(?<![^\s(])(\w+)=('[^']*'|"[^"]*"|\[\.\.\.\]|-?[\w.]+)(?=[\s,:;)]|$)""")
+_QUOTED = r"'([^']*)'"
+_LIST = re.compile(r"missing=\[('[^\]]*')\]")
 _ASKED_BY = re.compile(r"(\w+)( or \w+)?: (there is no column|.* holds text|.* different values)")
 _TYPES = re.compile(r"read (?:it|the column) with types=\{'(?P<column>.*?)': .*")
 
@@ -39,11 +41,11 @@ def as_options(args: argparse.Namespace) -> Iterator[None]:
 
 
 @contextmanager
-def warnings_shown(file: TextIO) -> Iterator[None]:
-    """Print warnings without the place in the code, which no user of a command asked for."""
+def warnings_shown(file: TextIO, args: argparse.Namespace) -> Iterator[None]:
+    """Print warnings in the words of the command, without the place in the code, which no user of it asked for."""
 
     def show(message: Any, *_place: Any, **_options: Any) -> None:
-        print(f"stoker: {message}", file=file)
+        print(f"stoker: {respelled(str(message), args)}", file=file)
 
     with warnings.catch_warnings():
         warnings.showwarning = show
@@ -72,6 +74,9 @@ def respelled(message: str, args: argparse.Namespace) -> str:
             return "leave those rows out"
         return "leave the column out (--columns)"
 
+    if "missing" in options:
+        # A list of texts is one argument, by commas.
+        message = _LIST.sub(lambda found: f"missing='{','.join(re.findall(_QUOTED, found[1]))}'", message)
     message = _ARGUMENT.sub(spelled, _TYPES.sub(without_types, message))
     if not _ASKED_BY.match(message):
         return message

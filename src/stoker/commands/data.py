@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         from stoker.data.survey import survey
 
-        with as_options(args), warnings_shown(sys.stderr):
+        with as_options(args), warnings_shown(sys.stderr, args):
             found = survey(args.path, args.sep, args.encoding)
     except ModuleNotFoundError as error:
         extra = "cpu" if error.name == "tensorflow" else "data"
@@ -76,7 +76,7 @@ def _show(found: dict[str, Any]) -> None:
         )
     if found.get("left_out"):
         print(f"\nnot readable as a table: {', '.join(found['left_out'])}")
-    notes = [column["doubt"] for column in found["columns"] if "doubt" in column]
+    notes = [column[key] for column in found["columns"] for key in ("doubt", "note") if key in column]
     notes += [
         f"{path} cannot be decoded: it is damaged, no image, or of a kind TensorFlow cannot read"
         for path in found.get("damaged", ())

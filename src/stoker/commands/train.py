@@ -39,6 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--task", choices=("classes", "numbers"), help="what the target holds, if not what it looks like"
     )
     _add_reading(table)
+    table.add_argument(
+        "--missing", metavar="TEXTS", help="cells that stand for a missing value, by commas, such as '?,n.a.'"
+    )
     _add_dividing(table)
     _add_rest(table)
     text = kinds.add_parser("text", help=_TEXT, description=_TEXT)
@@ -121,7 +124,7 @@ def _made(args: argparse.Namespace) -> Any:
         raise UsageError(
             f"stoker train needs {error.name}: install it with pip install 'stoker[{extra},recipes]'"
         ) from None
-    with as_options(args), warnings_shown(sys.stdout):
+    with as_options(args), warnings_shown(sys.stdout, args):
         return recipe()
 
 
@@ -150,6 +153,7 @@ def _recipe(args: argparse.Namespace, options: dict[str, Any]) -> Any:
         options |= {"sep": args.sep, "encoding": args.encoding}
     if args.kind == "table":
         columns = None if args.columns is None else [name.strip() for name in args.columns.split(",")]
+        options["missing"] = () if args.missing is None else tuple(args.missing.split(","))
         return functools.partial(
             recipes.table, args.data, args.target, task=args.task, columns=columns, **options
         )

@@ -14,8 +14,10 @@ import pyarrow.json as pajson
 import pyarrow.parquet as pq
 
 from stoker.data import cache
-from stoker.data.columns import Column, from_arrow
+from stoker.data.columns import Column, demand_different, from_arrow
+from stoker.data.frames import to_arrow
 from stoker.data.misfits import conform, from_python, refuse
+from stoker.data.odd_cells import without
 from stoker.data.paths import spoken, unreadable
 from stoker.errors import ArgumentError
 
@@ -27,19 +29,27 @@ _JSON_BLOCK = 1 << 22
 _JSON_START = 1 << 10
 
 
-def _conformed(blocks: Iterator[Any], columns: list[Column], where: str) -> Iterator[pa.RecordBatch]:
-    row = 0
+def _conformed(
+    blocks: Iterator[Any], columns: list[Column], where: str, missing: tuple[str, ...], row: int = 0
+) -> Iterator[pa.RecordBatch]:
     for block in blocks:
-        values = [conform(column, block.column(column.name), where, row) for column in columns]
+        values = [
+            conform(column, without(block.column(column.name), missing), where, row) for column in columns
+        ]
         yield pa.RecordBatch.from_arrays(values, [column.name for column in columns])
         row += len(block)
 
 
 class ParquetFiles:
-    """Parquet files with the same columns."""
+    """Parquet files with the same columns.
 
-    def __init__(self, paths: list[Path]) -> None:
-        self.paths = paths
+    Args:
+        paths: the files.
+        missing: texts that stand for missing values.
+    """
+
+    def __init__(self, paths: list[Path], missing: tuple[str, ...] = ()) -> None:
+        self.paths, self._missing = paths, missing
         self.name = spoken(paths)
 
     def fingerprint(self) -> list[Any]:
@@ -48,10 +58,11 @@ class ParquetFiles:
     def columns(self) -> list[Column]:
         with _plainly(self.paths[0], "Parquet"), pq.ParquetFile(self.paths[0], memory_map=True) as file:
             schema, gaps = file.schema_arrow, _columns_with_gaps(file.metadata)
+            demand_different(schema.names, str(self.paths[0]))
             sample = next(file.iter_batches(_SAMPLE_ROWS), None)
         if sample is None:
             sample = pa.RecordBatch.from_pylist([], schema=schema)
-        found = [_later(name, sample.column(name)) for name in schema.names]
+        found = [_later(name, without(sample.column(name), self._missing)) for name in schema.names]
         # Known from the file's own books: a gap that is met later would begin the pass again.
         return [replace(one, missing=True) if one.name in gaps and one.needs_gaps else one for one in found]
 
@@ -75,11 +86,10 @@ class ParquetFiles:
                 block = next(blocks, None)
             if block is None:
                 return
+            given = [without(block.column(column.name), self._missing) for column in columns]
             values = [
-                block.column(column.name)
-                if block.column(column.name).type == column.arrow
-                else conform(column, block.column(column.name), str(path), row)
-                for column in columns
+                one if one.type == column.arrow else conform(column, one, str(path), row)
+                for column, one in zip(columns, given, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(values, names)
             row += len(block)
@@ -105,10 +115,16 @@ def _texts(path: Path, columns: list[Column]) -> list[str]:
 
 
 class JsonLines:
-    """Files with one JSON object a line."""
+    """Files with one JSON object a line.
 
-    def __init__(self, paths: list[Path], chosen: bool) -> None:
-        self.paths = paths
+    Args:
+        paths: the files.
+        chosen: whether the caller named the columns.
+        missing: texts that stand for missing values.
+    """
+
+    def __init__(self, paths: list[Path], chosen: bool, missing: tuple[str, ...] = ()) -> None:
+        self.paths, self._missing = paths, missing
         self.name = spoken(paths)
         # Without a choice of columns, one that turns up late must not be lost in silence.
         self._strict = not chosen
@@ -135,7 +151,7 @@ class JsonLines:
             raise unreadable(path, error) from None
         if sample is None:
             raise ArgumentError(f"{path} has no rows")
-        return [_later(name, sample.column(name)) for name in sample.schema.names]
+        return [_later(name, without(sample.column(name), self._missing)) for name in sample.schema.names]
 
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
         fields = [(c.name, pa.string() if c.kind == "category" else c.arrow) for c in columns]
@@ -156,7 +172,7 @@ class JsonLines:
                     raise unreadable(path, error) from None
                 if block is None:
                     break
-                yield from _conformed(iter([block]), columns, str(path))
+                yield from _conformed(iter([block]), columns, str(path), self._missing)
 
     def _spoken(self, path: Path, columns: list[Column], message: str) -> Exception:
         if "unexpected field" in message:
@@ -216,10 +232,11 @@ def _fits(column: Column, value: Any) -> bool:
 
 
 class Frame:
-    """An Arrow table in memory, and whatever holds or becomes one."""
+    """A frame in memory; see `frames.to_arrow`."""
 
-    def __init__(self, table: pa.Table, name: str) -> None:
-        self.table, self.name = table, name
+    def __init__(self, data: Any, missing: tuple[str, ...] = ()) -> None:
+        self.name, self._missing = f"the {type(data).__name__}", missing
+        self.table, self._unfit = to_arrow(data, missing)
 
     def fingerprint(self) -> None:
         return None
@@ -227,10 +244,15 @@ class Frame:
     def columns(self) -> list[Column]:
         sample = self.table.slice(0, _ROWS)
         names = self.table.schema.names
-        return [_later(name, sample.column(name).combine_chunks()) for name in names]
+        return [
+            Unfit(name, "text", reason=self._unfit[name])
+            if name in self._unfit
+            else _later(name, without(sample.column(name).combine_chunks(), self._missing))
+            for name in names
+        ]
 
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
-        yield from _conformed(iter(self.table.to_batches(_ROWS)), columns, self.name)
+        yield from _conformed(iter(self.table.to_batches(_ROWS)), columns, self.name, self._missing)
 
 
 class Query:
@@ -238,10 +260,12 @@ class Query:
 
     Args:
         connect: opens the query anew: column names, and a function that fetches so many rows.
+        name: of the query, for messages.
+        missing: texts that stand for missing values.
     """
 
-    def __init__(self, connect: Any, name: str) -> None:
-        self._connect, self.name = connect, name
+    def __init__(self, connect: Any, name: str, missing: tuple[str, ...] = ()) -> None:
+        self._connect, self.name, self._missing = connect, name, missing
 
     def fingerprint(self) -> None:
         return None
@@ -251,7 +275,7 @@ class Query:
             row = 0
             while rows := fetch(_ROWS):
                 values = [
-                    from_python(column, name, self.name, row)
+                    from_python(column, name, self.name, row, self._missing)
                     for name, column in zip(names, zip(*rows, strict=True), strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(values, names)
@@ -261,10 +285,11 @@ class Query:
         sample = next(self._batches(), None)
         if sample is None:
             raise ArgumentError(f"{self.name} has no rows")
+        demand_different(sample.schema.names, self.name)
         return [_later(name, sample.column(name)) for name in sample.schema.names]
 
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
-        yield from _conformed(self._batches(), columns, self.name)
+        yield from _conformed(self._batches(), columns, self.name, ())
 
 
 def _later(name: str, sample: Any) -> Column:

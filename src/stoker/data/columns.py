@@ -13,8 +13,9 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -41,6 +42,10 @@ class Widen(Exception):
         self.column = column
 
 
+class Restart(Exception):
+    """The source has learned how its files must be read: the pass begins again."""
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of a table.
@@ -55,6 +60,7 @@ class Column:
         blank: nothing but missing values was seen when the kind was inferred.
         asked: the kind was given by the caller, not inferred.
         doubt: why what was inferred is likely wrong: it is refused unless the caller says that it is meant.
+        note: what the caller should know of how it was inferred.
     """
 
     name: str
@@ -66,6 +72,8 @@ class Column:
     blank: bool = False
     asked: bool = False
     doubt: str = ""
+    # Caches are known by the columns' looks, and no wording may make them out of date.
+    note: str = field(default="", repr=False)
 
     @property
     def dtype(self) -> str:
@@ -107,6 +115,7 @@ class Column:
             wide=self.wide and same,
             blank=False,
             doubt="",
+            note="",
         )
 
 
@@ -117,9 +126,9 @@ def from_arrow(name: str, sample: Any) -> Column:
         ArgumentError: values of a type that fits no tensor, such as lists.
     """
     kind = sample.type
-    if pa.types.is_dictionary(kind):
-        if _is_text(kind.value_type):
-            return Column(name, "category")
+    if pa.types.is_dictionary(kind) and _is_text(kind.value_type):
+        return Column(name, "category")
+    if pa.types.is_dictionary(kind) and pa.types.is_primitive(kind.value_type):
         return from_arrow(name, sample.cast(kind.value_type))
     if pa.types.is_boolean(kind):
         return Column(name, "truth")
@@ -176,6 +185,17 @@ def with_types(columns: Iterable[Column], types: dict[str, str] | None) -> list[
 def _asked(column: Column, kind: str) -> Column:
     changed = column.as_kind(kind)
     return replace(changed, unit="s") if kind == "date" and not changed.unit else changed
+
+
+def demand_different(names: Sequence[str], where: str) -> None:
+    """Raise unless each column has a name of its own.
+
+    Raises:
+        ArgumentError: two have the same.
+    """
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ArgumentError(f"{where} has two columns called {twice[0]!r}: rename one")
 
 
 def nearest(names: Sequence[str], wanted: str, argument: str) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stoker.data import cache
-from stoker.data.columns import EXACT, MOST_CATEGORIES, Column, Widen
+from stoker.data.columns import EXACT, MOST_CATEGORIES, Column, Restart, Widen
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError
 
@@ -41,6 +41,7 @@ class Source(Protocol):
 
         Raises:
             Widen: a value does not fit its column, but fits a wider one.
+            Restart: the rows must be read in another way, from the beginning.
             ArgumentError: it fits none.
         """
 
@@ -64,6 +65,8 @@ def ingest(source: Source, columns: list[Column], writer: Callable[[], Writer]) 
         current = writer()
         try:
             return _Pass(source, columns, current).run()
+        except Restart:
+            continue
         except Widen as wider:
             columns = [wider.column if one.name == wider.column.name else one for one in columns]
         finally:

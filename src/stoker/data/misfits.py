@@ -10,8 +10,11 @@ import pyarrow as pa
 
 from stoker.data.columns import Column, Widen
 from stoker.errors import ArgumentError
+from stoker.units import counted
 
-_SPOKEN = {
+# Different texts that are named.
+_NAMED = 3
+KIND_WORDS = {
     "number": "a number",
     "whole": "a whole number",
     "truth": "true or false",
@@ -27,7 +30,7 @@ def widened(column: Column, value: Any) -> Column | None:
     if column.blank and not column.asked:
         return replace(column, kind=_kind_of(text), blank=False)
     if column.kind == "whole" and not column.asked and not isinstance(value, bool):
-        return column.as_kind("number") if not _is_whole(text) and _is_number(text) else None
+        return column.as_kind("number") if not is_whole(text) and _is_number(text) else None
     if column.kind == "date" and not column.zone:
         finer = {"D": "s", "s": "us", "ms": "us", "us": "ns"}.get(column.unit)
         if finer and _is_date(text, finer):
@@ -48,13 +51,13 @@ def refuse(column: Column, value: Any, where: str, row: int | None) -> Widen | A
     if wider is not None:
         return Widen(wider)
     place = where if row is None else f"{where}, row {row:,}"
-    if column.kind == "whole" and _is_whole(str(value)):
+    if column.kind == "whole" and is_whole(str(value)):
         return ArgumentError(
             f"{place}: {value} in column {column.name} is too large for int64: "
             f"read it with types={{{column.name!r}: 'number'}} (rounded) or 'category' (exact)"
         )
     return ArgumentError(
-        f"{place}: {value!r} in column {column.name} is not {_SPOKEN[column.kind]}, as the values before it are: "
+        f"{place}: {value!r} in column {column.name} is not {KIND_WORDS[column.kind]}, as the values before it are: "
         f"correct it, or read the column with types={{{column.name!r}: 'category'}}"
     )
 
@@ -87,20 +90,32 @@ def _first_misfit(
     return refuse(column, values[0].as_py(), where, row + 1)
 
 
-def from_python(values: Iterable[Any], name: str, where: str, row: int) -> Any:
+def from_python(values: Iterable[Any], name: str, where: str, row: int, missing: tuple[str, ...] = ()) -> Any:
     """An Arrow array of Python values.
 
+    Args:
+        values: of a column; None is missing.
+        name: of the column.
+        where: the query or frame, for messages.
+        row: rows before these.
+        missing: texts that stand for missing values.
+
     Raises:
-        ArgumentError: they are of several types.
+        ArgumentError: they are of several types, or of one that fits no table.
     """
-    listed = list(values)
+    listed = [None if isinstance(value, str) and value in missing else value for value in values]
     try:
         return pa.array(listed)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         kinds = {type(value) for value in listed if value is not None}
         if kinds == {int, float} or kinds == {int}:
             return _mixed_numbers(listed, name, where, row)
         first = next(i for i, value in enumerate(listed) if value is not None)
+        if len(kinds) == 1:
+            raise ArgumentError(
+                f"{where}: column {name} holds {kinds.pop().__name__} ({listed[first]!r}), which does not fit a table "
+                "of numbers and text: name the columns you want with columns=[...]"
+            ) from None
         other = next(
             i
             for i, value in enumerate(listed)
@@ -109,26 +124,38 @@ def from_python(values: Iterable[Any], name: str, where: str, row: int) -> Any:
         raise ArgumentError(
             f"{where}, row {row + other + 1:,}: {listed[other]!r} in column {name} is "
             f"{type(listed[other]).__name__}, {listed[first]!r} in row {row + first + 1:,} is "
-            f"{type(listed[first]).__name__}: make them alike"
+            f"{type(listed[first]).__name__}: make them alike{_or_missing(listed)}"
         ) from None
+
+
+def _or_missing(listed: list[Any]) -> str:
+    """How texts among other values can be taken as missing."""
+    texts = [value for value in listed if isinstance(value, str)]
+    different = list(dict.fromkeys(texts))
+    if not texts or len(different) > _NAMED or 2 * len(texts) > len(listed):
+        return ""
+    spelled = repr(different[0] if len(different) == 1 else different)
+    return f", or take {counted(len(texts), 'text')} as missing with missing={spelled}"
 
 
 def _mixed_numbers(listed: list[Any], name: str, where: str, row: int) -> Any:
     for index, value in enumerate(listed):
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise ArgumentError(
-                f"{where}, row {row + index + 1:,}: {value} in column {name} is too large for int64"
+                f"{where}, row {row + index + 1:,}: {value} in column {name} is too large for int64: "
+                "make it text, or name the columns you want with columns=[...]"
             )
     return pa.array([None if value is None else float(value) for value in listed])
 
 
 def _kind_of(text: str) -> str:
-    if _is_whole(text):
+    if is_whole(text):
         return "whole"
     return "number" if _is_number(text) else "category"
 
 
-def _is_whole(text: str) -> bool:
+def is_whole(text: str) -> bool:
+    """Whether it is a whole number, however large."""
     return text.strip().removeprefix("-").removeprefix("+").isdigit()
 
 

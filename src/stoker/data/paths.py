@@ -17,6 +17,7 @@ JSONL = (".jsonl", ".ndjson", ".jsonl.gz", ".json")
 TEXTS = (".txt",)
 IMAGES = (".jpg", ".jpeg", ".png", ".gif", ".bmp")
 RECORDS = (".tfrecord", ".tfrecords", ".tfrec", ".tfrecord.gz", ".tfrecords.gz")
+PACKED = (".gz", ".bz2", ".zst")
 TARS = (".tar", ".tar.gz", ".tgz")
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -51,7 +52,7 @@ def spoken(files: list[Path]) -> str:
 def unreadable(path: str | Path, error: OSError) -> ArgumentError:
     """What to say of a file or folder that cannot be read or unpacked, such as a file whose end is missing."""
     why = error.strerror or (str(error).splitlines() or ["it is damaged"])[0]
-    packed = str(path).lower().endswith((".gz", ".bz2", ".zst"))
+    packed = str(path).lower().endswith(PACKED)
     remedy = (
         "it is damaged or not whole; make or copy it anew" if packed else "make it readable, or remove it"
     )

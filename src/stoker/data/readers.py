@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-import pyarrow as pa
-
 from stoker.data import paths as found
 from stoker.data.arrow_sources import Frame, JsonLines, ParquetFiles, Query
 from stoker.data.csv_files import CsvFiles
 from stoker.data.ingest import Source
-from stoker.data.misfits import from_python
+from stoker.data.odd_cells import check_missing
 from stoker.data.tables import Options, table
 from stoker.errors import ArgumentError, check_local_path
 
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Cache = str | os.PathLike[str] | bool | None
+Texts = str | Sequence[str] | None
 Split = float | tuple[float, ...] | None
 
 
@@ -31,6 +30,7 @@ class RowOptions(TypedDict, total=False):
 
     columns: Sequence[str] | None
     types: dict[str, str] | None
+    missing: Texts
     raw: bool
     label_mode: str
     shard: tuple[int, int]
@@ -57,6 +57,7 @@ def csv(
     encoding: str = "utf8",
     columns: Sequence[str] | None = None,
     types: dict[str, str] | None = None,
+    missing: Texts = None,
     raw: bool = False,
     label_mode: str = "auto",
     shard: tuple[int, int] = (0, 1),
@@ -79,6 +80,8 @@ def csv(
         encoding: of the files.
         columns: the ones to read; all by default.
         types: kinds of columns where the inferred one is wrong: "number", "whole", "truth", "category", "text", "date".
+        missing: a text that stands for a missing value, such as "?", or several, beside an empty field and NaN. Other
+            readers take it for text cells.
         raw: the file's own values: text as text, numbers as float64 and int64, the label as it is.
         label_mode: "auto" (text and truth values are classes, numbers are numbers), "int", "categorical", "binary",
             "number".
@@ -94,7 +97,8 @@ def csv(
     Raises:
         ArgumentError: a file, a value or an argument that makes no sense; a `ValueError`.
     """
-    source = CsvFiles(found.files(paths, found.CSV), sep, encoding)
+    absent = check_missing(missing)
+    source = CsvFiles(found.files(paths, found.CSV), sep, encoding, absent)
     options = Options(
         label=label,
         batch_size=batch_size,
@@ -103,6 +107,7 @@ def csv(
         validation_split=validation_split,
         columns=columns,
         types=types,
+        missing=absent,
         raw=raw,
         label_mode=label_mode,
         shard=shard,
@@ -124,7 +129,7 @@ def parquet(
     **options: Unpack[FileOptions],
 ) -> Any:
     """Rows of Parquet files; the arguments are those of `csv`."""
-    source = ParquetFiles(found.files(paths, found.PARQUET))
+    source = ParquetFiles(found.files(paths, found.PARQUET), check_missing(options.get("missing")))
     return _read(source, label, batch_size, shuffle, seed, validation_split, **options)
 
 
@@ -138,7 +143,11 @@ def jsonl(
     **options: Unpack[FileOptions],
 ) -> Any:
     """Rows of files with one JSON object a line; the arguments are those of `csv`."""
-    source = JsonLines(found.files(paths, found.JSONL), chosen=options.get("columns") is not None)
+    source = JsonLines(
+        found.files(paths, found.JSONL),
+        chosen=options.get("columns") is not None,
+        missing=check_missing(options.get("missing")),
+    )
     return _read(source, label, batch_size, shuffle, seed, validation_split, **options)
 
 
@@ -155,7 +164,7 @@ def frame(
 
     The rows are kept in memory a second time, in the form they are trained from. The other arguments are `csv`'s.
     """
-    source = Frame(_arrow(data), f"the {type(data).__name__}")
+    source = Frame(data, check_missing(options.get("missing")))
     return _read(source, label, batch_size, shuffle, seed, validation_split, cache=False, **options)
 
 
@@ -177,7 +186,8 @@ def sql(
 
     The other arguments are those of `csv`.
     """
-    source = Query(_cursor(connection, query), f"the query {query[:60]!r}")
+    missing = check_missing(options.get("missing"))
+    source = Query(_cursor(connection, query), f"the query {query[:60]!r}", missing)
     return _read(source, label, batch_size, shuffle, seed, validation_split, cache=False, **options)
 
 
@@ -200,35 +210,6 @@ def _read(
         **options,
     )
     return table(source, chosen, [])
-
-
-def _arrow(data: Any) -> pa.Table:
-    """Whatever holds columns, as an Arrow table."""
-    if isinstance(data, pa.Table):
-        return data
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    try:
-        if isinstance(data, dict):
-            return pa.table(data)
-        if hasattr(data, "with_format") and hasattr(data, "features"):
-            return data.with_format("arrow")[:]
-        if hasattr(data, "to_arrow"):
-            return data.to_arrow()
-        if hasattr(data, "iloc"):
-            return pa.Table.from_pandas(data, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        if hasattr(data, "items"):
-            # Column by column: the line that names the row and the value.
-            for name, values in data.items():
-                listed = [None if value != value else value for value in values]
-                from_python(listed, str(name), f"the {type(data).__name__}", 0)
-        words = " ".join(str(part) for part in error.args)
-        raise ArgumentError(f"the {type(data).__name__} has a column of mixed types: {words}") from None
-    raise ArgumentError(
-        f"frame: give a pandas or polars frame, an Arrow table, a Hugging Face dataset or a dict of columns, "
-        f"not {type(data).__name__}"
-    )
 
 
 _Opened = Callable[[], contextlib.AbstractContextManager[tuple[list[str], Callable[[int], list[Any]]]]]

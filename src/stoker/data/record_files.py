@@ -17,6 +17,7 @@ from stoker.data import paths as found
 from stoker.data.columns import nearest
 from stoker.data.order import Order
 from stoker.data.permutation import permute
+from stoker.data.record_checks import TYPES, explain_misfit
 from stoker.data.splits import check_sizes, finished
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError
@@ -25,6 +26,8 @@ _SAMPLE = 100
 # One large read is far cheaper than many small ones, and than many files at a time.
 _BUFFER = 8 << 20
 _SHUFFLED = 16_384
+# Records that are parsed at a time when they are counted.
+_PARSED = 512
 
 
 def tfrecord(
@@ -63,7 +66,7 @@ def tfrecord(
     spec = features if features is not None else _inferred(files[0], compression)
     if label is not None:
         nearest(list(spec), label, "label")
-    rows = _counted(files, compression, cache)
+    rows = _counted(files, compression, spec, features is not None, cache)
     batch_size, seed, shard = check_sizes(batch_size, seed, shard)
     order = Order(rows, batch_size, bool(shuffle), seed, shard=shard, drop_remainder=bool(drop_remainder))
     if order.steps == 0:
@@ -133,7 +136,7 @@ def _inferred(path: Path, compression: str) -> dict[str, Any]:
             example = tf.train.Example.FromString(record.numpy())
             count += 1
             for name, feature in example.features.feature.items():
-                _note(path, name, feature, types, lengths)
+                _note(f"{path}, record {count:,}", name, feature, types, lengths)
             if not example.features.feature:
                 raise ArgumentError(f"{path} holds records that are no tf.train.Example: give features=")
     except tf.errors.DataLossError:
@@ -151,32 +154,38 @@ def _inferred(path: Path, compression: str) -> dict[str, Any]:
     }
 
 
-def _note(path: Path, name: str, feature: Any, types: dict[str, Any], lengths: dict[str, set[int]]) -> None:
+def _note(where: str, name: str, feature: Any, types: dict[str, Any], lengths: dict[str, set[int]]) -> None:
     kind = feature.WhichOneof("kind")
     if kind is None:
         lengths.setdefault(name, set()).add(0)
         return
-    dtype = {"bytes_list": tf.string, "float_list": tf.float32, "int64_list": tf.int64}[kind]
+    dtype = TYPES[kind]
     if types.setdefault(name, dtype) != dtype:
         raise ArgumentError(
-            f"{path}: feature {name} is {types[name].name} in one record and {dtype.name} in another"
+            f"{where}: feature {name} is {dtype.name}, but {types[name].name} in the records before: "
+            "write all records with one type"
         )
     lengths.setdefault(name, set()).add(len(getattr(feature, kind).value))
 
 
-def _counted(files: list[Path], compression: str, where: Any) -> int:
-    """The number of records, by a pass over all of them that also finds damage; remembered."""
+def _counted(files: list[Path], compression: str, spec: dict[str, Any], given: bool, where: Any) -> int:
+    """The number of records, by a pass that finds damage and records that do not fit the spec; remembered."""
+
+    def parse(records: Any) -> Any:
+        return tf.size(records, tf.int64), tf.io.parse_example(records, spec)
 
     def count(fresh: Callable[[], Writer]) -> Store:
         counts = []
         for path in files:
-            batches = tf.data.TFRecordDataset(str(path), compression, _BUFFER).batch(4096)
+            batches = tf.data.TFRecordDataset(str(path), compression, _BUFFER).batch(_PARSED)
+            parsed = batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
             try:
-                counts.append(
-                    int(batches.reduce(np.int64(0), lambda total, some: total + tf.size(some, tf.int64)))
-                )
+                counts.append(int(parsed.reduce(np.int64(0), lambda total, some: total + some[0])))
             except tf.errors.DataLossError:
                 raise ArgumentError(_damaged(path)) from None
+            except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
+                # The latter where TensorFlow's message quotes bytes of a record.
+                raise explain_misfit(path, compression, spec, given, error) from None
         if not sum(counts):
             raise ArgumentError(f"{files[0]} has no records")
         writer = fresh()
@@ -184,7 +193,8 @@ def _counted(files: list[Path], compression: str, where: Any) -> int:
         return writer.finish({"rows": sum(counts)})
 
     state = [caches.state_of(path) for path in files]
-    return caches.cached(count, ["tfrecord", [str(path.resolve()) for path in files]], state, where).rows
+    source = ["tfrecord", [str(path.resolve()) for path in files], str(sorted(spec.items()))]
+    return caches.cached(count, source, state, where).rows
 
 
 def _damaged(path: Path) -> str:

@@ -12,7 +12,7 @@ from stoker import clock
 from stoker.data import paths, statistics
 from stoker.data.arrow_sources import Unfit
 from stoker.data.class_folders import class_folders, names_below
-from stoker.data.columns import Column
+from stoker.data.columns import Column, Restart
 from stoker.data.ingest import Source, stored
 from stoker.data.spreads import SPEED_S, TOP, spread
 from stoker.data.store import Store
@@ -90,11 +90,14 @@ def _of_table(kind: str, source: Source, reading: list[Any], sizes: list[int]) -
 def _speed(source: Source, columns: list[Column]) -> float:
     """Rows a second of reading and parsing alone, from the first seconds of a pass."""
     start, rows, seconds = clock.real_ns(), 0, 0.0
-    for block in source.blocks(columns):
-        rows += len(block)
-        seconds = (clock.real_ns() - start) / 1e9
-        if seconds > SPEED_S:
-            break
+    try:
+        for block in source.blocks(columns):
+            rows += len(block)
+            seconds = (clock.real_ns() - start) / 1e9
+            if seconds > SPEED_S:
+                break
+    except Restart:
+        return _speed(source, columns)
     return rows / max(seconds, 1e-9)
 
 
@@ -108,6 +111,8 @@ def _about(store: Store, columns: list[Column], column: Column) -> dict[str, Any
         about["unit"] = column.unit
     if column.doubt:
         about["doubt"] = column.doubt
+    if column.note:
+        about["note"] = column.note
     if column.kind == "text":
         number = [one.name for one in columns].index(column.name)
         lengths = np.diff(store.array(f"ends-{number}"))

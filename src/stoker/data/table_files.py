@@ -16,7 +16,9 @@ from stoker.errors import ArgumentError
 _KINDS = {"csv": found.CSV, "parquet": found.PARQUET, "jsonl": found.JSONL}
 
 
-def table_files(paths: Any, sep: str, encoding: str) -> tuple[str, Source, list[Path]]:
+def table_files(
+    paths: Any, sep: str, encoding: str, missing: tuple[str, ...] = ()
+) -> tuple[str, Source, list[Path]]:
     """The format, the source and the files: those that fit, or what the folder holds most of, which is said.
 
     Raises:
@@ -33,8 +35,10 @@ def table_files(paths: Any, sep: str, encoding: str) -> tuple[str, Source, list[
         raise ArgumentError(f"{paths} is no table that can be read: give {', '.join(everything)}")
     _tell_of_others(paths, kind, counted)
     if kind == "csv":
-        return kind, CsvFiles(chosen, sep, encoding), chosen
-    return kind, ParquetFiles(chosen) if kind == "parquet" else JsonLines(chosen, chosen=True), chosen
+        return kind, CsvFiles(chosen, sep, encoding, missing), chosen
+    if kind == "parquet":
+        return kind, ParquetFiles(chosen, missing), chosen
+    return kind, JsonLines(chosen, chosen=True, missing=missing), chosen
 
 
 def _tell_of_others(paths: Any, kind: str, counted: dict[str, list[Path]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,7 @@ import tensorflow as tf
 
 from stoker.data import statistics
 from stoker.data.arrow_sources import Unfit
-from stoker.data.columns import Column, nearest, with_types
+from stoker.data.columns import Column, DataWarning, nearest, with_types
 from stoker.data.dividing import By
 from stoker.data.features import UNKNOWN, Feature, Features
 from stoker.data.ingest import Source, stored
@@ -34,6 +35,7 @@ class Options(Passes):
     label: str | None = None
     columns: Sequence[str] | None = None
     types: dict[str, str] | None = None
+    missing: str | Sequence[str] | None = None
     raw: bool = False
     label_mode: str = "auto"
     cache: str | os.PathLike[str] | bool | None = None
@@ -55,7 +57,8 @@ def table(source: Source, options: Options, reading: list[Any]) -> Any:
         reading: what else decides on the values read, for the cache's name.
     """
     wanted = _wanted(source, options)
-    store = stored(source, wanted, [*reading, options.raw, options.types], options.cache)
+    reading = [*reading, options.raw, options.types, *([options.missing] if options.missing else [])]
+    store = stored(source, wanted, reading, options.cache)
     columns = [Column(**one) for one in store.meta["columns"]]
     label = None
     if options.label is not None and not options.raw:
@@ -114,9 +117,13 @@ def _wanted(source: Source, options: Options) -> list[Column]:
     columns = [next(column for column in found if column.name == name) for name in chosen]
     for column in columns:
         if isinstance(column, Unfit):
-            raise ArgumentError(f"{source.name}: {column.reason}")
-        if column.doubt and not options.raw:
+            known = column.reason.startswith(source.name)
+            raise ArgumentError(column.reason if known else f"{source.name}: {column.reason}")
+        # A raw text is what it is; a raw number must not be rounded.
+        if column.doubt and not (options.raw and column.kind == "category"):
             raise ArgumentError(column.doubt)
+        if column.note and not options.raw:
+            warnings.warn(column.note, DataWarning, stacklevel=5)
     # The file's own numbers are not rounded to float32.
     return [replace(c, wide=True) if options.raw and c.kind == "number" else c for c in columns]
 

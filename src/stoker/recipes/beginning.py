@@ -90,6 +90,9 @@ def begin(
 def _sign(settings: Any, read: Iterable[Path]) -> str:
     """What tells one run from another: the settings, and the files as they are."""
     asked = {key: value for key, value in dataclasses.asdict(settings).items() if key not in _ASIDE}
+    if not asked.get("missing"):
+        # Runs from before this setting go on.
+        asked.pop("missing", None)
     state = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in read]
     text = json.dumps([asked, state], sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

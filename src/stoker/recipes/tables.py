@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import stoker
+from stoker.data.odd_cells import check_missing
 from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
 from stoker.recipes import durations
@@ -49,6 +50,7 @@ def table(
     columns: Sequence[str] | None = None,
     sep: str | None = None,
     encoding: str = "utf8",
+    missing: str | Sequence[str] = (),
     group: str | None = None,
     time_column: str | None = None,
     epochs: int | None = None,
@@ -69,6 +71,7 @@ def table(
         columns: the ones to learn from; all by default.
         sep: between the fields of a CSV file; a comma, or a tab in `.tsv` files.
         encoding: of a CSV file.
+        missing: a text that stands for a missing value, such as "?", or several.
         group: a column whose rows with the same value are held out together, such as a customer; not learned from.
         time_column: a column of dates or numbers: the latest rows are held out; not learned from.
         epochs: the most there are; training ends earlier when it no longer helps.
@@ -91,7 +94,8 @@ def table(
         raise ArgumentError(f"target={target!r} must be the name of the column to predict")
     check(epochs=epochs, seed=seed, runs=runs, group=group, time_column=time_column)
     sep = separator(sep, path)
-    kind, source, found = table_files(path, sep, encoding)
+    absent = check_missing(missing)
+    kind, source, found = table_files(path, sep, encoding, absent)
     count = len(source.columns() if columns is None else columns)
     if count > _MOST_COLUMNS:
         raise ArgumentError(
@@ -104,6 +108,7 @@ def table(
         format=kind,
         sep=sep,
         encoding=encoding,
+        missing=absent,
         group=group,
         time_column=time_column,
         columns=None if columns is None else (*columns, *(() if target in columns else (target,))),
@@ -164,6 +169,7 @@ def _read(asked: Settings, label_mode: str) -> Any:
             label=asked.target,
             batch_size=4096,
             columns=asked.columns,
+            missing=asked.missing,
             label_mode=label_mode,
             **options,
         )

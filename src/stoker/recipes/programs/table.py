@@ -33,6 +33,7 @@ class Settings:
     format: str = "csv"  # or "parquet", "jsonl"
     sep: str = ","  # between the fields of a CSV file
     encoding: str = "utf8"  # of a CSV file
+    missing: tuple[str, ...] = ()  # texts that stand for missing values
     columns: tuple[str, ...] | None = None  # the ones to learn from, and the target; None for all
     classes: bool = False  # the target is a class, not a number
     balanced: bool = False  # rare classes count as much as frequent ones
@@ -66,6 +67,7 @@ def read(settings: Settings) -> tuple[Any, Any, Any]:
         group=settings.group,
         time=settings.time_column,
         columns=settings.columns,
+        missing=settings.missing,
         label_mode="int" if settings.classes else "number",
         **options,
     )

@@ -1,0 +1,138 @@
+"""Text among the numbers of a CSV column, such as `?` or `n.a.`: where it is, how much of it, what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stoker.errors import ArgumentError
+from stoker.units import counted
+
+_NUMBER = r"^\s*[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|(?i:inf|infinity))\s*$"
+# What is taken for a missing number.
+_ABSENT = r"^((?i:#?n/?a|[-+]?nan|null)|None|<NA>)?$"
+# A part of a column's values that is too small to be meant.
+_FEW = 0.1
+# Different texts that are named.
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class OddCells:
+    """The cells of a column that are not numbers.
+
+    Attributes:
+        row: of the first one, from 1.
+        value: of the first one.
+        count: how many there are.
+        rows: that were looked at.
+        filled: cells that are not empty, these included.
+        texts: the different ones, the first few.
+    """
+
+    row: int
+    value: str
+    count: int
+    rows: int
+    filled: int
+    texts: tuple[str, ...]
+
+    @property
+    def are_few(self) -> bool:
+        """Whether they are a slip rather than a category."""
+        return self.count <= _FEW * self.filled
+
+    @property
+    def look_like_gaps(self) -> bool:
+        """Whether a few texts again and again stand among numbers that are the greater part."""
+        return len(self.texts) <= _NAMED and 2 * self.count <= self.filled
+
+    def refusal(self, where: str, column: str, kind: str, whole_file: bool = True) -> str:
+        """The line that refuses them.
+
+        Args:
+            where: the file.
+            column: they are in.
+            kind: what the others are, such as "a number".
+            whole_file: was looked at, not only its beginning.
+        """
+        them = "it" if self.count == 1 else "them"
+        return (
+            f"{where}, row {self.row:,}: {self.value!r} in column {column} is not {kind}, as most of its values "
+            f"are ({counted(self.count, 'such cell')}{self._extent(whole_file)}): take {them} as missing with "
+            f"missing={self._spelled}, correct {them}, or read the column with types={{{column!r}: 'category'}}"
+        )
+
+    def note(self, where: str, column: str, whole_file: bool) -> str:
+        """The line that says that they make a category of the numbers."""
+        return (
+            f"{where}: column {column} is read as a category, not as numbers: {counted(self.count, 'cell')}"
+            f"{self._extent(whole_file)} are not numbers, the first is {self.value!r} in row {self.row:,}; take them "
+            f"as missing with missing={self._spelled}, or, if a category is meant, read it with "
+            f"types={{{column!r}: 'category'}}"
+        )
+
+    def _extent(self, whole_file: bool) -> str:
+        return "" if whole_file else f" in the first {self.rows:,} rows"
+
+    @property
+    def _spelled(self) -> str:
+        """The value of `missing=` that names them, or the first few."""
+        return repr(self.texts[0]) if len(self.texts) == 1 else repr(list(self.texts[:_NAMED]))
+
+
+def find_odd_cells(blocks: Iterable[Any]) -> OddCells | None:
+    """The cells that are not numbers in a column of text, given a block at a time; None if there are none."""
+    rows = count = filled = 0
+    first: tuple[int, str] | None = None
+    texts: dict[str, None] = {}
+    for block in blocks:
+        there = pc.fill_null(pc.invert(pc.match_substring_regex(block, _ABSENT)), False)
+        odd = pc.and_(there, pc.invert(pc.match_substring_regex(block, _NUMBER)))
+        filled += pc.sum(there).as_py() or 0
+        if some := pc.sum(odd).as_py():
+            if first is None:
+                index = pc.index(odd, True).as_py()
+                first = rows + index + 1, block[index].as_py()
+            count += some
+            if len(texts) <= _NAMED:
+                texts |= dict.fromkeys(block.filter(odd).unique().slice(0, _NAMED + 1).to_pylist())
+        rows += len(block)
+    return None if first is None else OddCells(*first, count, rows, filled, tuple(texts)[: _NAMED + 1])
+
+
+def check_missing(missing: Any) -> tuple[str, ...]:
+    """The texts that stand for missing values, as a tuple.
+
+    Raises:
+        ArgumentError: they are no texts.
+    """
+    given = (missing,) if isinstance(missing, str) else missing
+    try:
+        texts = tuple(given or ())
+    except TypeError:
+        texts = (missing,)
+    if not all(isinstance(text, str) for text in texts):
+        raise ArgumentError(
+            f"missing={missing!r} must be a text that stands for a missing value, such as '?', or a list of them"
+        )
+    return texts
+
+
+def without(values: Any, missing: tuple[str, ...]) -> Any:
+    """The values of a column, with nothing in place of the texts that stand for missing ones."""
+    if not missing:
+        return values
+    if pa.types.is_dictionary(values.type):
+        words = values.dictionary
+        if without(words, missing).null_count == words.null_count:
+            return values
+        return without(values.cast(values.type.value_type), missing).dictionary_encode()
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        return values
+    gone = pc.is_in(values, value_set=pa.array(missing, values.type))
+    return pc.if_else(gone, pa.scalar(None, values.type), values)
