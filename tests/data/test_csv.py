@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -260,3 +262,12 @@ def test_texts_can_stand_for_missing_values(tmp_path: Path, missing: Any) -> Non
     assert inputs["c"][-1] == 0
     assert "?" not in dataset.features["c"].vocabulary
     assert np.isnan(inputs["d"][-1])
+
+
+def test_pandas_is_not_imported_to_read_a_file(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b,c\n" + "1,x,0.5\n2,y,?\n" * 3)
+    program = (
+        "import sys, pathlib; from stoker.data.csv_files import CsvFiles; "
+        "CsvFiles([pathlib.Path(sys.argv[1])]).columns(); sys.exit('pandas' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "t.csv")], check=True)

@@ -31,7 +31,7 @@ def find_stand_in(stream: Any) -> str:
         if not data and not _ends_in_newline(chunk):
             return ""
         data = data[-1:] + chunk
-        lone = lone or _LONE.search(data, 0, len(data) - 1) is not None
+        lone = lone or _LONE.search(data.removesuffix(b"\r")) is not None
         used += np.bincount(np.frombuffer(chunk, np.uint8), minlength=256)
     free = [code for code in _CONTROLS if not used[code]]
     return chr(free[0]) if lone and free else ""
@@ -57,10 +57,17 @@ class WithStandIns(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        data = self._rest + self._stream.read(max(1, size - len(self._rest)) if size > 0 else _CHUNK)
+        more = self._stream.read(max(1, size - len(self._rest)) if size > 0 else _CHUNK)
+        if not more:
+            rest, self._rest = self._rest, b""
+            return rest
+        data = self._rest + more
         # A newline may follow a return at the end.
-        self._rest = b"\r" if data.endswith(b"\r") and len(data) > 1 else b""
-        whole = data[: len(data) - len(self._rest)]
+        whole = data.removesuffix(b"\r")
+        self._rest = data[len(whole) :]
+        if not whole:
+            # Nothing at all would be the end of the file.
+            return self.read(size)
         header = 0 if self._begun else _header_end(whole)
         self._begun = True
         return whole[:header] + _LONE.sub(self._stand_in, whole[header:])

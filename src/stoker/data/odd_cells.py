@@ -91,12 +91,13 @@ def find_odd_cells(blocks: Iterable[Any]) -> OddCells | None:
     first: tuple[int, str] | None = None
     texts: dict[str, None] = {}
     for block in blocks:
-        there = pc.fill_null(pc.invert(pc.match_substring_regex(block, _ABSENT)), False)
+        there = pc.invert(pc.match_substring_regex(block, _ABSENT))
         odd = pc.and_(there, pc.invert(pc.match_substring_regex(block, _NUMBER)))
         filled += pc.sum(there).as_py() or 0
         if some := pc.sum(odd).as_py():
             if first is None:
-                index = pc.index(odd, True).as_py()
+                # Not `pc.index`, which imports pandas.
+                index = pc.indices_nonzero(odd)[0].as_py()
                 first = rows + index + 1, block[index].as_py()
             count += some
             if len(texts) <= _NAMED:
