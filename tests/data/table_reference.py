@@ -99,7 +99,9 @@ def _ticks(value: datetime.datetime) -> int:
 
 def _csv_references(case: Case, name: str, kind: str) -> list[list[Any]]:
     """What was written, and what pandas and polars read in a column of a CSV file, for what our reader takes it for."""
-    found = [case.columns[name]] if kind in ("category", "text") and name in case.columns else []
+    written = case.columns.get(name, []) if kind in ("category", "text") else []
+    # A return before the newline that ends the row belongs to either.
+    found = [written, [text.removesuffix("\r") for text in written]] if written else []
     for read in (_by_pandas, _by_pandas_rows_in_newlines, _by_polars):
         try:
             values = read(case, name, kind)

@@ -12,7 +12,8 @@ TensorFlow's graph, in an order that is a function of the seed and the number of
 | module | subject |
 |---|---|
 | readers, text_reader, image_reader, tar_reader, record_files, array_reader | what the caller sees |
-| csv_files, csv_returns, arrow_sources, frames, text_files, table_files, image_files, image_bytes, tar_files | what is in the files |
+| csv_files, csv_returns, arrow_sources, frames, table_files | what is in the files of tables, and in frames |
+| text_files, image_files, image_bytes, tar_files | what is in the other files |
 | paths, class_folders | which files are meant |
 | columns, misfits, odd_cells, record_checks, labels | what a column is taken for, and what does not fit it |
 | ingest, store, cache | one pass over a source, into arrays that are mapped, kept and found again |
