@@ -329,3 +329,9 @@ def test_what_is_missing_among_numbers_is_not_named_as_the_text_among_them(tmp_p
 @pytest.mark.parametrize("sep", [";;", "", "\n", '"', "é", None])
 def test_what_cannot_separate_fields(sep: Any, tmp_path: Path) -> None:
     assert "sep=" in _csv(tmp_path, "a,b\n1,2\n", sep=sep)
+
+
+def test_json_that_is_not_utf_8(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_bytes(b'{"a": "\xff"}\n' * 3)
+    with pytest.raises(ArgumentError, match=r"t\.jsonl holds text that is not UTF-8"):
+        stoker.data.jsonl(tmp_path / "t.jsonl")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sqlite3
 from pathlib import Path
@@ -119,3 +120,21 @@ def test_json_lines_with_gaps_and_changing_numbers(tmp_path: Path) -> None:
     (tmp_path / "u.jsonl").write_text('{"a": 1}\n' * 600_000 + '{"a": 2.5}\n')
     inputs, _ = rows_of(stoker.data.jsonl(tmp_path / "u.jsonl", batch_size=200_000))
     assert inputs["a"][-1] == 2.5
+
+
+def test_json_lines_may_be_longer_than_a_block_and_compressed(tmp_path: Path) -> None:
+    rows = [{"a": "short", "b": 1}, {"a": "long " * 2_000_000, "b": 2}, {"a": "short", "b": 3}]
+    text = "\n".join(json.dumps(row) for row in rows * 2)
+    (tmp_path / "t.jsonl").write_text(text)
+    (tmp_path / "u.jsonl.gz").write_bytes(gzip.compress(text.encode(), 1))
+    for name in ("t.jsonl", "u.jsonl.gz"):
+        inputs, _ = rows_of(stoker.data.jsonl(tmp_path / name, raw=True))
+        assert [value.decode() for value in inputs["a"]] == [row["a"] for row in rows * 2]
+        assert inputs["b"].tolist() == [1, 2, 3] * 2
+
+
+def test_more_than_200_000_different_texts_are_no_category(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"x{number},1\n" for number in range(200_001)))
+    dataset = stoker.data.csv(tmp_path / "t.csv", batch_size=100_000)
+    assert dataset.features["a"].kind == "text"
+    assert rows_of(dataset)[0]["a"][200_000] == b"x200000"

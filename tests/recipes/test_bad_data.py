@@ -454,3 +454,18 @@ def test_arguments_that_are_no_path_and_no_size(
     with pytest.raises(ArgumentError, match=said):
         stoker.recipes.image(data, **options)
     assert not (tmp_path / "runs").exists()
+
+
+def test_texts_among_numbers_are_taken_as_missing_if_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"{n * 37 % 61},{n * 17 % 101}.5" for n in range(100)]
+    rows[3], rows[40], rows[41] = "?,1.5", "n.a.,2.5", "?,3.5"
+    (tmp_path / "data.csv").write_text("\n".join(["a,y", *rows]))
+    asked = ["train", "table", "data.csv", "--target", "y", "--eject", "mine.py"]
+    assert main(asked) == 2
+    message = capsys.readouterr().err
+    assert "row 4: '?' in column a is not a number, as most of its values are (3 such cells)" in message
+    assert "take them as missing with --missing '?,n.a.'" in message
+    assert main([*asked, "--missing", "?,n.a."]) == 0
+    assert "missing=('?', 'n.a.')" in (tmp_path / "mine.py").read_text().replace('"', "'")

@@ -14,7 +14,7 @@ import pyarrow.json as pajson
 import pyarrow.parquet as pq
 
 from stoker.data import cache
-from stoker.data.columns import Column, demand_different, from_arrow
+from stoker.data.columns import Column, Restart, demand_different, from_arrow
 from stoker.data.frames import to_arrow
 from stoker.data.misfits import conform, from_python, refuse
 from stoker.data.odd_cells import without
@@ -24,7 +24,7 @@ from stoker.errors import ArgumentError
 _ROWS = 1 << 16
 # Enough to tell a category from text; types are in the file.
 _SAMPLE_ROWS = 1 << 13
-_JSON_BLOCK = 1 << 22
+_JSON_BLOCK, _LARGEST_JSON_BLOCK = 1 << 22, 1 << 25
 # Bytes in which it shows what a file of JSON begins with.
 _JSON_START = 1 << 10
 
@@ -128,6 +128,7 @@ class JsonLines:
         self.name = spoken(paths)
         # Without a choice of columns, one that turns up late must not be lost in silence.
         self._strict = not chosen
+        self._block = _JSON_BLOCK
 
     def fingerprint(self) -> list[Any]:
         return [cache.state_of(path) for path in self.paths]
@@ -135,10 +136,13 @@ class JsonLines:
     def columns(self) -> list[Column]:
         path = self.paths[0]
         try:
-            reader = pajson.open_json(str(path), pajson.ReadOptions(block_size=_JSON_BLOCK))
+            reader = pajson.open_json(str(path), pajson.ReadOptions(block_size=self._block))
             sample = next(iter(reader), None)
         except pa.ArrowInvalid as error:
             message = str(error).splitlines()[0]
+            if "straddling object" in message:
+                self._enlarge_blocks(path)
+                return self.columns()
             if "Empty JSON" in message:
                 raise ArgumentError(f"{path} has no rows") from None
             if found := re.search(r"Column\(/(.*?)\) changed from (\S+) to (\S+) in row (\d+)", message):
@@ -160,7 +164,7 @@ class JsonLines:
             unexpected_field_behavior="error" if self._strict else "ignore",
         )
         for path in self.paths:
-            reading = pajson.ReadOptions(block_size=_JSON_BLOCK)
+            reading = pajson.ReadOptions(block_size=self._block)
             blocks: Any = None
             while True:
                 try:
@@ -174,7 +178,16 @@ class JsonLines:
                     break
                 yield from _conformed(iter([block]), columns, str(path), self._missing)
 
+    def _enlarge_blocks(self, path: Path) -> None:
+        """Read larger blocks from now on: a row must fit into one."""
+        self._block *= 8
+        if self._block > _LARGEST_JSON_BLOCK:
+            raise ArgumentError(f"{path} has a row longer than {_LARGEST_JSON_BLOCK >> 20} MB")
+
     def _spoken(self, path: Path, columns: list[Column], message: str) -> Exception:
+        if "straddling object" in message:
+            self._enlarge_blocks(path)
+            return Restart()
         if "unexpected field" in message:
             return ArgumentError(
                 f"{path}: {message.splitlines()[0]}: a field that the first rows do not have; "

@@ -67,6 +67,10 @@ def ingest(source: Source, columns: list[Column], writer: Callable[[], Writer]) 
             return _Pass(source, columns, current).run()
         except Restart:
             continue
+        except UnicodeDecodeError:
+            raise ArgumentError(
+                f"{source.name} holds text that is not UTF-8: write it anew as UTF-8"
+            ) from None
         except Widen as wider:
             columns = [wider.column if one.name == wider.column.name else one for one in columns]
         finally:
