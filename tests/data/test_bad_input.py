@@ -335,3 +335,12 @@ def test_json_that_is_not_utf_8(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_bytes(b'{"a": "\xff"}\n' * 3)
     with pytest.raises(ArgumentError, match=r"t\.jsonl holds text that is not UTF-8"):
         stoker.data.jsonl(tmp_path / "t.jsonl")
+
+
+def test_whole_numbers_of_json_beyond_int64_are_not_rounded_in_silence(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text(f'{{"a": 1}}\n{{"a": {2**64 - 1}}}\n')
+    with pytest.raises(ArgumentError, match=f"row 2: {2**64 - 1} in column a is too large for int64"):
+        stoker.data.jsonl(tmp_path / "t.jsonl")
+    assert stoker.data.jsonl(tmp_path / "t.jsonl", types={"a": "number"}).rows == 2
+    (tmp_path / "t.jsonl").write_text('{"a": 1.5}\n{"a": 1e30}\n')
+    assert stoker.data.jsonl(tmp_path / "t.jsonl").rows == 2
