@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pajson
 import pyarrow.parquet as pq
 
@@ -155,7 +156,20 @@ class JsonLines:
             raise unreadable(path, error) from None
         if sample is None:
             raise ArgumentError(f"{path} has no rows")
-        return [_later(name, without(sample.column(name), self._missing)) for name in sample.schema.names]
+        found = [_later(name, without(sample.column(name), self._missing)) for name in sample.schema.names]
+        return [replace(one, doubt=self._too_large(path, one, sample.column(one.name))) for one in found]
+
+    def _too_large(self, path: Path, column: Column, sample: Any) -> str:
+        """Whole numbers that only fit a float, which would round them."""
+        if not pa.types.is_floating(sample.type) or (pc.max(pc.abs(sample)).as_py() or 0) < 2.0**63:
+            return ""
+        value, row = self._misfit(path, replace(column, kind="whole"))
+        if not isinstance(value, int):
+            return ""
+        return (
+            f"{path}, row {row:,}: {value} in column {column.name} is too large for int64: write it as text, or read "
+            f"it with types={{{column.name!r}: 'number'}} (rounded)"
+        )
 
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
         fields = [(c.name, pa.string() if c.kind == "category" else c.arrow) for c in columns]
