@@ -12,7 +12,7 @@ TensorFlow's graph, in an order that is a function of the seed and the number of
 | module | subject |
 |---|---|
 | readers, text_reader, image_reader, tar_reader, record_files, array_reader | what the caller sees |
-| csv_files, csv_returns, arrow_sources, frames, table_files | what is in the files of tables, and in frames |
+| csv_files, csv_returns, json_files, arrow_sources, frames, table_files | what is in tables |
 | text_files, image_files, image_bytes, tar_files | what is in the other files |
 | paths, class_folders | which files are meant |
 | columns, misfits, odd_cells, record_checks, labels | what a column is taken for, and what does not fit it |

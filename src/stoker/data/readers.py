@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from stoker.data import paths as found
-from stoker.data.arrow_sources import Frame, JsonLines, ParquetFiles, Query
+from stoker.data.arrow_sources import Frame, ParquetFiles, Query
 from stoker.data.csv_files import CsvFiles
 from stoker.data.ingest import Source
+from stoker.data.json_files import JsonLines
 from stoker.data.odd_cells import check_missing
 from stoker.data.tables import Options, table
 from stoker.errors import ArgumentError, check_local_path

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from stoker.data import paths as found
-from stoker.data.arrow_sources import JsonLines, ParquetFiles
+from stoker.data.arrow_sources import ParquetFiles
 from stoker.data.columns import DataWarning
 from stoker.data.csv_files import CsvFiles
 from stoker.data.ingest import Source
+from stoker.data.json_files import JsonLines
 from stoker.errors import ArgumentError
 
 _KINDS = {"csv": found.CSV, "parquet": found.PARQUET, "jsonl": found.JSONL}
