@@ -217,6 +217,11 @@ def test_a_lone_carriage_return_may_come_late(tmp_path: Path) -> None:
     assert found[250_000] == "broken\rtext"
 
 
+def test_a_lone_carriage_return_stays_in_the_cell_of_a_single_column(tmp_path: Path) -> None:
+    assert _texts(tmp_path / "t.csv", b"a\nx\ry\n \rz\n\n\rw\n") == ["x\ry", " \rz", "\rw"]
+    assert _texts(tmp_path / "u.csv", b"a\rx\ry\r") == ["x", "y"]
+
+
 @pytest.mark.parametrize("raw", [b"a,b\rx,1\ry,2\r", b"a,b\r\r\nx,1\r\r\ny,2\r\r\n", b"a,b\nx,1\ry,2\n"])
 def test_carriage_returns_that_end_rows_end_them(tmp_path: Path, raw: bytes) -> None:
     assert _texts(tmp_path / "t.csv", raw) == _pandas(raw)["a"].tolist() == ["x", "y"]

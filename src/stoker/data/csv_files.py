@@ -69,7 +69,7 @@ class CsvFiles:
         self._header_line, self._has_hex = "", False
         self._missing = missing
         self._absent = [*pacsv.ConvertOptions().null_values, *_ABSENT, *missing]
-        self._least_block = 0
+        self._least_block, self._one_column = 0, False
         # By file: what stands for the lone carriage returns in its cells.
         self._stand_ins: dict[Path, str] = {}
 
@@ -86,6 +86,9 @@ class CsvFiles:
         demand_different(sample.schema.names, str(path))
         if len(sample.schema.names) == 1 and (wrong := self._other_separator(path, sample.schema.names[0])):
             raise wrong
+        self._one_column = len(sample.schema.names) == 1
+        if self._one_column and self._finds_lone_returns(path):
+            sample = self._sample(path)
         if any(pa.types.is_binary(field.type) for field in sample.schema):
             raise self._not_text(path)
         texts = self._doubtful_numbers(path, sample)
@@ -173,6 +176,9 @@ class CsvFiles:
             null_values=self._absent,
         )
         for path in self.paths:
+            if self._one_column:
+                # No number of fields would show that returns break the rows.
+                self._finds_lone_returns(path)
             with self._plainly(path, columns), self._open(path, options) as reader:
                 for block in reader:
                     yield self._restored(path, block)
