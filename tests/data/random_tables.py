@@ -80,7 +80,8 @@ def make_case(seed: int, folder: Path) -> Case:
         [f"c{number}" for number in range(width)] if kind in ("sql", "tfrecord") else _names(random, width)
     )
     columns = {name: _with_gaps(random, makers, rows, kind) for name in dict.fromkeys(names)}
-    return _WRITERS[kind](columns, folder, random)
+    case: Case = _WRITERS[kind](columns, folder, random)
+    return case
 
 
 def _text(random: Any, longest: int = 12, breaks: bool = True) -> str:
@@ -162,7 +163,7 @@ def _csv(random: Any, rows: int, width: int, folder: Path) -> Case:
     buffer = io.StringIO(newline="")
     # With rows that end in a return, the writer leaves newlines in cells unquoted, which nobody can tell from rows.
     all_quoted = random.random() < 0.3 or end == "\r"
-    quoting = csv.QUOTE_ALL if all_quoted else csv.QUOTE_MINIMAL
+    quoting: Any = csv.QUOTE_ALL if all_quoted else csv.QUOTE_MINIMAL
     writer = csv.writer(buffer, delimiter=sep, lineterminator=end, quoting=quoting)
     names = _names(random, width)
     writer.writerow(names)

@@ -57,7 +57,7 @@ class WithStandIns(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        more = self._stream.read(max(1, size - len(self._rest)) if size > 0 else _CHUNK)
+        more: bytes = self._stream.read(max(1, size - len(self._rest)) if size > 0 else _CHUNK)
         if not more:
             rest, self._rest = self._rest, b""
             return rest

@@ -189,7 +189,7 @@ class _Pass:
         own = values.dictionary.cast(pa.string())
         known = self.values.get(column.name)
         if known is None:
-            known = self.values[column.name] = own.filter(own.is_valid()).unique()
+            known = own.slice(0, 0)
         where = pc.index_in(own, value_set=known)
         if where.null_count:
             new = own.filter(pc.and_(where.is_null(), own.is_valid())).unique()

@@ -67,8 +67,10 @@ class JsonLines:
             raise unreadable(path, error) from None
         if sample is None:
             raise ArgumentError(f"{path} has no rows")
-        found = [describe(name, without(sample.column(name), self._missing)) for name in sample.schema.names]
-        return [replace(one, doubt=self._too_large(path, one, sample.column(one.name))) for one in found]
+        described = [
+            describe(name, without(sample.column(name), self._missing)) for name in sample.schema.names
+        ]
+        return [replace(one, doubt=self._too_large(path, one, sample.column(one.name))) for one in described]
 
     def _too_large(self, path: Path, column: Column, sample: Any) -> str:
         """Whole numbers that only fit a float, which would round them."""
