@@ -16,7 +16,7 @@ import pytest
 
 from stoker.store import record_files
 from tests.samples import sample_record
-from tests.support import ROOT, Outcome, run, run_stoker, write_program
+from tests.support import ROOT, Outcome, run, run_plain, run_stoker, write_program
 
 
 def stoker(directory: Path, *words: str) -> Outcome:
@@ -42,9 +42,20 @@ def test_a_directory(tmp_path: Path) -> None:
     assert "src is a directory" in one_line(stoker(tmp_path, "run", "src"))
 
 
-def test_a_syntax_error(tmp_path: Path) -> None:
+def test_a_program_with_a_syntax_error_ends_as_without_stoker(tmp_path: Path) -> None:
     write_program(tmp_path, "x = 1\ndef f(:\n")
-    assert "train.py:2 is not valid Python: invalid syntax" in one_line(stoker(tmp_path, "run", "train.py"))
+    plain, measured = run_plain(tmp_path, "train.py"), stoker(tmp_path, "run", "train.py")
+    assert measured.code == plain.code == 1
+    assert "line 2\n    def f(:" in measured.stderr
+    assert "SyntaxError: invalid syntax" in measured.stderr
+
+
+def test_a_program_that_deletes_our_directory_keeps_its_exit_code(tmp_path: Path) -> None:
+    write_program(tmp_path, "import shutil, sys\nshutil.rmtree('.stoker')\nsys.exit(int(sys.argv[1]))\n")
+    for code in (0, 3):
+        outcome = stoker(tmp_path, "run", "train.py", str(code))
+        assert outcome.code == code
+        assert "Traceback" not in outcome.stderr
 
 
 def test_no_program(tmp_path: Path) -> None:

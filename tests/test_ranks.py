@@ -11,7 +11,7 @@ SRC = ROOT / "src" / "stoker"
 
 # Lowest first. A package or module stands for everything below it.
 RANKS: tuple[frozenset[str], ...] = (
-    frozenset({"records", "kinds", "errors", "clock", "version", "files", "units", "loopback"}),
+    frozenset({"records", "kinds", "errors", "clock", "version", "files", "units", "loopback", "redaction"}),
     frozenset({"periodic", "signing"}),
     frozenset({"config", "source", "software_gpu"}),
     frozenset({"attach", "check"}),

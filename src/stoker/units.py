@@ -1,9 +1,12 @@
-"""Sizes, times and numbers of things as people read and write them: one form everywhere, sizes in powers of 1024."""
+"""Sizes, times, numbers and foreign text as people read and write them: one form for all, sizes in powers of 1024."""
 
 from __future__ import annotations
 
 import re
 
+# Controls (C0, DEL, C1), and what changes the direction of the text around it.
+_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_OBEYED_BUT_LINES = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _LETTERS = "KMGT"
 # What may be written: "4 KiB" and, for those who count so, "4 kB".
 _SIZES = {"B": 1, "kB": 1000}
@@ -58,3 +61,8 @@ def seconds_of(text: str) -> float | None:
     if match is None or (match[2] or "s") not in _TIMES:
         return None
     return float(match[1]) * _TIMES[match[2] or "s"]
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    """Text of others for a terminal: a replacement for each character that it would obey; `lines` keeps line breaks."""
+    return (_OBEYED_BUT_LINES if lines else _OBEYED).sub("\N{REPLACEMENT CHARACTER}", text)

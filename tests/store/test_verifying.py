@@ -107,8 +107,7 @@ def test_a_missing_link_and_a_missing_run(store: Address, made: str) -> None:
 
 
 def test_deleting_a_run_leaves_its_audit(store: Address, made: str, tmp_path: Path) -> None:
-    gone = delete(store, made[:-2], artifacts=True)
-    assert gone == [tmp_path / "model"]
+    assert delete(store, made[:-2], artifacts=True).files == [tmp_path / "model"]
     assert not (tmp_path / "model").exists()
     assert (tmp_path / "data.csv").exists()
     found = verify(store)

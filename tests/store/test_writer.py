@@ -362,6 +362,51 @@ def test_a_spool_left_behind_is_written_by_the_next(store: Address) -> None:
     assert spooled(store) == []
 
 
+DAMAGED = (
+    b"",
+    b"\x00\xff garbage",
+    b"[" * 100_000,
+    b'["1-gone",2,[["values","r"',
+    b'["1-gone",2,[["_init__","r"]]]',
+    b'["1-gone",2,[["ledger","r",{"input":null}]]]',
+    b'["1-gone",2,[["values","r",1,0.0,{"loss":"high"}]]]',
+    b'["1-gone",2,[["values","r",99999999999999999999,0.0,{"loss":1.0}]]]',
+    b'["1-gone",2,[["artifact","r","makes",{}]]]',
+    b'["1-gone",2,[["run","r",{"name":"x"}]]]',
+)
+
+
+def test_damaged_lines_of_a_spool_are_moved_aside_and_named(store: Address, capfd: Any) -> None:
+    left = spool.Spool(store, "1-gone")
+    left.append(Batch("1-gone", 1, [["values", "r", 1, 0.0, {"loss": 1.0}]]))
+    (path,) = spooled(store)
+    left.let_go()
+    with path.open("ab") as file:
+        file.write(b"".join(line + b"\n" for line in DAMAGED))
+    again = spool.Spool(store, "1-gone")
+    again.append(Batch("1-gone", 3, [["values", "r", 3, 0.0, {"loss": 3.0}]]))
+    again.let_go()
+    assert values(store, "r") == [1.0, 3.0]
+    assert spooled(store) == []
+    aside = path.with_name(f"{path.name}.damaged")
+    assert aside.read_bytes().split(b"\n")[:-1] == list(DAMAGED)
+    assert aside.stat().st_mode & 0o777 == 0o600
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"stoker: {len(DAMAGED)} lines of the spool could not be read and went to {aside}")
+    assert values(store, "r") == [1.0, 3.0]
+
+
+def test_a_batch_that_the_store_refuses_does_not_keep_out_the_next(store: Address, capfd: Any) -> None:
+    run = begun(store)
+    run.put(["ledger", run.id, {"input": None}])  # type: ignore[list-item]
+    run.flush()
+    run.log(1, loss=1.0)
+    run.flush()
+    wait_until(lambda: not writer.of(store).waiting())
+    assert values(store, run.id) == [1.0]
+    assert ".damaged" in capfd.readouterr().err
+
+
 def test_a_spool_in_use_is_left_alone(store: Address) -> None:
     script = """
 import sys

@@ -17,6 +17,7 @@ from importlib import resources
 from typing import NoReturn
 
 from stoker.errors import StokerError, UsageError, check_local_path
+from stoker.units import printable
 from stoker.version import __version__
 
 # As a shell reports a program that SIGPIPE has ended.
@@ -52,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except StokerError as error:
-        print(f"stoker: {error}", file=sys.stderr)
+        print(f"stoker: {printable(str(error), lines=True)}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         # Whoever reads (`head`, a pager) has seen enough. Python must not complain again when it flushes at exit.

@@ -17,6 +17,7 @@ from stoker.report import run_table
 from stoker.store import address
 from stoker.store.queries import reading
 from stoker.store.verifying import verify
+from stoker.units import printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"rows": found.rows, "files": found.files, "problems": found.problems}, indent=2))
     elif found.problems:
-        print("\n".join(found.problems))
+        print("\n".join(map(printable, found.problems)))
     else:
         print(f"the audit is whole: {found.rows} rows, {found.files} files as they were written")
     return 1 if found.problems else 0

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from stoker.commands import _tokens
 from stoker.commands._trust import add_trust, trust_of
 from stoker.commands.runs import add_store
 from stoker.errors import UsageError
@@ -44,11 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--grpc-port", type=int, default=0, metavar="PORT", help="also serve gRPC there (off)"
     )
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes (1)")
-    parser.add_argument(
-        "--token",
-        default="",
-        help="what clients must send as a bearer token; or STOKER_SERVE_TOKEN in the environment",
-    )
+    _tokens.add_options(parser, "what clients must send as a bearer token")
     parser.add_argument(
         "--allowed-hosts",
         default="",
@@ -143,7 +140,7 @@ def _run(args: argparse.Namespace, say: Log) -> int:
     for name, extra in (needed | ({"grpc": "grpc"} if args.grpc_port else {})).items():
         if importlib.util.find_spec(name) is None:
             raise UsageError(f"stoker serve needs {name}: install it with pip install 'stoker[{extra}]'")
-    token = args.token or os.environ.get("STOKER_SERVE_TOKEN", "")
+    token = _tokens.read_token(args, "STOKER_SERVE_TOKEN") or ""
     trust = trust_of(args)
     settings = Settings(
         models,

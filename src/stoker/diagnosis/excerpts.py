@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from stoker.records import Excerpt, Finding
+from stoker.redaction import redact_text
 
 _AROUND = 6
 _MAX_EXCERPTS = 200
@@ -27,7 +28,7 @@ def excerpts(findings: Iterable[Finding], paths: dict[str, str]) -> list[Excerpt
         lines = linecache.getlines(paths.get(file, file))
         for first, last in _ranges(sorted(numbers), len(lines)):
             text = [line.rstrip("\n\r")[:_MAX_WIDTH] for line in lines[first - 1 : last]]
-            found.append(Excerpt(file, first, text))
+            found.append(Excerpt(file, first, redact_text("\n".join(text)).split("\n")))
     return found
 
 

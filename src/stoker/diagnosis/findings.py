@@ -12,6 +12,7 @@ from stoker.diagnosis.draft import Draft
 from stoker.kinds import KINDS
 from stoker.probes.session import Measurements
 from stoker.records import Detail, Finding
+from stoker.redaction import redact_text
 
 DETECTORS: tuple[Callable[[Measurements], Iterator[Draft]], ...] = (
     syncs.find,
@@ -56,7 +57,7 @@ def _finding(draft: Draft, m: Measurements) -> Finding:
         line=line,
         column=_column(draft.site, m),
         function=function,
-        source=linecache.getline(file, line).strip(),
+        source=redact_text(linecache.getline(file, line).strip()),
         title=kind.title,
         remedy=draft.remedy or kind.remedy,
         count=draft.count,

@@ -26,6 +26,7 @@ from stoker.records import (
     TallyRow,
     TraceRow,
 )
+from stoker.redaction import redact, redact_text
 from stoker.version import __version__
 
 _MAX_ROWS = 100
@@ -59,13 +60,13 @@ def record(facts: RunFacts, m: Measurements, state: str, exit_code: int | None =
         findings=found,
         started=facts.started,
         state=state,
-        notes=m.notes,
+        notes=[redact_text(note) for note in m.notes],
         tables=_tables(m),
         step_times=timeline.step_times(m),
         timeline=timeline.timeline(m),
         memory=[MemoryRow(*point) for point in m.memory],
         sources=excerpts(found, _paths(m)),
-        environment=dict(m.environment),
+        environment=redact(dict(m.environment)),
     )
 
 

@@ -9,13 +9,12 @@ record = launched.finish(supervise.exit_code_of(status))
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.machinery
 import os
 import subprocess
 import sys
 import sysconfig
-import tokenize
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from stoker.measure.child import Settings
 from stoker.measure.run import finished
 from stoker.periodic import Every
 from stoker.records import Device, Record
+from stoker.redaction import redact_arguments
 from stoker.store import address, measured, record_files
 from stoker.version import __version__
 
@@ -40,7 +40,7 @@ _LOG_LEVEL_IS_DYNAMIC = (2, 21)
 _LOOK_EVERY_S = 2.0
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Target:
     """What is to run: a file, or with `is_module` a module as `python -m` takes it, and its arguments."""
 
@@ -88,11 +88,14 @@ class Launched:
         record_files.prepare()
         # A worker of a job has the id that its job knows it by.
         own = os.environ.pop(RUN_ID, None)
-        facts = RunFacts(own or record_files.new_id(), target.name, target.arguments, clock.utc_timestamp())
+        shown = redact_arguments(target.arguments)
+        facts = RunFacts(own or record_files.new_id(), target.name, shown, clock.utc_timestamp())
         self.path = record_files.path_of(facts.id)
         # Before anything is written: a store that makes no sense is a wrong request.
         self._run = measured.begin(facts.id, facts.program, facts.argv, "run", store)
-        record_files.write(_empty_record(facts), self.path)
+        # The last record that was seen: all there is if the program deletes its file.
+        self._last = _empty_record(facts)
+        record_files.write(self._last, self.path)
         self._looks = Every(seconds=_LOOK_EVERY_S)
         words = [target.name, *target.arguments]
         self.command = _interpreter() + (["-m"] if target.is_module else []) + words
@@ -109,20 +112,30 @@ class Launched:
             record = record_files.read(self.path)
         except RecordError:
             return None
+        self._last = record
         if self._looks.due():
             self._looks.mark()
             measured.progress(self._run, record)
         return record
 
     def finish(self, exit_code: int) -> Record:
-        """The record as the program left it, finished and saved.
+        """The record as the program left it, finished and saved; what is known without it, if it left none.
 
-        Raises:
-            RecordError: what it left cannot be read.
+        Nothing here fails: the program has ended, and its exit code is its own.
         """
-        made = finished(record_files.read(self.path), exit_code)
-        record_files.write(made, self.path)
+        try:
+            left = record_files.read(self.path)
+        except RecordError as error:
+            left = dataclasses.replace(
+                self._last, notes=[*self._last.notes, f"the program left no record: {error}"]
+            )
+        made = finished(left, exit_code)
         measured.end(self._run, made)
+        try:
+            record_files.write(made, self.path)
+        except OSError as error:
+            unsaved = f"the record could not be saved ({error.strerror})"
+            made = dataclasses.replace(made, notes=[*made.notes, unsaved])
         return made
 
 
@@ -131,16 +144,12 @@ def _check_script(target: str) -> None:
     if path.is_dir():
         raise UsageError(f"{target} is a directory: name a Python file, or use -m package")
     try:
-        with tokenize.open(path) as file:
-            compile(file.read(), target, "exec", dont_inherit=True)
+        # What is in it is for Python to judge: a program with a syntax error ends as it would without Stoker.
+        path.open("rb").close()
     except FileNotFoundError:
         raise UsageError(f"no such file: {target}") from None
     except OSError as error:
         raise UsageError(f"cannot read {target}: {error.strerror}") from None
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        where = f"{target}:{line}" if line else target
-        raise UsageError(f"{where} is not valid Python: {getattr(error, 'msg', error)}") from None
 
 
 def _check_module(name: str) -> None:

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from stoker.files import write_atomically
+from stoker.files import make_private_directory, write_atomically
 from stoker.store.address import Address
 from stoker.store.connections import Connection
 from stoker.store.entries import Entry, compact
@@ -83,8 +83,8 @@ def keep_head(address: Address, seq: int, head: str) -> None:
     kept = kept_head(address)
     if kept is None or kept[0] < seq:
         path = head_path(address)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps({"store": str(address), "seq": seq, "hash": head}))
+        make_private_directory(path.parent)
+        write_atomically(path, json.dumps({"store": str(address), "seq": seq, "hash": head}), private=True)
 
 
 def kept_head(address: Address) -> tuple[int, str] | None:

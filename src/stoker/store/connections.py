@@ -8,14 +8,18 @@ What a driver raises becomes `Trouble`: the store is locked, full, read-only, go
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 from stoker.errors import StokerError, UsageError
+from stoker.files import make_private_directory, open_private, tighten
 
 Row = tuple[Any, ...]
 # How long a transaction waits for another process's. Longer, and the spool takes what there is to write.
@@ -23,10 +27,19 @@ PATIENCE_S = 5.0
 # Serializes making, migrating and auditing among processes on PostgreSQL: any number that is ours.
 LOCK = 0x53746F6B
 _CONNECT_S = 5
+# What a driver says of the data, and not of the database: a constraint, a number of more than 64 bits.
+_REFUSALS = (sqlite3.IntegrityError, sqlite3.DataError, OverflowError)
+# Held while a database is made and opened.
+_opening = threading.Lock()
+_SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
 class Trouble(StokerError):
     """The store cannot be used now: one line that says why."""
+
+
+class Refused(Trouble):
+    """The store works, and does not take this: the same data will be refused again."""
 
 
 class Connection(Protocol):
@@ -64,10 +77,11 @@ class SQLite:
     def __init__(self, path: Path, patience_s: float = PATIENCE_S) -> None:
         self._path = path
         with _sqlite_trouble(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(
-                path, timeout=patience_s, isolation_level=None, check_same_thread=False
-            )
+            with _opening:
+                _make_private(path)
+                self._connection = sqlite3.connect(
+                    path, timeout=patience_s, isolation_level=None, check_same_thread=False
+                )
             try:
                 _write_ahead(self._connection, patience_s)
                 self._connection.execute("PRAGMA synchronous=FULL")
@@ -119,6 +133,7 @@ class PostgreSQL:
         except ImportError:
             raise UsageError("a store in PostgreSQL needs psycopg: pip install 'stoker[postgres]'") from None
         self._errors = psycopg.Error
+        self._refusals = (psycopg.IntegrityError, psycopg.DataError)
         self._shown = shown
         milliseconds = int(patience_s * 1000)
         with self._trouble():
@@ -136,6 +151,9 @@ class PostgreSQL:
         try:
             yield
         except self._errors as error:
+            if isinstance(error, self._refusals) or _is_unadaptable(error):
+                problem = f"the store {self._shown} refuses what it was given ({_first_line(error)})"
+                raise Refused(problem) from error
             raise Trouble(f"the store {self._shown} cannot be used ({_first_line(error)})") from error
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
@@ -174,8 +192,24 @@ class PostgreSQL:
 def _sqlite_trouble(path: Path) -> Iterator[None]:
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, OverflowError) as error:
+        if isinstance(error, _REFUSALS) or "binding parameter" in str(error):
+            problem = f"the store sqlite:///{path} refuses what it was given ({_first_line(error)})"
+            raise Refused(problem) from error
         raise Trouble(f"the store sqlite:///{path} cannot be used ({_first_line(error)})") from error
+
+
+def _make_private(path: Path) -> None:
+    """Make the file, if it is missing, and close it and what SQLite keeps beside it to everybody but its owner."""
+    make_private_directory(path.parent)
+    with suppress(OSError):
+        # Only a file that nobody has open: closing a database that this process uses would drop SQLite's locks on it.
+        # A directory that cannot be written is SQLite's to complain about.
+        os.close(open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+    beside = [path, *(path.with_name(f"{path.name}{end}") for end in _SIDE_FILES)]
+    # SQLite gives files that it makes from now on the permissions of the database.
+    if sum(tighten(one) for one in beside):
+        sys.stderr.write(f"stoker: {path} could be read by other users; now only its owner can (mode 0600)\n")
 
 
 def _write_ahead(connection: sqlite3.Connection, patience_s: float) -> None:
@@ -198,6 +232,11 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def _is_unadaptable(error: BaseException) -> bool:
+    """Whether psycopg, and not the server, says that it does not know how to send a value."""
+    return getattr(error, "sqlstate", None) is None and "cannot adapt" in str(error)
 
 
 def _percent(statement: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 from stoker import clock
 from stoker.errors import StokerError
@@ -16,9 +17,12 @@ from stoker.store import opening, spool
 from stoker.store.address import Address
 from stoker.store.applying import Batch, apply
 from stoker.store.audit import keep_head
-from stoker.store.connections import Connection
+from stoker.store.connections import Connection, Refused
 from stoker.store.entries import Entry
+from stoker.units import printable
 
+# What a batch raises whose entries have the right form and the wrong content.
+_MISFITS = (KeyError, TypeError, ValueError, AttributeError)
 # After a failure: how long until the next attempt, doubled each time.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 
@@ -90,8 +94,8 @@ class Delivery:
 
     def _send(self) -> None:
         connection = self._connected()
-        for batch in self.spool.batches():
-            deliver(connection, self._address, batch)
+        for file in self.spool.files:
+            deliver_file(connection, self._address, file)
         self.spool.remove()
         while self.unsent:
             deliver(connection, self._address, self.unsent[0])
@@ -154,15 +158,38 @@ def adopt(connection: Connection, address: Address) -> None:
     """
     for orphan in spool.orphans(address):
         try:
-            for batch in orphan.batches():
-                deliver(connection, address, batch)
+            deliver_file(connection, address, orphan)
+        except OSError as error:
+            orphan.close()
+            say(f"{orphan.path} has damaged lines that cannot be moved out of the way ({error.strerror})")
+            continue
         except BaseException:
             orphan.close()
             raise
         orphan.remove()
 
 
+def deliver_file(connection: Connection, address: Address, file: spool.SpoolFile) -> None:
+    """Write the batches of a spool file; a line that is damaged, or that the store refuses, is moved out of the way.
+
+    Raises:
+        Trouble: the store cannot be written.
+        OSError: a damaged line cannot be moved.
+    """
+    damaged: list[Path] = []
+    for line in file.lines():
+        try:
+            deliver(connection, address, spool.parse(line))
+        except (spool.DamagedLine, Refused, *_MISFITS):
+            damaged.append(file.quarantine(line))
+    if damaged:
+        count = f"{len(damaged)} lines" if len(damaged) > 1 else "1 line"
+        say(
+            f"{count} of the spool could not be read and went to {damaged[0]}; everything else is in the store"
+        )
+
+
 def say(line: str) -> None:
     """One line to the user, unless nobody listens any more."""
     with suppress(OSError, ValueError):
-        sys.stderr.write(f"stoker: {line}\n")
+        sys.stderr.write(f"stoker: {printable(line)}\n")

@@ -19,7 +19,60 @@ import json
 import math
 from typing import Any
 
+from stoker import redaction
+
+# Where something is and what it is: a name that is changed there no longer names it.
+_EXACT = frozenset({"hash", "path", "files"})
+
 Entry = list[Any]
+
+
+# What follows the kind, by type.
+_SHAPES: dict[str, tuple[type | tuple[type, ...], ...]] = {
+    "run": (str, dict),
+    "change": (str, dict),
+    "values": (str, int, (int, float), dict),
+    "ledger": (str, dict),
+    "findings": (str, list),
+    "artifact": (str, str, dict),
+    "audit": ((int, float), str, (str, type(None)), dict),
+    "seen": (list, (int, float)),
+    "delete": (str,),
+}
+
+
+def is_entry(value: Any) -> bool:
+    """Whether this has the shape of an entry: what was read from a file may be anything."""
+    if not isinstance(value, list) or not value or not isinstance(value[0], str):
+        return False
+    shape = _SHAPES.get(value[0])
+    if shape is None or len(value) != len(shape) + 1:
+        return False
+    if not all(isinstance(part, kind) for part, kind in zip(value[1:], shape, strict=True)):
+        return False
+    # SQLite would take text for a number.
+    return value[0] not in ("values", "ledger") or all(
+        isinstance(one, int | float) for one in value[-1].values()
+    )
+
+
+def redact(entry: Entry) -> Entry:
+    """An entry without the secrets that its text has; values and times are as they were."""
+    kind = entry[0]
+    if kind in ("run", "change"):
+        return [*entry[:2], _redact_columns(entry[2])]
+    if kind == "findings":
+        return [*entry[:2], redaction.redact(entry[2])]
+    if kind in ("artifact", "audit"):
+        return [*entry[:-1], _redact_columns(entry[-1])]
+    return entry
+
+
+def _redact_columns(columns: dict[str, Any]) -> dict[str, Any]:
+    redacted = redaction.redact({name: value for name, value in columns.items() if name not in _EXACT})
+    if "arguments" in columns:
+        redacted["arguments"] = redaction.redact_arguments(columns["arguments"])
+    return {name: redacted.get(name, value) for name, value in columns.items()}
 
 
 def compact(value: Any) -> str:

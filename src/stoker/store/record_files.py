@@ -5,18 +5,21 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import secrets
 import time
 import zlib
 from pathlib import Path
 
 from stoker.errors import RecordError, UsageError
-from stoker.files import RUNS, write_atomically
+from stoker.files import RUNS, make_private_directory, open_private, tighten, write_atomically
 from stoker.records import SCHEMA, Damaged, ProfilerWindow, Record, plain
 
 DIRECTORY = RUNS
 # The end of the id of a job's own record, beside those of its workers.
 OF_JOB = "-job"
+# An id becomes the name of a file: no separators, nothing hidden, nothing that leads elsewhere.
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
 
 def new_id() -> str:
@@ -24,15 +27,26 @@ def new_id() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
 
 
+def is_id(text: str) -> bool:
+    """Whether this can be the id of a run: letters, digits, `_`, `-` and `.`, at most 200, no `.` or `-` in front."""
+    return _ID.fullmatch(text) is not None
+
+
 def path_of(run_id: str, directory: Path = DIRECTORY) -> Path:
-    """Where the record of a run is."""
+    """Where the record of a run is.
+
+    Raises:
+        RecordError: a run cannot have this id.
+    """
+    if not is_id(run_id):
+        raise RecordError(f"{run_id!r} is not the id of a run: `stoker runs` lists them")
     return directory / f"{run_id}.json"
 
 
 def prepare(directory: Path = DIRECTORY) -> None:
     """Make sure a record can be written, before the program starts."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_private_directory(directory)
         probe = directory / f".probe-{os.getpid()}"
         probe.touch()
         probe.unlink()
@@ -43,8 +57,13 @@ def prepare(directory: Path = DIRECTORY) -> None:
 
 
 def write(record: Record, path: Path) -> None:
-    """Write a record, all or nothing."""
-    write_atomically(path, json.dumps(record.to_json()))
+    """Write a record, all or nothing; a program that has deleted the directory does not lose it."""
+    text = json.dumps(record.to_json())
+    try:
+        write_atomically(path, text, private=True)
+    except FileNotFoundError:
+        make_private_directory(path.parent)
+        write_atomically(path, text, private=True)
 
 
 def read(path: Path) -> Record:
@@ -78,7 +97,9 @@ def events_path_of(path: Path) -> Path:
 def append_events(windows: list[ProfilerWindow], path: Path) -> None:
     """Add windows of the profiler's events to those of a record: a line each, none written twice."""
     text = "".join(json.dumps(plain(window), separators=(",", ":")) + "\n" for window in windows)
-    with events_path_of(path).open("ab") as file:
+    place = events_path_of(path)
+    tighten(place)
+    with open(place, "ab", opener=open_private) as file:
         file.write(gzip.compress(text.encode("utf-8"), compresslevel=3))
 
 
@@ -96,7 +117,7 @@ def read_events(path: Path) -> list[ProfilerWindow]:
 
 def ids(directory: Path = DIRECTORY) -> list[str]:
     """All runs, oldest first."""
-    return sorted(path.stem for path in directory.glob("*.json"))
+    return sorted(path.stem for path in directory.glob("*.json") if is_id(path.stem))
 
 
 def resolve(run_id: str | None, directory: Path = DIRECTORY) -> Path:

@@ -1,7 +1,8 @@
 """What waits while the store cannot be written: a file of batches, a line each, in the order in which they were made.
 
 The file is locked by the process that appends to it, and the system lets go of the lock however that process ends:
-a file that is not locked is an orphan, and whoever opens the store next writes its batches, each of them once.
+a file that is not locked is an orphan, and whoever opens the store next writes its batches, each of them once. A line
+that is damaged is moved to a file beside the spool, so that it does not keep the others out.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
+from stoker.files import make_private_directory, open_private, tighten
 from stoker.store.address import Address
 from stoker.store.applying import Batch
+from stoker.store.entries import is_entry
 
 # Files of this process: opening one of them a second time and closing it would let go of its lock.
 _OURS: set[Path] = set()
@@ -25,6 +28,10 @@ def directories(address: Address) -> list[Path]:
     """Where spools may be: beside the store, or, where nothing can be written there, with the user's own files."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return [address.home / "spool", Path(state) / "stoker" / "spool"]
+
+
+class DamagedLine(Exception):
+    """A line that is not a batch."""
 
 
 class Spool:
@@ -67,7 +74,7 @@ class Spool:
         raise problem
 
     def _begin(self, path: Path, text: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_directory(path.parent)
         file = SpoolFile(path, "a+")
         try:
             file.append(text)
@@ -76,10 +83,17 @@ class Spool:
             raise
         self._files.append(file)
 
+    @property
+    def files(self) -> Sequence[SpoolFile]:
+        """The files there are, oldest first."""
+        return self._files
+
     def batches(self) -> Iterator[Batch]:
-        """All of them, oldest first."""
+        """All of them, oldest first, but for those that are damaged."""
         for file in self._files:
-            yield from file.batches()
+            for line in file.lines():
+                with suppress(DamagedLine):
+                    yield parse(line)
 
     def remove(self) -> None:
         """They are all in the store."""
@@ -108,7 +122,8 @@ class SpoolFile:
     def __init__(self, path: Path, mode: str) -> None:
         self.path = path
         # Without a buffer: what the disk does not take must not be tried again when the file is closed.
-        self._file = FileIO(path, mode)
+        self._file = FileIO(path, mode, opener=open_private)
+        tighten(path)
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -132,13 +147,25 @@ class SpoolFile:
             raise
         self._length = length
 
-    def batches(self) -> Iterator[Batch]:
-        """All of them, oldest first; a last line that is half of one is of a batch that nobody was told is kept."""
+    def lines(self) -> list[bytes]:
+        """A line a batch, oldest first; a last one that is cut off is of a batch that nobody was told is kept."""
         self._file.seek(0)
         *lines, _ = self._file.readall().split(b"\n")
-        for line in lines:
-            writer, number, entries = json.loads(line)
-            yield Batch(writer, number, entries)
+        return lines
+
+    def quarantine(self, line: bytes) -> Path:
+        """Put a line that cannot be written into a file beside this one, on the disk when this returns; that file.
+
+        Raises:
+            OSError: it cannot be put there.
+        """
+        place = self.path.with_name(f"{self.path.name}.damaged")
+        tighten(place)
+        with open(place, "ab", opener=open_private) as file:
+            file.write(line + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        return place
 
     def remove(self) -> None:
         """Its batches are all in the store."""
@@ -149,6 +176,22 @@ class SpoolFile:
         """Let go of the lock."""
         _OURS.discard(self.path)
         self._file.close()
+
+
+def parse(line: bytes) -> Batch:
+    """The batch of a line.
+
+    Raises:
+        DamagedLine: it is none.
+    """
+    try:
+        writer, number, entries = json.loads(line)
+        whole = isinstance(writer, str) and type(number) is int and isinstance(entries, list)
+    except (ValueError, TypeError, RecursionError):
+        whole = False
+    if not whole or not all(is_entry(entry) for entry in entries):
+        raise DamagedLine
+    return Batch(writer, number, entries)
 
 
 def orphans(address: Address) -> Iterator[SpoolFile]:

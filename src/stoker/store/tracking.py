@@ -24,7 +24,7 @@ from stoker.errors import ArgumentError, check_local_path, whole_number
 from stoker.store import address as addresses
 from stoker.store import around, audit, delivery, entries, fingerprints, surroundings, writer
 from stoker.store.linking import MAKES, USES, linked
-from stoker.store.record_files import new_id
+from stoker.store.record_files import is_id, new_id
 
 # Steps are whole numbers of 64 bits in both databases.
 _LARGEST = 2**63 - 1
@@ -64,6 +64,10 @@ class Run:
         run_id: str | None = None,
         more: Mapping[str, Any] | None = None,
     ) -> None:
+        if run_id is not None and not is_id(run_id):
+            raise ArgumentError(
+                f"run_id={run_id!r} must be letters, digits, '_', '-' and '.': it becomes a file name"
+            )
         self.id = "" if store is None else run_id or new_id()
         self.name = name
         self.kind = kind
@@ -98,9 +102,10 @@ class Run:
             "seen": now,
             **more,
         }
+        told = {"name": self.name, "kind": self.kind, "program": program}
         begun = [
-            ["run", self.id, columns],
-            audit.entry("run started", self.id, {"name": self.name, "kind": self.kind, "program": program}),
+            entries.redact(entry)
+            for entry in (["run", self.id, columns], audit.entry("run started", self.id, told))
         ]
         to.open_runs[self.id] = begun
         to.put(*begun)

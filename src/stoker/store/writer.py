@@ -25,7 +25,7 @@ from stoker import clock
 from stoker.store.address import Address
 from stoker.store.connections import Connection
 from stoker.store.delivery import Delivery, say
-from stoker.store.entries import Entry
+from stoker.store.entries import Entry, redact
 
 INTERVAL_S = 0.5
 # Of one transaction.
@@ -74,7 +74,7 @@ class Writer:
 
     def put(self, *entries: Entry) -> None:
         """Queue entries, in this order."""
-        self.queue.extend(entries)
+        self.queue.extend(redact(entry) for entry in entries)
         if not self.started:
             self.start()
 
@@ -160,7 +160,9 @@ class Writer:
         while self._later:
             made = self._later.popleft()
             try:
-                self.queue.extend(made())
+                self.queue.extend(redact(entry) for entry in made())
+                # What was made late is not to wait for the next round as well.
+                self._wake.set()
             except Exception as error:  # noqa: BLE001 - of the user's data: nothing there must end this thread
                 say(f"something about a run is not kept ({type(error).__name__}: {error})")
 

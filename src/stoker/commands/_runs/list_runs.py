@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
 import math
 import sys
@@ -14,6 +15,7 @@ from stoker.report import run_table
 from stoker.store import address, measured, record_files
 from stoker.store.queries import reading
 from stoker.store.table import flat, selected
+from stoker.units import printable
 
 # Found only in rows of the store and of records alike.
 FINDING = "finding"
@@ -91,6 +93,10 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 def _print_csv(rows: list[dict[str, Any]]) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.DictWriter(sys.stdout, names, restval="", lineterminator="\n")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
+    # A file gets what is in the store; a terminal would obey some of it.
+    whole = text.getvalue()
+    sys.stdout.write(printable(whole, lines=True) if sys.stdout.isatty() else whole)

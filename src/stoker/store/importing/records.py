@@ -19,6 +19,11 @@ def runs(directory: Path, damaged: list[str]) -> Iterator[Foreign]:
         except RecordError as error:
             damaged.append(str(error))
             continue
+        if not record_files.is_id(record.id):
+            damaged.append(
+                f"the record {path} has the id {record.id!r}, which no run can have: it was not imported"
+            )
+            continue
         started = measured.started_at(record)
         columns = {
             **measured.columns(record),

@@ -1,0 +1,192 @@
+"""Secrets in text: passwords, tokens and keys are replaced before anything is stored or shown.
+
+A secret is recognised by the name it is given under (`--token X`, `api_key=X`, `{"password": X}`), by its place in a
+URL (`postgresql://user:X@host`), by its form (`ghp_...`, `sk-...`, a JWT), or because a variable of the environment
+whose name says so has that value. A password that is passed under an ordinary name, and is in no variable, looks like
+any other word: nothing can recognise it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MASK = "***"
+
+# A name is secret if it ends in one of these: `token_file` and `max_tokens` are not.
+_SECRET_WORDS = frozenset(
+    [
+        "token",
+        "password",
+        "passwd",
+        "passphrase",
+        "passcode",
+        "pass",
+        "pwd",
+        "secret",
+        "secrets",
+        "credential",
+        "credentials",
+        "apikey",
+        "bearer",
+        "authorization",
+        "cookie",
+    ]
+)
+# ... or in "key" after one of these.
+_KEY_WORDS = frozenset(
+    [
+        "api",
+        "access",
+        "secret",
+        "private",
+        "signing",
+        "encryption",
+        "account",
+        "master",
+        "auth",
+        "ssh",
+        "license",
+        "storage",
+        "service",
+        "shared",
+    ]
+)
+# What text models call tokens: `pad_token` is a word of a vocabulary.
+_VOCABULARY = frozenset(
+    [
+        "pad",
+        "mask",
+        "eos",
+        "bos",
+        "unk",
+        "oov",
+        "sep",
+        "cls",
+        "start",
+        "end",
+        "begin",
+        "stop",
+        "next",
+        "last",
+        "special",
+    ]
+)
+# Variables of the environment may also say it in the middle, as AWS_SECRET_ACCESS_KEY and PGPASSWORD do.
+_SECRET_VARIABLE = re.compile(r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY")
+# Shorter values are words that turn up by chance.
+_SHORTEST_VALUE = 8
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+# Each of these is linear: no part can match what its neighbour matches, and every repetition has a limit.
+_URL = re.compile(r"\b([a-zA-Z][a-zA-Z0-9+.-]{0,40}://)([^\s/?#'\"]{1,512})@")
+_NAME = r"[A-Za-z][\w.-]{0,60}?"
+_OPTION = re.compile(rf"(?<![\w-])(--?{_NAME})(?:=| )")
+# As a shell, a query, JSON, YAML or Python has it. Python's `token = next(words)` is not one: there it must be quoted.
+_ASSIGNMENT = re.compile(rf"(?<![\w.-])({_NAME})(?:[\"']?(?:=|: ?)| = (?=[\"']))")
+_VALUE = re.compile(r"\"[^\"\n]{1,4096}\"|'[^'\n]{1,4096}'|[^\s\"'&,;)\]}]{1,4096}")
+_KNOWN_FORMS = re.compile(
+    r"\b(?:gh[pousr]_\w{20,255}|github_pat_\w{20,255}|glpat-[\w-]{16,64}|hf_[A-Za-z0-9]{20,64}|"
+    r"sk-[\w-]{20,200}|xox[abprs]-[\w-]{10,200}|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{35}|"
+    r"eyJ[\w-]{8,4096}\.[\w-]{8,4096}\.[\w-]{8,4096})"
+)
+_BEARER = re.compile(r"\b(Bearer|Basic) ([A-Za-z0-9._~+/=-]{8,4096})", re.IGNORECASE)
+_SCHEMES_WITH_TOKENS = ("http://", "https://")
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether what is given under this name is a secret: `--api-key`, `githubToken`, `DB_PASSWORD`."""
+    words = [word.lower() for word in _WORD.findall(name[-100:])]
+    if not words:
+        return False
+    before = words[-2] if len(words) > 1 else ""
+    if words[-1] == "key":
+        return before in _KEY_WORDS
+    return words[-1] in _SECRET_WORDS and before not in _VOCABULARY
+
+
+def redact_text(text: str) -> str:
+    """A text without the secrets in it."""
+    for value in _environment_secrets():
+        text = text.replace(value, MASK)
+    if "://" in text:
+        text = _URL.sub(_redact_url, text)
+    text = _BEARER.sub(rf"\1 {MASK}", text)
+    text = _KNOWN_FORMS.sub(MASK, text)
+    return _redact_values(_redact_values(text, _OPTION), _ASSIGNMENT)
+
+
+def redact_arguments(words: Sequence[str]) -> list[str]:
+    """The arguments of a program without the secrets among them: the value may be in the word or be the next one."""
+    redacted: list[str] = []
+    is_value = False
+    for word in words:
+        text = str(word)
+        if is_value and not text.startswith("--"):
+            redacted.append(MASK)
+            is_value = False
+            continue
+        name, given, _ = text.partition("=")
+        is_value = text.startswith("-") and not given and is_secret_name(text)
+        if given and is_secret_name(name):
+            redacted.append(f"{name}={MASK}")
+        else:
+            redacted.append(redact_text(text))
+    return redacted
+
+
+def redact(value: Any) -> Any:
+    """Plain values (dicts, lists, text, numbers) without the secrets in them, also those under a secret name."""
+    if isinstance(value, str):
+        return redact_text(value)
+    if isinstance(value, Mapping):
+        return {name: _redact_named(name, inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [redact(inner) for inner in value]
+    return value
+
+
+def _redact_named(name: Any, value: Any) -> Any:
+    if value and isinstance(name, str) and isinstance(value, str | bytes) and is_secret_name(name):
+        return MASK
+    return redact(value)
+
+
+def _redact_url(match: re.Match[str]) -> str:
+    scheme, who = match[1], match[2]
+    user, colon, _ = who.partition(":")
+    if colon:
+        return f"{scheme}{user}:{MASK}@"
+    # `https://TOKEN@github.com`, whereas `ssh://git@...` and `postgresql://me@...` only name a user.
+    return f"{scheme}{MASK}@" if scheme.lower() in _SCHEMES_WITH_TOKENS else match[0]
+
+
+def _redact_values(text: str, named: re.Pattern[str]) -> str:
+    """Replace what is given under a secret name."""
+    parts: list[str] = []
+    done = 0
+    for match in named.finditer(text):
+        value = (
+            _VALUE.match(text, match.end()) if match.start() >= done and is_secret_name(match[1]) else None
+        )
+        if value is not None:
+            quote = value[0][0] if value[0][0] in "\"'" else ""
+            parts += [text[done : match.end()], quote, MASK, quote]
+            done = value.end()
+    return "".join((*parts, text[done:]))
+
+
+def _environment_secrets() -> list[str]:
+    """The values of variables that are secrets by their names, longest first."""
+    values = (value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name.upper()))
+    # A key of several lines is taken line by line, so that a text keeps its lines.
+    lines = (line for value in values if not _names_file(value) for line in value.splitlines())
+    found = {line for line in lines if len(line) >= _SHORTEST_VALUE}
+    return sorted(found, key=len, reverse=True)
+
+
+def _names_file(value: str) -> bool:
+    """`GOOGLE_APPLICATION_CREDENTIALS=/etc/key.json` tells where the secret is, and is none."""
+    return value.startswith(("/", "./", "~"))
