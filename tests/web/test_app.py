@@ -97,6 +97,21 @@ def test_the_list_is_filtered_and_sorted(filled: tuple[Site, dict[str, str]]) ->
     assert "cannot read the condition" in json.loads(got.read())["error"]
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/series?run=RUN&name=loss&points=0", "/api/series?run=RUN&name=loss&points=" + "9" * 5000,
+        "/api/series?run=RUN&name=loss&points=-1", "/api/runs?limit=" + "1" * 5000, "/api/runs?where=" + "+" * 20000,
+        "/page/RUN", "/page/..%2F..%2Fx", "/page/x.json", "/api/run/%00", "/api/run/" + "x" * 5000,
+    ],
+)  # fmt: skip
+def test_a_question_that_makes_no_sense_is_refused(filled: tuple[Site, dict[str, str]], path: str) -> None:
+    site, ids = filled
+    got = ask(site, path.replace("RUN", ids["study"]))
+    assert got.status == 404
+    assert b"Traceback" not in got.read()
+
+
 def test_a_run_has_everything(filled: tuple[Site, dict[str, str]]) -> None:
     site, ids = filled
     run = answer(site, f"/api/run/{ids['rate 0.1']}")

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -15,6 +15,7 @@ from stoker.probes.environment import OTHER_WORK
 from stoker.records import ACCOUNTS, Finding, Record, plain
 from stoker.report.headline import Words
 from stoker.report.page import data, document
+from stoker.report.terminal import Terminal
 from stoker.report.whatif import times
 from stoker.report.words import MINOR, rate
 from stoker.units import duration
@@ -26,7 +27,7 @@ Side = Sequence[Record]
 
 def show(a: Side, b: Side, result: Comparison, found: Changes) -> None:
     """Print it."""
-    Console(highlight=False).print(render(a, b, result, found))
+    Terminal().print(render(a, b, result, found))
 
 
 def render(a: Side, b: Side, result: Comparison, found: Changes) -> RenderableType:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from stoker.records import Finding, Record, RepairPlace, WhatIf, WorkerRow
+from stoker.report.terminal import Terminal
 from stoker.report.whatif import price, times
 from stoker.report.words import MEANINGS, MINOR, evidence, rate, reader, short_path
 from stoker.units import duration
@@ -37,13 +38,13 @@ _OF_RESULTS = ("shuffle-after-batch",)
 
 def show(record: Record, path: Path, to_stdout: bool = False) -> None:
     """Print a record, to stderr unless it was asked for by itself."""
-    console = Console(stderr=not to_stdout, highlight=False, soft_wrap=False)
+    console = Terminal(stderr=not to_stdout, soft_wrap=False)
     console.print(render(record, path, console.width))
 
 
 def show_finding(finding: Finding) -> None:
     """One line to stderr, while the program runs."""
-    Console(stderr=True, highlight=False).print(
+    Terminal(stderr=True).print(
         Text(f"stoker: {finding.kind} at {finding.file}:{finding.line}: {finding.title}. {finding.remedy}")
     )
 

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from stoker.report.terminal import Terminal
 from stoker.report.words import rate
 from stoker.store.differing import Difference, Differences
 from stoker.store.table import value_of
-from stoker.units import duration, size
+from stoker.units import duration, printable, size
 
 _FEW_SERIES = 3
 _LONGEST = 60
@@ -25,7 +25,7 @@ def show(
     rows: list[dict[str, Any]], columns: list[str] | None, damaged: list[str], *, filtered: bool = False
 ) -> None:
     """The list of runs; without `columns`, with the series most of them have."""
-    console = Console(highlight=False)
+    console = Terminal()
     if not rows and not damaged:
         none = "no run is like that" if filtered else "no runs yet: start one with `stoker run train.py`"
         console.print(none)
@@ -40,10 +40,10 @@ def show(
     for title in shown:
         table.add_column(title, no_wrap=title != "name")
     for row in cells:
-        table.add_row(*(Text(row[title]) for title in shown))
+        table.add_row(*(_line(row[title]) for title in shown))
     console.print(table)
     for line in damaged:
-        console.print(Text(line, style="yellow"))
+        console.print(_line(line, "yellow"))
 
 
 def _fitting(titles: list[str], cells: list[dict[str, str]], width: int, spared: Iterable[str]) -> list[str]:
@@ -73,8 +73,8 @@ def _cells(row: dict[str, Any], names: list[str]) -> dict[str, str]:
 
 def show_one(run: dict[str, Any]) -> None:
     """Everything about a run."""
-    console = Console(highlight=False)
-    console.print(Text(f"{run['name']}  {run['id']}", style="bold"))
+    console = Terminal()
+    console.print(_line(f"{run['name']}  {run['id']}", "bold"))
     facts = {
         "kind": run["kind"],
         "state": _state(run) + (f": {run['error']}" if run["error"] else ""),
@@ -94,14 +94,15 @@ def show_one(run: dict[str, Any]) -> None:
     for one in run["artifacts"]:
         much = "" if one["size"] is None else f", {size(one['size'])}"
         where = one["path"] or one["name"]
-        console.print(Text(f"{one['relation']} {one['kind']} {where}{much}\n  {one['hash']}"))
+        console.print(_line(f"{one['relation']} {one['kind']} {where}{much}"))
+        console.print(_line(f"  {one['hash']}"))
     _pairs(console, "versions", run["versions"])
     _pairs(console, "machine", run["machine"])
 
 
 def show_differences(found: Differences) -> None:
     """What was changed, then what it did."""
-    console = Console(highlight=False)
+    console = Terminal()
     if not found.changed:
         console.print("nothing was changed between them, as far as the store knows")
     for section, differences in found.changed.items():
@@ -118,23 +119,23 @@ def show_differences(found: Differences) -> None:
 
 def show_audit(rows: list[dict[str, Any]]) -> None:
     """The audit, oldest first."""
-    console = Console(highlight=False)
+    console = Terminal()
     table = Table(box=None, pad_edge=False)
     for title in ("row", "time", "by", "event", "run", "details"):
         table.add_column(title, no_wrap=title in ("row", "time", "run"))
     for row in rows:
         details = (str(row["seq"]), _moment(row["time"]), row["actor"], row["event"], row["run"] or "-")
-        table.add_row(*(Text(part) for part in details), Text(row["details"]))
+        table.add_row(*(_line(part) for part in (*details, row["details"])))
     console.print(table if rows else "the audit is empty")
 
 
-def _differences(console: Console, title: str, differences: list[Difference], found: Differences) -> None:
+def _differences(console: Terminal, title: str, differences: list[Difference], found: Differences) -> None:
     console.print()
     table = Table(box=None, pad_edge=False)
     for name in (title, found.a, found.b, "") if _numbers(differences) else (title, found.a, found.b):
         table.add_column(name, overflow="fold")
     for one in differences:
-        table.add_row(Text(one.name), Text(_value(one.a)), Text(_value(one.b)), Text(_change(one)))
+        table.add_row(*map(_line, (one.name, _value(one.a), _value(one.b), _change(one))))
     console.print(table)
 
 
@@ -158,18 +159,18 @@ def _common_series(rows: list[dict[str, Any]]) -> list[str]:
     return [name for name, _ in counted.most_common(_FEW_SERIES)]
 
 
-def _pairs(console: Console, title: str, pairs: dict[str, Any]) -> None:
+def _pairs(console: Terminal, title: str, pairs: dict[str, Any]) -> None:
     if not pairs:
         return
     if title:
         console.print(Text(f"\n{title}", style="bold"))
     table = Table(box=None, pad_edge=False, show_header=False)
     for name, value in pairs.items():
-        table.add_row(Text(f"  {name}" if title else name), Text(_value(value)))
+        table.add_row(_line(f"  {name}" if title else name), _line(_value(value)))
     console.print(table)
 
 
-def _series(console: Console, series: dict[str, dict[str, Any]]) -> None:
+def _series(console: Terminal, series: dict[str, dict[str, Any]]) -> None:
     if not series:
         return
     console.print()
@@ -178,8 +179,13 @@ def _series(console: Console, series: dict[str, dict[str, Any]]) -> None:
         table.add_column(title)
     for name, one in series.items():
         figures = (one["last"], one["min"], one["max"], one["last_step"], one["count"])
-        table.add_row(Text(name), *(_value(figure) for figure in figures))
+        table.add_row(_line(name), *(_value(figure) for figure in figures))
     console.print(table)
+
+
+def _line(text: str, style: str = "") -> Text:
+    """Text of others, in one line: a name with a line break must not look like two runs."""
+    return Text(printable(text), style=style)
 
 
 def _state(row: dict[str, Any]) -> str:

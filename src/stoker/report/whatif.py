@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from stoker.records import WhatIf
+from stoker.report.terminal import Terminal
 from stoker.units import duration, long_duration
 
 
@@ -29,7 +29,7 @@ def times(factor: float) -> str:
 
 def show(answer: Mapping[str, Any]) -> None:
     """Print an answer of `stoker whatif` to stdout."""
-    console = Console(highlight=False)
+    console = Terminal()
     console.print(Text(f"what if  {answer['program']}  (run {answer['run']})", style="bold"))
     table = Table.grid(padding=(0, 2))
     for _ in range(3):
@@ -47,7 +47,7 @@ def show(answer: Mapping[str, Any]) -> None:
 
 def show_fleet(answer: Mapping[str, Any]) -> None:
     """Print what jobs of several sizes would be to stdout."""
-    console = Console(highlight=False)
+    console = Terminal()
     console.print(Text(f"a large job  {answer['program']}  (run {answer['run']})", style="bold"))
     table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="bright_black")
     for name in (

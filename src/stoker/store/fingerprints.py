@@ -5,8 +5,10 @@ The same content has the same hash wherever it is.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +61,10 @@ def of_path(path: Path) -> Fingerprint:
 def _of_file(path: Path) -> Fingerprint:
     whole = hashlib.sha256()
     size = 0
-    with path.open("rb") as file:
+    # Not to wait for somebody to write into a pipe.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "neither a file nor a directory")
         while block := file.read(_BLOCK):
             whole.update(block)
             size += len(block)

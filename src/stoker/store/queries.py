@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -21,6 +21,8 @@ from stoker.store.connections import Trouble
 # A run that is running says so every ten seconds: after this long it was killed.
 LOST_AFTER_S = 60.0
 LOST = "lost"
+# In one statement: SQLite takes about 32,000 parameters.
+_MOST_NAMED = 10_000
 _JSON = ("arguments", "parameters", "versions", "machine")
 _HEAVY = ("git_diff",)
 
@@ -131,7 +133,8 @@ class Reader:
         return [(step, at, _float(value)) for step, at, value in self._connection.execute(statement)]
 
     def thinned(self, run: str, name: str, most: int) -> list[tuple[int, float, float]]:
-        """As `points`, thinned in SQL to about `most`: of each stretch the lowest and the highest value."""
+        """As `points`, thinned in SQL to about `most`, at least 2: of each stretch the lowest and the highest value."""
+        most = max(2, most)
         series, points = schema.SERIES, schema.POINTS
         wanted = sa.select(series.c.id, series.c.count).where(series.c.run == run, series.c.name == name)
         found = self._connection.execute(wanted).one_or_none()
@@ -200,10 +203,10 @@ class Reader:
         )
         return [row._asdict() for row in self._connection.execute(statement)]
 
-    def children(self, run: str) -> list[str]:
-        """The runs inside a run, oldest first."""
+    def children(self, run: str, most: int) -> list[str]:
+        """The first runs inside a run, oldest first."""
         table = schema.RUNS
-        statement = sa.select(table.c.id).where(table.c.parent == run).order_by(table.c.started)
+        statement = sa.select(table.c.id).where(table.c.parent == run).order_by(table.c.started).limit(most)
         return [str(one) for one in self._connection.scalars(statement)]
 
     def pulse(self, run: str | None = None) -> dict[str, Any]:
@@ -220,6 +223,17 @@ class Reader:
         about = self._connection.execute(of_runs).one_or_none()
         counted = self._connection.execute(of_series).one()
         return {"run": None if about is None else list(about), "points": [int(one or 0) for one in counted]}
+
+    def links(
+        self, *, runs: Collection[str] = (), artifacts: Collection[int] = ()
+    ) -> Iterator[dict[str, Any]]:
+        """As `artifacts`, of these runs and of these artifacts."""
+        table, links = schema.ARTIFACTS, schema.LINKS
+        joined = sa.select(table, links.c.run, links.c.relation).join(links, links.c.artifact == table.c.id)
+        for column, wanted in ((links.c.run, list(runs)), (links.c.artifact, list(artifacts))):
+            for start in range(0, len(wanted), _MOST_NAMED):
+                some = column.in_(wanted[start : start + _MOST_NAMED])
+                yield from (row._asdict() for row in self._connection.execute(joined.where(some)))
 
     def artifacts(self, run: str | None = None) -> list[dict[str, Any]]:
         """What runs use and make: the artifact's columns, with `run` and `relation`."""

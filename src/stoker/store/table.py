@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -23,8 +22,8 @@ _COLUMNS = (
     "error",
     "started",
 )
+_LONGEST_SHOWN = 200
 _FIGURES = ("steps", "steps_per_s", "examples_per_s", "wall_s")
-_CONDITION = re.compile(r"\s*(?P<name>[^=!<>~]+?)\s*(?P<sign>!=|<=|>=|=|<|>|~)\s*(?P<value>.*?)\s*")
 _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda a, b: bool(a == b),
     "!=": lambda a, b: bool(a != b),
@@ -95,23 +94,32 @@ def value_of(row: dict[str, Any], name: str) -> Any:
 
 
 def _condition(text: str) -> Callable[[dict[str, Any]], bool]:
-    match = _CONDITION.fullmatch(text)
-    if match is None:
-        raise UsageError(f"cannot read the condition {text!r}: write NAME SIGN VALUE, such as 'loss < 0.1'")
-    name, sign, wanted = match["name"], _SIGNS[match["sign"]], match["value"].strip("'\"")
+    name, mark, wanted = _split(text)
+    sign = _SIGNS[mark]
 
     def holds(row: dict[str, Any]) -> bool:
         value = value_of(row, name)
         if value is None:
-            return match["sign"] == "!="
-        if isinstance(value, bool | str) or match["sign"] == "~":
+            return mark == "!="
+        if isinstance(value, bool | str) or mark == "~":
             return sign(str(value), wanted)
         try:
             return sign(float(value), float(wanted))
         except (TypeError, ValueError):
-            return match["sign"] == "!="
+            return mark == "!="
 
     return holds
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """Name, sign and value. Conditions come in links, from anybody: each character is looked at once."""
+    start = next((place for place, letter in enumerate(text) if letter in "=!<>~"), len(text))
+    sign = next((mark for mark in (text[start : start + 2], text[start : start + 1]) if mark in _SIGNS), "")
+    name, value = text[:start].strip(), text[start + len(sign) :].strip().strip("'\"")
+    if not name or not sign:
+        shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+        raise UsageError(f"cannot read the condition {shown!r}: write NAME SIGN VALUE, such as 'loss < 0.1'")
+    return name, sign, value
 
 
 def _sortable(value: Any) -> bool:

@@ -15,6 +15,9 @@ MOST_POINTS = 2000
 _SPARK_POINTS = 40
 _MOST_SPARKS = 100
 _MOST_RUNS = 10_000
+# Of the runs that are connected with one, and of those inside it.
+_MOST_RELATED = 300
+_MOST_LINKS = 2000
 
 
 def runs(reader: Reader, where: list[str], sort: str, limit: int) -> dict[str, Any]:
@@ -68,33 +71,39 @@ def differences(reader: Reader, names: list[str]) -> list[dict[str, Any]]:
 
 
 def lineage(reader: Reader, run_id: str) -> dict[str, Any]:
-    """From data to model to whatever used it: artifacts and runs that are connected with a run, and how."""
-    links = reader.artifacts()
-    runs, artifacts = {run_id}, set[int]()
-    while True:
-        touched = {link["id"] for link in links if link["run"] in runs}
-        users = {link["run"] for link in links if link["id"] in touched and _leads(link, runs, links)}
-        if touched <= artifacts and users <= runs:
-            break
-        artifacts |= touched
-        runs |= users
-    names = {row.id: row.columns["name"] for row in reader.runs(*runs)}
+    """From data to model to whatever used it: artifacts and runs that are connected with a run, and how.
+
+    An artifact that some run has made leads to every run that has to do with it; data that nobody has made leads
+    nowhere: otherwise all runs on one data set would be connected. Each link is read once for its run and once for its
+    artifact. `left_out` counts runs and links beyond the nearest ones, which are all that a page can show.
+    """
+    found, links = {run_id: None}, dict[tuple[str, int, str], dict[str, Any]]()
+    seen, frontier, left_out = set[int](), [run_id], 0
+    while frontier:
+        own = list(reader.links(runs=frontier))
+        touched = {link["id"] for link in own} - seen
+        seen |= touched
+        around = list(reader.links(artifacts=touched))
+        made = {link["id"] for link in around if link["relation"] == "makes"}
+        near = dict.fromkeys(
+            link["run"] for link in around if link["id"] in made and link["run"] not in found
+        )
+        frontier = list(near)[: _MOST_RELATED - len(found)]
+        left_out += len(near) - len(frontier)
+        found |= dict.fromkeys(frontier)
+        links |= {(link["run"], link["id"], link["relation"]): link for link in (*own, *around)}
+    kept = [link for link in links.values() if link["run"] in found]
+    left_out += max(0, len(kept) - _MOST_LINKS)
+    kept = kept[:_MOST_LINKS]
+    names = {row.id: row.columns["name"] for row in reader.runs(*found)}
     return {
-        "runs": [{"id": one, "name": names.get(one, one)} for one in sorted(runs)],
-        "artifacts": list({link["id"]: link for link in links if link["id"] in artifacts}.values()),
+        "runs": [{"id": one, "name": names.get(one, one)} for one in sorted(found)],
+        "artifacts": list({link["id"]: link for link in kept}.values()),
         "links": [
-            {"run": link["run"], "artifact": link["id"], "relation": link["relation"]}
-            for link in links
-            if link["run"] in runs and link["id"] in artifacts
+            {"run": link["run"], "artifact": link["id"], "relation": link["relation"]} for link in kept
         ],
+        "left_out": left_out,
     }
-
-
-def _leads(link: dict[str, Any], runs: set[str], links: list[dict[str, Any]]) -> bool:
-    """Whether an artifact leads from one run to another: one makes it, and another uses it."""
-    relations = {(one["run"], one["relation"]) for one in links if one["id"] == link["id"]}
-    made = {run for run, relation in relations if relation == "makes"}
-    return bool(made & runs) or link["run"] in made
 
 
 def prices(reader: Reader) -> list[dict[str, Any]]:
@@ -104,7 +113,7 @@ def prices(reader: Reader) -> list[dict[str, Any]]:
 
 def _family(reader: Reader, row: RunRow) -> list[RunRow]:
     """The runs around a run, and those inside it."""
-    found = reader.runs(*children) if (children := reader.children(row.id)) else []
+    found = reader.runs(*children) if (children := reader.children(row.id, _MOST_RELATED)) else []
     while (parent := row.columns["parent"]) and all(one.id != parent for one in found):
         above = reader.runs(parent)
         if not above:

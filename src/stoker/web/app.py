@@ -26,6 +26,7 @@ from stoker.web.document import document
 from stoker.web.safety import Guarded
 
 _MOST_COMPARED = 20
+_LONGEST_NUMBER = 12
 
 
 class Site:
@@ -57,7 +58,7 @@ class Site:
 
     def runs(self, reader: Reader, request: Request) -> Any:
         query = request.query_params
-        limit = _number(query.get("limit", "200"), "limit")
+        limit = _number(query.get("limit", "200"), "limit", least=0)
         found = answers.runs(reader, query.getlist("where"), query.get("sort", "-started"), limit)
         return {**found, "store": str(self._store), "write": self._write}
 
@@ -67,12 +68,12 @@ class Site:
 
     def run(self, reader: Reader, request: Request) -> Any:
         found = answers.run(reader, request.path_params["run"])
-        has_page = record_files.path_of(found["id"]).exists()
+        has_page = record_files.is_id(found["id"]) and record_files.path_of(found["id"]).exists()
         return {**found, "page": has_page, "write": self._write}
 
     def series(self, reader: Reader, request: Request) -> Any:
         query = request.query_params
-        most = _number(query.get("points", str(answers.MOST_POINTS)), "points")
+        most = _number(query.get("points", str(answers.MOST_POINTS)), "points", least=2)
         return answers.series(reader, query.get("run", ""), query.get("name", ""), most)
 
     def differences(self, reader: Reader, request: Request) -> Any:
@@ -107,9 +108,9 @@ class Site:
     async def page(self, request: Request) -> Response:
         """The page of a measured run, as `stoker report --html` writes it."""
         try:
-            record = await run_in_threadpool(
-                lambda: record_files.read(record_files.resolve(request.path_params["run"]))
-            )
+            run = request.path_params["run"]
+            # By its id only: on the command line, the name of a file is one more way to say which.
+            record = await run_in_threadpool(lambda: record_files.read(record_files.path_of(run)))
         except StokerError as error:
             return JSONResponse({"error": str(error)}, 404)
         return HTMLResponse(await run_in_threadpool(page.page, record))
@@ -142,7 +143,7 @@ def make(
     return Guarded(Starlette(routes=Site(store, ending, write=write).routes()), token, hosts)
 
 
-def _number(text: str, name: str) -> int:
-    if not text.isdecimal():
-        raise UsageError(f"{name}={text!r} must be a whole number")
+def _number(text: str, name: str, least: int) -> int:
+    if not text.isdecimal() or len(text) > _LONGEST_NUMBER or int(text) < least:
+        raise UsageError(f"{name}={text[:_LONGEST_NUMBER]!r} must be a whole number, at least {least}")
     return int(text)

@@ -143,16 +143,19 @@ function familySection(run) {
 
 // Data, runs and what they made, in columns from left to right.
 function lineageSection(run) {
-  const { runs, artifacts, links } = run.lineage;
+  const { runs, artifacts, links, left_out: leftOut } = run.lineage;
   if (!artifacts.length) return null;
-  const depth = new Map();
-  const visit = (key, level, seen) => {
-    if (seen.has(key) || (depth.get(key) ?? -1) >= level) return;
-    depth.set(key, level);
-    links.filter((one) => (one.relation === "uses" ? `a${one.artifact}` : `r${one.run}`) === key)
-      .forEach((one) => visit(one.relation === "uses" ? `r${one.run}` : `a${one.artifact}`, level + 1, new Set([...seen, key])));
-  };
-  [...artifacts.map((one) => `a${one.id}`), ...runs.map((one) => `r${one.id}`)].forEach((key) => visit(key, 0, new Set()));
+  const depth = new Map([...artifacts.map((one) => [`a${one.id}`, 0]), ...runs.map((one) => [`r${one.id}`, 0])]);
+  const edges = links.map((one) => (one.relation === "uses" ? [`a${one.artifact}`, `r${one.run}`] : [`r${one.run}`, `a${one.artifact}`]));
+  // Each is to the right of what leads to it. Runs may go round in circles: then it ends after so many rounds.
+  for (let round = 0, moved = true; moved && round < 30; round += 1) {
+    moved = false;
+    edges.forEach(([from, to]) => {
+      if (depth.get(to) > depth.get(from)) return;
+      depth.set(to, depth.get(from) + 1);
+      moved = true;
+    });
+  }
   const nodes = [
     ...artifacts.map((one) => ({ key: `a${one.id}`, node: el("div", "node", el("b", "", one.name), el("span", "quiet", `${one.kind}${one.size === null ? "" : `, ${bytes(one.size)}`}`), el("code", "quiet", one.hash.slice(0, 19))) })),
     ...runs.map((one) => ({ key: `r${one.id}`, node: el("div", `node run${one.id === run.id ? " here" : ""}`, link(`#/run/${encodeURIComponent(one.id)}`, "", one.name || one.id), el("span", "quiet", one.id)) })),
@@ -167,15 +170,16 @@ function lineageSection(run) {
   const at = Object.fromEntries(nodes.map(({ key, node }) => [key, node]));
   new ResizeObserver(() => {
     const own = graph.getBoundingClientRect();
-    svg.replaceChildren(...links.map((one) => {
-      const [from, to] = (one.relation === "uses" ? [`a${one.artifact}`, `r${one.run}`] : [`r${one.run}`, `a${one.artifact}`]).map((key) => at[key].getBoundingClientRect());
+    svg.replaceChildren(...edges.map((edge) => {
+      const [from, to] = edge.map((key) => at[key].getBoundingClientRect());
       const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
       const [x1, y1, x2, y2] = [from.right - own.left, from.top + from.height / 2 - own.top, to.left - own.left, to.top + to.height / 2 - own.top];
       path.setAttribute("d", `M${x1},${y1} C${(x1 + x2) / 2},${y1} ${(x1 + x2) / 2},${y2} ${x2},${y2}`);
       return path;
     }));
   }).observe(graph);
-  return section("lineage", "What it used and made", el("div", "scroll", graph));
+  const more = leftOut ? el("p", "quiet", `${leftOut.toLocaleString("en")} more are connected and not shown.`) : null;
+  return section("lineage", "What it used and made", el("div", "scroll", graph), more);
 }
 
 function pageLink(run) {
