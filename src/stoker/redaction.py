@@ -75,7 +75,9 @@ _VOCABULARY = frozenset(
     ]
 )
 # Variables of the environment may also say it in the middle, as AWS_SECRET_ACCESS_KEY and PGPASSWORD do.
-_SECRET_VARIABLE = re.compile(r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY")
+_SECRET_VARIABLE = re.compile(
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY", re.IGNORECASE
+)
 # Shorter values are words that turn up by chance.
 _SHORTEST_VALUE = 8
 
@@ -92,6 +94,7 @@ _KNOWN_FORMS = re.compile(
     r"sk-[\w-]{20,200}|xox[abprs]-[\w-]{10,200}|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{35}|"
     r"eyJ[\w-]{8,4096}\.[\w-]{8,4096}\.[\w-]{8,4096})"
 )
+_SHORTEST_FORM = 15
 _BEARER = re.compile(r"\b(Bearer|Basic) ([A-Za-z0-9._~+/=-]{8,4096})", re.IGNORECASE)
 _SCHEMES_WITH_TOKENS = ("http://", "https://")
 
@@ -109,17 +112,12 @@ def is_secret_name(name: str) -> bool:
 
 def redact_text(text: str) -> str:
     """A text without the secrets in it."""
-    for value in _environment_secrets():
-        text = text.replace(value, MASK)
-    if "://" in text:
-        text = _URL.sub(_redact_url, text)
-    text = _BEARER.sub(rf"\1 {MASK}", text)
-    text = _KNOWN_FORMS.sub(MASK, text)
-    return _redact_values(_redact_values(text, _OPTION), _ASSIGNMENT)
+    return _redact_text(text, _environment_secrets())
 
 
 def redact_arguments(words: Sequence[str]) -> list[str]:
     """The arguments of a program without the secrets among them: the value may be in the word or be the next one."""
+    known = _environment_secrets()
     redacted: list[str] = []
     is_value = False
     for word in words:
@@ -133,25 +131,46 @@ def redact_arguments(words: Sequence[str]) -> list[str]:
         if given and is_secret_name(name):
             redacted.append(f"{name}={MASK}")
         else:
-            redacted.append(redact_text(text))
+            redacted.append(_redact_text(text, known))
     return redacted
 
 
 def redact(value: Any) -> Any:
     """Plain values (dicts, lists, text, numbers) without the secrets in them, also those under a secret name."""
+    return _redact_value(value, _environment_secrets())
+
+
+def _redact_value(value: Any, known: list[str]) -> Any:
     if isinstance(value, str):
-        return redact_text(value)
+        return _redact_text(value, known)
     if isinstance(value, Mapping):
-        return {name: _redact_named(name, inner) for name, inner in value.items()}
+        return {name: _redact_named(name, inner, known) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [redact(inner) for inner in value]
+        return [_redact_value(inner, known) for inner in value]
     return value
 
 
-def _redact_named(name: Any, value: Any) -> Any:
+def _redact_named(name: Any, value: Any, known: list[str]) -> Any:
     if value and isinstance(name, str) and isinstance(value, str | bytes) and is_secret_name(name):
         return MASK
-    return redact(value)
+    return _redact_value(value, known)
+
+
+def _redact_text(text: str, known: list[str]) -> str:
+    for value in known:
+        text = text.replace(value, MASK)
+    # Most text is a word or two: the patterns are only for what could match.
+    if "://" in text:
+        text = _URL.sub(_redact_url, text)
+    if len(text) >= _SHORTEST_FORM:
+        text = _KNOWN_FORMS.sub(MASK, text)
+    if " " in text:
+        text = _BEARER.sub(rf"\1 {MASK}", text)
+    if "-" in text:
+        text = _redact_values(text, _OPTION)
+    if "=" in text or ":" in text:
+        text = _redact_values(text, _ASSIGNMENT)
+    return text
 
 
 def _redact_url(match: re.Match[str]) -> str:
@@ -180,7 +199,7 @@ def _redact_values(text: str, named: re.Pattern[str]) -> str:
 
 def _environment_secrets() -> list[str]:
     """The values of variables that are secrets by their names, longest first."""
-    values = (value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name.upper()))
+    values = [os.environ.get(name, "") for name in os.environ if _SECRET_VARIABLE.search(name)]
     # A key of several lines is taken line by line, so that a text keeps its lines.
     lines = (line for value in values if not _names_file(value) for line in value.splitlines())
     found = {line for line in lines if len(line) >= _SHORTEST_VALUE}

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from stoker.commands import main
 from stoker.errors import RecordError
-from stoker.store import opening, queries
+from stoker.store import address, opening, queries
 from stoker.store.address import Address
 from stoker.store.audit import kept_head
 from stoker.store.deleting import write
@@ -91,4 +92,37 @@ def test_what_a_model_carries_with_it(
     made = provenance(store, run.id)
     assert made["run"] == run.id
     assert [one["hash"] for one in made["data"]] == [digest]
-    assert (made["audit"]["seq"], made["audit"]["hash"]) == kept_head(store)
+    kept = kept_head(store)
+    assert kept is not None
+    assert (made["audit"]["seq"], made["audit"]["hash"]) == (kept.seq, kept.hash)
+
+
+def test_a_damaged_run_does_not_hide_the_others(
+    tmp_path: Path,
+    own_writers: dict[Address, Writer],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As somebody with the file can damage it: SQLite takes anything anywhere."""
+    monkeypatch.setenv("STOKER_STORE", f"sqlite:///{tmp_path / 'stoker.db'}")
+    store = address.find()
+    assert store is not None
+    ids = []
+    for name in ("good", "bad"):
+        with Run(name, {"rate": 1}, store=store, kind="track") as run:
+            run.log(0, loss=1.0)
+        ids.append(run.id)
+    run.flush()
+    connection = opening.connect(store)
+    for damage in (
+        "parameters = '[', arguments = '{}', machine = '3', versions = 'null'",
+        "parameters = '[1]', arguments = '[1, {}]', started = 'x', state = 5, steps_per_s = 'y', ended = 'z'",
+    ):
+        connection.execute(f"UPDATE runs SET {damage} WHERE id = '{ids[1]}'")
+        connection.execute("UPDATE points SET value = 'high' WHERE series = 2")
+        for words in (["runs"], ["runs", "--json"], ["runs", "show", ids[1]], ["runs", "diff", *ids]):
+            assert main(words) == 0, words
+            assert ids[0] in capsys.readouterr().out or words[1:2] == ["show"]
+        assert main(["runs", "verify"]) == 1
+        assert "not numbers any more" in capsys.readouterr().out
+    assert main(["runs", "export", "--table", str(tmp_path / "points.csv")]) == 0

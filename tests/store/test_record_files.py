@@ -19,7 +19,9 @@ def test_a_record_survives_the_disk(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 
 
-@pytest.mark.parametrize("content", ["", "{", "[1]", '{"schema": 99}', '{"schema": 1, "id": "x"}', "\x00"])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[1]", '{"schema": 99}', '{"schema": 1, "id": "x"}', "\x00", "[" * 100_000]
+)
 def test_a_damaged_record_is_one_clear_line(tmp_path: Path, content: str) -> None:
     path = tmp_path / "bad.json"
     path.write_text(content)

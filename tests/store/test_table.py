@@ -34,8 +34,8 @@ def test_what_is_no_condition_is_one_line(condition: str) -> None:
 @pytest.mark.parametrize("part", [" ", "a ", " '", "a"])
 def test_a_long_condition_is_read_once(part: str) -> None:
     """Going back and forth over these, a pattern would take longer than there is time: 2,000 spaces took a minute."""
-    for condition in (part * 500_000, f"a{part * 500_000}", f"a={part * 500_000}b"):
-        try:
+    assert selected(ROWS, [f"a={part * 500_000}b"], "id", None) == []
+    for condition in (part * 500_000, f"a{part * 500_000}"):
+        with pytest.raises(UsageError, match="cannot read the condition") as caught:
             selected(ROWS, [condition], "id", None)
-        except UsageError as error:
-            assert len(str(error)) < 1000
+        assert len(str(caught.value)) < 1000

@@ -1,4 +1,4 @@
-"""List the runs of the store, newest first; show, compare, delete, import and export them.
+"""List the runs of the store, newest first; show, compare, delete, import, export and verify them.
 
     stoker runs --where 'loss < 0.1' --where 'params.rate = 0.001' --sort loss
     stoker runs --columns loss,val_loss,params.rate --csv
@@ -6,6 +6,7 @@
     stoker runs diff 20261115-2107 20261115-2112
     stoker runs import mlflow.db
     stoker runs export 20261115-2107 --tensorboard logs/
+    stoker runs verify --head head.json
 
 A run is named by its id or the beginning of it. A condition is NAME SIGN VALUE, where the sign is one of = != < <= > >=
 and ~ (contains), and the name a column, a parameter or a series, whose last value counts. Records under .stoker/runs/
@@ -21,7 +22,7 @@ from typing import Any
 from stoker.errors import UsageError
 
 # What can be done with runs, each in a module of `_runs`; without any of them, they are listed.
-ACTIONS = ("show", "diff", "delete", "import", "export")
+ACTIONS = ("show", "diff", "delete", "import", "export", "head", "verify")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--csv", action="store_true", help="print everything as CSV")
     add_store(parser)
     actions = parser.add_subparsers(
-        dest="action", metavar="ACTION", help="show, diff, delete, import or export"
+        dest="action", metavar="ACTION", help="show, diff, delete, import, export, head or verify"
     )
     for name in ACTIONS:
         module = _module(name)

@@ -8,7 +8,9 @@
 | opening | opening a store, making or migrating it under a lock |
 | connections | the two drivers behind one small interface, for appending |
 | entries, applying | what is logged, and its SQL |
-| audit, verifying | the append-only chain of what happened; whether all is as it was written |
+| audit, heads | the append-only chain of what happened; its end, kept elsewhere and signed |
+| sealing | what a run was when it ended, in the audit |
+| verifying, triggers | whether all is as it was written |
 | writer, delivery, spool | the thread that commits in batches; each once; what waits while the store cannot |
 | tracking | `stoker.track`: a run, from its beginning to its end |
 | fingerprints, pipelines | the content hash of data and files; what a `tf.data` pipeline is made of |

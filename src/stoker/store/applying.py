@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
-from stoker.store import entries
-from stoker.store.audit import Chain
+from stoker.store import entries, sealing
+from stoker.store.audit import SEALED, Chain, actor
 from stoker.store.connections import Connection
 from stoker.store.entries import Entry
 
@@ -37,6 +38,8 @@ RUN_COLUMNS = (
     "examples_per_s",
 )
 _JSON = frozenset({"arguments", "parameters", "versions", "machine"})
+# Entries that change what a run is, beside values.
+_CONTENT = frozenset({"run", "change", "ledger", "findings"})
 # What a run has of its own, beside its row.
 _OF_A_RUN = ("series", "ledger", "findings", "links")
 
@@ -58,54 +61,83 @@ class Head:
     hash: str
 
 
-def apply(connection: Connection, batch: Batch) -> Head | None:
+def apply(connection: Connection, batch: Batch, streams: sealing.Streams | None = None) -> Head | None:
     """Write a batch, unless it has been written; the audit's end if it came to be another.
+
+    `streams` are those of the process's earlier batches: with them, the points of a run need not be read to seal it.
 
     Raises:
         Trouble: nothing of it was written, or it is not known whether it was: apply it again.
     """
-    with connection.transaction():
-        known = connection.execute("SELECT batch FROM writers WHERE id = ?", (batch.writer,))
-        if known and int(known[0][0]) >= batch.number:
-            return None
-        chain = _Applied(connection).all(batch.entries)
-        connection.execute(
-            "INSERT INTO writers (id, batch, time) VALUES (?, ?, ?) "
-            "ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, time = excluded.time",
-            (batch.writer, batch.number, time.time()),
-        )
+    streams = sealing.Streams() if streams is None else streams
+    try:
+        with connection.transaction():
+            known = connection.execute("SELECT batch FROM writers WHERE id = ?", (batch.writer,))
+            if known and int(known[0][0]) >= batch.number:
+                return None
+            chain = _Applied(connection, streams).all(batch.entries)
+            connection.execute(
+                "INSERT INTO writers (id, batch, time) VALUES (?, ?, ?) "
+                "ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, time = excluded.time",
+                (batch.writer, batch.number, time.time()),
+            )
+    except BaseException:
+        streams.clear()
+        raise
     return None if chain is None else Head(chain.seq, chain.head)
 
 
 class _Applied:
     """One batch while it is written."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, streams: sealing.Streams) -> None:
         self._connection = connection
+        self._streams = streams
+        # The runs whose content this batch changes.
+        self._touched: set[str] = set()
         self._chain: Chain | None = None
 
     def all(self, batch: Sequence[Entry]) -> Chain | None:
         """Everything but values in its order, then the values, series by series."""
-        values: dict[tuple[str, str], list[tuple[int, float, float]]] = {}
+        # By run and series: steps, times, values.
+        series: dict[tuple[str, str], tuple[list[int], list[float], list[float]]] = {}
         for entry in batch:
             if entry[0] == "values":
                 _, run, step, at, named = entry
                 for name, value in named.items():
-                    values.setdefault((run, name), []).append((step, at, value))
+                    columns = series.get((run, name))
+                    if columns is None:
+                        columns = series[run, name] = ([], [], [])
+                    columns[0].append(step)
+                    columns[1].append(at)
+                    columns[2].append(value)
             else:
                 getattr(self, f"_{entry[0]}")(*entry[1:])
+                if entry[0] in _CONTENT:
+                    self._touched.add(entry[1])
         rows: list[tuple[Any, ...]] = []
-        for (run, name), points in values.items():
-            rows += self._series(run, name, points)
+        for (run, name), columns in series.items():
+            self._touched.add(run)
+            rows += self._series(run, name, *columns)
         if rows:
             self._connection.append_points(rows)
+        for run in sorted(self._touched):
+            self._seal(run)
         return self._chain
 
-    def _series(self, run: str, name: str, points: list[tuple[int, float, float]]) -> list[tuple[Any, ...]]:
+    def _seal(self, run: str) -> None:
+        """A run that has ended is as it will stay: put down what it is."""
+        if self._connection.execute("SELECT 1 FROM runs WHERE id = ? AND ended IS NOT NULL", (run,)):
+            digests = sealing.digests(self._connection.execute, run, self._streams)
+            self._audit(time.time(), SEALED, run, {**digests, "by": actor()})
+
+    def _series(
+        self, run: str, name: str, steps: list[int], times: list[float], values: list[float]
+    ) -> Iterator[tuple[Any, ...]]:
         """Count a series' new points into it; their rows."""
         # NaN is the one value that is not itself.
-        numbers = [value for _, _, value in points if value == value]
-        step, _, last = points[-1]
+        numbers = [value for value in values if value == value]
+        last = values[-1]
         ((series, count),) = self._connection.execute(
             "INSERT INTO series (run, name, count, last, last_step, min, max) VALUES (?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (run, name) DO UPDATE SET count = series.count + excluded.count, last = excluded.last, "
@@ -116,18 +148,20 @@ class _Applied:
             (
                 run,
                 entries.text(name),
-                len(points),
+                len(values),
                 last if last == last else None,
-                step,
+                steps[-1],
                 min(numbers, default=None),
                 max(numbers, default=None),
             ),
         )
-        first = count - len(points)
-        return [
-            (series, first + place, step, at, value if value == value else None)
-            for place, (step, at, value) in enumerate(points)
-        ]
+        first = count - len(values)
+        self._streams.add(series, first, steps, times, values)
+        if len(numbers) < len(values):
+            given: Sequence[float | None] = [value if value == value else None for value in values]
+        else:
+            given = values
+        return zip(repeat(series), range(first, count), steps, times, given, strict=False)
 
     def _run(self, run: str, columns: dict[str, Any]) -> None:
         given = _as_columns(columns)
@@ -184,6 +218,7 @@ class _Applied:
             self._connection.execute("UPDATE runs SET audit_seq = ? WHERE id = ?", (seq, run))
 
     def _delete(self, run: str) -> None:
+        self._touched.discard(run)
         self._connection.execute(
             "DELETE FROM points WHERE series IN (SELECT id FROM series WHERE run = ?)", (run,)
         )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import getpass
 import hashlib
-import json
 import time
 from collections.abc import Iterable
 from functools import cache
@@ -17,10 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from stoker.files import make_private_directory, write_atomically
+from stoker.store import heads
 from stoker.store.address import Address
 from stoker.store.connections import Connection
 from stoker.store.entries import Entry, compact
 
+# What can happen.
+STARTED, ENDED, SEALED, DELETED, ARTIFACT = (
+    "run started",
+    "run ended",
+    "run sealed",
+    "run deleted",
+    "artifact",
+)
 # What the first row follows.
 ORIGIN = "0" * 64
 
@@ -74,23 +82,29 @@ def head_path(address: Address) -> Path:
     return address.home / f"audit-{address.mark}.json"
 
 
-def keep_head(address: Address, seq: int, head: str) -> None:
-    """Keep the end of the chain outside of the store, unless a later one is kept already.
+def keep_head(connection: Connection, address: Address, seq: int, digest: str) -> None:
+    """Keep the end of the chain outside of the store, if it follows the one that is kept.
+
+    One that does not is a sign that the chain was rewritten: it stays, and `verify` compares with it.
 
     Raises:
         OSError: it cannot be written.
+        Trouble: the store cannot be read.
     """
     kept = kept_head(address)
-    if kept is None or kept[0] < seq:
-        path = head_path(address)
-        make_private_directory(path.parent)
-        write_atomically(path, json.dumps({"store": str(address), "seq": seq, "hash": head}), private=True)
+    if kept is not None:
+        if kept.seq >= seq:
+            return
+        if connection.execute("SELECT hash FROM audit WHERE seq = ?", (kept.seq,)) != [(kept.hash,)]:
+            return
+    path = head_path(address)
+    make_private_directory(path.parent)
+    write_atomically(path, heads.now(seq, digest, str(address)).to_json(), private=True)
 
 
-def kept_head(address: Address) -> tuple[int, str] | None:
+def kept_head(address: Address) -> heads.Head | None:
     """The end of the chain as it is kept beside the store; None if it is not, or not readable."""
     try:
-        data = json.loads(head_path(address).read_text(encoding="utf-8"))
-        return int(data["seq"]), str(data["hash"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return heads.parse(head_path(address).read_bytes())
+    except (OSError, ValueError):
         return None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from stoker import clock
 from stoker.errors import StokerError
-from stoker.store import opening, spool
+from stoker.store import opening, sealing, spool
 from stoker.store.address import Address
 from stoker.store.applying import Batch, apply
 from stoker.store.audit import keep_head
@@ -37,6 +37,7 @@ class Delivery:
         self._writer = writer
         self._open_runs = open_runs
         self._number = 0
+        self._streams = sealing.Streams()
         self._connection: Connection | None = None
         self._adopted = False
         self._pause_s, self._retry_ns = 0.0, 0
@@ -95,10 +96,10 @@ class Delivery:
     def _send(self) -> None:
         connection = self._connected()
         for file in self.spool.files:
-            deliver_file(connection, self._address, file)
+            deliver_file(connection, self._address, file, self._streams)
         self.spool.remove()
         while self.unsent:
-            deliver(connection, self._address, self.unsent[0])
+            deliver(connection, self._address, self.unsent[0], self._streams)
             self.unsent.pop(0)
 
     def _connected(self) -> Connection:
@@ -123,6 +124,7 @@ class Delivery:
 
     def _failed(self, error: Exception) -> None:
         self._disconnect()
+        self._streams.clear()
         self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
         self._retry_ns = clock.real_ns() + int(self._pause_s * 1e9)
         if not self._said:
@@ -141,13 +143,15 @@ class Delivery:
             self._connection = None
 
 
-def deliver(connection: Connection, address: Address, batch: Batch) -> None:
+def deliver(
+    connection: Connection, address: Address, batch: Batch, streams: sealing.Streams | None = None
+) -> None:
     """Write a batch, and keep the audit's end beside the store."""
-    head = apply(connection, batch)
+    head = apply(connection, batch, streams)
     if head is not None:
         # The chain itself is in the store; that its end is not kept beside it makes a cut harder to notice.
         with suppress(OSError):
-            keep_head(address, head.seq, head.hash)
+            keep_head(connection, address, head.seq, head.hash)
 
 
 def adopt(connection: Connection, address: Address) -> None:
@@ -169,7 +173,9 @@ def adopt(connection: Connection, address: Address) -> None:
         orphan.remove()
 
 
-def deliver_file(connection: Connection, address: Address, file: spool.SpoolFile) -> None:
+def deliver_file(
+    connection: Connection, address: Address, file: spool.SpoolFile, streams: sealing.Streams | None = None
+) -> None:
     """Write the batches of a spool file; a line that is damaged, or that the store refuses, is moved out of the way.
 
     Raises:
@@ -179,7 +185,7 @@ def deliver_file(connection: Connection, address: Address, file: spool.SpoolFile
     damaged: list[Path] = []
     for line in file.lines():
         try:
-            deliver(connection, address, spool.parse(line))
+            deliver(connection, address, spool.parse(line), streams)
         except (spool.DamagedLine, Refused, *_MISFITS):
             damaged.append(file.quarantine(line))
     if damaged:

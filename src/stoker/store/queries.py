@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -25,6 +25,7 @@ LOST = "lost"
 _MOST_NAMED = 10_000
 _JSON = ("arguments", "parameters", "versions", "machine")
 _HEAVY = ("git_diff",)
+_NUMBERS = ("started", "ended", "seen", "steps", "wall_s", "steps_per_s", "examples_per_s", "exit_code")
 
 
 @dataclass(slots=True)
@@ -83,12 +84,17 @@ class Reader:
             of_series = of_series.where(schema.SERIES.c.run.in_(ids))
         # Ten thousand runs are a table people look at: the rows are taken as plain tuples, all at once.
         names = [column.name for column in columns]
-        loads = cache(json.loads)
+        loads = cache(_loads)
         found: dict[str, RunRow] = {}
         for row in self._connection.execute(statement).fetchall():
             named = dict(zip(names, row, strict=True))
             for name in _JSON:
-                named[name] = loads(named[name])
+                named[name] = loads(named[name], name)
+            for name in _NUMBERS:
+                # SQLite takes text for a number; one damaged run must not hide the others.
+                if isinstance(named[name], str | bytes):
+                    named[name] = None
+            named["started"] = named["started"] or 0.0
             found[named["id"]] = RunRow(named)
         for run, name, count, last, *rest in self._connection.execute(of_series).fetchall():
             if run in found:
@@ -255,6 +261,18 @@ class Reader:
         ).one_or_none()
         return None if row is None else (int(row.seq), str(row.hash))
 
+    def select(self, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Rows of a statement with `?` for its parameters, as the driver gives them."""
+        first, *rest = statement.split("?")
+        named = first + "".join(f":p{place}{part}" for place, part in enumerate(rest))
+        given = {f"p{place}": value for place, value in enumerate(parameters)}
+        return [tuple(row) for row in self._connection.execute(sa.text(named), given).fetchall()]
+
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgresql`."""
+        return self._connection.dialect.name
+
     def audit(self) -> Iterator[sa.Row[Any]]:
         """The audit, oldest first."""
         yield from self._connection.execute(sa.select(schema.AUDIT).order_by(schema.AUDIT.c.seq))
@@ -276,11 +294,25 @@ def reading(address: Address) -> Iterator[Reader]:
         connection.close()
     try:
         with opening.engine(address).connect() as read:
+            if read.dialect.name == "postgresql":
+                # All that is read is of one moment, as in SQLite.
+                read = read.execution_options(isolation_level="REPEATABLE READ")
             yield Reader(read)
     except sa.exc.DBAPIError as error:
         raise Trouble(f"the store {address} cannot be read ({str(error.orig).splitlines()[0]})") from error
 
 
+def _loads(text: str, name: str) -> Any:
+    """The JSON of a column; empty where somebody has put something else there."""
+    try:
+        value = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        value = None
+    if name == "arguments":
+        return [str(one) for one in value] if isinstance(value, list) else []
+    return value if isinstance(value, dict) else {}
+
+
 def _float(value: float | None) -> float:
-    """A value that was logged: NULL is what is not a number."""
-    return math.nan if value is None else float(value)
+    """A value that was logged: NULL is what is not a number, and so is text that was put in its place."""
+    return float(value) if isinstance(value, int | float) else math.nan

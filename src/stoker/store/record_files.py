@@ -76,7 +76,7 @@ def read(path: Path) -> Record:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RecordError(f"no record at {path}: `stoker runs` lists what there is") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RecordError(f"the record {path} cannot be read ({error}): it is damaged; delete it") from None
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema != SCHEMA:
@@ -117,7 +117,7 @@ def read_events(path: Path) -> list[ProfilerWindow]:
 
 def ids(directory: Path = DIRECTORY) -> list[str]:
     """All runs, oldest first."""
-    return sorted(path.stem for path in directory.glob("*.json") if is_id(path.stem))
+    return sorted(path.stem for path in directory.glob("*.json") if is_id(path.stem) and path.is_file())
 
 
 def resolve(run_id: str | None, directory: Path = DIRECTORY) -> Path:

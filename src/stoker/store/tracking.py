@@ -105,10 +105,10 @@ class Run:
         told = {"name": self.name, "kind": self.kind, "program": program}
         begun = [
             entries.redact(entry)
-            for entry in (["run", self.id, columns], audit.entry("run started", self.id, told))
+            for entry in (["run", self.id, columns], audit.entry(audit.STARTED, self.id, told))
         ]
         to.open_runs[self.id] = begun
-        to.put(*begun)
+        to.put_redacted(*begun)
         # Asking git takes a while: not in the caller's time.
         to.put_later(lambda: [["change", self.id, surroundings.code()]])
 
@@ -189,10 +189,12 @@ class Run:
             once()
         self._writer.open_runs.pop(self.id, None)
         now = time.time()
-        self.put(
+        ended: list[entries.Entry] = [
             ["change", self.id, {"state": state, "error": error, "ended": now, "seen": now, **columns}],
-            audit.entry("run ended", self.id, {"state": state, "error": error}),
-        )
+            audit.entry(audit.ENDED, self.id, {"state": state, "error": error}),
+        ]
+        # After what is found out late: from its end on, a run stays as it is.
+        self._writer.put_later(lambda: ended)
 
     def flush(self, timeout_s: float | None = None) -> None:
         """Wait until everything logged so far is committed, or in the spool if the store cannot be written."""

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from stoker import clock
+from stoker.store import audit
 from stoker.store.address import Address
 from stoker.store.connections import Connection
 from stoker.store.delivery import Delivery, say
@@ -73,8 +74,12 @@ class Writer:
         self._round = 0
 
     def put(self, *entries: Entry) -> None:
-        """Queue entries, in this order."""
-        self.queue.extend(redact(entry) for entry in entries)
+        """Queue entries, in this order, without the secrets in them."""
+        self.put_redacted(*(redact(entry) for entry in entries))
+
+    def put_redacted(self, *entries: Entry) -> None:
+        """As `put`, for entries that have no secrets."""
+        self.queue.extend(entries)
         if not self.started:
             self.start()
 
@@ -122,7 +127,8 @@ class Writer:
             return
         self._closing = True
         now = time.time()
-        self.queue.extend(["change", run, {"state": "interrupted", "ended": now}] for run in self.open_runs)
+        open_runs = list(self.open_runs)
+        self._later.append(lambda: [entry for run in open_runs for entry in _interrupted(run, now)])
         self._wake.set()
         delivery, in_time = self.delivery, self._delivering.acquire(timeout=timeout_s)
         if not in_time:
@@ -178,6 +184,11 @@ class Writer:
                 while len(taken) < _MOST_ENTRIES:
                     taken.append(self.queue.popleft())
             delivery.add(taken)
+
+
+def _interrupted(run: str, at: float) -> list[Entry]:
+    state = {"state": "interrupted"}
+    return [["change", run, {**state, "ended": at}], audit.entry(audit.ENDED, run, state)]
 
 
 def _close_all() -> None:

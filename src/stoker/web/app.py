@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import sqlalchemy as sa
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -17,6 +18,7 @@ from stoker.errors import StokerError, UsageError
 from stoker.report.page import document as page
 from stoker.store import record_files
 from stoker.store.address import Address
+from stoker.store.connections import Trouble
 from stoker.store.deleting import delete
 from stoker.store.entries import finite
 from stoker.store.opening import engine
@@ -132,8 +134,13 @@ class Site:
 
     @contextmanager
     def _reading(self) -> Iterator[Reader]:
-        with self._engine.connect() as connection:
-            yield Reader(connection)
+        try:
+            with self._engine.connect() as connection:
+                yield Reader(connection)
+        except sa.exc.SQLAlchemyError as error:
+            # Of the question, as a name with a NUL character, or of the store.
+            reason = (str(getattr(error, "orig", error)).splitlines() or ["no reason given"])[0]
+            raise Trouble(f"the store cannot answer that ({reason})") from error
 
 
 def make(
