@@ -288,16 +288,14 @@ def test_a_file_that_a_later_run_made_anew(store: Address, made: str, tmp_path: 
     assert verify(store).problems == []
 
 
-def test_a_clock_that_was_set_back(
-    store: Address, made: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clock_that_was_set_back(store: Address, made: str, tmp_path: Path) -> None:
     """The order is that of the audit."""
     (tmp_path / "model" / "weights").write_bytes(b"better")
-    monkeypatch.setattr(linking.time, "time", lambda: 1e9)
-    with Run("two", {}, store=store, kind="track") as run:
-        run.artifact(tmp_path / "model", kind="model")
-    monkeypatch.undo()
-    flush()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(linking.time, "time", lambda: 1e9)
+        with Run("two", {}, store=store, kind="track") as run:
+            run.artifact(tmp_path / "model", kind="model")
+        flush()
     assert verify(store).problems == []
 
 
