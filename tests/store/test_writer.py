@@ -398,7 +398,7 @@ def test_damaged_lines_of_a_spool_are_moved_aside_and_named(store: Address, capf
 
 def test_a_batch_that_the_store_refuses_does_not_keep_out_the_next(store: Address, capfd: Any) -> None:
     run = begun(store)
-    run.put(["ledger", run.id, {"input": None}])  # type: ignore[list-item]
+    run.put(["ledger", run.id, {"input": None}])
     run.flush()
     run.log(1, loss=1.0)
     run.flush()

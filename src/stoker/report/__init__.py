@@ -7,6 +7,7 @@
 | output | writing any of these, or the record for other programs, where the user asked |
 | page/ | one self-contained HTML page |
 | run_table | runs of the store on the terminal |
+| terminal | text of others on the terminal, made harmless |
 | comparison, whatif | two sides of runs; the answer of `stoker whatif` |
 | tuning | what `stoker tune` found |
 | problems, rule_page | what `stoker check` found, in each format; a rule's page |

@@ -271,7 +271,7 @@ class Reader:
     @property
     def dialect(self) -> str:
         """`sqlite` or `postgresql`."""
-        return self._connection.dialect.name
+        return str(self._connection.dialect.name)
 
     def audit(self) -> Iterator[sa.Row[Any]]:
         """The audit, oldest first."""

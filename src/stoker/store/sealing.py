@@ -43,9 +43,8 @@ class _Stream:
         self.count += len(steps)
         # Every NaN is the same here, for the store keeps it as NULL; and SQLite does not tell -0.0 from 0.0.
         plain = [value + 0.0 if value == value else math.nan for value in values]
-        for hashed, column in zip(
-            self.hashes, (array("q", steps), array("d", times), array("d", plain)), strict=True
-        ):
+        columns: tuple[array[Any], ...] = (array("q", steps), array("d", times), array("d", plain))
+        for hashed, column in zip(self.hashes, columns, strict=True):
             if sys.byteorder == "big":
                 column.byteswap()
             hashed.update(column)

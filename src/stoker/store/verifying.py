@@ -144,7 +144,8 @@ def _note(seq: int, event: str, run: str, details: dict[str, Any], told: _Told) 
             told.resealed.append((run, old, new))
         told.seals[run] = new
     elif event == ARTIFACT:
-        told.links.setdefault(run, {})[(run, *(details.get(name) for name in _OF_A_LINK[1:]))] = seq
+        link = (run, *(details.get(name) for name in _OF_A_LINK[1:]))
+        told.links.setdefault(run, {})[link] = seq
 
 
 def _ends(
