@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import http.server
 import io
 import json
 import math
+import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +168,43 @@ def test_an_edited_audit_is_an_exit_code(stoker: Stoker, tmp_path: Path) -> None
     model.write_bytes(b"2")
     assert "it was replaced" in stoker("audit", "--verify", code=1)
     assert json.loads(stoker("audit", "--verify", "--json", code=1))["files"] == 1
+
+
+def test_deleting_files_is_asked_first_or_needs_yes(
+    stoker: Stoker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with track("one") as run:
+        (tmp_path / "model").write_text("weights")
+        run.artifact(tmp_path / "model")
+    assert "add --yes" in stoker("runs", "delete", run.id, "--artifacts", code=2)
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for answer, gone in (("", False), ("n\n", False), ("y\n", True)):
+        monkeypatch.setattr("sys.stdin", Terminal(answer))
+        monkeypatch.setattr("sys.stderr", asked := Terminal())
+        said = stoker("runs", "delete", run.id, "--artifacts")
+        assert f"Delete run {run.id} (one)?\n  {tmp_path / 'model'}\n[y/N] " in asked.getvalue()
+        assert said.startswith("deleted" if gone else "kept")
+        assert (tmp_path / "model").exists() is not gone
+
+
+def test_a_store_is_verified_against_a_head_kept_elsewhere(stoker: Stoker, tmp_path: Path) -> None:
+    kept("one", 0.5)
+    head = tmp_path / "head.json"
+    head.write_text(stoker("runs", "head"))
+    kept("two", 0.5)
+    assert "2 sealed runs" in stoker("runs", "verify", "--head", str(head))
+    assert stoker("audit", "--head", str(head)) == stoker("runs", "verify", "--head", str(head))
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    ) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/head.json"
+        assert json.loads(stoker("runs", "verify", "--head", url, "--json"))["problems"] == []
+        server.shutdown()
+    head.write_text(json.dumps({**json.loads(head.read_text()), "hash": "0" * 64}))
+    assert "the chain was made anew" in stoker("runs", "verify", "--head", str(head), code=1)
+    assert "cannot read a head" in stoker("runs", "verify", "--head", "nothere", code=2)
