@@ -125,8 +125,22 @@ def test_the_plan_says_so() -> None:
     assert not stoker.fit(model("sgd"), texts(), epochs=1, verbose=0).plan.fused
 
 
-def test_a_small_network_keeps_the_bits_of_keras() -> None:
+@pytest.mark.parametrize("plan", [None, "fused"])
+def test_a_small_network_keeps_the_bits_of_keras(plan: str | None) -> None:
     small = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
     small.compile("adam", "mse")
     x: Any = np.ones((4, 3), "float32")
-    assert not stoker.fit(small, x, x[:, :2], epochs=1, verbose=0).plan.fused
+    fused = stoker.fit(small, x, x[:, :2], epochs=1, plan=plan, verbose=0).plan.fused
+    assert fused == (plan == "fused")
+    assert kernels(small) == 0
+
+
+def test_large_variables_the_kernel_does_not_update_are_no_reason_to_use_it() -> None:
+    """It updates float32 alone."""
+    learner = keras.Sequential(
+        [keras.Input((256,)), keras.layers.Dense(256, dtype="float64"), keras.layers.Dense(1)]
+    )
+    learner.compile("adam", "mse")
+    x: Any = np.ones((4, 256), "float32")
+    assert not stoker.fit(learner, x, x[:, :1], epochs=1, verbose=0).plan.fused
+    assert kernels(learner) == 0

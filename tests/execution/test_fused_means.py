@@ -83,6 +83,7 @@ def test_words_that_are_no_plain_array_are_left_to_keras() -> None:
     ids = keras.Input((None,), dtype="int32", sparse=True)
     rows = keras.layers.Embedding(WORDS, WIDTH)(ids)
     made = keras.Model(ids, keras.layers.GlobalAveragePooling1D()(rows))
+    assert not fused_means.applies(made)
     words = tf.sparse.from_dense([[1, 2], [3, 0]])
     usual = made(words)
     with fused_means.fused(made):

@@ -15,6 +15,7 @@ from stoker.execution.fused_normalization import applies
 from stoker.execution.kept import kept
 from stoker.train.planning import decide
 from stoker.train.program import Program
+from tests.execution.test_fused_adam import operations
 from tests.train import plain
 
 pytestmark = pytest.mark.tensorflow
@@ -113,6 +114,50 @@ def test_where_the_kernel_computes_something_else_keras_does_it(model: Any) -> N
     given = x if len(learner.input_shape) == 4 else x[:, 0]
     stoker.fit(learner, given, y, plan="fused", verbose=0)
     assert kernels(learner) == 0
+
+
+class Stack(keras.Model):  # type: ignore[misc]
+    """Built by its first batch."""
+
+    def __init__(self, *stack: Any) -> None:
+        super().__init__()
+        self.stack = stack
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        for layer in self.stack:
+            inputs = layer(inputs, training=training) if layer.name.startswith("batch") else layer(inputs)
+        return inputs
+
+
+def of_rows(unbuilt: bool) -> Any:
+    keras.utils.set_random_seed(0)
+    stack = [keras.layers.Dense(16), keras.layers.BatchNormalization(), keras.layers.Dense(3)]
+    made = Stack(*stack) if unbuilt else keras.Sequential([keras.Input((3,)), *stack])
+    made.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return made
+
+
+@pytest.mark.parametrize("unbuilt", [False, True])
+def test_rows_of_a_table_are_normalised_and_updated_with_the_bits_of_keras(unbuilt: bool) -> None:
+    x, y = images()
+    usual, learner = of_rows(unbuilt), of_rows(unbuilt)
+    usual.fit(x[:, 0, 0], y, batch_size=10, epochs=3, shuffle=False, verbose=0)
+    plan = stoker.fit(learner, x[:, 0, 0], y, batch_size=10, epochs=3, shuffle=False, verbose=0).plan
+    assert ("is fused" in plan.line()) == unbuilt
+    for one, other in zip(usual.weights, learner.weights, strict=True):
+        np.testing.assert_array_equal(one, other, err_msg=one.path)
+    # Once it is built, the plan knows.
+    assert not stoker.fit(learner, x[:, 0, 0], y, verbose=0).plan.fused
+
+
+def test_images_are_found_out_when_the_model_is_built() -> None:
+    learner = Stack(keras.layers.BatchNormalization(), keras.layers.Flatten(), keras.layers.Dense(3))
+    learner.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    plan = stoker.fit(learner, *images(), verbose=0).plan
+    assert "fused if it turns out to be of images" in plan.line()
+    assert (kernels(learner), operations(learner, "ResourceApplyAdam")) == (1, 4)
+    again = stoker.fit(learner, *images(), verbose=0).plan
+    assert {"batch normalisation is fused", "the update is fused"} <= set(again.reasons)
 
 
 def test_the_layers_are_left_as_they_were() -> None:

@@ -6,7 +6,7 @@ that no word of the batch has. Of small variables the ops themselves are what ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,12 +32,12 @@ def applies(optimizer: Any) -> bool:
 
 
 @contextmanager
-def fused(optimizer: Any) -> Iterator[None]:
-    """What is traced inside has the kernel update the variables."""
+def fused(optimizer: Any, worth_it: Callable[[], bool] = lambda: True) -> Iterator[None]:
+    """What is traced inside has the kernel update the variables, if it is worth it by then."""
     plain = optimizer.update_step
 
     def update_step(gradient: Any, variable: Any, learning_rate: Any) -> None:
-        if variable.dtype != tf.float32:
+        if variable.dtype != tf.float32 or not worth_it():
             plain(gradient, variable, learning_rate)
             return
         number = optimizer._get_variable_index(variable)

@@ -37,7 +37,7 @@ class SharedRows(tf.IndexedSlices):  # type: ignore[misc]
 def applies(model: Any) -> bool:
     """Whether the model has a mean of embeddings that may be fused."""
     return any(
-        _is_embedding(parent.operation)
+        _is_embedding(parent.operation) and _takes_plain_words(parent)
         for layer in model._flatten_layers()
         if _is_mean(layer)
         for node in layer._inbound_nodes
@@ -68,6 +68,12 @@ def _is_mean(layer: Any) -> bool:
         and is_plain(layer)
         and layer.data_format == "channels_last"
         and not layer.keepdims
+    )
+
+
+def _takes_plain_words(node: Any) -> bool:
+    return not any(
+        getattr(words, "sparse", False) or getattr(words, "ragged", False) for words in node.input_tensors
     )
 
 

@@ -17,13 +17,23 @@ from stoker.execution.replaced_calls import is_plain, replaced
 
 
 def applies(model: Any) -> bool:
-    """Whether the model has layers it may help."""
-    return any(map(_fits, model._flatten_layers()))
+    """Whether the model has a layer that the kernel computes."""
+    return any(_fits(layer) and layer.built and _takes_images(layer) for layer in model._flatten_layers())
 
 
-def fused(model: Any) -> AbstractContextManager[None]:
-    """What is traced inside has the model's batch normalisation fused, where the kernel computes the same."""
-    return replaced((layer, _call(layer)) for layer in model._flatten_layers() if _fits(layer))
+def may_apply(model: Any) -> bool:
+    """Whether it has a layer that is not built yet, and so may turn out to be one."""
+    return any(_fits(layer) and not layer.built for layer in model._flatten_layers())
+
+
+def fused(model: Any, used: Callable[[], None] = lambda: None) -> AbstractContextManager[None]:
+    """What is traced inside has the model's batch normalisation fused, where the kernel computes the same.
+
+    Args:
+        model: a Keras model.
+        used: called for each layer that is traced with the kernel.
+    """
+    return replaced((layer, _call(layer, used)) for layer in model._flatten_layers() if _fits(layer))
 
 
 def _fits(layer: Any) -> bool:
@@ -35,13 +45,19 @@ def _fits(layer: Any) -> bool:
     )
 
 
-def _call(layer: Any) -> Callable[..., Any]:
+def _takes_images(layer: Any) -> bool:
+    """Whether what a built layer takes has four dimensions, the channels last."""
+    return layer.input_spec.ndim == 4 and layer.axis in (-1, 3)
+
+
+def _call(layer: Any, used: Callable[[], None]) -> Callable[..., Any]:
     plain = layer.call
 
     def call(inputs: Any, training: Any = None, mask: Any = None) -> Any:
-        images = len(inputs.shape) == 4 and inputs.dtype == tf.float32 and layer.axis in (-1, 3)
+        images = _takes_images(layer) and inputs.dtype == tf.float32
         if training not in (True, False, None) or mask is not None or not images:
             return plain(inputs, training=training, mask=mask)
+        used()
         channels = inputs.shape[-1]
         learns = bool(training) and layer.trainable
         # Not `tf.compat.v1.nn.fused_batch_norm`, which takes no epsilon below 1.001e-5.

@@ -73,7 +73,7 @@ def fused(program: Program, plan: Plan) -> Plan:
         return plan
     possible = program.fuses and not program.eager and fused_parts.on_processors()
     found = fused_parts.found_in(program.model) if possible else []
-    return plan.because(*[f"{name} is fused" for name in found], fused=bool(found))
+    return plan.because(*found, fused=bool(found))
 
 
 def jit(program: Program, feed: Feed, loops: Maker, plan: Plan, total_steps: int | None) -> Plan:
