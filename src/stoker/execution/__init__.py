@@ -5,6 +5,7 @@
 | feeding/ | what the caller gave, as feeds: rows on the device, streams; where in them a pass is |
 | feed, loop | where batch `i` comes from, inside the graph; many steps in one compiled call |
 | lifting | variables that a step makes while it is traced |
+| trivial_products | products with 1 taken out of a traced step, which keep TensorFlow from fusing it as Keras' is |
 | kept, staleness | what was traced of a model, kept on it for as long as it matches the model |
 | fused_parts, fused_adam, fused_means, fused_normalization | parts of a step that TensorFlow has one kernel for |
 | replaced_calls | layers whose `call` is another one while a step is traced |

@@ -15,6 +15,7 @@ import keras
 import tensorflow as tf
 
 from stoker.execution.structures import rebuild
+from stoker.execution.trivial_products import without_trivial_products
 
 Step = Callable[[Any], Any]
 Inner = tuple[int | None, ...]
@@ -35,7 +36,9 @@ class BatchFunction:
         def one_batch(*leaves: Any) -> Any:
             return compiled(rebuild(skeleton, iter(leaves)))
 
-        function = tf.function(one_batch, input_signature=self.specs, autograph=False)
+        function = tf.function(
+            without_trivial_products(one_batch), input_signature=self.specs, autograph=False
+        )
         self.call = function.get_concrete_function()
         self.outputs = tf.nest.map_structure(_spec_of, self.call.structured_outputs)
         self._loops: dict[str, Any] = {}

@@ -16,6 +16,7 @@ from keras.src.utils.python_utils import pythonify_logs
 from stoker.errors import ArgumentError
 from stoker.execution.feed import Feed, without_optionals
 from stoker.execution.lifting import lifting
+from stoker.execution.trivial_products import without_trivial_products
 
 Logs = dict[str, Any]
 # Among a step's logs, for the loop alone: whether all workers' streams have another batch.
@@ -68,7 +69,7 @@ class Loop:
         self._closing = closing
         self._together = together if feed.kind == "streamed" else None
         self._for_any_rows: Any = None
-        self._step = _compiled(lifting(step), jit == "step", autograph)
+        self._step = _compiled(without_trivial_products(lifting(step)), jit == "step", autograph)
         self._traced: Any = None
         self._logs: Any = None
         self._many = _compiled(self._many_steps, jit == "loop")

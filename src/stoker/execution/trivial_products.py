@@ -1,0 +1,52 @@
+"""Products with a constant 1 taken out of a traced step, for the sake of what TensorFlow's optimizer makes of the rest.
+
+TensorFlow itself takes them out, but puts a control edge from the constant in their place. In a plain function, such as
+Keras' step, it then drops that edge: a constant waits for nothing. In the body of a loop a constant waits for the loop's
+turn, so the edge stays, and an op that has one is not fused with others. `tf.nn.silu` computes `x * sigmoid(1.0 * x)`:
+Keras' step had oneDNN's one kernel for it, with bits of its own, and the loop's had not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+
+def without_trivial_products(step: Callable[..., Any]) -> Callable[..., Any]:
+    """The step, for tracing."""
+
+    def run(*args: Any) -> Any:
+        done = step(*args)
+        _remove_trivial_products(tf.compat.v1.get_default_graph())
+        return done
+
+    return run
+
+
+def _remove_trivial_products(graph: Any) -> None:
+    """Let what takes `1 * x` in this graph take `x`, which is the same in every bit."""
+    for op in graph.get_operations():
+        if op.type != "Mul":
+            continue
+        for one, other in (op.inputs, op.inputs[::-1]):
+            if _is_one(one):
+                _bypass(op, other, [*op.control_inputs, *one.op.control_inputs])
+                break
+
+
+def _bypass(product: tf.Operation, factor: tf.Tensor, awaited: list[tf.Operation]) -> None:
+    for consumer in product.outputs[0].consumers():
+        for number, taken in enumerate(consumer.inputs):
+            if taken is product.outputs[0]:
+                consumer._update_input(number, factor)
+        # What the product waited for: `tf.nn.silu` puts off the sigmoid of its gradient in this way.
+        consumer._add_control_inputs(awaited)
+
+
+def _is_one(tensor: tf.Tensor) -> bool:
+    # A scalar: it gives the product no other shape than that of the other factor.
+    if tensor.op.type != "Const" or tensor.shape.rank != 0 or not tensor.dtype.is_floating:
+        return False
+    return bool(tf.get_static_value(tensor) == 1)
