@@ -38,7 +38,13 @@ def efficient() -> Any:
 def test_swish_has_the_bits_of_keras_in_training_and_out_of_it() -> None:
     """TensorFlow makes one kernel of it in Keras' steps, which rounds in its own way."""
     x, y = data()
-    options = {"batch_size": 12, "epochs": 2, "shuffle": False, "verbose": 0, "validation_data": (x[:20], y[:20])}
+    options = {
+        "batch_size": 12,
+        "epochs": 2,
+        "shuffle": False,
+        "verbose": 0,
+        "validation_data": (x[:20], y[:20]),
+    }
     usual, learner = efficient(), efficient()
     first = usual.fit(x, y, **options).history
     assert stoker.fit(learner, x, y, plan="unfused, none", **options).history == first
@@ -48,6 +54,28 @@ def test_swish_has_the_bits_of_keras_in_training_and_out_of_it() -> None:
         usual.predict(x, batch_size=8, verbose=0), stoker.predict(learner, x, batch_size=8, verbose=0)
     )
     assert usual.evaluate(x, y, verbose=0) == stoker.evaluate(learner, x, y, verbose=0)
+
+
+@pytest.mark.parametrize("steps", [2, 5])
+def test_steps_per_execution_changes_no_bit_of_swish(steps: int) -> None:
+    """As it does in Keras, where it makes the step the body of a loop."""
+    x, y = data()
+    x = x[:, 0, 0]
+    options = {"batch_size": 12, "epochs": 2, "shuffle": False, "verbose": 0}
+
+    def gated() -> Any:
+        keras.utils.set_random_seed(0)
+        swish = [keras.layers.Dense(32, activation="swish") for _ in range(2)]
+        made = keras.Sequential([keras.Input((3,)), *swish, keras.layers.Dense(1)])
+        made.compile("adam", "mse")
+        return made
+
+    usual, learner = gated(), gated()
+    learner.steps_per_execution = steps
+    usual.fit(x, y, **options)
+    stoker.fit(learner, x, y, plan="unfused, none", **options)
+    for one, other in zip(usual.weights, learner.weights, strict=True):
+        np.testing.assert_array_equal(one, other, err_msg=one.path)
 
 
 def traced(step: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Products with a constant 1 taken out of a traced step, for the sake of what TensorFlow's optimizer makes of the rest.
+"""Products with a constant 1 taken out of a traced step, so that TensorFlow fuses the rest as it does in Keras' step.
 
-TensorFlow itself takes them out, but puts a control edge from the constant in their place. In a plain function, such as
-Keras' step, it then drops that edge: a constant waits for nothing. In the body of a loop a constant waits for the loop's
-turn, so the edge stays, and an op that has one is not fused with others. `tf.nn.silu` computes `x * sigmoid(1.0 * x)`:
-Keras' step had oneDNN's one kernel for it, with bits of its own, and the loop's had not.
+TensorFlow takes these products out itself, but leaves a control edge from the constant. In a plain function, such as
+Keras' step, it then drops the edge, since a constant waits for nothing. In the body of a loop a constant waits for the
+loop's turn: the edge stays, and TensorFlow fuses no op that has one. `tf.nn.silu` computes `x * sigmoid(1.0 * x)`, so
+Keras' step had oneDNN's kernel for swish, which rounds in its own way, and the loop's body had not.
 """
 
 from __future__ import annotations
