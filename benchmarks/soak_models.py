@@ -41,6 +41,7 @@ def run_chunk(number: int, size: int, seed: int, export: bool) -> dict[str, Any]
         max_examples=size,
         database=None,
         deadline=None,
+        report_multiple_bugs=False,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )

@@ -38,7 +38,7 @@ def efficient() -> Any:
 def test_swish_has_the_bits_of_keras_in_training_and_out_of_it() -> None:
     """TensorFlow makes one kernel of it in Keras' steps, which rounds in its own way."""
     x, y = data()
-    options = {
+    options: dict[str, Any] = {
         "batch_size": 12,
         "epochs": 2,
         "shuffle": False,
@@ -61,7 +61,7 @@ def test_steps_per_execution_changes_no_bit_of_swish(steps: int) -> None:
     """As it does in Keras, where it makes the step the body of a loop."""
     x, y = data()
     x = x[:, 0, 0]
-    options = {"batch_size": 12, "epochs": 2, "shuffle": False, "verbose": 0}
+    options: dict[str, Any] = {"batch_size": 12, "epochs": 2, "shuffle": False, "verbose": 0}
 
     def gated() -> Any:
         keras.utils.set_random_seed(0)

@@ -28,7 +28,7 @@ ROWS_PREDICTED = 3
 EVALUATED = ("val_", "first_loss", "second_loss")
 
 
-@dataclass
+@dataclass(eq=False)
 class Difference(AssertionError):
     """Something that Stoker gave otherwise than Keras."""
 
@@ -108,13 +108,14 @@ def outcome(case: Case, plan: str | None) -> dict[str, Any]:
     x, y, weights = arrays(case)
     tested = {"sample_weight": weights} if case.weights == "sample" else {}
     tested |= {"batch_size": case.batch_size, "verbose": 0, "return_dict": True}
+    planned: dict[str, Any] = {} if plan == "default" else {"plan": plan}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         if plan is None:
             history: Any = model.fit(**call)
             evaluate, predict = model.evaluate, model.predict
         else:
-            history = stoker.fit(model, **call, **({} if plan == "default" else {"plan": plan}))
+            history = stoker.fit(model, **call, **planned)
             evaluate, predict = partial(stoker.evaluate, model), partial(stoker.predict, model)
         scores = evaluate(x, y, **tested) if case.asked == "evaluate" else {}
         predictions = predict(x, batch_size=ROWS_PREDICTED, verbose=0) if case.asked == "predict" else {}

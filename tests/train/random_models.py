@@ -76,15 +76,20 @@ def _layer(name: str, needed: dict[str, Any] | None = None, **choices: Any) -> s
     return _options(**choices).map(lambda chosen: (name, fixed + chosen))
 
 
-_WEIGHTS = {
+_WEIGHTS: dict[str, Any] = {
     "activation": ACTIVATIONS,
     "use_bias": [False],
     "kernel_regularizer": ["l1", "l2", "l1_l2"],
     "kernel_constraint": ["max_norm", "non_neg", "unit_norm"],
     "kernel_initializer": ["he_normal", "orthogonal", "random_uniform"],
 }
-_CONV = {**_WEIGHTS, "strides": [2], "padding": ["same"]}
-_CELL = {"activation": ["relu", "silu"], "unroll": [True], "dropout": [0.3], "recurrent_dropout": [0.2]}
+_CONV: dict[str, Any] = {**_WEIGHTS, "strides": [2], "padding": ["same"]}
+_CELL: dict[str, Any] = {
+    "activation": ["relu", "silu"],
+    "unroll": [True],
+    "dropout": [0.3],
+    "recurrent_dropout": [0.2],
+}
 
 # Whatever the number of dimensions is.
 _ANY_RANK = [
@@ -160,8 +165,18 @@ _OF_RANK: dict[int, list[tuple[st.SearchStrategy[Spec], int]]] = {
         (_layer("GlobalAveragePooling3D"), 2),
     ],
 }
-_RATES = {"clipnorm": [0.1], "clipvalue": [0.01], "global_clipnorm": [0.5], "weight_decay": [0.01]}
-_EVERY = {**_RATES, "use_ema": [True], "gradient_accumulation_steps": [2], "learning_rate": [0.05, "decay"]}
+_RATES: dict[str, Any] = {
+    "clipnorm": [0.1],
+    "clipvalue": [0.01],
+    "global_clipnorm": [0.5],
+    "weight_decay": [0.01],
+}
+_EVERY: dict[str, Any] = {
+    **_RATES,
+    "use_ema": [True],
+    "gradient_accumulation_steps": [2],
+    "learning_rate": [0.05, "decay"],
+}
 _OPTIMIZERS = st.one_of(
     _layer("SGD", **_EVERY, momentum=[0.9], nesterov=[True]),
     _layer("Adam", **_EVERY, amsgrad=[True], beta_1=[0.5]),
