@@ -48,6 +48,9 @@ SUITES = {
     "layers": Suite("keras", ("src/layers",)),
     "saving": Suite("keras", ("src/saving",)),
     "optimizers": Suite("keras", ("src/optimizers",)),
+    "data_adapters": Suite("keras", ("src/trainers/data_adapters",)),
+    "backend": Suite("keras", ("src/backend",)),
+    "metrics": Suite("keras", ("src/metrics",)),
     "keras_hub": Suite(
         "keras_hub",
         (

@@ -186,7 +186,7 @@ def test_replicas_go_on_without_what_one_had() -> None:
     several.replicated = True
     plan = decide.fused(several, stoker.Plan(fused=True))
     assert not plan.fused
-    assert plan.reasons == ("on several replicas no part is fused",)
+    assert plan.reasons == ("under a strategy no part is fused",)
 
 
 def test_a_run_goes_on_as_it_began(tmp_path: Any) -> None:

@@ -20,6 +20,10 @@ class Feed(Protocol):
     kind: str
     """"resident" or "streamed"."""
 
+    @property
+    def counted(self) -> bool:
+        """Whether there are `steps` batches for certain; if not, each is asked for before it is used."""
+
     def begin_epoch(self, epoch: int) -> None:
         """Start pass number `epoch`: a new order, a new iterator."""
 

@@ -35,11 +35,16 @@ def keras_loop(
     testing = kind == "test_step"
 
     def make() -> Loop:
-        if not testing:
+        strategy = model._distribute_strategy
+        if strategy is not None:
+            _build_in_scope(model, feed)
+        elif not testing:
             _build_loss_scale(model, feed)
+        step = weakly(model, kind) if testing else _train_step(model, jit == "update", fused)
+        if strategy is not None:
+            return Loop(_on_the_replica(step, strategy), feed, eager=eager)
         # A test's steps need not compute results that nobody reads.
         results = weakly(model, "get_metrics_result") if testing and returns_metrics(model) else None
-        step = weakly(model, kind) if testing else _train_step(model, jit == "update", fused)
         return Loop(step, feed, jit=jit, eager=eager, results=results)
 
     owner = None if testing else model.optimizer
@@ -53,6 +58,22 @@ def _build_loss_scale(model: Any, feed: Feed) -> None:
     optimizer = model.optimizer
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer) and not optimizer.built:
         model._symbolic_build(data_batch=feed.spec())
+
+
+def _build_in_scope(model: Any, feed: Feed) -> None:
+    """Before tracing, as Keras does it: a step on a replica may not make variables."""
+    with model._distribute_strategy.scope():
+        model._symbolic_build(data_batch=feed.spec())
+
+
+def _on_the_replica(step: Callable[..., Logs], strategy: Any) -> Callable[..., Logs]:
+    """The step as a strategy of one replica runs it."""
+
+    def run(batch: Any) -> Logs:
+        logs: Logs = strategy.run(step, args=(batch,))
+        return logs
+
+    return run
 
 
 def _train_step(model: Any, compiled_update: bool, fused: bool) -> Callable[..., Logs]:

@@ -118,7 +118,7 @@ class Loop:
         self.build()
         operands = self.feed.operands()
         logs: Logs
-        if self.feed.steps is None or self._together is not None:
+        if not self.feed.counted or self._together is not None:
             self._ran, logs = self._until_out(tf.constant(count), operands)
             return logs
         self._ran = count

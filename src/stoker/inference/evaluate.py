@@ -17,6 +17,7 @@ from stoker.errors import ArgumentError
 from stoker.execution import keras_step
 from stoker.execution.feed import Feed
 from stoker.execution.feeding import sources
+from stoker.execution.feeding.distributed import is_distributed
 from stoker.execution.kept import kept
 from stoker.execution.loop import Logs
 from stoker.inference.arrays import check_positive
@@ -39,7 +40,7 @@ def evaluate(
     return_dict: bool = False,
 ) -> Any:
     """`model.evaluate(...)`: same arguments, same numbers, which are kept in the store too."""
-    if keras_must(model, "evaluate"):
+    if keras_must(model, "evaluate") or is_distributed(x):
         return TensorFlowTrainer.evaluate(
             model,
             x,
@@ -64,7 +65,7 @@ def evaluate(
     )
     feed = source.feed_to_test()
     try:
-        with tracked("evaluate", model, (x, y, sample_weight), batch_size=source.adapter.batch_size) as run:
+        with tracked("evaluate", model, (x, y, sample_weight), batch_size=source.batch_size) as run:
             logs = _run(KerasTest(model), source, feed, callbacks, verbose)
             run.log(0, scalars(logs))
     finally:

@@ -15,6 +15,7 @@ from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 
 from stoker.errors import ArgumentError
 from stoker.execution.batch_function import BatchFunction, Step
+from stoker.execution.feeding.distributed import is_distributed
 from stoker.execution.kept import kept
 from stoker.execution.own_methods import calls_own
 from stoker.inference.arrays import Rows, as_rows, is_arrays
@@ -55,7 +56,7 @@ def _predict(
     def by_keras(x: Any, batch_size: int | None = None) -> Any:
         return TensorFlowTrainer.predict(model, x, batch_size, verbose, steps, callbacks)
 
-    if keras_must(model, "predict"):
+    if keras_must(model, "predict") or is_distributed(x):
         return by_keras(x, batch_size)
     rows = as_rows(x, batch_size, steps) if is_arrays(x) else None
     if rows is not None:

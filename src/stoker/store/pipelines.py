@@ -28,6 +28,8 @@ def parts(dataset: Any) -> Iterator[tuple[str, Any]]:
     Raises:
         UnseenError: it cannot be told from its sources.
     """
+    if not hasattr(dataset, "_inputs"):
+        raise UnseenError(_kind(dataset))  # one that a strategy has distributed
     yield f"{_kind(dataset)} {dataset.element_spec}", None
     yield from _settings(dataset)
     inputs, tensors = dataset._inputs(), list(getattr(dataset, "_tensors", ()))

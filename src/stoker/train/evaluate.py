@@ -23,6 +23,7 @@ from stoker.inference.evaluation import Evaluation
 from stoker.inference.tracked import tracked
 from stoker.store.tracking import scalars
 from stoker.train.custom.keras_model import KerasReplicasProgram
+from stoker.train.workers.distributed_data import check_distributed
 from stoker.train.workers.group import group_of
 
 
@@ -54,6 +55,7 @@ def evaluate(
         )
     check_positive("batch_size", batch_size)
     check_positive("steps", steps)
+    check_distributed(x, None, {}, group_of(model.distribute_strategy))
     logs = _in_a_job(model, (x, y, sample_weight), batch_size, steps, callbacks)
     return logs if return_dict else model._flatten_metrics_in_order(logs)
 
@@ -84,7 +86,7 @@ def _in_a_job(
         with announced.region(announced.LOOP, batch_size=0):
             if not program.group.chief:
                 return evaluation.run()
-            with tracked("evaluate", model, data, batch_size=source.adapter.batch_size) as run:
+            with tracked("evaluate", model, data, batch_size=source.batch_size) as run:
                 logs = evaluation.run()
                 run.log(0, scalars(logs))
                 return logs

@@ -14,7 +14,7 @@ from stoker.execution.feed import Feed
 from stoker.execution.kept import kept
 from stoker.execution.loop import Logs, Loop, Step
 from stoker.train.variables import named_variables
-from stoker.train.workers.group import Group
+from stoker.train.workers.group import Group, replicated
 
 
 class Program:
@@ -151,11 +151,13 @@ class Program:
 class KerasProgram(Program):
     """A compiled Keras model: its own `train_step`, `test_step`, metrics and optimizer."""
 
-    fuses = True
     uses_own_evaluate = True
 
     def __init__(self, model: Any) -> None:
         self.model = model
+        # A strategy's variables are of its own kind, even where it has one replica. (Several: KerasReplicasProgram.)
+        self.fuses = model._distribute_strategy is None
+        self.replicated = not self.fuses and not replicated(model._distribute_strategy)
         self.eager = bool(model.run_eagerly) or tf.config.functions_run_eagerly()
 
     def loop(self, kind: str, feed: Feed, jit: str) -> Loop:
@@ -177,6 +179,8 @@ class KerasProgram(Program):
     def jit_refusal(self) -> str | None:
         if self.eager:
             return "steps run eagerly"
+        if self.replicated:
+            return "the model was made under a strategy"
         if not model_supports_jit(self.model):
             return "a layer of the model does not support XLA"
         # compile() turns "auto" into False on a machine with CPUs only, so False says nothing there.

@@ -17,6 +17,7 @@ from stoker.train.checkpoint.options import Checkpoint
 from stoker.train.loop.run import Run
 from stoker.train.planning.plan import Plan, parse
 from stoker.train.program import Program
+from stoker.train.workers.distributed_data import check_distributed
 from stoker.train.workers.group import Group
 from stoker.train.workers.service import served
 from stoker.train.workers.shares import Share, divided
@@ -64,6 +65,12 @@ class Request:
         checks.share("validation_split", self.validation_split)
         checks.class_weights(self.class_weight)
         checks.callbacks(self.callbacks)
+        options = {
+            "class_weight": self.class_weight,
+            "checkpoint": self.checkpoint,
+            "data_service": self.data_service,
+        }
+        check_distributed(self.x, self.validation_data, options, program.group)
         x = self.x
         if self.tune or wanted.tuned:
             x, gained, figures = self._tuned()

@@ -41,6 +41,7 @@ from stoker.train.update.freezing import Span
 from stoker.train.update.rates import Rate
 from stoker.train.update.scaling import LossScale
 from stoker.train.update.watching import Spike
+from stoker.train.workers.distributed_data import check_distributed
 
 
 class Trainer(TracedSteps):
@@ -255,12 +256,13 @@ class Trainer(TracedSteps):
     ) -> dict[str, float]:
         """The results of `test_step` over data, with the averaged weights if there are any."""
         program = TrainerProgram(self)
+        check_distributed(x, None, {}, self.replicas.group)
         source = sources.source(x, y, batch_size=batch_size, steps_per_epoch=steps)
         feed = source.feed_to_test()
         try:
             with (
                 announced.region(announced.LOOP, batch_size=0),
-                tracked("evaluate", program.model, (x, y), batch_size=source.adapter.batch_size) as run,
+                tracked("evaluate", program.model, (x, y), batch_size=source.batch_size) as run,
             ):
                 loop = program.loop("test_step", feed, "none")
                 logs = Evaluation(

@@ -16,7 +16,12 @@ _PLACE = "stoker/iterators to let go"
 
 
 def hand_over(iterator: Any) -> None:
-    """Give an iterator to TensorFlow alone; the caller then drops its own references."""
+    """Give an iterator to TensorFlow alone; the caller then drops its own references.
+
+    That of a distributed dataset is several iterators and a strategy: it goes with its last reference.
+    """
+    if isinstance(iterator, tf.distribute.DistributedIterator):
+        return
     with tf.device("CPU"):
         tf.raw_ops.Stage(values=[iterator._iterator_resource], shared_name=_PLACE)
 

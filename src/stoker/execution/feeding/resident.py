@@ -57,6 +57,10 @@ class Resident:
         return Resident(self.data, self.batch_size, shuffle=self.shuffle, seed=self.seed)
 
     @property
+    def counted(self) -> bool:
+        return True
+
+    @property
     def full_steps(self) -> int:
         return self.rows // self.batch_size
 

@@ -21,6 +21,7 @@ from stoker import units
 from stoker.errors import ArgumentError
 from stoker.execution.feed import Feed
 from stoker.execution.feeding import memory
+from stoker.execution.feeding.distributed import Distributed, global_batch_size, is_distributed
 from stoker.execution.feeding.resident import Resident
 from stoker.execution.feeding.streamed import Streamed, StreamedRows
 
@@ -49,6 +50,13 @@ class Source:
             if leaf is not None
         )
 
+    @property
+    def batch_size(self) -> int | None:
+        """Rows in a batch; None where that is not known beforehand."""
+        dataset = getattr(self.adapter, "_dataset", None)
+        size = global_batch_size(dataset) if is_distributed(dataset) else self.adapter.batch_size
+        return None if size is None else int(size)
+
     def fingerprint(self) -> str:
         """Readable: two calls with different ones cannot go on from each other's checkpoints."""
         if self.rows is None:
@@ -73,7 +81,9 @@ class Source:
     def feed(self, kind: str, seed: int, *, any_rows: bool = False) -> Feed:
         """The feed of this kind; `any_rows` as `Resident` has it."""
         if self.rows is None:
-            return Streamed(self.adapter.get_tf_dataset(), self.adapter.num_batches)
+            dataset = self.adapter.get_tf_dataset()
+            stream = Distributed if is_distributed(dataset) else Streamed
+            return stream(dataset, self.adapter.num_batches)
         options = {"shuffle": self.adapter._shuffle, "seed": seed}
         if kind == "streamed":
             return StreamedRows(self.rows, self.adapter.batch_size, **options)
@@ -156,6 +166,8 @@ def _dense(leaf: Any) -> Any:
 
 
 def _spoken(x: Any) -> str:
+    if is_distributed(x):
+        return "distributed dataset"
     if data_adapters.is_tf_dataset(x):
         return "tf.data.Dataset"
     return "PyDataset" if isinstance(x, keras.utils.PyDataset) else type(x).__name__

@@ -32,6 +32,10 @@ class Streamed:
         return self.steps
 
     @property
+    def counted(self) -> bool:
+        return self.steps is not None
+
+    @property
     def iterator(self) -> Any:
         """The pass' iterator, for those who save its place."""
         return self._iterator
@@ -76,7 +80,7 @@ class Streamed:
         return without_optionals(self.dataset.element_spec)
 
     def signature(self) -> Any:
-        return ("streamed", repr(self.dataset.element_spec), self.steps is None)
+        return ("streamed", repr(self.dataset.element_spec), not self.counted)
 
     def position(self) -> dict[str, Any]:
         version = iterator_state.order_version(self.dataset)

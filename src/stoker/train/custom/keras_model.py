@@ -19,6 +19,7 @@ from keras.src.trainers.data_adapters import data_adapter_utils
 
 from stoker.errors import ArgumentError
 from stoker.execution import keras_step
+from stoker.execution.feeding.distributed import first_part
 from stoker.execution.kept import kept
 from stoker.execution.loop import Logs
 from stoker.execution.own_methods import is_own
@@ -58,7 +59,7 @@ class KerasSteps(TracedSteps):
         """Make all variables, the metrics' included: under a strategy they cannot be made on a replica."""
         if self._update_state is None:
             with tf.init_scope(), self.replicas.scope():
-                self.model._symbolic_build(data_batch=batch)
+                self.model._symbolic_build(data_batch=first_part(batch))
         super().build(batch)
         scaled = self.model.optimizer
         if isinstance(scaled, keras.optimizers.LossScaleOptimizer):

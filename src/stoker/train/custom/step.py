@@ -234,7 +234,7 @@ class TracedSteps(Updating):
 
     def _names_of(self, step: Callable[[Any], Logs], batch: Any) -> list[str]:
         """The names in a step's logs, found by tracing it without updates."""
-        specs = tf.nest.map_structure(lambda one: tf.TensorSpec(one.shape, one.dtype), batch)
+        specs = tf.nest.map_structure(_spec_of, batch)
 
         def returned(batch: Any, _: Weight) -> Any:
             return {name: scalar(name, value) for name, value in step(batch).items()}
@@ -253,6 +253,13 @@ class TracedSteps(Updating):
         if self._update_state is None:
             return tf.add_n(list(losses.values()))
         return self._update_state.balancing.total(losses)
+
+
+def _spec_of(leaf: Any) -> Any:
+    """What a leaf of a batch is traced for; that of a distributed dataset holds a tensor for each replica."""
+    if isinstance(leaf, tf.distribute.DistributedValues):
+        return leaf._type_spec
+    return leaf if isinstance(leaf, tf.TypeSpec) else tf.TensorSpec(leaf.shape, leaf.dtype)
 
 
 def holds_collectives(graph: Any) -> bool:

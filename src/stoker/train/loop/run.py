@@ -72,7 +72,7 @@ class Run:
 
     def _own_rows(self) -> int:
         """Of a batch, the rows that are this worker's: the books of a job add up those of all."""
-        rows = int(self.data.adapter.batch_size or 0)
+        rows = self.data.batch_size or 0
         return rows if self.share is not None and self.share.apart else rows // self.group.count
 
     def train(self) -> Any:
@@ -102,7 +102,7 @@ class Run:
         """What the store keeps of how it was called."""
         return {
             "epochs": self.epochs,
-            "batch_size": self.data.adapter.batch_size,
+            "batch_size": self.data.batch_size,
             "steps_per_epoch": self.data.steps_per_epoch or self.data.adapter.num_batches,
         }
 

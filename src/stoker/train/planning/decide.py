@@ -66,7 +66,7 @@ def fused(program: Program, plan: Plan) -> Plan:
     """Parts of the step by one kernel, or in Keras' own ops. A rule: the clock is not asked."""
     if plan.fused and program.replicated:
         # As of XLA over the update: it may have been saved by a job of another size.
-        return plan.because("on several replicas no part is fused", fused=False)
+        return plan.because("under a strategy no part is fused", fused=False)
     if plan.fused and not program.fuses:
         raise ArgumentError("plan: fused=True is for stoker.fit, on one replica")
     if plan.fused is not None:
@@ -117,7 +117,7 @@ def _pinned_on_replicas(program: Program, plan: Plan) -> Plan:
     if plan.jit != "none" and refusal is not None:
         return plan.because(f"no XLA: {refusal}", jit="none")
     if plan.jit == "update":
-        return plan.because("on several replicas the update is not compiled by itself", jit="none")
+        return plan.because("under a strategy the update is not compiled by itself", jit="none")
     if plan.jit == "loop":
         return plan.because("on several replicas XLA compiles what each computes alone", jit="step")
     return plan

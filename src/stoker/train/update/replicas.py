@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from stoker.execution.feeding.distributed import has_parts
 from stoker.train.workers.group import Group, group_of
 from stoker.train.workers.packs import summed
 from stoker.train.workers.tracing import on_replica
@@ -62,12 +63,14 @@ class Replicas:
 
         Args:
             step: takes its share and how much that counts.
-            batch: of all workers, or, `apart`, of this one alone.
+            batch: of all workers, or, `apart`, of this one alone; or with each replica's rows apart, as a distributed
+                dataset has them.
             apart: whether each worker reads rows of its own.
         """
         if not self.distributed:
             return step(batch, Weight(tf.ones([]), _rows(batch)))
-        results = self.strategy.run(self._on_replica, args=(step, batch, apart))
+        function = self._on_part if has_parts(batch) else self._on_replica
+        results = self.strategy.run(function, args=(step, batch, apart))
         return tf.nest.map_structure(self.first, results)
 
     def _on_replica(self, step: Callable[[Any, Weight], Any], batch: Any, apart: bool) -> Any:
@@ -80,6 +83,10 @@ class Replicas:
                 return step(part, Weight(_rows(part), None))
             rows = _rows(batch)
             return step(part, Weight(_rows(part) / rows, rows))
+
+    def _on_part(self, step: Callable[[Any, Weight], Any], part: Any, _apart: bool) -> Any:
+        with on_replica(tf.distribute.get_replica_context().replica_id_in_sync_group):
+            return step(part, Weight(_rows(part), None))
 
     def means(
         self,
