@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import keras
 import tensorflow as tf
 from keras.src.backend import config as keras_config
 
@@ -65,6 +66,8 @@ class Request:
         checks.share("validation_split", self.validation_split)
         checks.class_weights(self.class_weight)
         checks.callbacks(self.callbacks)
+        if not program.group.alone:
+            _check_swaps(self.callbacks)
         options = {
             "class_weight": self.class_weight,
             "checkpoint": self.checkpoint,
@@ -177,6 +180,17 @@ class Request:
         x, y, weights = sources.validation_parts(validation_data)
         size = self.validation_batch_size or batch_size
         return {"x": x, "y": y, "sample_weight": weights, "batch_size": size, "steps": self.validation_steps}
+
+
+def _check_swaps(callbacks: Any) -> None:
+    """The chief alone calls the callbacks of a job: weights that one of them swaps for a validation stay its own."""
+    listed = getattr(callbacks, "callbacks", callbacks) or []
+    for one in listed if isinstance(listed, Iterable) else [listed]:
+        if isinstance(one, keras.callbacks.SwapEMAWeights):
+            raise ArgumentError(
+                "SwapEMAWeights swaps the weights of one worker alone: leave it out in a job of several workers; "
+                "the averages of use_ema=True are in the model after the last epoch"
+            )
 
 
 def _capped(epochs: int) -> int:

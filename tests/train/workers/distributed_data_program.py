@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -70,6 +71,10 @@ def values(model: Any) -> list[Any]:
     return [weight.numpy().tolist() for weight in model.weights]
 
 
+def averages(optimizer: Any) -> list[Any]:
+    return [variable.numpy().tolist() for variable in optimizer._model_variables_moving_average]
+
+
 def trained(strategy: Any, make: Callable[[Any], Any], ours: bool) -> dict[str, Any]:
     model = compiled(strategy)
     options = {"epochs": 2, "verbose": 0, "shuffle": False}
@@ -86,7 +91,7 @@ def trained(strategy: Any, make: Callable[[Any], Any], ours: bool) -> dict[str, 
 
 
 def scored(ours: bool) -> Any:
-    """Evaluated and predicted from distributed datasets; without a strategy of its own, the model is Stoker's to run."""
+    """Evaluated and predicted from distributed datasets; one of the models was made under no strategy."""
     model, found = compiled(tf.distribute.get_strategy()), []
     for strategy, given in ((ONE, model), (TWO, compiled(TWO))):
         inputs = strategy.experimental_distribute_dataset(whole().map(lambda x, _: x))
@@ -97,6 +102,27 @@ def scored(ours: bool) -> Any:
             found.append(given.evaluate(from_whole(strategy), verbose=0))
             found.append(given.predict(inputs, verbose=0).tolist())
     return found
+
+
+def averaged(ours: bool) -> dict[str, Any]:
+    """`use_ema`, swapped into the model for each validation and at the end of each epoch.
+
+    On two replicas, against Keras on one device: on several it cannot overwrite the weights while it trains.
+    """
+    keras.utils.set_random_seed(3)
+    with TWO.scope() if ours else contextlib.nullcontext():
+        layers = [
+            keras.layers.Dense(4, activation="tanh"),
+            keras.layers.Dense(1, kernel_constraint="non_neg"),
+        ]
+        model = keras.Sequential([keras.Input((3,)), *layers])
+        options = {"use_ema": True, "ema_momentum": 0.8, "ema_overwrite_frequency": 4}
+        model.compile(keras.optimizers.SGD(0.05, **options), "mse")
+        swap = keras.callbacks.SwapEMAWeights(swap_on_epoch=True)
+        fitting = {"epochs": 2, "batch_size": BATCH, "shuffle": False, "verbose": 0, "callbacks": [swap]}
+        fitting["validation_data"] = (X, Y)
+        history = stoker.fit(model, X, Y, **fitting) if ours else model.fit(X, Y, **fitting)
+    return {"history": history.history, "weights": values(model), "averages": averages(model.optimizer)}
 
 
 def by_trainer() -> dict[str, Any]:
@@ -136,6 +162,7 @@ def main() -> None:
     found = {
         "fit": {name: [trained(*case, ours) for ours in (False, True)] for name, case in cases.items()},
         "scored": [scored(ours) for ours in (False, True)],
+        "averaged": [averaged(ours) for ours in (False, True)],
         "trainer": by_trainer(),
         "refused": {
             "replicas": refused(lambda: stoker.fit(compiled(ONE), from_whole(TWO), verbose=0)),

@@ -8,9 +8,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from stoker.errors import ArgumentError
+from stoker.train.request import _check_swaps
+from stoker.train.workers.distributed_data import check_distributed
+from stoker.train.workers.group import Group
 from tests.support import HANGS_S
 
 pytestmark = pytest.mark.tensorflow
@@ -63,6 +69,14 @@ def test_scores_and_predictions_are_those_of_keras(found: Any) -> None:
     assert ours == theirs
 
 
+def test_the_averages_of_an_optimizer_are_those_of_keras(found: Any) -> None:
+    theirs, ours = found["averaged"]
+    for name, values in theirs["history"].items():
+        np.testing.assert_allclose(ours["history"][name], values, rtol=1e-5, err_msg=name)
+    _close(ours["weights"], theirs["weights"])
+    _close(ours["averages"], theirs["averages"])
+
+
 def test_a_trainer_takes_rows_apart_as_it_takes_them_together(found: Any) -> None:
     apart, together = found["trainer"]["apart"], found["trainer"]["together"]
     _close(apart["weights"], together["weights"])
@@ -78,3 +92,20 @@ def test_what_cannot_be_done_is_said_in_one_line(found: Any) -> None:
             f"{option}= cannot be used with a distributed dataset: pass the tf.data.Dataset itself, "
             "stoker divides its batches among the replicas"
         )
+
+
+def test_what_a_job_of_several_workers_cannot_do_is_said_in_one_line() -> None:
+    group = Group()
+    group.count = 2
+    data = tf.distribute.OneDeviceStrategy("/cpu:0").experimental_distribute_dataset(
+        tf.data.Dataset.range(4).batch(2)
+    )
+    with pytest.raises(
+        ArgumentError, match="x is a distributed dataset, which a job of 2 workers cannot train on"
+    ):
+        check_distributed(data, None, {}, group)
+    with pytest.raises(ArgumentError, match="validation_data is a distributed dataset"):
+        check_distributed(None, data, {}, group)
+    with pytest.raises(ArgumentError, match="SwapEMAWeights swaps the weights of one worker alone"):
+        _check_swaps([keras.callbacks.SwapEMAWeights()])
+    _check_swaps(None)

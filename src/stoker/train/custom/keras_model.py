@@ -47,7 +47,7 @@ class KerasSteps(TracedSteps):
         if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
             scale = LossScale(optimizer.initial_scale, optimizer.dynamic_growth_steps)
             optimizer = optimizer.inner_optimizer
-        options = Options(loss_scale=scale, stop_on_nan=False)
+        options = Options(loss_scale=scale, stop_on_nan=False, keeps_averages=True)
         super().__init__({"model": model}, {"model": optimizer}, options, [], seed=0)
         self.callback_model = model
 
@@ -173,12 +173,11 @@ def _check(model: Any) -> None:
             )
     optimizer = model.optimizer
     inner = getattr(optimizer, "inner_optimizer", optimizer)
-    for option, instead in (("use_ema", "ema"), ("gradient_accumulation_steps", "accumulate")):
-        if getattr(inner, option):
-            raise ArgumentError(
-                f"{type(inner).__name__}({option}=...) is not supported on several replicas: use stoker.Trainer "
-                f"with {instead}="
-            )
+    if inner.gradient_accumulation_steps:
+        raise ArgumentError(
+            f"{type(inner).__name__}(gradient_accumulation_steps=...) is not supported on several replicas: use "
+            "stoker.Trainer with accumulate="
+        )
 
 
 def _masks(predicted: Any) -> list[Any]:

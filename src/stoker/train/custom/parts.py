@@ -46,6 +46,7 @@ class Options:
     loss_scale: LossScale | None = None
     stop_on_nan: bool = True
     on_spike: Spike | None = None
+    keeps_averages: bool = False
 
     def __post_init__(self) -> None:
         for option, kind, example in _KINDS:
@@ -113,6 +114,7 @@ def build_parts(
             spans=own_spans,
             slowdown=slowdown,
             replicas=replicas,
+            keeps_averages=options.keeps_averages,
         )
         update = _update(model, optimizing, options, replicas)
         parts[name] = Part(name, update, LossWatch(options.on_spike), prefixes[name])

@@ -33,8 +33,10 @@ class Optimizing:
         spans: Sequence[Span | None],
         slowdown: Any,
         replicas: Replicas,
+        keeps_averages: bool = False,
     ) -> None:
-        check_optimizer(optimizer, replicas)
+        """keeps_averages: whether the averages that the optimizer's own `use_ema` asks for are kept, as Keras does."""
+        check_optimizer(optimizer, replicas, keeps_averages)
         self.optimizer = optimizer
         self.variables = list(variables)
         self.clip = clip
@@ -65,13 +67,18 @@ class Optimizing:
         # What an optimizer does once a step, whatever the variables: Nadam's product of momentums.
         if not self._replicas.distributed:
             self.optimizer._backend_update_step([], [], rates[0])
+        averages = self._averages()
         for span, indices in self._groups.items():
             on = trained(span, step)
 
             def write_group(indices: list[int] = indices) -> None:
                 for index in indices:
                     if index in limited:
-                        self._write_one(self.variables[index], *limited[index], rates[index])
+                        self._write_one(
+                            self.variables[index], *limited[index], rates[index], averages.get(index)
+                        )
+                    elif index in averages:
+                        self._replicas.each(self.variables[index].value, self._average, averages[index].value)
 
             if on is True:
                 write_group()
@@ -94,22 +101,45 @@ class Optimizing:
         factors = self.clip.factors(mask(firsts, [active.get(index, False) for index in present]))
         return dict(zip(present, zip(present.values(), factors, strict=True), strict=True))
 
-    def _write_one(self, variable: Any, gradient: Any, factor: Any, rate: Any) -> None:
+    def _averages(self) -> dict[int, Any]:
+        """The optimizer's own average of each variable, where it keeps them."""
+        if not self.optimizer.use_ema:
+            return {}
+        kept = self.optimizer._model_variables_moving_average
+        return {
+            index: kept[self.optimizer._get_variable_index(variable)]
+            for index, variable in enumerate(self.variables)
+            if not self.frozen[index]
+        }
+
+    def _average(self, weight: Any, average: Any) -> None:
+        """Take a weight into its average, and put the average in its place when that is due: Keras' `use_ema`."""
+        step = tf.convert_to_tensor(self.optimizer.iterations)
+        momentum = tf.cast(step != 0, weight.dtype) * self.optimizer.ema_momentum
+        average.assign(momentum * average + (1 - momentum) * weight)
+        every = self.optimizer.ema_overwrite_frequency
+        if every:
+            weight.assign(tf.where((step + 1) % every == 0, average, weight))
+
+    def _write_one(self, variable: Any, gradient: Any, factor: Any, rate: Any, average: Any) -> None:
         decay = _weight_decay(self.optimizer, variable)
 
-        def change(weight: Any, slope: Any) -> None:
+        def change(weight: Any, slope: Any, *averages: Any) -> None:
             if self.clip is not None:
                 slope = self.clip.limit(slope, factor)
             if decay is not None:
                 weight.assign_sub(weight * tf.cast(decay, weight.dtype) * tf.cast(rate, weight.dtype))
             self.optimizer.update_step(slope, weight, rate)
+            for one in averages:
+                self._average(weight, one)
             if variable.constraint is not None:
                 weight.assign(variable.constraint(weight))
 
-        self._replicas.each(variable.value, change, gradient)
+        averages = [] if average is None else [average.value]
+        self._replicas.each(variable.value, change, gradient, *averages)
 
 
-def check_optimizer(optimizer: Any, replicas: Replicas) -> None:
+def check_optimizer(optimizer: Any, replicas: Replicas, keeps_averages: bool = False) -> None:
     """What a Keras optimizer can do and the trainer does instead is refused, with what to write."""
     name = type(optimizer).__name__
     if not isinstance(optimizer, keras.optimizers.Optimizer):
@@ -120,7 +150,7 @@ def check_optimizer(optimizer: Any, replicas: Replicas) -> None:
         raise ArgumentError(
             "LossScaleOptimizer checks replica 0 only: give its inner optimizer, the trainer scales itself."
         )
-    if optimizer.use_ema:
+    if optimizer.use_ema and not keeps_averages:
         raise ArgumentError(f"{name}(use_ema=True): give the trainer ema={optimizer.ema_momentum} instead.")
     if optimizer.gradient_accumulation_steps:
         steps = optimizer.gradient_accumulation_steps
