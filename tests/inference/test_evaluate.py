@@ -190,6 +190,16 @@ def test_hooks_are_called_as_by_keras(per_execution: int) -> None:
     assert ours.calls == theirs.calls
 
 
+def test_steps_are_whole_executions_as_by_keras() -> None:
+    model = classifier()
+    model.steps_per_execution = 2
+    theirs = model.evaluate(X, Y, verbose=0, batch_size=8, steps=3)
+    assert stoker.evaluate(model, X, Y, verbose=0, batch_size=8, steps=3) == pytest.approx(theirs, rel=1e-5)
+    four, three = (model.evaluate(X[:rows], Y[:rows], verbose=0, batch_size=8) for rows in (32, 24))
+    assert theirs == pytest.approx(four, rel=1e-5)
+    assert theirs[0] != pytest.approx(three[0], rel=1e-5)
+
+
 def test_the_bar_shows_the_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     model = classifier()
     scores = stoker.evaluate(model, X, Y)

@@ -353,6 +353,31 @@ def test_batch_hooks_are_called_as_by_keras(stop_after: int, per_execution: int,
     assert ours.calls == theirs.calls
 
 
+def test_a_short_dataset_traces_one_function_and_a_loop_when_it_pays() -> None:
+    model = dense()
+    dataset = tf.data.Dataset.from_tensor_slices(X).batch(8)
+    one_batch, batches = dataset.take(1), len(dataset)
+    assert_same(stoker.predict(model, one_batch, verbose=0), model.predict(one_batch, verbose=0))
+    (function,) = kept(model).functions.values()
+    assert not function.has_loop("stream")
+    for _ in range(1 + 32 // batches):
+        assert_same(stoker.predict(model, dataset, verbose=0), model.predict(dataset, verbose=0))
+    assert function.has_loop("stream")
+    assert list(kept(model).functions.values()) == [function]
+
+
+@pytest.mark.parametrize("data", ["rows", "dataset"])
+def test_steps_are_whole_executions_as_by_keras(data: str) -> None:
+    model = dense()
+    model.compile(steps_per_execution=2)
+    dataset = tf.data.Dataset.from_tensor_slices(X).batch(8)
+    x: Any = X if data == "rows" else dataset
+    options = {"batch_size": 8} if data == "rows" else {}
+    expected = model.predict(x, verbose=0, steps=3, **options)
+    assert len(expected) == 32
+    assert_same(stoker.predict(model, x, verbose=0, steps=3, **options), expected)
+
+
 def test_the_bar_is_keras_bar(capsys: pytest.CaptureFixture[str]) -> None:
     stoker.predict(dense(), X, verbose=1)
     assert "3/3" in capsys.readouterr().out

@@ -84,10 +84,13 @@ class Batches(keras.callbacks.Callback):  # type: ignore[misc]
         self.seen.append(("test end", batch))
 
 
-# With steps_per_epoch Keras runs whole executions: only then as many steps as were asked for.
+# With steps_per_epoch Keras runs whole executions: 6 steps for 4 if there are three in each.
 @pytest.mark.parametrize(
     ("data", "per_execution"),
-    [*((data, n) for data in ("rows", "dataset") for n in (1, 4, 16)), ("steps_per_epoch", 2)],
+    [
+        *((data, n) for data in ("rows", "dataset") for n in (1, 4, 16)),
+        *(("steps_per_epoch", n) for n in (2, 3)),
+    ],
 )
 @pytest.mark.filterwarnings("ignore:`shuffle=True` was passed")
 def test_batches_are_counted_as_by_keras(data: str, per_execution: int) -> None:

@@ -43,6 +43,7 @@ class BatchFunction:
         self.outputs = tf.nest.map_structure(_spec_of, self.call.structured_outputs)
         self._loops: dict[str, Any] = {}
         self.batch_seconds: float | None = None  # what a batch took last, when many were run
+        self.single_calls = 0  # batches of datasets that were too short to be worth a loop
 
     def joinable(self) -> bool:
         """Can the outputs of several batches be joined in the graph: dense, all but the rows known?"""
@@ -52,6 +53,10 @@ class BatchFunction:
             and (spec.shape.rank == 0 or spec.shape[1:].is_fully_defined())
             for spec in tf.nest.flatten(self.outputs)
         )
+
+    def has_loop(self, name: str) -> bool:
+        """Whether the loop of this name was made."""
+        return name in self._loops
 
     def loop(self, name: str, make: Callable[[], Any]) -> Any:
         """The compiled loop around this step, made at its first use."""

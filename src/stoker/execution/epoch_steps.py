@@ -24,12 +24,20 @@ class Stateful(Protocol):
     def set_state(self, state: Any) -> None: ...
 
 
+def whole_executions(steps: int, steps_per_execution: int) -> int:
+    """So many steps in executions that are never cut: as many as Keras runs."""
+    return -(-steps // steps_per_execution) * steps_per_execution
+
+
 class EpochSteps:
     """Counts steps in epochs and passes. A pass may span epochs when `steps_per_epoch` is given."""
 
-    def __init__(self, feed: Feed, steps_per_epoch: int | None, adapter: Any = None) -> None:
+    def __init__(
+        self, feed: Feed, steps_per_epoch: int | None, adapter: Any = None, steps_per_execution: int = 1
+    ) -> None:
         self.feed = feed
         self.steps_per_epoch = steps_per_epoch
+        self._per_execution = steps_per_execution
         self.passes = 0
         self.step = 0
         self.taken = 0
@@ -40,7 +48,7 @@ class EpochSteps:
 
     @property
     def target(self) -> int | None:
-        """Steps in an epoch, None when only running out of data tells."""
+        """Steps in an epoch as callbacks are told them, None when only running out of data tells."""
         return self.steps_per_epoch or self.feed.steps
 
     def reset(self) -> None:
@@ -70,7 +78,7 @@ class EpochSteps:
             return 0
         limits = []
         if self.target is not None:
-            limits.append(self.target - self.step)
+            limits.append(whole_executions(self.target, self._per_execution) - self.step)
         if self.feed.steps is not None:
             left = self.feed.steps - self.taken
             if left <= 0 and self.steps_per_epoch and self.step < self.steps_per_epoch:
@@ -87,8 +95,9 @@ class EpochSteps:
             self.ran_out()
 
     def ran_out(self) -> None:
-        """The data ended before the epoch did."""
-        warnings.warn(_RAN_OUT, stacklevel=2)
+        """The data ended before the epoch did, or within its last execution."""
+        if self.steps_per_epoch is None or self.step < self.steps_per_epoch:
+            warnings.warn(_RAN_OUT, stacklevel=2)
         self._out = True
         self._open = False
 

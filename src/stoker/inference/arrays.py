@@ -14,6 +14,7 @@ from keras.src.trainers.data_adapters import array_slicing
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter, can_convert_arrays
 
 from stoker.errors import ArgumentError
+from stoker.execution.epoch_steps import whole_executions
 from stoker.execution.structures import flatten
 
 DEFAULT_BATCH = 32
@@ -53,8 +54,11 @@ def is_arrays(x: Any) -> bool:
     return bool(can_convert_arrays((x,)))
 
 
-def as_rows(x: Any, batch_size: int | None, steps: int | None) -> Rows | None:
-    """The arrays as rows; None where one is ragged or sparse, which only Keras' own pipeline cuts."""
+def as_rows(x: Any, batch_size: int | None, steps: int | None, steps_per_execution: int = 1) -> Rows | None:
+    """The arrays as rows; None where one is ragged or sparse, which only Keras' own pipeline cuts.
+
+    Of `steps` that are no multiple of `steps_per_execution`, the last execution is run in full, as by Keras.
+    """
     check_positive("batch_size", batch_size)
     check_positive("steps", steps)
     data = x
@@ -69,7 +73,7 @@ def as_rows(x: Any, batch_size: int | None, steps: int | None) -> Rows | None:
         return None
     rows = int(leaves[0].shape[0])
     batch = batch_size or (max(1, -(-rows // steps)) if steps else DEFAULT_BATCH)
-    return Rows(skeleton, leaves, _wanted(rows, batch, steps), batch)
+    return Rows(skeleton, leaves, _wanted(rows, batch, steps, steps_per_execution), batch)
 
 
 def check_positive(name: str, value: int | None) -> None:
@@ -92,12 +96,12 @@ def ran_out(steps: int, found: int) -> None:
     warnings.warn(f"the data ended after {found} of {steps} steps", stacklevel=4)
 
 
-def _wanted(rows: int, batch: int, steps: int | None) -> int:
+def _wanted(rows: int, batch: int, steps: int | None, steps_per_execution: int) -> int:
     if steps is None:
         return rows
     if steps > -(-rows // batch):
         ran_out(steps, -(-rows // batch))
-    return min(rows, steps * batch)
+    return min(rows, whole_executions(steps, steps_per_execution) * batch)
 
 
 def _converted(leaf: Any) -> Any:

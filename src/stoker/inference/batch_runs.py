@@ -14,9 +14,11 @@ from stoker.execution.call_length import CallLength
 from stoker.inference.arrays import Rows, ran_out
 from stoker.inference.batch_loops import Outcome, loop_over_rows, loop_over_stream
 from stoker.inference.callbacks import PredictHooks
-from stoker.inference.streams import Stream
+from stoker.inference.streams import Stream, element_leaves
 
 _CHUNK_BYTES = 64 << 20
+# Of a short dataset: tracing a loop takes longer than calling the function of one batch so many times.
+_WORTH_A_LOOP = 32
 
 
 class Source(Protocol):
@@ -68,30 +70,45 @@ class RowSource:
 
 
 class StreamSource:
-    """A dataset's iterator, read inside the compiled call."""
+    """A dataset's iterator, read inside the compiled call; batch by batch where a loop is not worth its trace."""
 
     most = 4096
 
     def __init__(self, stream: Stream, steps: int | None, function: BatchFunction, outcome: Outcome) -> None:
         self.function, self._stream, self._steps = function, stream, steps
-        self._loop = function.loop("stream", lambda: loop_over_stream(function, outcome))
+        self._outcome = outcome
         self._iterator: Any = None
         self._done = 0
+        known = stream.batches is not None and not function.has_loop("stream")
+        self._short = known and function.single_calls + (stream.batches or 0) <= _WORTH_A_LOOP
 
     def run(self, count: int) -> tuple[int, Any]:
-        if self._steps is not None:
-            count = min(count, self._steps - self._done)
+        if self._steps is not None and self._stream.batches is not None:
+            count = min(count, self._stream.batches - self._done)
         if count == 0:
             return 0, None
         if self._iterator is None:
             self._stream.adapter.on_epoch_begin()
             self._iterator = iter(self._stream.dataset)
-        ran, outcome = self._loop(self._iterator, tf.constant(count))
-        found = int(ran)
+        if self._short:
+            count = 1
+        found, outcome = self._run_one() if self._short else self._run_loop(count)
         self._done += found
-        if found < count and self._steps is not None:
+        if found < count and self._steps is not None and self._done < self._steps:
             ran_out(self._steps, self._done)
         return found, outcome
+
+    def _run_one(self) -> tuple[int, Any]:
+        element = next(self._iterator, None)
+        if element is None:
+            return 0, None
+        self.function.single_calls += 1
+        return 1, self.function.call(*element_leaves(element))
+
+    def _run_loop(self, count: int) -> tuple[int, Any]:
+        loop = self.function.loop("stream", lambda: loop_over_stream(self.function, self._outcome))
+        ran, outcome = loop(self._iterator, tf.constant(count))
+        return int(ran), outcome
 
     def ended(self) -> bool:
         return self._stream.batches is not None and self._done >= self._stream.batches

@@ -63,7 +63,7 @@ class Evaluation:
         wanting = hooks.wanting_every_batch(callbacks.callbacks, hooks.TEST) if callbacks is not None else []
         per_execution = int(getattr(tested.model, "steps_per_execution", 1))
         length = CallLength(per_execution if wanting else None, loop.step_seconds)
-        self.stretch = Stretch(loop, EpochSteps(feed, steps, adapter), length, per_execution)
+        self.stretch = Stretch(loop, EpochSteps(feed, steps, adapter, per_execution), length, per_execution)
         self.steps_ran = 0
 
     def run(self) -> Logs:

@@ -58,7 +58,8 @@ def _predict(
 
     if keras_must(model, "predict") or is_distributed(x):
         return by_keras(x, batch_size)
-    rows = as_rows(x, batch_size, steps) if is_arrays(x) else None
+    per_execution = int(getattr(model, "steps_per_execution", 1))
+    rows = as_rows(x, batch_size, steps, per_execution) if is_arrays(x) else None
     if rows is not None:
         if rows.count == 1 and not callbacks and verbose in (0, "auto"):
             return tf.nest.map_structure(_on_host, _function(model, rows, 1).call(*rows.tensors(0, 1)))
@@ -69,7 +70,7 @@ def _predict(
             source: Source = RowSource(rows, function, Joined(function))
             return _collect(source, _hooks(model, callbacks, verbose, rows.batches))
         return by_keras(x, batch_size)
-    stream = as_stream(x, batch_size, steps)
+    stream = as_stream(x, batch_size, steps, per_execution)
     if stream.loopable:
         function = _function(model, stream)
         if function.joinable():

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 from keras.src.trainers.data_adapters import get_data_adapter
 
+from stoker.execution.epoch_steps import whole_executions
 from stoker.execution.feed import without_optionals
 from stoker.execution.structures import flatten
 from stoker.inference.arrays import check_positive
@@ -29,7 +30,8 @@ class Stream:
         return all(isinstance(leaf, tf.TensorSpec) and leaf.shape.rank for leaf in self.leaves)
 
 
-def as_stream(x: Any, batch_size: int | None, steps: int | None) -> Stream:
+def as_stream(x: Any, batch_size: int | None, steps: int | None, steps_per_execution: int = 1) -> Stream:
+    """The data as batches; of `steps` that are no multiple of `steps_per_execution`, the last is run in full."""
     check_positive("steps", steps)
     adapter = get_data_adapter(x, batch_size=batch_size, steps_per_epoch=steps)
     dataset = adapter.get_tf_dataset()
@@ -38,7 +40,8 @@ def as_stream(x: Any, batch_size: int | None, steps: int | None) -> Stream:
     if isinstance(x, tf.data.Dataset):
         # A generator is not read ahead: what is left of it belongs to the caller.
         dataset = dataset.prefetch(tf.data.AUTOTUNE)
-    return Stream(adapter, dataset, steps or adapter.num_batches, skeleton, leaves)
+    batches = adapter.num_batches if steps is None else whole_executions(steps, steps_per_execution)
+    return Stream(adapter, dataset, batches, skeleton, leaves)
 
 
 def element_leaves(element: Any) -> list[Any]:

@@ -123,7 +123,9 @@ class Run:
 
     def _train_on(self, feed: Feed, plan: Plan, resume: Resume | None, tracked: Tracked) -> Any:
         model = self.program.model
-        epoch_steps = EpochSteps(feed, self.data.steps_per_epoch, self.data.adapter)
+        epoch_steps = EpochSteps(
+            feed, self.data.steps_per_epoch, self.data.adapter, _steps_per_execution(model)
+        )
         epoch_steps.reset()
         listed = hooks.callback_list(
             model, self.callbacks, self.verbose, self.epochs, epoch_steps.target, Progress()
