@@ -372,7 +372,7 @@ def test_steps_are_whole_executions_as_by_keras(data: str) -> None:
     model.compile(steps_per_execution=2)
     dataset = tf.data.Dataset.from_tensor_slices(X).batch(8)
     x: Any = X if data == "rows" else dataset
-    options = {"batch_size": 8} if data == "rows" else {}
+    options: dict[str, Any] = {"batch_size": 8} if data == "rows" else {}
     expected = model.predict(x, verbose=0, steps=3, **options)
     assert len(expected) == 32
     assert_same(stoker.predict(model, x, verbose=0, steps=3, **options), expected)

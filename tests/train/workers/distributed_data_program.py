@@ -77,7 +77,7 @@ def averages(optimizer: Any) -> list[Any]:
 
 def trained(strategy: Any, make: Callable[[Any], Any], ours: bool) -> dict[str, Any]:
     model = compiled(strategy)
-    options = {"epochs": 2, "verbose": 0, "shuffle": False}
+    options: dict[str, Any] = {"epochs": 2, "verbose": 0, "shuffle": False}
     if make is from_whole:
         options["validation_data"] = make(strategy)
     data = make(strategy)
@@ -116,10 +116,11 @@ def averaged(ours: bool) -> dict[str, Any]:
             keras.layers.Dense(1, kernel_constraint="non_neg"),
         ]
         model = keras.Sequential([keras.Input((3,)), *layers])
-        options = {"use_ema": True, "ema_momentum": 0.8, "ema_overwrite_frequency": 4}
+        options: dict[str, Any] = {"use_ema": True, "ema_momentum": 0.8, "ema_overwrite_frequency": 4}
         model.compile(keras.optimizers.SGD(0.05, **options), "mse")
         swap = keras.callbacks.SwapEMAWeights(swap_on_epoch=True)
-        fitting = {"epochs": 2, "batch_size": BATCH, "shuffle": False, "verbose": 0, "callbacks": [swap]}
+        fitting: dict[str, Any] = {"epochs": 2, "batch_size": BATCH, "shuffle": False, "verbose": 0}
+        fitting["callbacks"] = [swap]
         fitting["validation_data"] = (X, Y)
         history = stoker.fit(model, X, Y, **fitting) if ours else model.fit(X, Y, **fitting)
     return {"history": history.history, "weights": values(model), "averages": averages(model.optimizer)}
