@@ -14,7 +14,7 @@ import numpy as np
 import stoker
 
 ROWS, BATCH = 60, 6
-# Early in an epoch, and so late that the pipeline has drawn all of it ahead.
+# Early in an epoch, and late; what comes next was drawn ahead, to the end.
 EARLY, LATE = 2, 8
 PLACES = [(shuffle, taken) for shuffle in (False, True) for taken in (EARLY, LATE)]
 
@@ -47,6 +47,11 @@ def name(shuffle: bool, taken: int) -> str:
 def rows(shuffle: bool) -> Any:
     """The rows 0, 1, 2, ... in batches."""
     return stoker.data.arrays(np.arange(ROWS), batch_size=BATCH, shuffle=shuffle, seed=1)
+
+
+def many_rows() -> Any:
+    """So many rows that a pass is not drawn ahead to its end."""
+    return stoker.data.arrays(np.arange(300), batch_size=10, shuffle=True, seed=1)
 
 
 def train(directory: Path, shuffle: bool, taken: int, interrupted: bool = False) -> Any:
