@@ -20,7 +20,8 @@ define need
 endef
 
 .PHONY: demo demo-ledger demo-fit demo-software-gpu demo-recipe test system-packages test-fast lint docs clean soak \
-	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers screenshots browser postgresql engine-tools mlflow image-tools \
+	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers \
+	soak-random soak-models soak-pipelines soak-faults soak-tables soak-bundles bench-examples screenshots browser postgresql engine-tools mlflow image-tools \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
 	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve bench-workers bench-recipes recipe-figures fortunes
 
@@ -148,6 +149,27 @@ soak-cases: $(READY)
 soak-workers: $(READY)
 	$(BIN)/python benchmarks/soak_workers.py
 	PYTHONPATH=. $(BIN)/python benchmarks/soak_launch.py
+
+# Models, pipelines, faults, tables and bundles drawn at random, against Keras, TensorFlow, pandas and polars, or against
+# a run that was left alone. `make soak-random COUNT=20` runs a few of each; SEED=n draws others.
+soak-random: soak-models soak-pipelines soak-faults soak-tables soak-bundles
+
+DRAWN = --count $(or $(COUNT),$(1)) --seed $(or $(SEED),0)
+
+soak-models: $(READY)
+	PYTHONPATH=. $(BIN)/python benchmarks/soak_models.py $(call DRAWN,2000)
+
+soak-pipelines: $(READY)
+	PYTHONPATH=. $(BIN)/python benchmarks/soak_pipelines.py $(call DRAWN,1000)
+
+soak-faults: $(READY) engine-tools
+	PYTHONPATH=. $(BIN)/python benchmarks/soak_faults.py $(call DRAWN,200)
+
+soak-tables: $(READY)
+	PYTHONPATH=. $(BIN)/python benchmarks/soak_tables.py $(call DRAWN,5000)
+
+soak-bundles: $(READY)
+	PYTHONPATH=. $(BIN)/python benchmarks/soak_bundles.py $(call DRAWN,1000)
 
 # Killed fifty times while it logs, a program leaves a store that has every value once.
 soak-store: $(READY) postgresql
