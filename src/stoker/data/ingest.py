@@ -187,9 +187,7 @@ class _Pass:
         if not pa.types.is_dictionary(values.type):
             values = values.dictionary_encode()
         own = values.dictionary.cast(pa.string())
-        known = self.values.get(column.name)
-        if known is None:
-            known = own.slice(0, 0)
+        known = self.values.setdefault(column.name, own.slice(0, 0))
         where = pc.index_in(own, value_set=known)
         if where.null_count:
             new = own.filter(pc.and_(where.is_null(), own.is_valid())).unique()
