@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -245,7 +246,9 @@ def run(case: str, way: str) -> dict[str, float]:
         spent["cpu"] += _cpu() - cpu
         spent["traces"] += made[0] - traces
 
-    CASES[case](stoker if way == "stoker" else OfKeras(), timed)
+    # Imported at their first use: in the published programs other verbs of theirs came before.
+    verbs = {"keras": OfKeras(), "stoker": SimpleNamespace(fit=stoker.fit, predict=stoker.predict)}
+    CASES[case](verbs[way], timed)
     return spent
 
 
