@@ -102,9 +102,10 @@ class LaunchedJob:
 
         self.wait_until(is_reached)
 
-    def begin_epoch(self, epoch: int) -> None:
-        """Let all workers begin it."""
-        (self.directory / f"go.{epoch}").touch()
+    def begin_epochs(self, count: int) -> None:
+        """Let the workers begin the first so many."""
+        for epoch in range(count):
+            (self.directory / f"go.{epoch}").touch()
 
     def cut_network(self, rank: int) -> Callable[[], None]:
         """Cut a worker's machine off; what connects it again."""
@@ -223,13 +224,13 @@ def run_job(
         for epoch, name in enumerate(names):
             fault, rank = FAULTS[name], moments.randrange(workers)
             job.wait_for_epoch(epoch)
-            job.begin_epoch(epoch)
+            job.begin_epochs(epoch + 1)
             time.sleep(moments.uniform(0, 1.5))
             before = len(job.restart_lines())
             mend = fault.inject(job, rank, moments)
-            # On into the next epoch: a checkpoint that could not be written is an error at the next one.
-            job.begin_epoch(epoch)
-            job.begin_epoch(epoch + 1)
+            if name == "disk":
+                # A checkpoint that could not be written is an error at the next one, which may be epochs later.
+                job.begin_epochs(len(names) + 2)
             if fault.blame is not None:
                 job.wait_until(lambda before=before: len(job.restart_lines()) > before)  # type: ignore[misc]
                 line = job.restart_lines()[before]
@@ -237,7 +238,7 @@ def run_job(
                     fail(job, f"{name}, worker {rank}: the wrong blame: {line}")
             if mend is not None:
                 mend()
-        job.begin_epoch(len(names) + 1)
+        job.begin_epochs(len(names) + 2)
         ends = job.ends()
         expected = sum(FAULTS[name].blame is not None for name in names)
         if len(job.restart_lines()) != expected:
@@ -261,14 +262,18 @@ def find_possible_faults(wanted: list[str]) -> list[str]:
 
 
 def draw_jobs(names: list[str], count: int, moments: random.Random) -> Iterator[list[str]]:
-    """`count` faults, a few for each job. Those of the network need machines, and have jobs of their own."""
+    """`count` faults, a few for each job.
+
+    Those of the network need machines, and have jobs of their own. A full disk comes last in its job.
+    """
     drawn = [moments.choice(names) for _ in range(count)]
-    for group in (
-        [name for name in drawn if name == "network"],
-        [name for name in drawn if name != "network"],
-    ):
+    disks = ["disk" for name in drawn if name == "disk"]
+    for kind in (["network"], [name for name in names if name not in ("network", "disk")]):
+        group = [name for name in drawn if name in kind]
         for first in range(0, len(group), FAULTS_PER_JOB):
-            yield group[first : first + FAULTS_PER_JOB]
+            job = group[first : first + FAULTS_PER_JOB]
+            yield job + [disks.pop()] if disks and "network" not in job else job
+    yield from ([disk] for disk in disks)
 
 
 def main() -> None:
@@ -288,8 +293,7 @@ def main() -> None:
             case = (workers, len(faults))
             if case not in expected:
                 alone = LaunchedJob(Path(temporary) / f"alone-{number}", workers, len(faults) + 2)
-                for epoch in range(len(faults) + 2):
-                    alone.begin_epoch(epoch)
+                alone.begin_epochs(len(faults) + 2)
                 expected[case] = alone.ends()
                 alone.close()
                 wrong = {one for end in expected[case] for one in end["history"]["wrong_rows"]}
