@@ -103,7 +103,6 @@ def _tolerance(case: Case, name: str) -> float | None:
 def outcome(case: Case, plan: str | None) -> dict[str, Any]:
     """All that a training leaves; Keras' without a plan."""
     keras.backend.clear_session()
-    model = build(case)
     call, callbacks = arguments(case)
     x, y, weights = arrays(case)
     tested = {"sample_weight": weights} if case.weights == "sample" else {}
@@ -111,6 +110,7 @@ def outcome(case: Case, plan: str | None) -> dict[str, Any]:
     planned: dict[str, Any] = {} if plan == "default" else {"plan": plan}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
+        model = build(case)
         if plan is None:
             history: Any = model.fit(**call)
             evaluate, predict = model.evaluate, model.predict

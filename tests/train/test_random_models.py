@@ -12,9 +12,9 @@ pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
 
 @settings(
-    max_examples=60, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=30, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
-@given(case=cases())
+@given(case=cases(most_layers=2))
 def test_stoker_gives_what_keras_gives(case: Case) -> None:
     """Every third one with the plan that Stoker makes, whose bits count as well, unless it fuses."""
     try:
@@ -22,3 +22,31 @@ def test_stoker_gives_what_keras_gives(case: Case) -> None:
     except KerasRefuses:
         # Nothing to compare with; soak_models.py counts them.
         return
+
+
+# What differed once, as it was shrunk.
+FOUND = {
+    "the only batch is shorter than asked for, and its length was built into the step": Case(
+        layers=(("RepeatVector", (("n", 3),)), ("RMSNormalization", ()), ("RMSNormalization", ())),
+        target="classes",
+        loss="sparse_categorical_crossentropy",
+        optimizer=("AdamW", ()),
+        rows=4,
+        batch_size=8,
+        epochs=2,
+        seed=3,
+    ),
+    "and into the weight of each output's mean loss": Case(
+        functional=True,
+        second_output=True,
+        target="classes",
+        loss="sparse_categorical_crossentropy",
+        rows=7,
+        batch_size=32,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_differed_once_is_the_same(name: str) -> None:
+    assert compare(FOUND[name]) == "same"

@@ -44,6 +44,8 @@ class Resident:
         self.data = data
         self.rows = row_count(data)
         self.batch_size = min(batch_size, self.rows)
+        # Not of all batches the length that was asked for: so, too, of a single batch that is shorter.
+        self._uneven = self.rows % batch_size != 0
         self.shuffle = shuffle
         self.seed = seed
         self.any_rows = any_rows
@@ -54,7 +56,9 @@ class Resident:
 
     def of_these_rows(self) -> Resident:
         """The same rows, with their number and the size of a batch fixed in what is traced."""
-        return Resident(self.data, self.batch_size, shuffle=self.shuffle, seed=self.seed)
+        these = Resident(self.data, self.batch_size, shuffle=self.shuffle, seed=self.seed)
+        these._uneven = self._uneven
+        return these
 
     @property
     def counted(self) -> bool:
@@ -89,7 +93,7 @@ class Resident:
         start = index * size
         if self.any_rows:
             size = tf.minimum(size, _rows_in(operands[0]) - start)
-        elif not whole and self.rows % self.batch_size:
+        elif not whole and self._uneven:
             size = tf.minimum(size, self.rows - start)
         return self._rows_from(operands, start, size)
 
@@ -111,7 +115,7 @@ class Resident:
     def spec(self) -> Any:
         # As Keras has it: one trace for all batches, of unknown length when the last one is shorter. What looks
         # at the static length (the weights of each output's mean loss) sees what it sees there.
-        count = None if self.rows % self.batch_size or self.any_rows else self.batch_size
+        count = None if self._uneven or self.any_rows else self.batch_size
         leaves = iter(self._inner)
         return map_leaves(lambda leaf: tf.TensorSpec([count, *next(leaves)], leaf.dtype), self.data)
 
@@ -122,7 +126,8 @@ class Resident:
             kinds = tuple(None if leaf is None else (leaf.dtype.name, len(leaf.shape)) for leaf in leaves)
             return ("any rows", structure, kinds, bool(self.shuffle))
         shapes = tuple(None if leaf is None else (tuple(leaf.shape), leaf.dtype.name) for leaf in leaves)
-        return ("resident", structure, shapes, self.batch_size, bool(self.shuffle))
+        shorter = ("shorter",) if self._uneven and self.rows == self.batch_size else ()
+        return ("resident", structure, shapes, self.batch_size, bool(self.shuffle), *shorter)
 
     @property
     def shapes(self) -> Any:
