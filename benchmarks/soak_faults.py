@@ -202,8 +202,8 @@ FAULTS = {
     "slow": Fault(
         start_slowly, lambda job, rank: f"worker {(rank + 1) % job.workers}.* was killed by SIGKILL"
     ),
-    # The chief alone writes checkpoints.
-    "disk": Fault(fill_disk, lambda job, rank: "worker 0.* ended with exit code 1"),
+    # Every worker writes its part of a checkpoint: any may be the first that cannot.
+    "disk": Fault(fill_disk, lambda job, rank: r"worker \d.* ended with exit code 1"),
     "clock": Fault(set_clock, None),
     "network": Fault(
         cut_network,
