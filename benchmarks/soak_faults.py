@@ -134,8 +134,9 @@ class LaunchedJob:
 
 
 def fail(job: LaunchedJob, line: str) -> None:
-    """End the soak, with the last things the job printed."""
-    sys.exit(f"FAILED: {line}\n{job.output()[-4000:]}")
+    """End the soak, with what was said of each restart and the last things the job printed."""
+    restarts = "\n".join(job.restart_lines())
+    sys.exit(f"FAILED: {line}\n{restarts}\n{job.output()[-4000:]}")
 
 
 def mount_small_disk(place: Path) -> bool:
