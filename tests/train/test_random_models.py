@@ -24,7 +24,7 @@ def test_stoker_gives_what_keras_gives(case: Case) -> None:
         return
 
 
-# What differed once, as it was shrunk.
+# What differed once, made small by hand.
 FOUND = {
     "the only batch is shorter than asked for, and its length was built into the step": Case(
         layers=(("RepeatVector", (("n", 3),)), ("RMSNormalization", ()), ("RMSNormalization", ())),
