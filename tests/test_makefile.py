@@ -11,6 +11,9 @@ import pytest
 
 from tests.support import ROOT
 
+# Whether anybody asked for packages, and what the make that may run these tests tells the makes below it.
+HIDDEN = ("CI", "STOKER_INSTALL", "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
+
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
@@ -29,9 +32,7 @@ def programs(tmp_path: Path) -> Path:
 
 def _make(programs: Path, target: str, **variables: str) -> tuple[str, str]:
     """What make says, and what apt-get was asked for."""
-    rest = {
-        name: value for name, value in os.environ.items() if name not in ("CI", "STOKER_INSTALL", "MAKEFLAGS")
-    }
+    rest = {name: value for name, value in os.environ.items() if name not in HIDDEN}
     environment = {**rest, "PATH": str(programs), **variables}
     command = ["make", "SHELL=/bin/sh", target]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)

@@ -271,12 +271,13 @@ def test_a_resume_reads_its_checkpoint_once(
     newest = newest_first(tmp_path)[0]
     opened: list[Path] = []
 
-    def noted(path: Path, mode: str) -> Any:
-        if mode == "rb":
-            opened.append(path)
-        return open(path, mode)
+    open_file = files._open
 
-    monkeypatch.setattr(files, "open", noted, raising=False)
+    def note(path: Path) -> Any:
+        opened.append(path)
+        return open_file(path)
+
+    monkeypatch.setattr(files, "_open", note)
     built, history = fit(tmp_path, callbacks=[BreakOff(99)])
     assert opened == [newest]
     assert (bits(built), history.history) == whole

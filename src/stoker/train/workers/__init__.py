@@ -8,6 +8,7 @@
 | packs | many values in few sums: one collective a step |
 | tracing | what Keras does differently on a replica, while a step is traced: losses, random draws |
 | shares | which rows a worker reads |
+| distributed_data | where `fit` can train on datasets that a strategy has distributed already |
 | service | rows that a tf.data service hands out |
 | copies | a variable that has a copy on every device, as one that can be saved and put back |
 | leaving | a worker that is asked to leave: all save the same step and end with exit code 75 |
