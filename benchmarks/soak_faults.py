@@ -4,9 +4,8 @@
     PYTHONPATH=. python benchmarks/soak_faults.py --count 20 --seed 3 --only killed stopped
 
 Each job trains under a few faults in a row, drawn at random with the worker they hit and the moment. It must end with
-the bits and the history of a job that was left alone, and print exactly one line per fault, which blames that worker
-(none for faults that a job must live with). Disk, network and clock need root, sshd or a C compiler; without them those
-faults are left out, in one line.
+the bits and the history of a job that was left alone, and print one line per fault, which blames that worker. Disk,
+network and clock need root, sshd or a C compiler; without them those faults are left out, in one line.
 """
 
 from __future__ import annotations
@@ -150,11 +149,15 @@ class Fault:
 
     Attributes:
         inject: makes it happen to a worker; may return what ends it, called once the job has noticed.
-        blame: how the line begins that must be printed, by rank; None if the job must go on without a restart.
+        blame: how the line begins that is printed, by rank.
+        is_last: it shows only some time later, so that no other fault can follow it in its job.
+        may_pass: the job may also go on without a restart.
     """
 
     inject: Callable[[LaunchedJob, int, random.Random], Callable[[], None] | None]
-    blame: Callable[[LaunchedJob, int], str] | None
+    blame: Callable[[LaunchedJob, int], str]
+    is_last: bool = False
+    may_pass: bool = False
 
 
 def kill(job: LaunchedJob, rank: int, _: random.Random) -> None:
@@ -203,9 +206,12 @@ FAULTS = {
     "slow": Fault(
         start_slowly, lambda job, rank: f"worker {(rank + 1) % job.workers}.* was killed by SIGKILL"
     ),
-    # Every worker writes its part of a checkpoint: any may be the first that cannot.
-    "disk": Fault(fill_disk, lambda job, rank: r"worker \d.* ended with exit code 1"),
-    "clock": Fault(set_clock, None),
+    # Every worker writes its part of a checkpoint: any may be the first that cannot. It is an error at the next one.
+    "disk": Fault(fill_disk, lambda job, rank: r"worker \d.* ended with exit code 1", is_last=True),
+    # TensorFlow's coordination service counts its heartbeats by the wall clock: set ahead, it ends a worker.
+    "clock": Fault(
+        set_clock, lambda job, rank: r"worker \d.* ended with exit code 1", is_last=True, may_pass=True
+    ),
     "network": Fault(
         cut_network,
         lambda job, rank: (
@@ -229,21 +235,22 @@ def run_job(
             time.sleep(moments.uniform(0, 1.5))
             before = len(job.restart_lines())
             mend = fault.inject(job, rank, moments)
-            if name == "disk":
-                # A checkpoint that could not be written is an error at the next one, which may be epochs later.
+            if fault.is_last:
                 job.begin_epochs(len(names) + 2)
-            if fault.blame is not None:
+            if fault.may_pass:
+                job.process.wait(HANGS_S)
+            else:
                 job.wait_until(lambda before=before: len(job.restart_lines()) > before)  # type: ignore[misc]
-                line = job.restart_lines()[before]
+            for line in job.restart_lines()[before:]:
                 if not re.match(fault.blame(job, rank), line):
                     fail(job, f"{name}, worker {rank}: the wrong blame: {line}")
             if mend is not None:
                 mend()
         job.begin_epochs(len(names) + 2)
         ends = job.ends()
-        expected = sum(FAULTS[name].blame is not None for name in names)
-        if len(job.restart_lines()) != expected:
-            fail(job, f"{names}: {len(job.restart_lines())} restarts instead of {expected}")
+        least = sum(not FAULTS[name].may_pass for name in names)
+        if not least <= len(job.restart_lines()) <= len(names):
+            fail(job, f"{names}: {len(job.restart_lines())} restarts")
     finally:
         job.close()
     return ends
@@ -265,16 +272,18 @@ def find_possible_faults(wanted: list[str]) -> list[str]:
 def draw_jobs(names: list[str], count: int, moments: random.Random) -> Iterator[list[str]]:
     """`count` faults, a few for each job.
 
-    Those of the network need machines, and have jobs of their own. A full disk comes last in its job.
+    Those of the network need machines, and have jobs of their own.
     """
     drawn = [moments.choice(names) for _ in range(count)]
-    disks = ["disk" for name in drawn if name == "disk"]
-    for kind in (["network"], [name for name in names if name not in ("network", "disk")]):
-        group = [name for name in drawn if name in kind]
+    last = [name for name in drawn if FAULTS[name].is_last]
+    for group in (
+        [name for name in drawn if name == "network"],
+        [name for name in drawn if name != "network" and name not in last],
+    ):
         for first in range(0, len(group), FAULTS_PER_JOB):
             job = group[first : first + FAULTS_PER_JOB]
-            yield job + [disks.pop()] if disks and "network" not in job else job
-    yield from ([disk] for disk in disks)
+            yield job + [last.pop()] if last and "network" not in job else job
+    yield from ([name] for name in last)
 
 
 def main() -> None:
