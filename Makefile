@@ -124,6 +124,10 @@ bench-fit: $(READY)
 bench-short-jobs: $(READY)
 	$(BIN)/python benchmarks/short_jobs.py
 
+# Programs in the shape of published Keras examples, through Keras and through Stoker.
+bench-examples: $(READY)
+	$(BIN)/python benchmarks/keras_examples.py
+
 # The tests of Keras, as they are and through stoker.fit; `make peers SUITES="trainer_test models"` runs some of them.
 # With CHECKOUTS="keras_hub=DIR keras_rs=DIR keras_tuner=DIR scikeras=DIR" theirs, too, by a Python that has what they import.
 PEERS_PYTHON ?= $(BIN)/python
