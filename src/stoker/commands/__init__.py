@@ -16,31 +16,12 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import NoReturn
 
-from stoker.errors import StokerError, UsageError, check_local_path
+from stoker.errors import StokerError, UsageError
 from stoker.units import printable
 from stoker.version import __version__
 
 # As a shell reports a program that SIGPIPE has ended.
 _PIPE_CLOSED = 141
-# Arguments, of whatever verb, that are files or directories of this machine.
-_PATHS = (
-    *(
-        "path",
-        "paths",
-        "data",
-        "model",
-        "models",
-        "bundle",
-        "id",
-        "pipeline",
-        "output",
-        "html",
-        "json",
-        "table",
-    ),
-    *("tensorboard", "write", "runs", "eject", "examples", "requirements", "wheelhouse", "include"),
-    *("tls_cert", "tls_key"),
-)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,7 +29,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         args = _parser(arguments).parse_args(arguments)
-        _check_paths(args)
         code = int(args.run(args))
         sys.stdout.flush()
         return code
@@ -59,17 +39,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever reads (`head`, a pager) has seen enough. Python must not complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE_CLOSED
-
-
-def _check_paths(args: argparse.Namespace) -> None:
-    """Nothing is begun for a path that is none."""
-    for name in _PATHS:
-        value = getattr(args, name, None)
-        for one in value if isinstance(value, list) else [value]:
-            check_local_path(one)
-    for model in getattr(args, "models", ()):
-        # Of NAME=PATH the path.
-        check_local_path(model.partition("=")[2])
 
 
 class _Parser(argparse.ArgumentParser):

@@ -6,6 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
+from stoker.commands._paths import local_path
 from stoker.errors import UsageError
 
 VARIABLE = "STOKER_TOKEN"
@@ -15,7 +16,10 @@ _MOST_BYTES = 4096
 def add_options(parser: argparse.ArgumentParser, purpose: str) -> None:
     """`--token` and `--token-file`."""
     parser.add_argument(
-        "--token-file", metavar="FILE", help=f"a file with {purpose}; or {VARIABLE} in the environment"
+        "--token-file",
+        type=local_path,
+        metavar="FILE",
+        help=f"a file with {purpose}; or {VARIABLE} in the environment",
     )
     parser.add_argument(
         "--token", metavar="TEXT", help="the token itself; other users of this machine can see it in `ps`"

@@ -9,17 +9,22 @@ from stoker.serve.safety.opening import Trust
 
 def add_trust(parser: argparse.ArgumentParser) -> None:
     """Add `--allow-ops` and `--require-signature`."""
-    parser.add_argument(
-        "--allow-ops",
-        default="",
-        metavar="NAMES",
-        help="operations that a bundle may have though they reach outside the model, separated by commas",
-    )
+    add_allow_ops(parser)
     parser.add_argument(
         "--require-signature",
         default="",
         metavar="PUBLIC_KEY",
         help="take a bundle only if this key has signed it: ed25519:..., or the file that holds it",
+    )
+
+
+def add_allow_ops(parser: argparse.ArgumentParser) -> None:
+    """Add `--allow-ops`."""
+    parser.add_argument(
+        "--allow-ops",
+        default="",
+        metavar="NAMES",
+        help="allow these operations, which reach outside the model, separated by commas",
     )
 
 

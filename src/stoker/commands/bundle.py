@@ -19,6 +19,7 @@ import os
 from pathlib import Path
 
 from stoker import signing, units
+from stoker.commands._paths import local_path
 from stoker.commands._trust import add_trust, trust_of
 from stoker.errors import UsageError
 from stoker.serve import bundle
@@ -27,14 +28,17 @@ from stoker.serve.safety.opening import read_checked, sign_bundle
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker bundle`."""
-    parser.add_argument("path", nargs="?", metavar="PATH", help="the bundle's directory")
+    parser.add_argument("path", type=local_path, nargs="?", metavar="PATH", help="the bundle's directory")
     parser.add_argument(
         "--verify", action="store_true", help="check the hashes and run the recorded examples"
     )
     parser.add_argument("--json", action="store_true", help="print its description as JSON")
-    parser.add_argument("--sign", metavar="KEY", help="sign it with this private key")
+    parser.add_argument("--sign", type=local_path, metavar="KEY", help="sign it with this private key")
     parser.add_argument(
-        "--new-key", metavar="FILE", help="make a key to sign with; FILE.pub is its public key"
+        "--new-key",
+        type=local_path,
+        metavar="FILE",
+        help="make a key to sign with; FILE.pub is its public key",
     )
     add_trust(parser)
 

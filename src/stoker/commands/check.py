@@ -17,6 +17,7 @@ import sys
 from stoker.check.cache import Cache
 from stoker.check.checker import Checked, check_paths
 from stoker.check.rule import Problem
+from stoker.commands._paths import local_path
 from stoker.config import SEVERITIES, Config, load, names
 from stoker.files import CACHE, RUNS
 from stoker.report import problems as report
@@ -25,7 +26,9 @@ from stoker.source.files import STDIN, discover, display, project_root
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker check`."""
-    parser.add_argument("paths", nargs="*", default=["."], help="files, notebooks, directories; - is stdin")
+    parser.add_argument(
+        "paths", type=local_path, nargs="*", default=["."], help="files, notebooks, directories; - is stdin"
+    )
     parser.add_argument("--format", choices=tuple(report.FORMATS), default="text", help="how to report")
     add_selection(parser)
     parser.add_argument(

@@ -17,6 +17,7 @@ import json
 import math
 from typing import Any
 
+from stoker.commands._paths import local_path
 from stoker.diagnosis.comparison import changes, compare
 from stoker.diagnosis.noise import ASSUMED_RUN_NOISE
 from stoker.errors import RecordError, UsageError
@@ -31,7 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "a", metavar="A", help="a run, or several separated by commas: the side to compare with"
     )
     parser.add_argument("b", metavar="B", help="the side to judge")
-    parser.add_argument("--html", metavar="PATH", help="write a self-contained page to PATH instead")
+    parser.add_argument(
+        "--html", type=local_path, metavar="PATH", help="write a self-contained page to PATH instead"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead")
     parser.add_argument(
         "--fail-if-slower",

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from stoker import units
+from stoker.commands._paths import local_path
 from stoker.commands._spelling import as_options, separator, warnings_shown
 from stoker.errors import UsageError
 from stoker.report import words
@@ -24,7 +25,7 @@ _BARS = " ▁▂▃▄▅▆▇█"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker data`."""
-    parser.add_argument("path", metavar="PATH", help="a file, a glob or a folder")
+    parser.add_argument("path", type=local_path, metavar="PATH", help="a file, a glob or a folder")
     parser.add_argument(
         "--sep",
         type=separator,

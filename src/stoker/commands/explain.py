@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from stoker.check.registry import all_rules
+from stoker.commands._paths import local_path
 from stoker.errors import UsageError
 from stoker.kinds import BY_CODE, KINDS
 from stoker.report import rule_page
@@ -21,7 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker explain`."""
     parser.add_argument("kind", nargs="?", help="a kind's name or code")
     parser.add_argument("--list", action="store_true", help="list all kinds")
-    parser.add_argument("--write", metavar="DIRECTORY", help="write all pages there, as Markdown")
+    parser.add_argument(
+        "--write", type=local_path, metavar="DIRECTORY", help="write all pages there, as Markdown"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from stoker import units
-from stoker.commands._trust import split_names
+from stoker.commands._paths import local_path
+from stoker.commands._trust import add_allow_ops, split_names
 from stoker.commands.runs import add_store
 from stoker.errors import RecordError, UsageError
 from stoker.serve.safety.keras_files import CodeInFileError, check_keras_file
@@ -29,10 +30,14 @@ from stoker.store import address
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker export`."""
-    parser.add_argument("model", metavar="MODEL", help="a .keras file, or a run of the store")
-    parser.add_argument("bundle", metavar="BUNDLE", help="the directory to make")
+    parser.add_argument(
+        "model", type=local_path, metavar="MODEL", help="a .keras file, or a run of the store"
+    )
+    parser.add_argument("bundle", type=local_path, metavar="BUNDLE", help="the directory to make")
     parser.add_argument("--labels", metavar="NAMES", help="what the classes are called, separated by commas")
-    parser.add_argument("--examples", metavar="FILE", help="rows to record: JSON lines, or one .npy array")
+    parser.add_argument(
+        "--examples", type=local_path, metavar="FILE", help="rows to record: JSON lines, or one .npy array"
+    )
     parser.add_argument(
         "--engine",
         action="append",
@@ -40,13 +45,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=["litert", "onnx"],
         help="also for this engine; may be repeated",
     )
-    parser.add_argument("--sign", metavar="KEY", help="sign the bundle with this private key")
     parser.add_argument(
-        "--allow-ops",
-        default="",
-        metavar="NAMES",
-        help="operations that the model may have though they reach outside of it, separated by commas",
+        "--sign", type=local_path, metavar="KEY", help="sign the bundle with this private key"
     )
+    add_allow_ops(parser)
     add_store(parser)
     parser.add_argument("--force", action="store_true", help="replace a bundle that is there")
 

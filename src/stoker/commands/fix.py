@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from stoker.commands._paths import local_path
 from stoker.commands.check import add_selection, configuration
 from stoker.errors import UsageError
 from stoker.fix import verify
@@ -23,7 +24,7 @@ from stoker.source.files import STDIN, discover, display
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker fix`."""
-    parser.add_argument("paths", nargs="*", help="files, notebooks, directories")
+    parser.add_argument("paths", type=local_path, nargs="*", help="files, notebooks, directories")
     add_selection(parser)
     parser.add_argument("--unsafe", action="store_true", help="also apply fixes that may change results")
     parser.add_argument("--diff", action="store_true", help="show the changes, write nothing")

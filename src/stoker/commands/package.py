@@ -16,6 +16,7 @@ import re
 from pathlib import Path
 
 from stoker import units
+from stoker.commands._paths import local_path
 from stoker.commands._trust import add_trust, trust_of
 from stoker.errors import UsageError
 from stoker.serve.packaging.writing import Options, package_bundle, package_program
@@ -23,8 +24,12 @@ from stoker.serve.packaging.writing import Options, package_bundle, package_prog
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker package`."""
-    parser.add_argument("path", metavar="PATH", help="a bundle, or a Python program that trains")
-    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the directory to make")
+    parser.add_argument(
+        "path", type=local_path, metavar="PATH", help="a bundle, or a Python program that trains"
+    )
+    parser.add_argument(
+        "-o", "--output", type=local_path, metavar="DIR", required=True, help="the directory to make"
+    )
     parser.add_argument("--name", help="of the model, in manifests and addresses (the path's own)")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="what it runs on (cpu)")
     parser.add_argument(
@@ -34,11 +39,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--image", default="", metavar="NAME", help="what the image is called (NAME:VERSION)")
     parser.add_argument("--port", type=int, default=8501, help="where a server listens (8501)")
     parser.add_argument(
-        "--wheelhouse", metavar="DIR", help="take the wheels from there instead of downloading them"
+        "--wheelhouse",
+        type=local_path,
+        metavar="DIR",
+        help="take the wheels from there instead of downloading them",
     )
-    parser.add_argument("--requirements", metavar="FILE", help="more to install, as pip takes it")
+    parser.add_argument(
+        "--requirements", type=local_path, metavar="FILE", help="more to install, as pip takes it"
+    )
     parser.add_argument(
         "--include",
+        type=local_path,
         action="append",
         default=[],
         metavar="PATH",

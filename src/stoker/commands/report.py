@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 
+from stoker.commands._paths import local_path
 from stoker.report import console, output, trace
 from stoker.report.page import document
 from stoker.store import record_files
@@ -17,12 +18,21 @@ from stoker.store import record_files
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """`stoker report [ID] [--html PATH] [--trace PATH] [--json PATH]`."""
-    parser.add_argument("id", nargs="?", help="a run's id, or the beginning of one, or a record's file")
-    parser.add_argument("--html", metavar="PATH", help="write one self-contained page to PATH instead")
     parser.add_argument(
-        "--trace", metavar="PATH", help="write a trace for Perfetto or chrome://tracing to PATH"
+        "id", type=local_path, nargs="?", help="a run's id, or the beginning of one, or a record's file"
     )
-    parser.add_argument("--json", metavar="PATH", help="write the record to PATH instead; - is stdout")
+    parser.add_argument(
+        "--html", type=local_path, metavar="PATH", help="write one self-contained page to PATH instead"
+    )
+    parser.add_argument(
+        "--trace",
+        type=local_path,
+        metavar="PATH",
+        help="write a trace for Perfetto or chrome://tracing to PATH",
+    )
+    parser.add_argument(
+        "--json", type=local_path, metavar="PATH", help="write the record to PATH instead; - is stdout"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from stoker import config, software_gpu
+from stoker.commands._paths import local_path
 from stoker.errors import UsageError
 from stoker.measure import supervise
 from stoker.measure.launch import Launched, Target
@@ -31,8 +32,12 @@ from stoker.software_gpu import profiles
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options come before the program; everything after it is the program's."""
-    parser.add_argument("--json", metavar="PATH", help="also write the record to PATH; - is stdout")
-    parser.add_argument("--html", metavar="PATH", help="also write a page of the run to PATH")
+    parser.add_argument(
+        "--json", type=local_path, metavar="PATH", help="also write the record to PATH; - is stdout"
+    )
+    parser.add_argument(
+        "--html", type=local_path, metavar="PATH", help="also write a page of the run to PATH"
+    )
     parser.add_argument("--quiet", action="store_true", help="save the record but print no ledger")
     parser.add_argument("--device", metavar="DEVICE", help="software-gpu, or software-gpu:N for N of them")
     parser.add_argument(

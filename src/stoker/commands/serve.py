@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stoker.commands import _tokens
+from stoker.commands._paths import local_path, named_path
 from stoker.commands._trust import add_trust, trust_of
 from stoker.commands.runs import add_store
 from stoker.errors import UsageError
@@ -37,7 +38,11 @@ _IN_FLIGHT = 256 << 20
 def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker serve`."""
     parser.add_argument(
-        "models", nargs="+", metavar="[NAME=]PATH", help="a bundle, or a directory of numbered ones"
+        "models",
+        type=named_path,
+        nargs="+",
+        metavar="[NAME=]PATH",
+        help="a bundle, or a directory of numbered ones",
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, default=8501, help="the port (8501); 0 takes a free one")
@@ -53,8 +58,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="names clients may ask under, with commas between; '*' for any (a server without a token on a loopback "
         "address: 127.0.0.1, localhost and [::1]; else any)",
     )
-    parser.add_argument("--tls-cert", default="", metavar="FILE", help="a certificate, to serve HTTPS")
-    parser.add_argument("--tls-key", default="", metavar="FILE", help="its key")
+    parser.add_argument(
+        "--tls-cert", type=local_path, default="", metavar="FILE", help="a certificate, to serve HTTPS"
+    )
+    parser.add_argument("--tls-key", type=local_path, default="", metavar="FILE", help="its key")
     parser.add_argument(
         "--max-body", type=int, default=16 << 20, metavar="BYTES", help="the largest body (16 MiB)"
     )

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from stoker.commands._paths import local_path
 from stoker.commands._spelling import as_options, separator, warnings_shown
 from stoker.errors import UsageError
 
@@ -32,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The kinds of data, and their options."""
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True, help="table, text or image")
     table = kinds.add_parser("table", help=_TABLE, description=_TABLE)
-    table.add_argument("data", metavar="DATA", help="a file, a glob or a folder")
+    table.add_argument("data", type=local_path, metavar="DATA", help="a file, a glob or a folder")
     table.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
     table.add_argument("--columns", metavar="NAMES", help="the columns to learn from, by commas (all)")
     table.add_argument(
@@ -45,14 +46,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_dividing(table)
     _add_rest(table)
     text = kinds.add_parser("text", help=_TEXT, description=_TEXT)
-    text.add_argument("data", metavar="DATA", help="a folder; with --column, a table")
+    text.add_argument("data", type=local_path, metavar="DATA", help="a folder; with --column, a table")
     text.add_argument("--column", metavar="COLUMN", help="the column of a table that holds the texts")
     text.add_argument("--target", metavar="COLUMN", help="the column of their classes")
     _add_reading(text)
     _add_dividing(text)
     _add_rest(text)
     image = kinds.add_parser("image", help=_IMAGE, description=_IMAGE)
-    image.add_argument("data", metavar="DATA", help="a folder with a folder for each class")
+    image.add_argument("data", type=local_path, metavar="DATA", help="a folder with a folder for each class")
     image.add_argument(
         "--size", metavar="HxW", help="height and width to bring the images to (what they have)"
     )
@@ -60,7 +61,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--base", metavar="MODEL", help="begin from a model of keras.applications, such as MobileNetV2"
     )
     image.add_argument(
-        "--weights", metavar="FILE", help="the base's weights, if not those Keras downloads for it"
+        "--weights",
+        type=local_path,
+        metavar="FILE",
+        help="the base's weights, if not those Keras downloads for it",
     )
     image.add_argument(
         "--augment",
@@ -90,10 +94,14 @@ def _add_rest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=int, default=0, help="of the split, the order and the first weights (0)"
     )
-    parser.add_argument("--runs", default="runs", metavar="DIRECTORY", help="where runs are kept (runs)")
+    parser.add_argument(
+        "--runs", type=local_path, default="runs", metavar="DIRECTORY", help="where runs are kept (runs)"
+    )
     parser.add_argument("--name", help="of this run's directory (made from what is asked)")
     parser.add_argument("--fresh", action="store_true", help="begin again, even if this was trained before")
-    parser.add_argument("--eject", metavar="FILE", help="write the program to a file, and train nothing")
+    parser.add_argument(
+        "--eject", type=local_path, metavar="FILE", help="write the program to a file, and train nothing"
+    )
     parser.add_argument("--force", action="store_true", help="replace the file of --eject")
 
 

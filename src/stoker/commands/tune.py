@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from stoker.commands._paths import local_path
 from stoker.errors import StokerError, UsageError
 
 # Changes of the tuner that `stoker fix` can write, by the kind of its finding.
@@ -29,7 +30,10 @@ _IN_SOURCE = {"prefetch": "missing-prefetch", "parallel calls": "map-without-par
 def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker tune`."""
     parser.add_argument(
-        "pipeline", metavar="FILE:NAME", help="a Python file and its function that makes the dataset"
+        "pipeline",
+        type=local_path,
+        metavar="FILE:NAME",
+        help="a Python file and its function that makes the dataset",
     )
     parser.add_argument(
         "--step", type=float, metavar="RATE", help="elements a second that the consumer takes"

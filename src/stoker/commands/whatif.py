@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from stoker import config, units
+from stoker.commands._paths import local_path
 from stoker.errors import RecordError, UsageError
 from stoker.kinds import KINDS
 from stoker.records import Finding, Record, SteppingRow
@@ -37,7 +38,9 @@ _SIZES = (8, 64, 1024)
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """`stoker whatif [ID] [--without WHAT]... [--device-profile P] [--batch 4x] [--workers N] [--json]`."""
-    parser.add_argument("id", nargs="?", help="a run's id, or the beginning of one, or a record's file")
+    parser.add_argument(
+        "id", type=local_path, nargs="?", help="a run's id, or the beginning of one, or a record's file"
+    )
     parser.add_argument(
         "--without", action="append", default=[], metavar="WHAT", help="a kind, FILE:LINE, or all; repeatable"
     )

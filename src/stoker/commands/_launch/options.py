@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stoker import units
+from stoker.commands._paths import local_path
 from stoker.distributed.limits import Limits
 from stoker.errors import UsageError
 from stoker.measure.launch import Target
@@ -28,7 +29,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--engine", choices=ENGINES, default="local", help="who provides the machines")
     parser.add_argument(
-        "--write", metavar="PATH", help="write what would be submitted (slurm, kubernetes); - is stdout"
+        "--write",
+        type=local_path,
+        metavar="PATH",
+        help="write what would be submitted (slurm, kubernetes); - is stdout",
     )
     parser.add_argument(
         "--sbatch", metavar="OPTION", action="append", default=[], help="an option for sbatch; repeatable"

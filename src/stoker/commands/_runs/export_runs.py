@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from stoker.commands._paths import local_path
 from stoker.errors import UsageError
 from stoker.store import address
 from stoker.store.exporting import mlflow, tables, tensorboard
@@ -16,8 +17,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_ids", metavar="ID", nargs="*", help="a run (all)")
     parser.add_argument("--mlflow", metavar="URL", help="the http:// URL of MLflow's server")
     parser.add_argument("--experiment", metavar="NAME", default="stoker", help="MLflow's experiment (stoker)")
-    parser.add_argument("--tensorboard", metavar="DIR", help="a directory for event files")
-    parser.add_argument("--table", metavar="PATH", help="a file: .csv or .parquet")
+    parser.add_argument("--tensorboard", type=local_path, metavar="DIR", help="a directory for event files")
+    parser.add_argument("--table", type=local_path, metavar="PATH", help="a file: .csv or .parquet")
 
 
 def run(args: argparse.Namespace) -> int:
