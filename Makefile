@@ -86,6 +86,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 # The documentation site, into site/. It reads the code without importing it, so TensorFlow is not needed.
 docs: $(DOCS_VENV)/.ready
@@ -146,7 +147,7 @@ soak-resume: $(READY)
 
 # All cases of the tests that `make test` runs for some: every example and its twin, every repair, large networks.
 soak-cases: $(READY)
-	STOKER_ALL_CASES=1 $(PYTEST) tests/test_examples.py tests/fix/test_repaired_examples.py tests/software_gpu/test_parity.py \
+	STOKER_ALL_CASES=1 $(PYTEST) tests/test_examples.py tests/doctor/fix/test_repaired_examples.py tests/doctor/software_gpu/test_parity.py \
 		tests/train/workers tests/recipes/test_text_and_image.py tests/recipes/test_killed.py tests/test_learn.py
 
 # Workers of a job killed at random moments, stopped, told to leave: it ends with the bits of one that was left alone.

@@ -15,13 +15,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.report.page.browser import CHROMIUM, DRIVER, MISSING, browser
-from tests.report.page.pages import full_record, huge_record
-from tests.web.site import TOKEN, served
+from tests.doctor.report.page.browser import CHROMIUM, DRIVER, MISSING, browser
+from tests.doctor.report.page.pages import full_record, huge_record
+from tests.tracking.ui.site import TOKEN, served
 
-from stoker.report.page import document
-from stoker.store import address
-from stoker.store.tracking import Run
+from stoker.doctor.report.page import document
+from stoker.tracking.store import address
+from stoker.tracking.store.tracking import Run
 
 _ROUNDS = 5
 _POINTS = 100_000

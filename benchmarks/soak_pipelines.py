@@ -17,8 +17,8 @@ import sys
 import time
 from typing import Any
 
-from tests.tuning.judging import changed
-from tests.tuning.random_pipelines import Piece, build, draw_pieces, read_elements, shrink
+from tests.data.tuning.judging import changed
+from tests.data.tuning.random_pipelines import Piece, build, draw_pieces, read_elements, shrink
 
 import stoker
 

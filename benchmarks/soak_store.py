@@ -22,14 +22,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.store import databases
+from tests.tracking.store import databases
 
-from stoker.store import address, opening, queries, spool
+from stoker.tracking.store import address, opening, queries, spool
 
 PROGRAM = """
 import sys
 import stoker
-from stoker.store import delivery, opening, writer
+from stoker.tracking.store import delivery, opening, writer
 writer.INTERVAL_S = 0.01
 delivery._FIRST_PAUSE_S = delivery._LONGEST_PAUSE_S = 0.02
 opening.connect.__defaults__ = (0.05,)

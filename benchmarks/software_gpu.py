@@ -77,7 +77,7 @@ def models() -> dict[str, float]:
 
 
 def probes() -> dict[str, float]:
-    from stoker import software_gpu
+    from stoker.doctor import software_gpu
 
     meter = software_gpu.Meter()
     return {
@@ -91,7 +91,7 @@ def start_up() -> dict[str, float]:
     """Loading the built plug-in, TensorFlow being imported already."""
     import tensorflow  # noqa: F401
 
-    from stoker import software_gpu
+    from stoker.doctor import software_gpu
 
     start = time.perf_counter()
     software_gpu.enable(memory="4GiB")

@@ -109,7 +109,7 @@ def measure(rounds: int, directory: Path, stack: ExitStack) -> None:
 
 def _on_postgresql(directory: Path, stack: ExitStack) -> Worker | None:
     import pytest
-    from tests.store import databases
+    from tests.tracking.store import databases
 
     try:
         server = stack.enter_context(databases.server())

@@ -21,7 +21,7 @@ BATCH = 1000
 
 def stoker_way(directory: Path) -> dict[str, Callable[[int], float]]:
     import stoker
-    from stoker.store import address, queries, writer
+    from stoker.tracking.store import address, queries, writer
 
     url = os.environ.get("BENCH_STORE", f"sqlite:///{directory / 'stoker.db'}")
     run = stoker.track("bench", store=url)
@@ -65,7 +65,7 @@ def stoker_way(directory: Path) -> dict[str, Callable[[int], float]]:
 
 
 def _fill_stoker(full: object) -> None:
-    from stoker.store.deleting import write
+    from stoker.tracking.store.deleting import write
 
     columns = {
         "kind": "train",

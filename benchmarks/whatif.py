@@ -29,11 +29,11 @@ import whatif_programs
 import whatif_residuals
 from whatif_programs import SAME_PROGRAM
 
+from stoker.doctor.pricing import prices
+from stoker.doctor.pricing import program as programs
+from stoker.doctor.pricing.program import Program
 from stoker.records import Record
-from stoker.replay import prices
-from stoker.replay import program as programs
-from stoker.replay.program import Program
-from stoker.store import record_files
+from stoker.tracking.store import record_files
 
 HERE = Path(__file__).parent
 CLOCK = HERE / "programs" / "step_clock.py"

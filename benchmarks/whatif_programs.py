@@ -22,11 +22,11 @@ from pathlib import Path
 
 from whatif_residuals import Residual
 
+from stoker.doctor.pricing import prices
+from stoker.doctor.pricing import program as programs
+from stoker.doctor.pricing.claims import INPUTS
 from stoker.records import Finding, Record
-from stoker.replay import prices
-from stoker.replay import program as programs
-from stoker.replay.claims import INPUTS
-from stoker.store import record_files
+from stoker.tracking.store import record_files
 
 CLOCK = Path(__file__).parent / "programs" / "step_clock.py"
 _INPUT = tuple(INPUTS)

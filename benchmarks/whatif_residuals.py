@@ -1,4 +1,4 @@
-"""How far off prices were, kind by kind: what `stoker.replay.calibration` is read off.
+"""How far off prices were, kind by kind: what `stoker.doctor.pricing.calibration` is read off.
 
 python benchmarks/whatif.py --programs development --records DIRECTORY --residuals
 python benchmarks/whatif.py --records DIRECTORY --residuals
@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from stoker.replay.calibration import of_kind
+from stoker.doctor.pricing.calibration import of_kind
 
 # A gain so small says nothing: the same program twice differs by as much.
 _NOISE = 1.1

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stoker.software_gpu import build
+from stoker.doctor.software_gpu import build
 
 ROOT = Path(__file__).parent.parent
+SRC = ROOT / "src" / "stoker"
 # No test is about how long something takes: this long is a hang on the busiest machine.
 HANGS_S = 600.0
 # `make soak-cases`: also the costly cases that resemble those `make test` has.

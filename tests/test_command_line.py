@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from stoker.store import record_files
+from stoker.tracking.store import record_files
 from tests.samples import sample_record
 from tests.support import ROOT, Outcome, run, run_plain, run_stoker, write_program
 
@@ -153,7 +153,7 @@ def test_help_names_the_verbs(tmp_path: Path) -> None:
 
 def test_the_command_line_starts_without_tensorflow(tmp_path: Path) -> None:
     heavy = "[name for name in ('tensorflow', 'keras', 'numpy') if name in sys.modules]"
-    code = f"import sys, stoker.commands.run; print({heavy})"
+    code = f"import sys, stoker.cli.run; print({heavy})"
     assert run([sys.executable, "-c", code], tmp_path).stdout == "[]\n"
 
 
@@ -213,12 +213,14 @@ def test_no_live_line_and_no_colour_without_a_terminal(tmp_path: Path) -> None:
 
 
 def test_help_lists_every_verb_and_imports_none() -> None:
-    code = "import sys; from stoker.commands import main\ntry: main(['--help'])\nfinally: print(sorted(sys.modules))"
+    code = (
+        "import sys; from stoker.cli import main\ntry: main(['--help'])\nfinally: print(sorted(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     help_text, _, modules = done.stdout.rpartition("[")
-    for path in (ROOT / "src" / "stoker" / "commands").glob("[a-z]*.py"):
+    for path in (ROOT / "src" / "stoker" / "cli").glob("[a-z]*.py"):
         assert f"    {path.stem.replace('_', '-')}" in help_text
-    for name in ("tensorflow", "rich", "stoker.source", "stoker.records", "stoker.commands.run"):
+    for name in ("tensorflow", "rich", "stoker.doctor.check.source", "stoker.records", "stoker.cli.run"):
         assert f"'{name}'" not in modules
 
 

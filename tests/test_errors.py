@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import stoker
-from stoker import commands
+from stoker import cli as commands
 from stoker.errors import ArgumentError, check_local_path
 
 SAID = "s3:// is not supported yet. Give a path on this machine: mount the storage, or copy the files."

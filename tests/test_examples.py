@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
+from stoker.doctor.probes.environment import OTHER_WORK
 from stoker.kinds import KINDS
-from stoker.probes.environment import OTHER_WORK
 from tests.support import ALL_CASES, HANGS_S, ROOT
 
 EXAMPLES = ROOT / "examples"

@@ -24,7 +24,7 @@ for name in ("pyarrow", "pandas", "sklearn", "uvicorn", "orjson", "grpc", "starl
     sys.modules[name] = None
 import keras, numpy as np
 import stoker, stoker.data, stoker.recipes
-from stoker.commands import main
+from stoker.cli import main
 from stoker.errors import StokerError
 
 found = {}

@@ -60,7 +60,7 @@ def _elsewhere(command: list[str]) -> str:
 
 def _check(words: list[str]) -> str:
     """`stoker check`, in this process."""
-    from stoker.commands import main
+    from stoker.cli import main
 
     with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.redirect_stderr(printed):
         main(words)

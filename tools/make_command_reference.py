@@ -12,7 +12,7 @@ import pkgutil
 import sys
 from pathlib import Path
 
-from stoker import commands
+from stoker import cli as commands
 
 PAGE = Path(__file__).parent.parent / "docs" / "commands.md"
 _HEAD = """# Commands
@@ -42,7 +42,7 @@ def page() -> str:
 
 def section(name: str) -> str:
     """One verb: its docstring, then a table of what it takes."""
-    module = importlib.import_module(f"stoker.commands.{name}")
+    module = importlib.import_module(f"stoker.cli.{name}")
     parser = argparse.ArgumentParser(add_help=False)
     module.configure(parser)
     lines = [f"## stoker {name.replace('_', '-')}", "", *_prose((module.__doc__ or "").strip()), ""]

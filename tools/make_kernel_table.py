@@ -1,6 +1,6 @@
 """Write the table of GPU kernels that the software GPU offers, from two TensorFlow installations.
 
-    python tools/make_kernel_table.py FULL_PYTHON CPU_PYTHON > src/stoker/software_gpu/plugin/kernel_table.txt
+    python tools/make_kernel_table.py FULL_PYTHON CPU_PYTHON > src/stoker/doctor/software_gpu/plugin/kernel_table.txt
 
 FULL_PYTHON has the wheel built with CUDA (no GPU is needed), CPU_PYTHON the one without. The table is what
 the first registers for the device type GPU and the second does not: which ops a real GPU runs, for which

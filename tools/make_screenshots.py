@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.report.page.browser import CHROMIUM, DRIVER, MISSING, Browser, browser
+from tests.doctor.report.page.browser import CHROMIUM, DRIVER, MISSING, Browser, browser
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"

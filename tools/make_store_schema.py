@@ -1,4 +1,4 @@
-"""Write src/stoker/store/fresh/*.sql: the statements that make a fresh store, as Alembic's migrations give them.
+"""Write src/stoker/tracking/store/fresh/*.sql: what makes a fresh store, as Alembic's migrations give it.
 
 python tools/make_store_schema.py
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 
-FRESH = Path(__file__).parent.parent / "src" / "stoker" / "store" / "fresh"
+FRESH = Path(__file__).parent.parent / "src" / "stoker" / "tracking" / "store" / "fresh"
 DIALECTS = ("sqlite", "postgresql")
 
 
@@ -22,7 +22,7 @@ def statements(dialect: str) -> str:
     """The statements of all migrations."""
     written = io.StringIO()
     config = Config(output_buffer=written)
-    config.set_main_option("script_location", "stoker.store:migrations")
+    config.set_main_option("script_location", "stoker.tracking.store:migrations")
     config.attributes["dialect"] = dialect
     command.upgrade(config, "head", sql=True)
     lines = [line.rstrip() for line in written.getvalue().splitlines()]

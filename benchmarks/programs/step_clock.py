@@ -143,7 +143,7 @@ def main() -> None:
     parser.add_argument("program")
     args, words = parser.parse_known_args()
     if args.device == "software-gpu":
-        from stoker import software_gpu
+        from stoker.doctor import software_gpu
 
         software_gpu.enable(memory="8GiB", profile=args.profile)
         now = software_gpu.now_ns

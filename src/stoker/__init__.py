@@ -17,8 +17,10 @@ from stoker.errors import name_extra
 from stoker.version import __version__
 
 if TYPE_CHECKING:
-    from stoker import data, recipes, software_gpu
-    from stoker.guards import (
+    from stoker import data, recipes
+    from stoker.data.tuning.tuner import tune
+    from stoker.doctor import software_gpu
+    from stoker.doctor.guard import (
         CopyError,
         EagerOpError,
         GuardError,
@@ -29,18 +31,19 @@ if TYPE_CHECKING:
         bind,
         guard,
     )
-    from stoker.inference.predict import predict
-    from stoker.log import Log
-    from stoker.notebook import load_ipython_extension
+    from stoker.doctor.notebook import load_ipython_extension
+    from stoker.doctor.watch import Watch
     from stoker.serve.batching import BusyError, DeadlineError
     from stoker.serve.bundle import Bundle, BundleError, BundleWarning
     from stoker.serve.export.writing import export
     from stoker.serve.predictor import Predictor
-    from stoker.store.table import runs
-    from stoker.store.tracking import track
+    from stoker.tracking.log import Log
+    from stoker.tracking.store.table import runs
+    from stoker.tracking.store.tracking import track
     from stoker.train.checkpoint.options import Checkpoint, CheckpointError, CheckpointWarning
     from stoker.train.evaluate import evaluate
     from stoker.train.fit import fit
+    from stoker.train.inference.predict import predict
     from stoker.train.planning.plan import Plan
     from stoker.train.trainer import Trainer
     from stoker.train.update.averaging import EMA
@@ -51,9 +54,12 @@ if TYPE_CHECKING:
     from stoker.train.update.scaling import LossScale
     from stoker.train.update.watching import Spike
     from stoker.train.workers.strategy import strategy
-    from stoker.tuning.tuner import tune
-    from stoker.watch import Watch
 
+_MODULES = {
+    "data": "stoker.data",
+    "recipes": "stoker.recipes",
+    "software_gpu": "stoker.doctor.software_gpu",
+}
 _HOMES = {
     "Balance": "stoker.train.update.balancing",
     "Bundle": "stoker.serve.bundle",
@@ -64,35 +70,35 @@ _HOMES = {
     "CheckpointError": "stoker.train.checkpoint.options",
     "CheckpointWarning": "stoker.train.checkpoint.options",
     "Clip": "stoker.train.update.clipping",
-    "CopyError": "stoker.guards",
+    "CopyError": "stoker.doctor.guard",
     "DeadlineError": "stoker.serve.batching",
     "EMA": "stoker.train.update.averaging",
-    "EagerOpError": "stoker.guards",
-    "GuardError": "stoker.guards",
-    "GuardWarning": "stoker.guards",
-    "Log": "stoker.log",
+    "EagerOpError": "stoker.doctor.guard",
+    "GuardError": "stoker.doctor.guard",
+    "GuardWarning": "stoker.doctor.guard",
+    "Log": "stoker.tracking.log",
     "LossScale": "stoker.train.update.scaling",
     "Plan": "stoker.train.planning.plan",
     "Predictor": "stoker.serve.predictor",
-    "RetraceError": "stoker.guards",
+    "RetraceError": "stoker.doctor.guard",
     "Spike": "stoker.train.update.watching",
-    "SyncError": "stoker.guards",
+    "SyncError": "stoker.doctor.guard",
     "Times": "stoker.train.update.rates",
     "Trainer": "stoker.train.trainer",
-    "Watch": "stoker.watch",
-    "allow": "stoker.guards",
-    "bind": "stoker.guards",
+    "Watch": "stoker.doctor.watch",
+    "allow": "stoker.doctor.guard",
+    "bind": "stoker.doctor.guard",
     "evaluate": "stoker.train.evaluate",
     "export": "stoker.serve.export.writing",
     "fit": "stoker.train.fit",
     "gradient_penalty": "stoker.train.update.penalties",
-    "guard": "stoker.guards",
-    "load_ipython_extension": "stoker.notebook",
-    "predict": "stoker.inference.predict",
+    "guard": "stoker.doctor.guard",
+    "load_ipython_extension": "stoker.doctor.notebook",
+    "predict": "stoker.train.inference.predict",
     "strategy": "stoker.train.workers.strategy",
-    "tune": "stoker.tuning.tuner",
-    "runs": "stoker.store.table",
-    "track": "stoker.store.tracking",
+    "tune": "stoker.data.tuning.tuner",
+    "runs": "stoker.tracking.store.table",
+    "track": "stoker.tracking.store.tracking",
 }
 
 __all__ = [
@@ -142,8 +148,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("data", "recipes", "software_gpu"):
-        return importlib.import_module(f"stoker.{name}")
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'stoker' has no attribute {name!r}")

@@ -2,7 +2,7 @@
 
 import sys
 
-from stoker.commands import main
+from stoker.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -14,7 +14,7 @@ import pytest
 
 import stoker
 from stoker import recipes
-from stoker.commands import main
+from stoker.cli import main
 from stoker.errors import ArgumentError
 from tests.recipes.data_files import reviews, sales, shapes
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from stoker.commands import main
+from stoker.cli import main
 from stoker.recipes import ejecting
 from tests.recipes.data_files import sales
 from tests.recipes.weights import weights_in

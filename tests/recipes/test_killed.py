@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from stoker.commands import main
+from stoker.cli import main
 from tests.recipes.base_weights import base_weights
 from tests.recipes.data_files import reviews, sales, shapes
 from tests.recipes.weights import weights_in

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from stoker.commands import main
-from stoker.store import record_files
+from stoker.cli import main
+from stoker.tracking.store import record_files
 
 OLD = Path(__file__).parent / "old"
 NAMES = sorted(path.stem for path in OLD.glob("*.json"))

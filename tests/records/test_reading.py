@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stoker.records import Damaged, Record, Tables, Timeline, TraceRow, plain, read
-from tests.report.page.pages import full_record
+from tests.doctor.report.page.pages import full_record
 
 
 def damaged(path: str, value: Any) -> dict[str, Any]:

@@ -15,9 +15,9 @@ import pytest
 import tensorflow as tf
 
 import stoker
-from stoker.execution.feeding import memory
-from stoker.execution.feeding.resident import order_of
-from stoker.execution.hooks import wanting_every_batch
+from stoker.train.execution.feeding import memory
+from stoker.train.execution.feeding.resident import order_of
+from stoker.train.execution.hooks import wanting_every_batch
 from stoker.train.loop.progress import Bar
 from stoker.train.planning import decide
 from stoker.train.planning.largest_batch import BatchTooLargeError

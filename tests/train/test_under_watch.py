@@ -13,7 +13,7 @@ import pytest
 
 import stoker
 from stoker import clock
-from stoker.probes.session import Session
+from stoker.doctor.probes.session import Session
 from stoker.train.planning import decide
 from tests.support import run_stoker, write_program
 

@@ -26,13 +26,13 @@ import numpy as np
 import stoker
 from stoker import files
 from stoker.data.layer_names import any_column_names
+from stoker.doctor.report.page.data import portable
 from stoker.errors import StokerError
 from stoker.recipes.importance import importance
 from stoker.recipes.progress import Trained, say
 from stoker.recipes.report import doubts, report, worst
 from stoker.recipes.rows import Rows, repeated
 from stoker.recipes.scores import Contender, Score, contest, verdict
-from stoker.report.page.data import portable
 from stoker.serve.export import child
 
 RESULT = "result.json"

@@ -257,7 +257,9 @@ def _cell(value: Any, most: int) -> str:
 
 
 def _page(title: str, body: str) -> str:
-    style = resources.files("stoker.report.page").joinpath("assets/page.css").read_text(encoding="utf-8")
+    style = (
+        resources.files("stoker.doctor.report.page").joinpath("assets/page.css").read_text(encoding="utf-8")
+    )
     # The run's page is told by its script; this one has none, and asks the system.
     dark = re.search(r':root\[data-theme="dark"\] (\{.*?\n\})', style, re.DOTALL)
     if dark is not None:

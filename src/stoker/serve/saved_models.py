@@ -7,10 +7,10 @@ from pathlib import Path
 
 from stoker.errors import UsageError
 from stoker.serve import bundle
-from stoker.store import fingerprints
-from stoker.store.address import Address
-from stoker.store.linking import MAKES
-from stoker.store.queries import reading
+from stoker.tracking.store import fingerprints
+from stoker.tracking.store.address import Address
+from stoker.tracking.store.linking import MAKES
+from stoker.tracking.store.queries import reading
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@
 | checkpoint/ | saving, and going on where it was |
 | planning/ | how to run, decided by measuring, remembered |
 | program, variables | what is trained; everything it changes, by name |
+| execution/ | what training and inference share: feeds, compiled loops and their cache, callbacks |
+| inference/ | `predict` and `evaluate` |
 | update/ | the pieces of an update |
 | workers/ | several devices and processes: strategies, agreement, one collective a step |
 

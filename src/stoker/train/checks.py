@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from stoker.errors import ArgumentError, whole_number
-from stoker.execution.own_methods import is_own, is_set_by_user
+from stoker.train.execution.own_methods import is_own, is_set_by_user
 
 
 def optional_number(name: str, value: Any) -> int | None:

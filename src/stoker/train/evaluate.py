@@ -1,7 +1,7 @@
 """`stoker.evaluate`, in a job too: there the workers share the rows, and all get the results of all rows.
 
 Keras cannot evaluate a model of several workers; the validation of `stoker.fit` can, and is what runs here. A model of
-one process is evaluated by `stoker.inference`.
+one process is evaluated by `stoker.train.inference`.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from typing import Any
 
 import keras
 
-from stoker.attach import announced
+from stoker.doctor.attach import announced
 from stoker.errors import ArgumentError
-from stoker.execution.feeding import sources
-from stoker.execution.kept import kept
-from stoker.execution.model_kinds import check_model
-from stoker.execution.own_methods import calls_own
-from stoker.inference import evaluate as of_one_process
-from stoker.inference.arrays import check_positive
-from stoker.inference.callbacks import Verbose
-from stoker.inference.evaluation import Evaluation
-from stoker.inference.tracked import tracked
-from stoker.store.tracking import scalars
+from stoker.tracking.store.tracking import scalars
 from stoker.train.custom.keras_model import KerasReplicasProgram
+from stoker.train.execution.feeding import sources
+from stoker.train.execution.kept import kept
+from stoker.train.execution.model_kinds import check_model
+from stoker.train.execution.own_methods import calls_own
+from stoker.train.inference import evaluate as of_one_process
+from stoker.train.inference.arrays import check_positive
+from stoker.train.inference.callbacks import Verbose
+from stoker.train.inference.evaluation import Evaluation
+from stoker.train.inference.tracked import tracked
 from stoker.train.workers.distributed_data import check_distributed
 from stoker.train.workers.group import group_of
 

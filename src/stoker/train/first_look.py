@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from stoker import units
 from stoker.errors import ArgumentError
-from stoker.execution.feeding import memory
+from stoker.train.execution.feeding import memory
 
 _BATCHES = 8
 _ROWS = 100_000

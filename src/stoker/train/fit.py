@@ -8,10 +8,10 @@ from typing import Any
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
-from stoker.execution.model_kinds import check_model
-from stoker.execution.own_methods import calls_own, original_arguments
 from stoker.train import checks, first_look
 from stoker.train.custom.keras_model import KerasReplicasProgram
+from stoker.train.execution.model_kinds import check_model
+from stoker.train.execution.own_methods import calls_own, original_arguments
 from stoker.train.planning.plan import Plan
 from stoker.train.program import KerasProgram
 from stoker.train.request import Request

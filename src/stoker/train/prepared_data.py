@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from stoker.execution.feeding import memory
+from stoker.train.execution.feeding import memory
 
 REASON = "the prepared data is kept in memory"
 
@@ -26,8 +26,8 @@ def kept_in_memory(x: Any, original: Mapping[str, Any] | None) -> tf.data.Datase
     if not made_here or not isinstance(x, tf.data.Dataset) or int(x.cardinality()) < 0:
         return None
     # The tuner is needed only here, and where it is asked for.
-    from stoker.tuning.changes import Change, Request, caching
-    from stoker.tuning.rebuilding import CannotRebuild
+    from stoker.data.tuning.changes import Change, Request, caching
+    from stoker.data.tuning.rebuilding import CannotRebuild
 
     try:
         proposals = list(caching.proposals(x, Request(memory.room_for_data())))

@@ -9,10 +9,10 @@ from typing import Any
 import tensorflow as tf
 from keras.src.trainers.trainer import model_supports_jit
 
-from stoker.execution import fused_adam, fused_parts, fused_update, keras_step
-from stoker.execution.feed import Feed
-from stoker.execution.kept import kept
-from stoker.execution.loop import Logs, Loop, Step
+from stoker.train.execution import fused_adam, fused_parts, fused_update, keras_step
+from stoker.train.execution.feed import Feed
+from stoker.train.execution.kept import kept
+from stoker.train.execution.loop import Logs, Loop, Step
 from stoker.train.variables import named_variables
 from stoker.train.workers.group import Group, replicated
 

@@ -12,9 +12,9 @@ import tensorflow as tf
 from keras.src.backend import config as keras_config
 
 from stoker.errors import ArgumentError, whole_number
-from stoker.execution.feeding import sources
 from stoker.train import checks, prepared_data
 from stoker.train.checkpoint.options import Checkpoint
+from stoker.train.execution.feeding import sources
 from stoker.train.loop.run import Run
 from stoker.train.planning.plan import Plan, parse
 from stoker.train.program import Program
@@ -141,7 +141,7 @@ class Request:
                 "place in one pipeline is not a place in another"
             )
         # The tuner is needed only by those who ask for it.
-        from stoker.tuning.tuner import tune
+        from stoker.data.tuning.tuner import tune
 
         tuned = tune(self.x)
         report = tuned.tuning

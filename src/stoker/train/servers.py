@@ -19,10 +19,10 @@ import tensorflow as tf
 from keras.src.trainers.data_adapters import data_adapter_utils
 
 from stoker.errors import ArgumentError
-from stoker.execution import hooks, keras_step
-from stoker.execution.feeding import sources
-from stoker.execution.feeding.resident import map_leaves, order_of, row_count
-from stoker.execution.own_methods import is_own
+from stoker.train.execution import hooks, keras_step
+from stoker.train.execution.feeding import sources
+from stoker.train.execution.feeding.resident import map_leaves, order_of, row_count
+from stoker.train.execution.own_methods import is_own
 from stoker.train.loop.progress import Progress
 from stoker.train.planning.plan import parse
 from stoker.train.request import Request

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import keras
 import tensorflow as tf
 
-from stoker.attach.frames import without_frames
-from stoker.attach.sites import OWN_ROOT
+from stoker.doctor.attach.frames import without_frames
+from stoker.doctor.attach.sites import OWN_ROOT
 
 F = TypeVar("F", bound=Callable[..., Any])
 

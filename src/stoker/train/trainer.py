@@ -19,19 +19,19 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from stoker.attach import announced
+from stoker.doctor.attach import announced
 from stoker.errors import ArgumentError
-from stoker.execution.feeding import sources
-from stoker.execution.kept import kept
-from stoker.execution.model_kinds import check_backend
-from stoker.inference.evaluation import Evaluation
-from stoker.inference.tracked import tracked
-from stoker.store.tracking import scalars
+from stoker.tracking.store.tracking import scalars
 from stoker.train.custom.parts import Options, named
 from stoker.train.custom.program import Models, TrainerProgram
 from stoker.train.custom.state import UpdateState
 from stoker.train.custom.step import TracedSteps, takes_training, with_sum
 from stoker.train.custom.updating import Logs
+from stoker.train.execution.feeding import sources
+from stoker.train.execution.kept import kept
+from stoker.train.execution.model_kinds import check_backend
+from stoker.train.inference.evaluation import Evaluation
+from stoker.train.inference.tracked import tracked
 from stoker.train.request import Request
 from stoker.train.tracebacks import filtered
 from stoker.train.update.averaging import EMA

@@ -16,7 +16,7 @@ import pytest
 import tensorflow as tf
 
 import stoker
-from stoker.commands import main
+from stoker.cli import main
 from stoker.data.layer_names import any_column_names
 from stoker.errors import ArgumentError
 from stoker.serve.export.faults import restless

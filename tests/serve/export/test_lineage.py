@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import stoker
-from stoker.commands import main
+from stoker.cli import main
 from stoker.errors import ArgumentError
 from stoker.serve.http.deployment import begun, ended
 from stoker.serve.http.settings import Settings
-from stoker.store import address
-from stoker.store.queries import reading
-from stoker.store.verifying import verify
+from stoker.tracking.store import address
+from stoker.tracking.store.queries import reading
+from stoker.tracking.store.verifying import verify
 from tests.serve.http.asking import application
 
 

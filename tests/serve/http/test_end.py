@@ -23,7 +23,7 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("orjson")
 pytest.importorskip("grpc")
 
-from stoker.commands import main
+from stoker.cli import main
 from tests.serve.http.test_server import ONE, children
 from tests.support import HANGS_S, wait_until
 

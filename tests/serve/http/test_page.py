@@ -17,7 +17,7 @@ pytest.importorskip("orjson")
 import uvicorn
 
 from stoker.serve.http.transport import Protocol
-from tests.report.page.browser import CHROMIUM, DRIVER, MISSING, Browser, browser
+from tests.doctor.report.page.browser import CHROMIUM, DRIVER, MISSING, Browser, browser
 from tests.serve.http.asking import application
 from tests.support import wait_until
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from stoker.commands import main
-from stoker.commands.serve import _hosts
-from stoker.store.address import parse
-from stoker.store.queries import reading
+from stoker.cli import main
+from stoker.cli.serve import _hosts
+from stoker.tracking.store.address import parse
+from stoker.tracking.store.queries import reading
 from tests.support import HANGS_S, wait_until
 
 ONE = {"numbers": [1, 2, 3, 4], "width": 1}

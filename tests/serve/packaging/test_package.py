@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from stoker.commands import main
+from stoker.cli import main
 from stoker.serve import bundle
 from stoker.serve.packaging import wheelhouse
 from stoker.serve.signature import Field, Signature

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import pytest
 
-from stoker.commands import main
+from stoker.cli import main
 from stoker.serve.safety.keras_files import OLDEST_KERAS, KerasFileError, check_keras_file
 from tests.support import ROOT
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import keras
 import pytest
 
-from stoker.commands import main
+from stoker.cli import main
 from stoker.serve.bundle import BundleError, hashes, read
 from stoker.serve.proof import recorded
 from stoker.serve.safety.opening import open_bundle

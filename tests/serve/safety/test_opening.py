@@ -16,7 +16,7 @@ import pytest
 
 import stoker
 from stoker import signing
-from stoker.commands import main
+from stoker.cli import main
 from stoker.serve import bundle
 from stoker.serve.safety.opening import Trust, open_bundle, sign_bundle
 from tests.serve.bundles import LABELS, rows

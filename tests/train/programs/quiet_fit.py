@@ -9,7 +9,7 @@ import json
 import sys
 from typing import Any
 
-from stoker import software_gpu
+from stoker.doctor import software_gpu
 
 software_gpu.enable(count=2, memory="1GiB")
 

@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
-from stoker.execution.structures import flatten
 from stoker.serve.export import names
+from stoker.train.execution.structures import flatten
 
 LABEL, SCORES = "label", "scores"
 _PROBABILITIES = {"softmax", "sigmoid", "hard_sigmoid"}

@@ -10,12 +10,12 @@ import tensorflow as tf
 from tensorflow.python.trackable.resource import CapturableResource
 
 from stoker.errors import StokerError
-from stoker.execution.structures import flatten
 from stoker.serve.bundle import SIGNATURE, BundleError
 from stoker.serve.export.answers import LABEL, SCORES, Labels, labels_for, output_names
 from stoker.serve.export.faults import blamed
 from stoker.serve.export.intake import Intake
 from stoker.serve.signature import Field, Signature, identifiers
+from stoker.train.execution.structures import flatten
 
 _PYTHON_OPS = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 

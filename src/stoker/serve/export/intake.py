@@ -16,10 +16,10 @@ import tensorflow as tf
 
 from stoker.data.features import Feature, Features
 from stoker.errors import ArgumentError
-from stoker.execution.structures import flatten, rebuild
 from stoker.serve.examples import as_bytes
 from stoker.serve.export import names
 from stoker.serve.signature import Field, arguments
+from stoker.train.execution.structures import flatten, rebuild
 
 # Types that clients have no plain form for: taken as float32, and cast.
 _ROUNDED = ("bfloat16", "float16")

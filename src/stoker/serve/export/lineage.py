@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.errors import ArgumentError, RecordError
-from stoker.store import address, fingerprints, origins, writer
-from stoker.store.connections import Trouble
-from stoker.store.linking import MAKES, USES, linked
-from stoker.store.provenance import provenance
-from stoker.store.queries import reading
-from stoker.store.tracking import Run
+from stoker.tracking.store import address, fingerprints, origins, writer
+from stoker.tracking.store.connections import Trouble
+from stoker.tracking.store.linking import MAKES, USES, linked
+from stoker.tracking.store.provenance import provenance
+from stoker.tracking.store.queries import reading
+from stoker.tracking.store.tracking import Run
 
 KIND = "bundle"
 _WAIT_S = 10.0

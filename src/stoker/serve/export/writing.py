@@ -19,8 +19,6 @@ import tensorflow as tf
 
 from stoker import files, signing, version
 from stoker.errors import ArgumentError, check_local_path
-from stoker.execution.model_kinds import check_model
-from stoker.execution.structures import flatten
 from stoker.serve import bundle
 from stoker.serve.bundle import Bundle, BundleError, BundleWarning
 from stoker.serve.engines import converted
@@ -37,6 +35,8 @@ from stoker.serve.export.statistics import statistics_of
 from stoker.serve.proof import apart
 from stoker.serve.rows import as_rows
 from stoker.serve.safety.opening import sealed, write_description
+from stoker.train.execution.model_kinds import check_model
+from stoker.train.execution.structures import flatten
 
 _MOST_EXAMPLES = 16
 

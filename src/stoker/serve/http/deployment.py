@@ -20,10 +20,10 @@ from stoker.serve.bundle import Bundle
 from stoker.serve.drift import Shift
 from stoker.serve.http.messages import OPTIONS
 from stoker.serve.http.settings import Settings
-from stoker.store import audit, fingerprints, writer
-from stoker.store.address import Address, parse
-from stoker.store.linking import USES, linked
-from stoker.store.tracking import Run
+from stoker.tracking.store import audit, fingerprints, writer
+from stoker.tracking.store.address import Address, parse
+from stoker.tracking.store.linking import USES, linked
+from stoker.tracking.store.tracking import Run
 
 ANSWERS = HOME / "answers"
 _SECRET = ("token", "run", "store")

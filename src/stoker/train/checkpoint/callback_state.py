@@ -25,8 +25,8 @@ from typing import Any
 
 import keras
 
-from stoker.execution.epoch_steps import Stateful
 from stoker.train.checkpoint.options import CheckpointWarning
+from stoker.train.execution.epoch_steps import Stateful
 
 _ATTRIBUTES: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (

@@ -18,12 +18,8 @@ from typing import Any
 
 import keras
 
-from stoker.attach import announced
+from stoker.doctor.attach import announced
 from stoker.errors import CheckpointError
-from stoker.execution.epoch_steps import EpochSteps
-from stoker.execution.feeding import iterator_state
-from stoker.execution.feeding.host_random import host_random_state, restore_host_random_state
-from stoker.execution.feeding.streamed import Streamed, StreamedRows
 from stoker.train import variables
 from stoker.train.checkpoint import job
 from stoker.train.checkpoint.callback_state import callbacks_state, restore_callbacks
@@ -31,6 +27,10 @@ from stoker.train.checkpoint.directory import CheckpointDirectory
 from stoker.train.checkpoint.options import Checkpoint, CheckpointWarning
 from stoker.train.checkpoint.saved import WAY_OUT
 from stoker.train.checkpoint.saver import Saver
+from stoker.train.execution.epoch_steps import EpochSteps
+from stoker.train.execution.feeding import iterator_state
+from stoker.train.execution.feeding.host_random import host_random_state, restore_host_random_state
+from stoker.train.execution.feeding.streamed import Streamed, StreamedRows
 from stoker.train.planning.plan import Plan
 from stoker.train.program import Program
 from stoker.train.workers.copies import part_name

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stoker.attach import announced
+from stoker.doctor.attach import announced
 from stoker.errors import CheckpointError
 from stoker.train.checkpoint import files
 from stoker.train.checkpoint.directory import PARTS, CheckpointDirectory, step_of

@@ -18,14 +18,14 @@ from keras.src.backend.common.masking import get_keras_mask, set_keras_mask
 from keras.src.trainers.data_adapters import data_adapter_utils
 
 from stoker.errors import ArgumentError
-from stoker.execution import keras_step
-from stoker.execution.feeding.distributed import first_part
-from stoker.execution.kept import kept
-from stoker.execution.loop import Logs
-from stoker.execution.own_methods import is_own
 from stoker.train.custom.parts import Options
 from stoker.train.custom.program import TrainerProgram
 from stoker.train.custom.step import TracedSteps
+from stoker.train.execution import keras_step
+from stoker.train.execution.feeding.distributed import first_part
+from stoker.train.execution.kept import kept
+from stoker.train.execution.loop import Logs
+from stoker.train.execution.own_methods import is_own
 from stoker.train.program import KerasProgram
 from stoker.train.update.replicas import row_count
 from stoker.train.update.scaling import KerasLossScaler, LossScale

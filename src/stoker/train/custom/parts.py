@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
-from stoker.execution.model_kinds import ModelTypeError, is_keras_2
+from stoker.train.execution.model_kinds import ModelTypeError, is_keras_2
 from stoker.train.update.accumulation import Accumulation
 from stoker.train.update.averaging import EMA, Averages
 from stoker.train.update.balancing import Balance, Weight

@@ -9,9 +9,9 @@ from typing import Any
 
 import keras
 
-from stoker.execution.feed import Feed
-from stoker.execution.loop import Logs, Loop, Step
 from stoker.train.custom.step import TracedSteps
+from stoker.train.execution.feed import Feed
+from stoker.train.execution.loop import Logs, Loop, Step
 from stoker.train.loop.progress import show
 from stoker.train.program import Program
 from stoker.train.update.watching import Trouble

@@ -16,10 +16,10 @@ import keras
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
-from stoker.execution.loop import MORE
 from stoker.train.custom.parts import Options, common_strategy
 from stoker.train.custom.state import UpdateState, results_of
 from stoker.train.custom.updating import Logs, Moment, Updating
+from stoker.train.execution.loop import MORE
 from stoker.train.update.means import Means, scalar, take_apart
 from stoker.train.update.replicas import Replicas, Weight
 from stoker.train.update.statistics import Statistics

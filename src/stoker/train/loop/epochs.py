@@ -8,10 +8,10 @@ from typing import Any
 
 import keras
 
-from stoker.execution.loop import Logs
-from stoker.execution.stretch import Stretch
 from stoker.periodic import steps_until
 from stoker.train.checkpoint.resume import Resume
+from stoker.train.execution.loop import Logs
+from stoker.train.execution.stretch import Stretch
 from stoker.train.loop.effects import Effects
 from stoker.train.loop.tracked import Tracked
 from stoker.train.planning.plan import Plan

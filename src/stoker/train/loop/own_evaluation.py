@@ -7,11 +7,11 @@ from typing import Any
 
 import keras
 
-from stoker.execution.feed import Feed
-from stoker.execution.feeding import sources
-from stoker.execution.loop import Logs
-from stoker.execution.own_methods import redirected
-from stoker.inference.evaluation import Evaluation
+from stoker.train.execution.feed import Feed
+from stoker.train.execution.feeding import sources
+from stoker.train.execution.loop import Logs
+from stoker.train.execution.own_methods import redirected
+from stoker.train.inference.evaluation import Evaluation
 
 # An evaluation of a source over a feed of it, with callbacks.
 Evaluations = Callable[[sources.Source, Feed, Any], Evaluation]

@@ -12,20 +12,20 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from stoker.attach import announced
-from stoker.execution import hooks
-from stoker.execution.call_length import CallLength
-from stoker.execution.epoch_steps import EpochSteps
-from stoker.execution.feed import Feed
-from stoker.execution.feeding.resident import Resident
-from stoker.execution.feeding.sources import Source
-from stoker.execution.kept import kept
-from stoker.execution.loop import Loop
-from stoker.execution.own_methods import is_own
-from stoker.execution.stretch import Stretch
-from stoker.inference.evaluation import Evaluation
+from stoker.doctor.attach import announced
 from stoker.train.checkpoint.options import Checkpoint
 from stoker.train.checkpoint.resume import Resume
+from stoker.train.execution import hooks
+from stoker.train.execution.call_length import CallLength
+from stoker.train.execution.epoch_steps import EpochSteps
+from stoker.train.execution.feed import Feed
+from stoker.train.execution.feeding.resident import Resident
+from stoker.train.execution.feeding.sources import Source
+from stoker.train.execution.kept import kept
+from stoker.train.execution.loop import Loop
+from stoker.train.execution.own_methods import is_own
+from stoker.train.execution.stretch import Stretch
+from stoker.train.inference.evaluation import Evaluation
 from stoker.train.loop.effects import Effects
 from stoker.train.loop.epochs import Epochs, Validation
 from stoker.train.loop.own_evaluation import OwnEvaluation

@@ -9,8 +9,8 @@ from typing import Any
 import keras
 
 from stoker import clock
-from stoker.store import address, origins
-from stoker.store.tracking import Run, scalars
+from stoker.tracking.store import address, origins
+from stoker.tracking.store.tracking import Run, scalars
 from stoker.train.program import Program
 
 

@@ -16,10 +16,10 @@ import tensorflow as tf
 
 from stoker import clock
 from stoker.errors import ArgumentError
-from stoker.execution import fused_parts
-from stoker.execution.feed import Feed
-from stoker.execution.feeding.sources import Source
-from stoker.execution.loop import Loop
+from stoker.train.execution import fused_parts
+from stoker.train.execution.feed import Feed
+from stoker.train.execution.feeding.sources import Source
+from stoker.train.execution.loop import Loop
 from stoker.train.planning import choices
 from stoker.train.planning.disturbance import Disturbance
 from stoker.train.planning.plan import Plan

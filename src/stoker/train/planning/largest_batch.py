@@ -7,9 +7,9 @@ from typing import Any
 import tensorflow as tf
 
 from stoker.errors import StokerError
-from stoker.execution.feeding.resident import Resident
-from stoker.execution.feeding.sources import Source, on_device
-from stoker.execution.loop import Loop
+from stoker.train.execution.feeding.resident import Resident
+from stoker.train.execution.feeding.sources import Source, on_device
+from stoker.train.execution.loop import Loop
 from stoker.train.planning.snapshot import Snapshot
 from stoker.train.program import Program
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from stoker.execution.feeding.distributed import has_parts
+from stoker.train.execution.feeding.distributed import has_parts
 from stoker.train.workers.group import Group, group_of
 from stoker.train.workers.packs import summed
 from stoker.train.workers.tracing import on_replica

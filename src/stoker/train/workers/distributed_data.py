@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.errors import ArgumentError
-from stoker.execution.feeding.distributed import is_distributed, replicas_of
-from stoker.execution.feeding.sources import validation_parts
+from stoker.train.execution.feeding.distributed import is_distributed, replicas_of
+from stoker.train.execution.feeding.sources import validation_parts
 from stoker.train.workers.group import Group
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 import stoker
-from stoker.execution.kept import kept
+from stoker.train.execution.kept import kept
 from stoker.train.planning import decide
 from stoker.train.workers.group import group_of
 

@@ -1,0 +1,50 @@
+"""Delete runs: their values and their records, never their audit.
+
+With --artifacts, the files a run has made go too: those that have the recorded content, are not older than the run and
+belong to no other run. What is left is listed with the reason. On a terminal you are asked first; elsewhere,
+--artifacts needs --yes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from stoker.errors import UsageError
+from stoker.tracking.store import address
+from stoker.tracking.store.deleting import Deletion, carry_out, plan
+from stoker.units import printable
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Which runs."""
+    parser.add_argument("run_ids", metavar="ID", nargs="+", help="a run")
+    parser.add_argument("--artifacts", action="store_true", help="also the files that only this run has made")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Delete, and say what is gone."""
+    store = address.needed(getattr(args, "store", None))
+    asks = not args.yes and sys.stdin.isatty() and sys.stderr.isatty()
+    if args.artifacts and not args.yes and not asks:
+        raise UsageError("--artifacts deletes files, and nobody is here to ask: add --yes")
+    for name in args.run_ids:
+        planned = plan(store, name, artifacts=args.artifacts)
+        if asks and not _confirm(planned):
+            print(f"kept {printable(planned.run)}")
+            continue
+        carry_out(store, planned)
+        print(printable(f"deleted {planned.run}"))
+        for line in [*map(str, planned.files), *(f"left {line}" for line in planned.left)]:
+            print(f"  {printable(line)}")
+    return 0
+
+
+def _confirm(planned: Deletion) -> bool:
+    """Ask on the terminal."""
+    files = "".join(f"\n  {path}" for path in planned.files)
+    question = printable(f"Delete run {planned.run} ({planned.name})?") + printable(files, lines=True)
+    sys.stderr.write(f"{question}\n[y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,0 +1,31 @@
+"""Compare two runs: code, data, parameters, versions, and what it did to loss and speed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+
+from stoker.doctor.report import run_table
+from stoker.tracking.store import address
+from stoker.tracking.store.differing import diff
+from stoker.tracking.store.entries import finite
+from stoker.tracking.store.queries import reading
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Which runs."""
+    parser.add_argument("a", metavar="A", help="the run to compare with")
+    parser.add_argument("b", metavar="B", help="the other")
+    parser.add_argument("--json", action="store_true", help="print JSON instead", default=argparse.SUPPRESS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what differs."""
+    with reading(address.needed(getattr(args, "store", None))) as reader:
+        found = diff(reader, reader.resolve(args.a), reader.resolve(args.b))
+    if args.json:
+        print(json.dumps(finite(asdict(found)), indent=2))
+    else:
+        run_table.show_differences(found)
+    return 0

@@ -1,0 +1,39 @@
+"""Export runs: to MLflow's server, to TensorBoard's event files, to a CSV or Parquet file with every point."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from stoker.cli._paths import local_path
+from stoker.errors import UsageError
+from stoker.tracking.store import address
+from stoker.tracking.store.exporting import mlflow, tables, tensorboard
+from stoker.tracking.store.queries import reading
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Which runs, and to where."""
+    parser.add_argument("run_ids", metavar="ID", nargs="*", help="a run (all)")
+    parser.add_argument("--mlflow", metavar="URL", help="the http:// URL of MLflow's server")
+    parser.add_argument("--experiment", metavar="NAME", default="stoker", help="MLflow's experiment (stoker)")
+    parser.add_argument("--tensorboard", type=local_path, metavar="DIR", help="a directory for event files")
+    parser.add_argument("--table", type=local_path, metavar="PATH", help="a file: .csv or .parquet")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export, and say what was written."""
+    if not (args.mlflow or args.tensorboard or args.table):
+        raise UsageError("say where to: --mlflow URL, --tensorboard DIR or --table PATH")
+    with reading(address.needed(getattr(args, "store", None))) as reader:
+        names = [reader.resolve(name) for name in args.run_ids]
+        rows = reader.runs(*names)
+        if args.mlflow:
+            made = mlflow.export(reader, rows, args.mlflow, args.experiment)
+            print(f"{len(made)} runs in the experiment {args.experiment!r} of {args.mlflow}")
+        if args.tensorboard:
+            files = tensorboard.export(reader, rows, Path(args.tensorboard))
+            print(f"{len(files)} runs in {args.tensorboard}")
+        if args.table:
+            print(f"{len(rows)} runs in {tables.export(reader, rows, Path(args.table))}")
+    return 0

@@ -1,0 +1,32 @@
+"""Print the head of the audit, to be kept where nobody who can write the store can write.
+
+    stoker runs head --sign auditor.pem > head.json
+    stoker runs verify --head head.json --key auditor.pem.pub
+
+With --sign, the head is signed with an Ed25519 private key in PEM form (`pip install 'stoker[sign]'`).
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from stoker.errors import UsageError
+from stoker.tracking.store import address, heads
+from stoker.tracking.store.queries import reading
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Who signs it."""
+    parser.add_argument("--sign", metavar="KEY", help="the file of the private key to sign it with")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print it."""
+    store = address.needed(getattr(args, "store", None))
+    with reading(store) as reader:
+        found = reader.audit_head()
+    if found is None:
+        raise UsageError(f"the audit of {store} is empty: it has no head yet")
+    head = heads.now(*found, str(store))
+    print((head.sign(args.sign) if args.sign else head).to_json())
+    return 0

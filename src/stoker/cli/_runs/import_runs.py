@@ -1,0 +1,57 @@
+"""Import runs: the records of before the store, TensorBoard's event files, MLflow's runs. None is imported twice.
+
+SOURCE is a directory of records (.stoker/runs), a directory of event files, a directory of mlruns, MLflow's database
+(mlflow.db, or its URL), or the http:// URL of MLflow's server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from stoker.errors import UsageError
+from stoker.files import RUNS
+from stoker.tracking.store import address
+from stoker.tracking.store.importing import mlflow, records, tensorboard
+from stoker.tracking.store.importing.foreign import Foreign, keep
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """From where."""
+    parser.add_argument(
+        "source", metavar="SOURCE", nargs="?", default=str(RUNS), help=f"where they are ({RUNS})"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Import, and say how many."""
+    store = address.needed(getattr(args, "store", None))
+    damaged: list[str] = []
+    kept = list(keep(store, _found(args.source, damaged)))
+    fresh = sum(is_new for _, is_new in kept)
+    for line in damaged:
+        print(f"stoker: {line}", file=sys.stderr)
+    known = len(kept) - fresh
+    print(f"{fresh} runs imported into {store}" + (f", {known} were there already" if known else ""))
+    return 0
+
+
+def _found(source: str, damaged: list[str]) -> Iterator[Foreign]:
+    path = Path(source)
+    if source.startswith(("http://", "https://")):
+        return mlflow.from_server(source)
+    if "://" in source:
+        return mlflow.from_database(source)
+    if path.is_file():
+        return mlflow.from_database(f"sqlite:///{path}")
+    if not path.is_dir():
+        raise UsageError(f"no such file or directory: {source}")
+    if any(path.glob("*.json")):
+        return records.runs(path, damaged)
+    if tensorboard.has_runs(path):
+        return tensorboard.runs(path)
+    if next(path.rglob("meta.yaml"), None) is not None:
+        return mlflow.from_directory(path)
+    raise UsageError(f"{source} has neither records nor event files nor MLflow's runs")

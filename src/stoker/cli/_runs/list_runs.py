@@ -1,0 +1,102 @@
+"""List runs."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import math
+import sys
+from typing import Any
+
+from stoker.doctor.report import run_table
+from stoker.errors import RecordError
+from stoker.tracking.store import address, measured, record_files
+from stoker.tracking.store.queries import reading
+from stoker.tracking.store.table import flat, selected
+from stoker.units import printable
+
+# Found only in rows of the store and of records alike.
+FINDING = "finding"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table; a damaged record is a line that says so."""
+    rows = _of_the_store(getattr(args, "store", None))
+    damaged: list[str] = []
+    rows += _of_records({row["id"] for row in rows}, damaged)
+    chosen = selected(rows, args.where, args.sort, args.limit)
+    if args.json:
+        print(json.dumps([_plain(row) for row in chosen], indent=2))
+    elif args.csv:
+        _print_csv(chosen)
+    else:
+        columns = args.columns.split(",") if args.columns else None
+        run_table.show(chosen, columns, damaged, filtered=bool(args.where))
+    return 0
+
+
+def _of_the_store(given: str | None) -> list[dict[str, Any]]:
+    found = address.find(given)
+    if found is None or (given is None and found.path is not None and not found.path.exists()):
+        return []
+    with reading(found) as reader:
+        first = reader.first_findings()
+        return [{**flat(row), FINDING: first.get(row.id)} for row in reader.runs()]
+
+
+def _of_records(known: set[str], damaged: list[str]) -> list[dict[str, Any]]:
+    """Records that the store does not have."""
+    rows = []
+    for run_id in reversed(record_files.ids()):
+        if run_id in known:
+            continue
+        try:
+            record = record_files.read(record_files.path_of(run_id))
+        except RecordError as error:
+            damaged.append(str(error))
+            continue
+        first = record.findings[0] if record.findings else None
+        rows.append(
+            {
+                "id": record.id,
+                "name": record.program,
+                "kind": "run",
+                "program": record.program,
+                "arguments": " ".join(record.argv),
+                "state": "failed" if record.exit_code else record.state,
+                "exit_code": record.exit_code,
+                "started": measured.started_at(record) if record.started else _by_id(record.id),
+                "seconds": record.wall_s,
+                "steps": record.steps,
+                "steps_per_s": record.steps_per_s,
+                FINDING: f"{first.kind} {first.file}:{first.line}" if first else None,
+            }
+        )
+    return rows
+
+
+def _by_id(run_id: str) -> float:
+    """When a record without a time was made: ids sort by time."""
+    digits = "".join(sign for sign in run_id[:15] if sign.isdigit())
+    return float(digits or 0) / 1e8
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """What JSON has no number for is a word."""
+    return {
+        name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }
+
+
+def _print_csv(rows: list[dict[str, Any]]) -> None:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    # A file gets what is in the store; a terminal would obey some of it.
+    whole = text.getvalue()
+    sys.stdout.write(printable(whole, lines=True) if sys.stdout.isatty() else whole)

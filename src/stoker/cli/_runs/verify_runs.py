@@ -1,0 +1,56 @@
+"""Verify the store: the chain of its audit, every run that has ended, and the content of every artifact.
+
+    stoker runs verify
+    stoker runs verify --head head.json --key auditor.pub
+
+What is not as it was written is named, one line each. With --head, the chain must contain a head that `stoker runs
+head` gave earlier; with --key, that head must be signed with this key. Exit code: 0 if all is as it was written, 1 if
+not, 2 for a bad request.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+
+from stoker.errors import UsageError
+from stoker.tracking.store import address, heads
+from stoker.tracking.store.verifying import Anchor, verify
+from stoker.units import printable
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What to compare with."""
+    add_anchor(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON instead", default=argparse.SUPPRESS)
+
+
+def add_anchor(parser: argparse.ArgumentParser) -> None:
+    """`--head` and `--key`."""
+    parser.add_argument("--head", metavar="FILE|URL", help="an earlier head that the audit must contain")
+    parser.add_argument(
+        "--key", metavar="PUBLIC", help="the public key, or its file, that has signed the head"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Verify, and judge by the exit code."""
+    if args.key and not args.head:
+        raise UsageError("--key says who has signed the head: give --head FILE, too")
+    store = address.needed(getattr(args, "store", None))
+    anchor = Anchor(heads.read(args.head), args.head, args.key or "") if args.head else None
+    found = verify(store, anchor)
+    if args.json:
+        print(json.dumps(asdict(found), indent=2))
+        return 1 if found.problems else 0
+    for note in found.notes:
+        print(f"note: {printable(note)}", file=sys.stderr)
+    if found.problems:
+        print("\n".join(map(printable, found.problems)))
+        return 1
+    print(
+        f"the audit is whole: {found.rows} rows, {found.sealed} sealed runs, {found.files} files as they were written"
+    )
+    return 0

@@ -1,0 +1,40 @@
+"""Show the audit of the store, or verify it: its chain, the runs that have ended, the content of every artifact.
+
+    stoker audit
+    stoker audit --verify
+
+--verify is `stoker runs verify`: what is not as it was written is named, one line each. Exit code: 0 if all is as it
+was written, 1 if not, 2 for a bad request.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from stoker.cli._runs import verify_runs
+from stoker.cli.runs import add_store
+from stoker.doctor.report import run_table
+from stoker.tracking.store import address
+from stoker.tracking.store.queries import reading
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The options of `stoker audit`."""
+    parser.add_argument("--verify", action="store_true", help="walk the chain, and hash every artifact again")
+    verify_runs.add_anchor(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON instead")
+    add_store(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show, or verify and judge by the exit code."""
+    if args.verify or args.head or args.key:
+        return verify_runs.run(args)
+    with reading(address.needed(getattr(args, "store", None))) as reader:
+        rows = [row._asdict() for row in reader.audit()]
+    if args.json:
+        print(json.dumps(rows, indent=2))
+    else:
+        run_table.show_audit(rows)
+    return 0

@@ -1,0 +1,135 @@
+"""Read TensorFlow programs and report what will stall them, without running them.
+
+    stoker check src/ train.ipynb
+    cat train.py | stoker check -
+    stoker check --format json --select STK1 .
+
+Exit code: 0 clean, 1 findings (of severity error, unless --fail-on says otherwise), 2 usage or unreadable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import sys
+
+from stoker.cli._paths import local_path
+from stoker.config import SEVERITIES, Config, load, names
+from stoker.doctor.check.cache import Cache
+from stoker.doctor.check.checker import Checked, check_paths
+from stoker.doctor.check.rule import Problem
+from stoker.doctor.check.source.files import STDIN, discover, display, project_root
+from stoker.doctor.report import problems as report
+from stoker.files import CACHE, RUNS
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The options of `stoker check`."""
+    parser.add_argument(
+        "paths", type=local_path, nargs="*", default=["."], help="files, notebooks, directories; - is stdin"
+    )
+    parser.add_argument("--format", choices=tuple(report.FORMATS), default="text", help="how to report")
+    add_selection(parser)
+    parser.add_argument(
+        "--statistics", action="store_true", help="count findings by kind instead of listing them"
+    )
+    parser.add_argument(
+        "--fail-on", choices=SEVERITIES, help="the lowest severity that fails the check (error)"
+    )
+    parser.add_argument("--no-cache", action="store_true", help="ignore the cache and check every file again")
+    parser.add_argument("-j", "--jobs", type=int, metavar="N", help="processes (default: one per core)")
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """`--select` and `--ignore`, which `stoker fix` has as well."""
+    parser.add_argument(
+        "--select", metavar="KINDS", help="only these kinds, codes or families, comma-separated"
+    )
+    parser.add_argument("--ignore", metavar="KINDS", help="not these")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check, report, and say by the exit code whether anything must be done."""
+    config = configuration(args)
+    if args.fail_on:
+        config = dataclasses.replace(config, fail_on=args.fail_on)
+    checked = checked_paths(args.paths, config, use_cache=not args.no_cache, jobs=args.jobs)
+    found = [_priced(problem, price) for problem, price in _prices(checked.problems)]
+    shown = [dataclasses.replace(problem, file=display(problem.file)) for problem in found]
+    if args.statistics:
+        sys.stdout.write(report.statistics(shown))
+    else:
+        sys.stdout.write(report.FORMATS[args.format](shown))
+    for error in checked.errors:
+        print(f"stoker: {error}", file=sys.stderr)
+    if args.format in ("text", "concise"):
+        print(_summary(shown, checked), file=sys.stderr)
+    if checked.errors:
+        return 2
+    return 1 if any(config.fails(problem.severity) for problem in found) else 0
+
+
+def configuration(args: argparse.Namespace) -> Config:
+    """The project's configuration under the flags given."""
+    first = next((path for path in args.paths if path != STDIN), ".")
+    start = first if os.path.isdir(first) else os.path.dirname(first) or "."
+    config = load(project_root(start))
+    if args.select:
+        config = dataclasses.replace(config, select=names(args.select.split(","), "--select"))
+    if args.ignore:
+        config = dataclasses.replace(config, ignore=config.ignore + names(args.ignore.split(","), "--ignore"))
+    return config
+
+
+def checked_paths(paths: list[str], config: Config, *, use_cache: bool, jobs: int | None = None) -> Checked:
+    """Check what the paths mean, less what the configuration leaves out."""
+    files = [path for path in discover(paths) if not config.excludes(path)]
+    cache = Cache(config.root / CACHE) if use_cache else None
+    checked = check_paths(files, jobs=jobs, cache=cache)
+    kept = [p for p in checked.problems if config.reports(p.kind, p.code, p.file)]
+    return dataclasses.replace(checked, problems=kept)
+
+
+def _prices(problems: list[Problem]) -> list[tuple[Problem, float | None]]:
+    """Each problem with what saved runs say its line costs."""
+    if not problems or not RUNS.is_dir():
+        return [(problem, None) for problem in problems]
+    known = _measured()
+    return [(problem, known.get((problem.file, problem.line, problem.kind))) for problem in problems]
+
+
+def _measured() -> dict[tuple[str, int, str], float]:
+    # Imported where a saved run is read: most checks need none, and must start quickly.
+    from stoker.errors import RecordError
+    from stoker.records import speedup_without
+    from stoker.tracking.store import record_files
+
+    known: dict[tuple[str, int, str], float] = {}
+    # Oldest first, so that the latest run of a line has the last word.
+    for run_id in record_files.ids():
+        try:
+            record = record_files.read(record_files.path_of(run_id))
+        except RecordError:
+            # A damaged record is `stoker runs`'s business; here it only means that no price is known.
+            continue
+        for finding in record.findings:
+            price = speedup_without(finding, record)
+            if price is not None:
+                known[(os.path.abspath(finding.file), finding.line, finding.kind)] = price
+    return known
+
+
+def _priced(problem: Problem, price: float | None) -> Problem:
+    return problem if price is None else dataclasses.replace(problem, measured=price)
+
+
+def _summary(problems: list[Problem], checked: Checked) -> str:
+    files = f"{checked.files} file{'' if checked.files == 1 else 's'}"
+    if not problems:
+        return f"No findings in {files}."
+    counts = [f"{sum(p.severity == s for p in problems)} {s}" for s in reversed(SEVERITIES)]
+    fixable = sum(p.fix is not None and p.fix.safety == "safe" for p in problems)
+    unsafe = sum(p.fix is not None and p.fix.safety == "unsafe" for p in problems)
+    hint = f" {fixable} fixable with `stoker fix`, {unsafe} more with `--unsafe`." if fixable + unsafe else ""
+    return f"Found {len(problems)} in {files}: {', '.join(counts)}.{hint}"

@@ -1,0 +1,89 @@
+"""Compare two runs, or several runs per side: throughput, accounts, findings gone and new.
+
+    stoker compare 20261115-2107 20261115-2112
+    stoker compare before.json after.json --html compare.html
+    stoker compare A1,A2,A3 B1,B2,B3 --fail-if-slower 5%
+
+A side is a run's id, the beginning of one, or a record's file; several are separated by commas. The verdict takes
+noise into account: between the steps of a run, as measured, and between runs, as several runs per side show it (one
+run per side shows none, so --noise is assumed). Exit code: 0; 1 if --fail-if-slower is given and B is slower by more
+than that with 95 % confidence; 2 for a bad request or a damaged record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from typing import Any
+
+from stoker.cli._paths import local_path
+from stoker.doctor.diagnosis.comparison import changes, compare
+from stoker.doctor.diagnosis.noise import ASSUMED_RUN_NOISE
+from stoker.doctor.report import comparison, output
+from stoker.errors import RecordError, UsageError
+from stoker.records import Record
+from stoker.tracking.store import record_files
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The options of `stoker compare`."""
+    parser.add_argument(
+        "a", metavar="A", help="a run, or several separated by commas: the side to compare with"
+    )
+    parser.add_argument("b", metavar="B", help="the side to judge")
+    parser.add_argument(
+        "--html", type=local_path, metavar="PATH", help="write a self-contained page to PATH instead"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead")
+    parser.add_argument(
+        "--fail-if-slower",
+        metavar="PERCENT",
+        help="exit with 1 if B is slower by more than this, such as 5%%",
+    )
+    parser.add_argument(
+        "--noise", metavar="PERCENT", help="noise between runs, assumed until several runs show it (3%%)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare, report, and judge by the exit code if asked to."""
+    limit = _share(args.fail_if_slower, "--fail-if-slower") if args.fail_if_slower else None
+    noise = _share(args.noise, "--noise") if args.noise else ASSUMED_RUN_NOISE
+    a, b = _side(args.a), _side(args.b)
+    both = {record.id for record in a} & {record.id for record in b}
+    if both:
+        raise UsageError(f"run {sorted(both)[0]} is on both sides: a run cannot be compared with itself")
+    try:
+        result, found = compare(a, b, noise), changes(a, b)
+        as_json: dict[str, Any] = comparison.as_json(a, b, result, found)
+    except (ValueError, ArithmeticError) as error:
+        raise RecordError(f"these records cannot be compared ({error}): `stoker runs` lists others") from None
+    if args.html:
+        output.write(args.html, comparison.page(a, b, result, found))
+    if args.json:
+        print(json.dumps(as_json, indent=2))
+    elif not args.html:
+        comparison.show(a, b, result, found)
+    return 1 if limit is not None and result.slower_than(limit) else 0
+
+
+def _side(text: str) -> list[Record]:
+    names = [name for name in text.split(",") if name]
+    if not names:
+        raise UsageError("a side names no run: give an id, or several separated by commas")
+    paths = [record_files.resolve(name) for name in names]
+    if len(set(paths)) < len(paths):
+        raise UsageError(f"{text} names a run twice")
+    return [record_files.read(path) for path in paths]
+
+
+def _share(text: str, option: str) -> float:
+    """`5%` and `5` are 0.05."""
+    try:
+        value = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        value = math.nan
+    if not 0 < value < 1:
+        raise UsageError(f"{option} {text}: give a percentage between 0 and 100, such as 5%")
+    return value

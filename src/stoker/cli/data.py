@@ -1,0 +1,126 @@
+"""Say what data holds: rows, columns, kinds, missing values, classes, how the values are spread, how fast it is read.
+
+PATH is a CSV, Parquet, JSON lines, text, TFRecord or tar file, a glob, a folder of such files, or a folder with a
+folder of images or texts for each class.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from stoker import units
+from stoker.cli._paths import local_path
+from stoker.cli._spelling import as_options, separator, warnings_shown
+from stoker.doctor.report import words
+from stoker.errors import UsageError
+
+_BARS = " ▁▂▃▄▅▆▇█"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The options of `stoker data`."""
+    parser.add_argument("path", type=local_path, metavar="PATH", help="a file, a glob or a folder")
+    parser.add_argument(
+        "--sep",
+        type=separator,
+        default=",",
+        help="what separates the fields of a CSV file (default: a comma)",
+    )
+    parser.add_argument("--encoding", default="utf8", help="of CSV and text files (default: utf8)")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look, and print."""
+    # Images, TFRecord and tar files are read by TensorFlow, which has much to say.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    try:
+        from stoker.data.survey import survey
+
+        with as_options(args), warnings_shown(sys.stderr, args):
+            found = survey(args.path, args.sep, args.encoding)
+    except ModuleNotFoundError as error:
+        extra = "cpu" if error.name == "tensorflow" else "data"
+        raise UsageError(
+            f"stoker data needs {error.name}: install it with pip install 'stoker[{extra}]'"
+        ) from None
+    if args.json:
+        print(json.dumps(found))
+    else:
+        _show(found)
+    return 0
+
+
+def _show(found: dict[str, Any]) -> None:
+    rows, files = units.counted(found["rows"], "row"), units.counted(found["files"], "file")
+    columns = units.counted(len(found["columns"]), "column")
+    print(f"{found['path']}: {rows}, {columns}, {found['format']}, {files}")
+    cache = f", {units.size(found['cache_bytes'])} in the cache" if "cache_bytes" in found else ""
+    print(
+        f"{units.size(found['bytes'])}{cache}; read at {words.rate(found['rows_per_s'])} rows/s "
+        f"({units.size(found['bytes_per_s'])}/s){_looked_at(found)}"
+    )
+    print()
+    name_width = max(6, *(len(column["name"]) for column in found["columns"]))
+    kind_width = max(8, *(len(column["kind"]) for column in found["columns"]))
+    print(f"{'column':<{name_width}}  {'kind':<{kind_width}}  {'missing':>9}  values")
+    for column in found["columns"]:
+        missing = f"{column['missing']:,}" if column["missing"] else "-"
+        print(
+            f"{column['name']:<{name_width}}  {column['kind']:<{kind_width}}  {missing:>9}  {_values(column)}"
+        )
+    if found.get("left_out"):
+        print(f"\nnot readable as a table: {', '.join(found['left_out'])}")
+    notes = [column[key] for column in found["columns"] for key in ("doubt", "note") if key in column]
+    notes += [
+        f"{path} cannot be decoded: it is damaged, no image, or of a kind TensorFlow cannot read"
+        for path in found.get("damaged", ())
+    ]
+    if notes:
+        print("\n" + "\n".join(notes))
+
+
+def _looked_at(found: dict[str, Any]) -> str:
+    seen = found.get("looked_at", found["rows"])
+    return "" if seen >= found["rows"] else f"; values are those of {seen:,} of them"
+
+
+def _values(column: dict[str, Any]) -> str:
+    if column["kind"] == "image":
+        return ", ".join(f"{count:,} of {size}" for size, count in column["top"])
+    if "top" in column:
+        top = ", ".join(f"{word!r} {count:,}" for word, count in column["top"][:5])
+        more = column["different"] - min(5, len(column["top"]))
+        return f"{column['different']:,} different: {top}" + (f" and {more:,} more" if more > 0 else "")
+    spread = column.get("values") or column.get("characters")
+    if spread is None:
+        return "nothing but missing values"
+    what = f" {column['of']}" if column.get("of") else " characters" if column["kind"] == "text" else ""
+    show = _date(column["unit"]) if column.get("unit") else _number
+    ends = f"{show(spread['least'])} to {show(spread['largest'])}{what}"
+    return f"{_bars(spread['histogram'])}  {ends}, mean {show(spread['mean'])}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+
+
+def _date(unit: str) -> Callable[[float], str]:
+    seconds = {"D": 86400.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[unit]
+
+    def show(value: float) -> str:
+        moment = datetime(1970, 1, 1) + timedelta(seconds=value * seconds)
+        return moment.isoformat(" ", "seconds").removesuffix(" 00:00:00")
+
+    return show
+
+
+def _bars(counts: list[int]) -> str:
+    most = max(counts)
+    return "".join(_BARS[-(-count * (len(_BARS) - 1) // most)] for count in counts)

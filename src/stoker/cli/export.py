@@ -1,0 +1,124 @@
+"""Make a bundle of a saved Keras model, or of a run's: pinned names and types, proven in a process of its own.
+
+    stoker export model.keras bundle/
+    stoker export 20261115-2107 bundle/ --engine litert
+    stoker export model.keras bundle/ --labels cat,dog --force
+
+A run is named by its id or the beginning of it; its model is the .keras file it has made last. Without examples a few
+rows are drawn from what is known of the inputs. Exit code: 0; 2 if the model cannot be exported, in which case nothing
+is left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+from stoker import units
+from stoker.cli._paths import local_path
+from stoker.cli._trust import add_allow_ops, split_names
+from stoker.cli.runs import add_store
+from stoker.errors import RecordError, UsageError
+from stoker.serve.safety.keras_files import CodeInFileError, check_keras_file
+from stoker.serve.saved_models import SavedModel, model_of
+from stoker.tracking.store import address
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The options of `stoker export`."""
+    parser.add_argument(
+        "model", type=local_path, metavar="MODEL", help="a .keras file, or a run of the store"
+    )
+    parser.add_argument("bundle", type=local_path, metavar="BUNDLE", help="the directory to make")
+    parser.add_argument("--labels", metavar="NAMES", help="what the classes are called, separated by commas")
+    parser.add_argument(
+        "--examples", type=local_path, metavar="FILE", help="rows to record: JSON lines, or one .npy array"
+    )
+    parser.add_argument(
+        "--engine",
+        action="append",
+        default=[],
+        choices=["litert", "onnx"],
+        help="also for this engine; may be repeated",
+    )
+    parser.add_argument(
+        "--sign", type=local_path, metavar="KEY", help="sign the bundle with this private key"
+    )
+    add_allow_ops(parser)
+    add_store(parser)
+    parser.add_argument("--force", action="store_true", help="replace a bundle that is there")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Load, export, say what came of it."""
+    url = getattr(args, "store", None)
+    given = _model(args.model, url)
+    file = given.file
+    examples = None if args.examples is None else _rows(Path(args.examples))
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        import keras
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"stoker export needs {error.name}: install it with pip install 'stoker[cpu]'"
+        ) from None
+    from stoker.serve.export.writing import export
+
+    try:
+        check_keras_file(file)
+        with warnings.catch_warnings():
+            # Its loss says whether it gives logits; the state of its optimizer is of no interest here.
+            warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
+            model = keras.models.load_model(file, safe_mode=True)
+    except CodeInFileError as error:
+        raise UsageError(
+            f"{file} cannot be loaded: {error}; export it from the program that made it, with stoker.export(model, ...)"
+        ) from None
+    except Exception as error:  # noqa: BLE001 - Keras raises whatever it meets first in a damaged file
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UsageError(f"{file} cannot be loaded: {line}") from None
+    labels = given.labels if args.labels is None else [word.strip() for word in args.labels.split(",")]
+    made = export(
+        model,
+        args.bundle,
+        labels=labels,
+        examples=examples,
+        lineage={"model": file.name},
+        run=given.run or None,
+        store=url,
+        engines=args.engine,
+        sign=args.sign,
+        allow_ops=split_names(args.allow_ops),
+        overwrite=args.force,
+    )
+    print(f"{args.bundle}: {units.size(made.bytes)}, proven on {made.description['examples']['rows']} rows")
+    return 0
+
+
+def _model(word: str, url: str | None) -> SavedModel:
+    """A file if there is one, a run otherwise."""
+    file = Path(word)
+    if file.is_file():
+        return SavedModel("", file)
+    store = address.find(url)
+    if file.suffix or len(file.parts) > 1 or store is None:
+        raise UsageError(f"there is no file {file}")
+    try:
+        return model_of(store, word)
+    except RecordError as error:
+        raise UsageError(f"there is no file {file}, and {error}") from None
+
+
+def _rows(file: Path) -> Any:
+    import numpy as np
+
+    try:
+        if file.suffix == ".npy":
+            return np.load(file, allow_pickle=False)
+        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file} cannot be read: {error}") from None

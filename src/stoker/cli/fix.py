@@ -1,0 +1,118 @@
+"""Repair what `stoker check` finds, where a repair is known.
+
+    stoker fix src/                  # safe repairs: the results stay the same
+    stoker fix --unsafe --diff .     # show all repairs, change nothing
+    stoker fix --unsafe --verify train.py --epochs 1    # run before and after, keep only what holds
+
+Exit code: 0 done, 1 a repair was undone because it did not hold, 2 usage or unreadable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from stoker.cli._paths import local_path
+from stoker.cli.check import add_selection, configuration
+from stoker.doctor.check.source.files import STDIN, discover, display
+from stoker.doctor.fix import verify
+from stoker.doctor.fix.plan import Change, plan
+from stoker.errors import UsageError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The options of `stoker fix`."""
+    parser.add_argument("paths", type=local_path, nargs="*", help="files, notebooks, directories")
+    add_selection(parser)
+    parser.add_argument("--unsafe", action="store_true", help="also apply fixes that may change results")
+    parser.add_argument("--diff", action="store_true", help="show the changes, write nothing")
+    parser.add_argument(
+        "--tolerance", type=float, default=1e-3, help="how far numbers may move with --verify (1e-3)"
+    )
+    parser.add_argument(
+        "--verify",
+        nargs=argparse.REMAINDER,
+        metavar="PROGRAM",
+        help="run this program before and after; put the files back unless it gives the same results no slower",
+    )
+    _allow_separator(parser)
+
+
+def _allow_separator(parser: argparse.ArgumentParser) -> None:
+    """Let `--verify -- python train.py` mean `--verify python train.py`.
+
+    argparse ends an option's remainder at `--`, whatever follows; so the separator is taken out before it looks.
+    """
+    parse = parser.parse_known_args
+
+    def parse_without(args: Sequence[str] | None = None, namespace: Any = None) -> Any:
+        words = list(args or ())
+        if "--verify" in words:
+            after = words.index("--verify") + 1
+            if words[after : after + 1] == ["--"]:
+                del words[after]
+        return parse(words, namespace)
+
+    parser.parse_known_args = parse_without  # type: ignore[method-assign, assignment]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan the repairs, then show, write or verify them."""
+    words = None if args.verify is None else verify.program_words(args.verify)
+    args.paths = args.paths or ([words[0]] if words else ["."])
+    if STDIN in args.paths:
+        raise UsageError("standard input cannot be fixed in place: give a file")
+    config = configuration(args)
+    files = [path for path in discover(args.paths) if not config.excludes(path)]
+    wanted = {"safe", "unsafe"} if args.unsafe else {"safe"}
+    changes, errors = plan(files, wanted, config.reports)
+    for error in errors:
+        print(f"stoker: {error}", file=sys.stderr)
+    if args.diff:
+        sys.stdout.write("".join(change.diff() for change in changes))
+        return 2 if errors else 0
+    code = _write(changes) if words is None else _verified(changes, words, args.tolerance)
+    return 2 if errors else code
+
+
+def _write(changes: list[Change]) -> int:
+    for change in changes:
+        change.write()
+        _say(change)
+    total = sum(len(change.fixed) for change in changes)
+    print(
+        f"Fixed {total} in {len(changes)} file{'' if len(changes) == 1 else 's'}."
+        if total
+        else "Nothing to fix."
+    )
+    return 0
+
+
+def _say(change: Change) -> None:
+    for problem in change.fixed:
+        message = problem.fix.message if problem.fix is not None else ""
+        print(f"{display(change.path)}:{problem.line}: {problem.code} {problem.kind}: {message}")
+
+
+def _verified(changes: list[Change], words: list[str], tolerance: float) -> int:
+    if not changes:
+        print("Nothing to fix.")
+        return 0
+    before = verify.run(words)
+    kept = False
+    for change in changes:
+        change.write()
+    try:
+        verdict = verify.compare(before, verify.run(words), tolerance)
+        kept = verdict.keep
+    finally:
+        # Also when the second run could not be made at all, or was interrupted.
+        if not kept:
+            for change in changes:
+                change.undo()
+    for change in changes:
+        _say(change)
+    print(f"{verdict}{'' if kept else ': the files were put back'}")
+    return 0 if kept else 1

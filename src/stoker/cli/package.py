@@ -1,0 +1,111 @@
+"""Write all that an image of a bundle is built and run from: Dockerfile, pinned wheels, compose file, manifests.
+
+    stoker package bundle/ -o image/ --name pets
+    stoker package bundle/ -o image/ --device cuda
+    stoker package train.py -o image/ --include models.py --requirements requirements.txt
+
+Of a training program it is an image that trains. The wheels are downloaded with pip, each pinned by its hash; a build
+then needs no network but for the base image, and fails unless the bundle gives its recorded answers in it. Exit code:
+0; 2 for a bad request, in which case nothing is left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from stoker import units
+from stoker.cli._paths import local_path
+from stoker.cli._trust import add_trust, trust_of
+from stoker.errors import UsageError
+from stoker.serve.packaging.writing import Options, package_bundle, package_program
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The options of `stoker package`."""
+    parser.add_argument(
+        "path", type=local_path, metavar="PATH", help="a bundle, or a Python program that trains"
+    )
+    parser.add_argument(
+        "-o", "--output", type=local_path, metavar="DIR", required=True, help="the directory to make"
+    )
+    parser.add_argument("--name", help="of the model, in manifests and addresses (the path's own)")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="what it runs on (cpu)")
+    parser.add_argument(
+        "--base", default="", metavar="IMAGE", help="the base image (python:3.x-slim-bookworm)"
+    )
+    parser.add_argument("--python", default=Options.python, metavar="3.x", help="its Python (this one's)")
+    parser.add_argument("--image", default="", metavar="NAME", help="what the image is called (NAME:VERSION)")
+    parser.add_argument("--port", type=int, default=8501, help="where a server listens (8501)")
+    parser.add_argument(
+        "--wheelhouse",
+        type=local_path,
+        metavar="DIR",
+        help="take the wheels from there instead of downloading them",
+    )
+    parser.add_argument(
+        "--requirements", type=local_path, metavar="FILE", help="more to install, as pip takes it"
+    )
+    parser.add_argument(
+        "--include",
+        type=local_path,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="more files of a program; may be repeated",
+    )
+    add_trust(parser)
+    parser.add_argument("--force", action="store_true", help="replace a package that is there")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write it, say what was written."""
+    path, target = Path(args.path), Path(args.output)
+    if not path.exists():
+        raise UsageError(f"there is no {path}")
+    if args.include and path.is_dir():
+        raise UsageError("--include is for programs; a bundle is whole")
+    options = Options(
+        args.name or _name(path),
+        device=args.device,
+        base=args.base,
+        python=args.python,
+        image=args.image,
+        port=args.port,
+        wheels=None if args.wheelhouse is None else Path(args.wheelhouse),
+        requirements=_requirements(args.requirements),
+        trust=trust_of(args),
+    )
+    if path.is_dir():
+        package_bundle(path, target, options, args.force)
+    elif path.suffix == ".py":
+        package_program(path, target, options, [Path(one) for one in args.include], args.force)
+    else:
+        raise UsageError(f"{path} is neither a bundle nor a Python program")
+    size = sum(one.stat().st_size for one in target.rglob("*") if one.is_file())
+    wheels = len(list((target / "wheelhouse").iterdir()))
+    print(
+        f"{target}: {wheels} wheels, {units.size(size)}; build it with: docker build -t {options.name} {target}"
+    )
+    return 0
+
+
+def _name(path: Path) -> str:
+    """The path's own, as far as Kubernetes takes it."""
+    plain = re.sub(r"[^a-z0-9]+", "-", path.resolve().stem.lower()).strip("-")
+    return plain if re.match("[a-z]", plain) else f"model-{plain}".strip("-")
+
+
+def _requirements(file: str | None) -> list[str]:
+    if file is None:
+        return []
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    found = [line.partition(" #")[0].strip() for line in lines]
+    odd = [line for line in found if line.startswith("-")]
+    if odd:
+        raise UsageError(f"{file}: {odd[0]!r} is an option; only requirements are taken")
+    return [line for line in found if line and not line.startswith("#")]

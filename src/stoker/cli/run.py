@@ -1,0 +1,124 @@
+"""Run a program and say where every second went.
+
+The program is not edited and does not notice: same output, same exit code. The ledger is printed to stderr
+when it ends, however it ends, and kept under .stoker/runs/.
+
+    stoker run train.py --epochs 3
+    stoker run --html run.html train.py
+    stoker run -m package.module args...
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from stoker import config
+from stoker.cli._paths import local_path
+from stoker.doctor import software_gpu
+from stoker.doctor.measure import supervise
+from stoker.doctor.measure.launch import Launched, Target
+from stoker.doctor.report import console, output
+from stoker.doctor.report.live import LiveLine, has_rows
+from stoker.doctor.report.page import document
+from stoker.doctor.software_gpu import profiles
+from stoker.errors import UsageError
+from stoker.records import Record
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Options come before the program; everything after it is the program's."""
+    parser.add_argument(
+        "--json", type=local_path, metavar="PATH", help="also write the record to PATH; - is stdout"
+    )
+    parser.add_argument(
+        "--html", type=local_path, metavar="PATH", help="also write a page of the run to PATH"
+    )
+    parser.add_argument("--quiet", action="store_true", help="save the record but print no ledger")
+    parser.add_argument("--device", metavar="DEVICE", help="software-gpu, or software-gpu:N for N of them")
+    parser.add_argument(
+        "--device-memory", metavar="SIZE", default="8GiB", help="memory of each device, such as 8GiB"
+    )
+    parser.add_argument(
+        "--device-profile",
+        metavar="NAME",
+        default="a100",
+        help="t4, v100, a100, h100, or one of [tool.stoker.device-profiles]",
+    )
+    parser.add_argument(
+        "--store",
+        metavar="URL",
+        help="the store (STOKER_STORE, [tool.stoker], .stoker/stoker.db); off keeps nothing",
+    )
+    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, as python -m does")
+    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="program args...")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check the request, run the program, report."""
+    words = args.program if args.module is None else args.module
+    if not words:
+        raise UsageError("no program given: stoker run train.py, or stoker run -m package.module")
+    target = Target(words[0], words[1:], is_module=args.module is not None)
+    target.check()
+    if args.html:
+        document.check(args.html)
+    launched = Launched(target, _device(args), args.store)
+    shown = not args.quiet and has_rows(sys.stderr)
+    with _live_line(wanted=shown) as draw:
+
+        def tick() -> None:
+            record = launched.look(drawn=shown)
+            if record is not None:
+                draw(record)
+
+        status = supervise.run(launched.command, launched.environment, tick)
+    _report(launched.finish(supervise.exit_code_of(status)), launched.path, args)
+    return supervise.end_like(status)
+
+
+def _device(args: argparse.Namespace) -> dict[str, Any] | None:
+    """The software GPU that was asked for, built by now; None if none was."""
+    if args.device is None:
+        return None
+    name, _, count = args.device.partition(":")
+    if name != "software-gpu" or not (count or "1").isdigit():
+        raise UsageError(f"no device {args.device!r}: use software-gpu, or software-gpu:2 for two of them")
+    profile = profiles.resolve(args.device_profile, config.load(Path()).device_profiles)
+    settings = software_gpu.settings_of(int(count or 1), args.device_memory, profile)
+    software_gpu.ensure_built()
+    return {
+        "count": settings.count,
+        "memory": settings.memory,
+        "profile": dataclasses.asdict(settings.profile),
+    }
+
+
+@contextmanager
+def _live_line(wanted: bool) -> Iterator[Callable[[Record], None]]:
+    """What draws the record as the program saves it, at the bottom of the terminal."""
+    if not wanted:
+        yield lambda record: None
+        return
+    line = LiveLine(sys.stderr)
+    line.open()
+    try:
+        yield line.draw
+    finally:
+        line.close()
+
+
+def _report(record: Record, path: Path, args: argparse.Namespace) -> None:
+    if not args.quiet:
+        console.show(record, path)
+    if args.json:
+        output.write_record(args.json, record)
+    if args.html:
+        output.write(args.html, document.page(record))
+        if not args.quiet:
+            print(f"page: {args.html}", file=sys.stderr)

@@ -1,0 +1,77 @@
+"""List the runs of the store, newest first; show, compare, delete, import, export and verify them.
+
+    stoker runs --where 'loss < 0.1' --where 'params.rate = 0.001' --sort loss
+    stoker runs --columns loss,val_loss,params.rate --csv
+    stoker runs show 20261115-2107
+    stoker runs diff 20261115-2107 20261115-2112
+    stoker runs import mlflow.db
+    stoker runs export 20261115-2107 --tensorboard logs/
+    stoker runs verify --head head.json
+
+A run is named by its id or the beginning of it. A condition is NAME SIGN VALUE, where the sign is one of = != < <= > >=
+and ~ (contains), and the name a column, a parameter or a series, whose last value counts. Records under .stoker/runs/
+that the store does not have are listed too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from typing import Any
+
+from stoker.errors import UsageError
+
+# What can be done with runs, each in a module of `_runs`; without any of them, they are listed.
+ACTIONS = ("show", "diff", "delete", "import", "export", "head", "verify")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The options of the list, and the actions."""
+    parser.add_argument(
+        "--where", metavar="CONDITION", action="append", default=[], help="only these; may be repeated"
+    )
+    parser.add_argument(
+        "--sort",
+        metavar="COLUMN",
+        default="-started",
+        help="by this; -COLUMN is from the largest down (-started)",
+    )
+    parser.add_argument("--limit", metavar="N", type=int, help="not more than these")
+    parser.add_argument(
+        "--columns", metavar="NAMES", help="series, parameters or other columns to show, by commas"
+    )
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument("--csv", action="store_true", help="print everything as CSV")
+    add_store(parser)
+    actions = parser.add_subparsers(
+        dest="action", metavar="ACTION", help="show, diff, delete, import, export, head or verify"
+    )
+    for name in ACTIONS:
+        module = _module(name)
+        action = actions.add_parser(
+            name, help=(module.__doc__ or "").splitlines()[0], description=module.__doc__
+        )
+        module.configure(action)
+        add_store(action)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked for."""
+    if args.limit is not None and args.limit < 0:
+        raise UsageError(f"--limit {args.limit} must be at least 0")
+    return int(_module(args.action or "list").run(args))
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """`--store`, with every verb that reads one."""
+    # An action's own default must not undo what was said before the action.
+    parser.add_argument(
+        "--store",
+        metavar="URL",
+        default=argparse.SUPPRESS,
+        help="the store (STOKER_STORE, [tool.stoker], .stoker/stoker.db)",
+    )
+
+
+def _module(action: str) -> Any:
+    return importlib.import_module(f"stoker.cli._runs.{action}_runs")

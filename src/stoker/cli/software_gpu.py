@@ -1,0 +1,62 @@
+"""Say whether the software GPU is built, where and for which TensorFlow, and try it out.
+
+The software GPU is a device that TensorFlow programs see as /GPU:0, on a machine that has none. It is built
+once per TensorFlow version, at first use or with --build.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+
+from stoker.doctor.software_gpu import build
+from stoker.doctor.software_gpu.profiles import PROFILES
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The options of `stoker software-gpu`."""
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--status", action="store_true", help="only report the state; build and run nothing")
+    action.add_argument("--build", action="store_true", help="only build it, if it is not built yet")
+    action.add_argument("--clean", action="store_true", help="remove all builds from the cache")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show the state, then, unless told otherwise, build and test."""
+    if args.clean:
+        return _clean()
+    tensorflow = build.installed_tensorflow()
+    library = build.library_path(tensorflow)
+    print(f"TensorFlow  {tensorflow.version} ({tensorflow.distribution})")
+    print(f"compiler    {build.compiler() or 'none: install g++ or set CXX'}")
+    print(f"plug-in     {library}" if library.exists() else "plug-in     not built")
+    print(f"profiles    {', '.join(PROFILES)}")
+    if args.status:
+        return 0
+    if not library.exists():
+        print(f"built       {build.ensure_built()}")
+    return 0 if args.build else _self_test()
+
+
+def _clean() -> int:
+    directory = build.cache_directory()
+    if directory.exists():
+        shutil.rmtree(directory)
+        print(f"removed {directory}")
+    else:
+        print(f"nothing to remove in {directory}")
+    return 0
+
+
+def _self_test() -> int:
+    """In a process of its own: TensorFlow takes a device only before it starts, and prints what it likes."""
+    command = [sys.executable, "-m", "stoker.doctor.software_gpu.self_test"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    print(done.stdout, end="")
+    if done.returncode != 0:
+        print("self-test   failed", file=sys.stderr)
+        print("\n".join(done.stderr.splitlines()[-5:]), file=sys.stderr)
+        return 1
+    return 0

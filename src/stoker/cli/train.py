@@ -1,0 +1,188 @@
+"""Train a model on a table, texts or images, compare it with baselines, and export it.
+
+    stoker train table sales.csv --target price
+    stoker train text reviews/
+    stoker train image photos/ --base MobileNetV2
+    stoker serve runs/latest/bundle
+
+The same command again goes on after a crash, or says that the run is done. Ctrl-C keeps the best so far. Exit code: 0;
+2 if the data or the request makes no sense; 130 if Ctrl-C came when nothing was being trained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from stoker.cli._paths import local_path
+from stoker.cli._spelling import as_options, separator, warnings_shown
+from stoker.errors import UsageError
+
+# As a shell reports a program that Ctrl-C has ended.
+_INTERRUPTED = 130
+_TEXT = """Learn the classes of texts: a folder with a folder of .txt files for each class, or a column of a table."""
+_IMAGE = """Learn the classes of images: a folder with a folder of images for each class."""
+_TABLE = """Learn to predict a column of a CSV, Parquet or JSON lines table."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The kinds of data, and their options."""
+    kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True, help="table, text or image")
+    table = kinds.add_parser("table", help=_TABLE, description=_TABLE)
+    table.add_argument("data", type=local_path, metavar="DATA", help="a file, a glob or a folder")
+    table.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
+    table.add_argument("--columns", metavar="NAMES", help="the columns to learn from, by commas (all)")
+    table.add_argument(
+        "--task", choices=("classes", "numbers"), help="what the target holds, if not what it looks like"
+    )
+    _add_reading(table)
+    table.add_argument(
+        "--missing", metavar="TEXTS", help="cells that stand for a missing value, by commas, such as '?,n.a.'"
+    )
+    _add_dividing(table)
+    _add_rest(table)
+    text = kinds.add_parser("text", help=_TEXT, description=_TEXT)
+    text.add_argument("data", type=local_path, metavar="DATA", help="a folder; with --column, a table")
+    text.add_argument("--column", metavar="COLUMN", help="the column of a table that holds the texts")
+    text.add_argument("--target", metavar="COLUMN", help="the column of their classes")
+    _add_reading(text)
+    _add_dividing(text)
+    _add_rest(text)
+    image = kinds.add_parser("image", help=_IMAGE, description=_IMAGE)
+    image.add_argument("data", type=local_path, metavar="DATA", help="a folder with a folder for each class")
+    image.add_argument(
+        "--size", metavar="HxW", help="height and width to bring the images to (what they have)"
+    )
+    image.add_argument(
+        "--base", metavar="MODEL", help="begin from a model of keras.applications, such as MobileNetV2"
+    )
+    image.add_argument(
+        "--weights",
+        type=local_path,
+        metavar="FILE",
+        help="the base's weights, if not those Keras downloads for it",
+    )
+    image.add_argument(
+        "--augment",
+        metavar="NAMES",
+        help="changes to training images, by commas; 'none' for none (by their colours)",
+    )
+    _add_rest(image)
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--sep", type=separator, help="what separates the fields of a CSV file (a comma)")
+    parser.add_argument("--encoding", default="utf8", help="of CSV and text files (utf8)")
+
+
+def _add_dividing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--group", metavar="COLUMN", help="hold rows with the same value out together, such as a customer's"
+    )
+    parser.add_argument(
+        "--time-column", metavar="COLUMN", help="hold the latest rows out, by this column of dates or numbers"
+    )
+
+
+def _add_rest(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--epochs", type=int, metavar="N", help="the most there are")
+    parser.add_argument("--time", metavar="DURATION", help="the most training may take, such as 10m")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the split, the order and the first weights (0)"
+    )
+    parser.add_argument(
+        "--runs", type=local_path, default="runs", metavar="DIRECTORY", help="where runs are kept (runs)"
+    )
+    parser.add_argument("--name", help="of this run's directory (made from what is asked)")
+    parser.add_argument("--fresh", action="store_true", help="begin again, even if this was trained before")
+    parser.add_argument(
+        "--eject", type=local_path, metavar="FILE", help="write the program to a file, and train nothing"
+    )
+    parser.add_argument("--force", action="store_true", help="replace the file of --eject")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train, or eject."""
+    try:
+        made = _made(args)
+    except KeyboardInterrupt:
+        # In training it keeps the best so far, and does not come here.
+        print("\nstoker: interrupted; the same command goes on where it was", file=sys.stderr)
+        return _INTERRUPTED
+    if made is None:
+        print(f"stoker: {args.eject} is written: run it with python, change it as you like")
+    return 0
+
+
+def _made(args: argparse.Namespace) -> Any:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    options: dict[str, Any] = {
+        name: getattr(args, name) for name in ("epochs", "time", "seed", "runs", "name", "fresh", "eject")
+    }
+    try:
+        with _without_chatter():
+            import tensorflow  # noqa: F401 - here, where its lines can be held back
+        recipe = _recipe(args, {**options, "overwrite": args.force})
+    except ModuleNotFoundError as error:
+        extra = "data" if str(error.name).startswith("pyarrow") else "cpu"
+        raise UsageError(
+            f"stoker train needs {error.name}: install it with pip install 'stoker[{extra},recipes]'"
+        ) from None
+    with as_options(args), warnings_shown(sys.stdout, args):
+        return recipe()
+
+
+@contextlib.contextmanager
+def _without_chatter() -> Iterator[None]:
+    """TensorFlow writes lines about the processor while it is imported, which no setting silences."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _recipe(args: argparse.Namespace, options: dict[str, Any]) -> Any:
+    """The recipe that was asked for, ready to be called."""
+    import functools
+
+    from stoker import recipes
+
+    if args.kind != "image":
+        options |= {"group": args.group, "time_column": args.time_column}
+        options |= {"sep": args.sep, "encoding": args.encoding}
+    if args.kind == "table":
+        columns = None if args.columns is None else [name.strip() for name in args.columns.split(",")]
+        options["missing"] = () if args.missing is None else tuple(args.missing.split(","))
+        return functools.partial(
+            recipes.table, args.data, args.target, task=args.task, columns=columns, **options
+        )
+    if args.kind == "text":
+        return functools.partial(recipes.text, args.data, column=args.column, target=args.target, **options)
+    augment = None if args.augment is None else [one for one in args.augment.split(",") if one != "none"]
+    return functools.partial(
+        recipes.image,
+        args.data,
+        size=_size(args.size),
+        base=args.base,
+        weights=args.weights,
+        augment=augment,
+        **options,
+    )
+
+
+def _size(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    parts = text.lower().split("x")
+    if len(parts) > 2 or not all(part.isdigit() and int(part) for part in parts):
+        raise UsageError(f"--size {text} must be HEIGHTxWIDTH, such as 160x160")
+    return int(parts[0]), int(parts[-1])

@@ -1,0 +1,128 @@
+"""Measure a tf.data pipeline stage by stage, and say how fast it could be with the same elements.
+
+    stoker tune pipeline.py:make_dataset                # a function without arguments, or a dataset
+    stoker tune pipeline.py:make_dataset --step 820     # what uses it takes 820 elements a second
+    stoker tune pipeline.py:make_dataset --json
+
+Nothing is written: `stoker.tune(ds)` makes the changes in the program. Where a change can be made in the source, the
+diff is shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from stoker.cli._paths import local_path
+from stoker.errors import StokerError, UsageError
+
+# Changes of the tuner that `stoker fix` can write, by the kind of its finding.
+_IN_SOURCE = {"prefetch": "missing-prefetch", "parallel calls": "map-without-parallel-calls"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The options of `stoker tune`."""
+    parser.add_argument(
+        "pipeline",
+        type=local_path,
+        metavar="FILE:NAME",
+        help="a Python file and its function that makes the dataset",
+    )
+    parser.add_argument(
+        "--step", type=float, metavar="RATE", help="elements a second that the consumer takes"
+    )
+    parser.add_argument(
+        "--allow",
+        choices=("exact", "last-place"),
+        default="exact",
+        help="exact: equal in every bit (default); last-place: floats may differ by rounding",
+    )
+    parser.add_argument(
+        "--memory",
+        default="auto",
+        help='what a cache may take, such as "2 GiB" (default: a quarter of what is free)',
+    )
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the dataset, tune it, print."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    path, name = _parts(args.pipeline)
+    dataset, written = _dataset(path, name)
+    from stoker.data.tuning.tuner import tune
+    from stoker.doctor.report import tuning as shown
+
+    report = tune(dataset, args.step, args.allow, args.memory).tuning
+    diffs = list(_diffs(path, {change.name for change in report.changes}))
+    if args.json:
+        print(json.dumps({"pipeline": args.pipeline, **report.as_json(), "diff": "".join(diffs)}))
+        return 0
+    print(shown.text(report.row()))
+    if diffs:
+        print("\nIn the source\n")
+        print("".join(diffs), end="")
+    if report.changes:
+        print(f"\nTo have all of it: stoker.tune({written})")
+    return 0
+
+
+def _parts(given: str) -> tuple[Path, str]:
+    path, _, name = given.rpartition(":")
+    if not path or not name.isidentifier():
+        raise UsageError(
+            f"{given!r} does not name a pipeline: give a file and a function, pipeline.py:make_dataset"
+        )
+    if not Path(path).is_file():
+        raise UsageError(f"there is no file {path}")
+    return Path(path), name
+
+
+def _dataset(path: Path, name: str) -> tuple[Any, str]:
+    """The dataset, and how a program would write it."""
+    try:
+        import tensorflow as tf
+    except ModuleNotFoundError:
+        raise UsageError("stoker tune needs TensorFlow: install it with pip install 'stoker[cpu]'") from None
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent.resolve()))
+    sys.modules[path.stem] = module
+    _called(f"{path} cannot be imported", spec.loader.exec_module, module)
+    if not hasattr(module, name):
+        near = difflib.get_close_matches(name, [one for one in vars(module) if not one.startswith("_")], 1)
+        raise UsageError(f"{path} has no {name}" + (f": did you mean {near[0]}?" if near else ""))
+    found = getattr(module, name)
+    if callable(found) and not isinstance(found, tf.data.Dataset):
+        found, name = _called(f"{name} of {path} failed", found), f"{name}()"
+    if not isinstance(found, tf.data.Dataset):
+        raise UsageError(f"{name} of {path} gives {type(found).__name__}, not a tf.data.Dataset")
+    return found, name
+
+
+def _called(what: str, function: Any, *args: Any) -> Any:
+    try:
+        return function(*args)
+    except StokerError:
+        raise
+    except Exception as error:
+        said = (str(error).strip() or "no message").splitlines()[0]
+        raise UsageError(f"{what}: {type(error).__name__}: {said}") from error
+
+
+def _diffs(path: Path, changes: set[str]) -> Iterator[str]:
+    from stoker.doctor.fix.plan import plan
+
+    kinds = {_IN_SOURCE[name] for name in changes if name in _IN_SOURCE}
+    planned, _ = plan([str(path)], {"safe", "unsafe"}, lambda kind, code, file: kind in kinds)
+    for change in planned:
+        yield change.diff()

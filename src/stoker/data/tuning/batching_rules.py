@@ -1,0 +1,263 @@
+"""How each operation on an element is written for a batch of elements; what works value by value is in `value_rules`.
+
+`EXACT` names the operations that compute the same bits whatever the shape: one rounding for each value, or none at
+all. The others may differ in the last place between one element and a batch, because TensorFlow computes short and long
+arrays in different ways.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from stoker.data.tuning import value_rules
+from stoker.data.tuning.emitting import Emitter, NotProven, Rule, Value
+
+
+def _only_first(emitter: Emitter, op: Any, found: list[Value]) -> Value:
+    """The first argument belongs to the element; the others say how, and must be the same for all."""
+    if any(value.row for value in found[1:]):
+        raise NotProven(f"{op.type} with another form for each element")
+    return found[0]
+
+
+def _shifted(axis: int) -> int:
+    """An axis with a batch before it; counted from the end it stays."""
+    return axis if axis < 0 else axis + 1
+
+
+def _static(op: Any, number: int) -> Any:
+    value = tf.get_static_value(op.inputs[number])
+    if value is None:
+        raise NotProven(f"{op.type} along an axis that is computed")
+    return value
+
+
+def _axis_at(number: int, row: int = 0) -> Rule:
+    """An operation with the row at one place and its axis, or axes, at another."""
+
+    def rule(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+        if [value.row for value in found] != [place == row for place in range(len(found))]:
+            raise NotProven(f"{op.type} with another form for each element")
+        axes = _static(op, number)
+        tensors = [value.tensor for value in found]
+        moved = [_shifted(int(one)) for one in axes.ravel()]
+        tensors[number] = tf.reshape(tf.constant(moved, found[number].tensor.dtype), axes.shape)
+        return emitter.same(op, tensors)
+
+    return rule
+
+
+def _reduction(exact: bool) -> Rule:
+    along = _axis_at(1)
+
+    def rule(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+        if not exact and not op.inputs[0].dtype.is_integer:
+            emitter.exact = False
+        return along(emitter, op, found)
+
+    return rule
+
+
+def _attribute_axis(name: str) -> Rule:
+    """An operation on several tensors along an axis that is an attribute."""
+
+    def rule(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+        rows = [emitter.as_row(value) for value in found]
+        return emitter.same(op, rows, **{name: _shifted(int(op.get_attr(name)))})
+
+    return rule
+
+
+def _concat(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    axis = _shifted(int(_static(op, len(found) - 1)))
+    rows = [emitter.as_row(value) for value in found[:-1]]
+    return emitter.same(op, [*rows, tf.constant(axis, found[-1].tensor.dtype)])
+
+
+def _one_hot(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    _only_first(emitter, op, found)
+    return emitter.same(op, [value.tensor for value in found], axis=_shifted(int(op.get_attr("axis"))))
+
+
+def _squeeze(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    dims = [int(one) for one in op.get_attr("squeeze_dims")]
+    if not dims:
+        if not found[0].shape.is_fully_defined():
+            raise NotProven("Squeeze of an unknown shape")
+        dims = [number for number, length in enumerate(found[0].shape) if length == 1]
+        if not dims:
+            return [tf.identity(found[0].tensor)]
+    return emitter.same(op, [found[0].tensor], squeeze_dims=[_shifted(one) for one in dims])
+
+
+def _reshape(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    row = _only_first(emitter, op, found)
+    shape = found[1].tensor
+    return [tf.reshape(row.tensor, tf.concat([[tf.cast(emitter.batch, shape.dtype)], shape], 0))]
+
+
+def _broadcast_to(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    row = _only_first(emitter, op, found)
+    shape = found[1].tensor
+    wide = emitter.widened(row, int(_rank(op)))
+    return [tf.broadcast_to(wide, tf.concat([[tf.cast(emitter.batch, shape.dtype)], shape], 0))]
+
+
+def _rank(op: Any) -> int:
+    rank = op.outputs[0].shape.rank
+    if rank is None:
+        raise NotProven(f"{op.type} to an unknown rank")
+    return int(rank)
+
+
+def _prefixed(*prefix: Any) -> Rule:
+    """An operation whose second argument says something for each dimension."""
+
+    def rule(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+        row, form = _only_first(emitter, op, found), found[1].tensor
+        longer = tf.concat([tf.constant(list(prefix), form.dtype), form], 0)
+        return emitter.same(op, [row.tensor, longer, *(value.tensor for value in found[2:])])
+
+    return rule
+
+
+def _transpose(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    row, order = _only_first(emitter, op, found), found[1].tensor
+    return emitter.same(op, [row.tensor, tf.concat([tf.zeros([1], order.dtype), order + 1], 0)])
+
+
+def _strided_slice(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    row = _only_first(emitter, op, found)
+    begin, end, strides = (value.tensor for value in found[1:])
+    zero, one = tf.zeros([1], begin.dtype), tf.ones([1], begin.dtype)
+    masks = {
+        name: int(op.get_attr(name)) << 1
+        for name in ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask", "begin_mask", "end_mask")
+    }
+    masks["begin_mask"] |= 1
+    masks["end_mask"] |= 1
+    joined = [tf.concat([zero, begin], 0), tf.concat([zero, end], 0), tf.concat([one, strides], 0)]
+    return emitter.same(op, [row.tensor, *joined], **masks)
+
+
+def _slice(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    row = _only_first(emitter, op, found)
+    begin, size = (value.tensor for value in found[1:])
+    first, all_of_it = tf.zeros([1], begin.dtype), tf.fill([1], tf.constant(-1, size.dtype))
+    return emitter.same(op, [row.tensor, tf.concat([first, begin], 0), tf.concat([all_of_it, size], 0)])
+
+
+def _gather(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    if found[2].row:
+        raise NotProven("GatherV2 along an axis of each element's own")
+    axis, dims = int(_static(op, 2)), int(op.get_attr("batch_dims"))
+    params, indices = found[0], found[1]
+    if not params.row:
+        if axis != 0 or dims:
+            raise NotProven("GatherV2 from a table along an inner axis")
+        return emitter.same(op, [value.tensor for value in found])
+    # Counted from the end, the axes would be those of indices with the batch among them.
+    if dims < 0 or (dims and not indices.row):
+        raise NotProven("GatherV2 with batch dimensions")
+    moved = tf.constant(_shifted(axis), found[2].tensor.dtype)
+    dims = dims + 1 if indices.row else 0
+    return emitter.same(op, [params.tensor, indices.tensor, moved], batch_dims=dims)
+
+
+def _shape(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    """What is said of an element's shape is the same for all, if it is known."""
+    shape = found[0].shape
+    if not shape.is_fully_defined():
+        raise NotProven(f"{op.type} of an unknown shape")
+    dtype = op.outputs[0].dtype
+    known = {"Shape": shape.as_list(), "Size": shape.num_elements(), "Rank": shape.rank}[op.type]
+    return [Value(tf.constant(known, dtype), False, op.outputs[0].shape)]
+
+
+def _lookup(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    table, keys, default = found
+    if table.row or default.row or default.rank:
+        raise NotProven("a look-up with a default of each element's own")
+    return emitter.same(op, [table.tensor, keys.tensor, default.tensor])
+
+
+def _decode_csv(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    _only_first(emitter, op, found)
+    return emitter.same(op, [value.tensor for value in found])
+
+
+def _parse_example(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    _only_first(emitter, op, found)
+    if op.get_attr("num_sparse") or op.get_attr("ragged_value_types") or found[0].rank:
+        raise NotProven("parsing of sparse or ragged features")
+    return emitter.same(op, [value.tensor for value in found])
+
+
+def _string_join(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    if len({value.rank for value in found if value.row}) > 1 or any(v.rank for v in found if not v.row):
+        raise NotProven("StringJoin of different shapes")
+    return emitter.same(op, [value.tensor for value in found])
+
+
+def _add_n(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    if not op.outputs[0].dtype.is_integer:
+        emitter.exact = False
+    return emitter.same(op, [emitter.as_row(value) for value in found])
+
+
+def _clip(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    row = _only_first(emitter, op, found)
+    if any(value.rank for value in found[1:]):
+        raise NotProven("ClipByValue between tensors")
+    if not op.outputs[0].dtype.is_integer:
+        emitter.exact = False
+    return emitter.same(op, [row.tensor, *(value.tensor for value in found[1:])])
+
+
+def _call(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    """A call of another function: its graph, gone through in place."""
+    called = op.graph._get_function(op.get_attr("f").name)
+    graph = getattr(called, "graph", None)
+    if graph is None:
+        raise NotProven("a call of a function whose graph is not kept")
+    return list(emitter.run(graph, found))
+
+
+_EXACT_RULES: dict[str, Rule] = {
+    **value_rules.EXACT,
+    **dict.fromkeys(["Shape", "Size", "Rank"], _shape),
+    **dict.fromkeys(["Pad", "PadV2", "MirrorPad"], _prefixed([0, 0])),
+    **dict.fromkeys(["All", "Any"], _reduction(exact=True)),
+    **dict.fromkeys(["PartitionedCall", "StatefulPartitionedCall"], _call),
+    "BroadcastTo": _broadcast_to,
+    "ConcatV2": _concat,
+    "DecodeCSV": _decode_csv,
+    "ExpandDims": _axis_at(1),
+    "GatherV2": _gather,
+    "LookupTableFindV2": _lookup,
+    "OneHot": _one_hot,
+    "Pack": _attribute_axis("axis"),
+    "ParseExampleV2": _parse_example,
+    "Reshape": _reshape,
+    "ReverseV2": _axis_at(1),
+    "Slice": _slice,
+    "Split": _axis_at(0, row=1),
+    "SplitV": _axis_at(2),
+    "Squeeze": _squeeze,
+    "StridedSlice": _strided_slice,
+    "StringJoin": _string_join,
+    "Tile": _prefixed(1),
+    "Transpose": _transpose,
+    "Unpack": _attribute_axis("axis"),
+}
+_ROUNDED_RULES: dict[str, Rule] = {
+    "AddN": _add_n,
+    **value_rules.ROUNDED,
+    **dict.fromkeys(["ArgMax", "ArgMin", "Max", "Mean", "Min", "Prod", "Sum"], _reduction(exact=False)),
+    "ClipByValue": _clip,
+}
+RULES: dict[str, Rule] = _EXACT_RULES | _ROUNDED_RULES
+# What TensorFlow's own conversion may use without a change of any bit.
+EXACT = frozenset(_EXACT_RULES) | {"Const", "NoOp", "Placeholder", "Range"}

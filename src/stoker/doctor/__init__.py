@@ -1,0 +1,25 @@
+"""The doctor: why a program is slow, on which line, what that costs, and how to repair it.
+
+    $ stoker run train.py          # measure it
+    $ stoker check                 # read it
+    $ stoker fix                   # repair it, and prove that it computes the same
+
+| room | subject |
+|---|---|
+| stalls/ | the patterns that lose time: one static rule each |
+| check/ | reading source: what the code says, without TensorFlow, in many files at once |
+| fix/ | from findings to edits, verified by running |
+| attach/ | how Stoker gets into a program: patches, the user's lines, what the trainer announces |
+| probes/ | what is measured: one module for each thing |
+| measure/ | one measuring session from beginning to end, and the door into the program's process |
+| diagnosis/ | from measurements to a record: the ledger and the findings |
+| pricing/ | what each finding costs: the recorded steps replayed without it |
+| guard/ | a sync, a copy or a retrace raises at its line |
+| report/ | a record shown: console, JSON, page, trace |
+| software_gpu/ | a GPU where there is none: real copies and waits, modelled time |
+| pytest_plugin/ | the guard as pytest markers |
+| watch, notebook | the ledger of a Keras loop, and of a notebook's cell |
+
+A measurement becomes a `Record` (`stoker.records`); everything after it, prices and reports alike, reads that record
+alone, so a report can be drawn again without running the program.
+"""

@@ -1,0 +1,184 @@
+"""Who is the user: which files are the user's own, and which line of theirs a call came from.
+
+A site is never in TensorFlow, Keras, NumPy, the standard library, site-packages or Stoker. The exception is a
+program that itself lives in site-packages (`stoker run -m package.module`): then its package is the user's.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from types import CodeType, FrameType
+
+import stoker
+from stoker.doctor.attach.announced import LOOP_PACKAGES
+
+# file, line, function
+SiteKey = tuple[str, int, str]
+
+# How far a frame is from what the user asked for: their own code; libraries that only pass a request on (NumPy,
+# tqdm, `Tensor.__float__`); the inside of TensorFlow and Keras, where values are read for the framework's own
+# ends; tf.data and the savers, whose every act is their own; the loops of Keras and of Stoker's trainer.
+USER, LIBRARY, FRAMEWORK, INTERNAL, KERAS_LOOP = range(5)
+
+# What happens below these is not of the user's making; a user's callback called by them still is, because that
+# frame comes first.
+_INTERNAL_PARTS = tuple(
+    part.replace("/", os.sep)
+    for part in (
+        "/keras/src/callbacks/",
+        "/keras/src/saving/",
+        "/keras/src/utils/progbar.py",
+        "/keras/src/utils/summary_utils.py",
+        "/tensorflow/python/data/",
+        "/tensorflow/python/checkpoint/",
+        "/tensorflow/python/saved_model/",
+        "/tensorflow/python/distribute/",
+        "/tensorflow/python/training/",
+    )
+)
+
+_KERAS_LOOP_PARTS = tuple(
+    part.replace("/", os.sep) for part in ("/keras/src/trainers/", "/keras/src/backend/tensorflow/trainer.py")
+)
+
+# The parts of TensorFlow and Keras that read a tensor because the program asked for its value.
+_ON_REQUEST_PARTS = tuple(
+    part.replace("/", os.sep)
+    for part in (
+        "/tensorflow/python/framework/ops.py",
+        "/tensorflow/python/framework/tensor.py",
+        "/tensorflow/python/ops/resource_variable_ops.py",
+        "/tensorflow/python/ops/variables.py",
+        "/tensorflow/python/ops/cond",
+        "/tensorflow/python/ops/while",
+        "/tensorflow/python/ops/ragged/ragged_tensor.py",
+        "/tensorflow/python/util/",
+        "/tensorflow/python/dlpack/",
+        "/keras/src/backend/tensorflow/core.py",
+        "/keras/src/backend/common/variables.py",
+        "/keras/src/ops/",
+        "/keras/src/layers/layer.py",
+        "/keras/src/models/",
+        "/keras/src/metrics/",
+        "/keras/src/optimizers/",
+        "/keras/src/utils/",
+    )
+)
+
+OWN_ROOT = os.path.dirname(os.path.abspath(stoker.__file__)) + os.sep
+# Stoker's own loops are loops as Keras' are.
+_REAL_ROOT = os.path.join(os.path.realpath(OWN_ROOT), "")
+_OWN_LOOPS = tuple(os.path.join(_REAL_ROOT, package, "") for package in LOOP_PACKAGES)
+
+
+class Sites:
+    """Finds the user's line on the stack, quickly: a file is classified once."""
+
+    def __init__(self, user_root: str | None = None) -> None:
+        paths = sysconfig.get_paths()
+        roots = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+        self._library_roots = tuple(os.path.realpath(root) + os.sep for root in roots)
+        self._user_root = os.path.realpath(user_root) + os.sep if user_root else None
+        self._kinds: dict[str, int] = {}
+        # Where on its line a site's call stands, seen once.
+        self.columns: dict[SiteKey, int] = {}
+
+    def kind_of(self, filename: str) -> int:
+        """How far code in this file is from what the user asked for."""
+        kind = self._kinds.get(filename)
+        if kind is None:
+            kind = self._kinds[filename] = self._classify(filename)
+        return kind
+
+    def _classify(self, filename: str) -> int:
+        if filename.startswith("<"):
+            # `<frozen importlib>`, `<string>`, `<__array_function__ internals>`; a typed-in program is the user's.
+            return USER if filename.startswith(("<stdin>", "<ipython-input")) else LIBRARY
+        path = os.path.realpath(filename)
+        if path.startswith(_OWN_LOOPS):
+            return KERAS_LOOP
+        if path.startswith(_REAL_ROOT) or os.path.basename(path).startswith("__autograph_generated_file"):
+            return LIBRARY
+        if self._user_root and path.startswith(self._user_root):
+            return USER
+        if path.startswith(self._library_roots) or f"{os.sep}site-packages{os.sep}" in path:
+            if any(part in path for part in _KERAS_LOOP_PARTS):
+                return KERAS_LOOP
+            if any(part in path for part in _INTERNAL_PARTS):
+                return INTERNAL
+            framework = any(f"{os.sep}{name}{os.sep}" in path for name in ("tensorflow", "keras"))
+            return FRAMEWORK if framework and not any(part in path for part in _ON_REQUEST_PARTS) else LIBRARY
+        return USER
+
+    def through(self) -> str:
+        """The library's function that the user's line calls and that led here, such as `matplotlib.pyplot.imshow`.
+
+        Empty where the line itself asks, also where it asks through TensorFlow, Keras or NumPy.
+        """
+        frame: FrameType | None = sys._getframe(1)
+        outermost: FrameType | None = None
+        while frame is not None and self.kind_of(frame.f_code.co_filename) != USER:
+            outermost, frame = frame, frame.f_back
+        if frame is None or outermost is None or outermost.f_code.co_filename.startswith(OWN_ROOT):
+            return ""
+        module = str(outermost.f_globals.get("__name__", ""))
+        own = module.split(".")[0] in ("tensorflow", "keras", "numpy", "stoker", "")
+        return "" if own else f"{module}.{outermost.f_code.co_name}"
+
+    def caller(self, nearer_than: int = KERAS_LOOP + 1) -> tuple[SiteKey | None, int]:
+        """The innermost user line on the stack, and the farthest kind of frame between it and us.
+
+        With `nearer_than`, the search ends without a line at the first frame of that kind or beyond.
+        """
+        farthest = LIBRARY
+        frame: FrameType | None = sys._getframe(1)
+        kinds = self._kinds
+        while frame is not None:
+            code = frame.f_code
+            kind = kinds.get(code.co_filename)
+            if kind is None:
+                kind = self.kind_of(code.co_filename)
+            if kind == USER:
+                key = (code.co_filename, frame.f_lineno, code.co_name)
+                if key not in self.columns:
+                    self.columns[key] = _column(code, frame.f_lasti)
+                return key, farthest
+            if kind > farthest:
+                if kind >= nearer_than:
+                    return None, kind
+                farthest = kind
+            frame = frame.f_back
+        return None, farthest
+
+
+def _column(code: CodeType, lasti: int) -> int:
+    """The 1-based column of the running call, 0 where Python does not tell (before 3.11)."""
+    positions = getattr(code, "co_positions", None)
+    if positions is None:
+        return 0
+    for index, position in enumerate(positions()):
+        if index == lasti // 2:
+            return (position[2] or 0) + 1
+    return 0
+
+
+def shown_path(path: str) -> str:
+    """Relative to where the program was started, if it lies below."""
+    if not os.path.isabs(path):
+        return path
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
+def definition(function: object) -> SiteKey | None:
+    """Where a Python function is defined: file, line, name."""
+    seen = 0
+    while seen < 10:
+        inner = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
+        if inner is None:
+            break
+        function, seen = inner, seen + 1
+    code = getattr(function, "__code__", None)
+    return (code.co_filename, code.co_firstlineno, code.co_name) if isinstance(code, CodeType) else None

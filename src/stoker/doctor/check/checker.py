@@ -1,0 +1,211 @@
+"""Check many files: in parallel, with results of unchanged files recalled, cross-file findings put together."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+
+from stoker.doctor.check.cache import Cache
+from stoker.doctor.check.registry import all_rules, check
+from stoker.doctor.check.rule import Edit, Fix, Problem
+from stoker.doctor.check.source.analysis import analyse
+from stoker.doctor.check.source.comments import Allow, allows
+from stoker.doctor.check.source.files import STDIN, load
+from stoker.doctor.check.source.module import Module, SourceError
+from stoker.doctor.check.source.project import Project
+
+# Fewer files than this are checked sooner than a second process starts.
+_PARALLEL = 24
+UNUSED_KIND, UNUSED_CODE = "unused-allow", "STK001"
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """What checking one file gave. It may speak of other files that were followed into."""
+
+    path: str
+    problems: tuple[Problem, ...] = ()
+    error: str | None = None
+    allows: tuple[Allow, ...] = ()
+    followed: tuple[tuple[str, int], ...] = ()
+    # Paths that decided something, the file itself not among them.
+    consulted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Checked:
+    """All files together."""
+
+    problems: list[Problem]
+    errors: list[str]
+    files: int
+
+
+def check_overlaid(paths: Iterable[str], overlay: Mapping[str, bytes]) -> list[FileResult]:
+    """Check files, some with other contents than those on disk; imports see those contents too."""
+    project = Project(lambda path: load(path, overlay.get(path)))
+    return [check_file(path, project, overlay.get(path)) for path in paths]
+
+
+def check_file(path: str, project: Project | None = None, data: bytes | None = None) -> FileResult:
+    """Check one file, given by its absolute path or `-`."""
+    try:
+        module = load(path, data)
+        analysis = analyse(module, project or Project())
+    except SourceError as error:
+        return FileResult(path, error=str(error))
+    problems = tuple(_in_cell(module, p) if p.file == path else p for p in check(analysis))
+    consulted = tuple(sorted(analysis.consulted - {path}))
+    return FileResult(path, problems, None, allows(module.text), tuple(sorted(analysis.followed)), consulted)
+
+
+def _in_cell(module: Module, problem: Problem) -> Problem:
+    """Say a notebook's problem in its cell's own lines."""
+    for cell in module.cells or ():
+        if cell.first <= problem.line <= cell.last:
+            return shifted(problem, 1 - cell.first, cell.number)
+    return problem
+
+
+def shifted(problem: Problem, by: int, cell: int | None) -> Problem:
+    """The same problem with its lines and edits moved: between a notebook's cell and the joined text."""
+    fix = problem.fix
+    if fix is not None:
+        moved = (replace(edit, line=edit.line + by, end_line=edit.end_line + by) for edit in fix.edits)
+        fix = replace(fix, edits=tuple(moved))
+    line, end_line = problem.line + by, problem.end_line + by
+    return replace(problem, cell=cell, line=line, end_line=end_line, fix=fix)
+
+
+def check_paths(paths: Sequence[str], *, jobs: int | None = None, cache: Cache | None = None) -> Checked:
+    """Check files (paths or `-`) and put together what they say about each other."""
+    absolute = [path if path == STDIN else os.path.abspath(path) for path in paths]
+    known = {} if cache is None else cache.recall(absolute)
+    results: dict[str, FileResult] = {path: _unpack(packed) for path, packed in known.items()}
+    missing = [path for path in absolute if path not in results]
+    for result in _run(missing, jobs):
+        results[result.path] = result
+    if cache is not None and missing:
+        fresh = {path: _pack(results[path]) for path in missing if path != STDIN}
+        cache.remember(fresh, {path: results[path].consulted for path in fresh})
+    return combine([results[path] for path in absolute])
+
+
+def _run(paths: list[str], jobs: int | None) -> Iterator[FileResult]:
+    workers = min(jobs or os.cpu_count() or 1, max(1, len(paths) // (_PARALLEL // 2)))
+    if workers <= 1 or STDIN in paths:
+        yield from _check_all(paths)
+        return
+    # The largest first, so that no worker is left with one at the end.
+    ordered = sorted(paths, key=_size, reverse=True)
+    parts = [ordered[start :: workers * 8] for start in range(workers * 8)]
+    all_rules()
+    method = "fork" if hasattr(os, "fork") else "spawn"
+    with ProcessPoolExecutor(workers, mp_context=get_context(method)) as pool:
+        for part in pool.map(_check_part, parts):
+            yield from map(_unpack, part)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _check_part(paths: list[str]) -> list[tuple[object, ...]]:
+    return [_pack(result) for result in _check_all(paths)]
+
+
+def _check_all(paths: Iterable[str]) -> list[FileResult]:
+    """Check files one after the other; trees have no cycles worth collecting, and collecting takes a third."""
+    project = Project()
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return [check_file(path, project) for path in paths]
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def combine(results: Sequence[FileResult]) -> Checked:
+    """Put results together: each file's problems, seen from itself and from the files that call into it."""
+    paths = {result.path for result in results}
+    followed = {place for result in results for place in result.followed}
+    best: dict[tuple[str, int | None, int, str], Problem] = {}
+    for result in results:
+        for problem in result.problems:
+            if problem.file not in paths:
+                continue
+            # A caller was seen after all: what it does decides, not the function's look.
+            if problem.presumed is not None and (problem.file, problem.presumed) in followed:
+                continue
+            best.setdefault((problem.file, problem.cell, problem.line, problem.kind), problem)
+    allowed = {result.path: result.allows for result in results if result.allows}
+    kept = list(_without_allowed(list(best.values()), allowed))
+    kept.sort(key=lambda p: (p.file, p.cell or 0, p.line, p.column, p.code))
+    errors = [result.error for result in results if result.error is not None]
+    return Checked(kept, errors, len(results))
+
+
+def _without_allowed(problems: list[Problem], allowed: dict[str, tuple[Allow, ...]]) -> Iterator[Problem]:
+    used: set[tuple[str, Allow]] = set()
+    for problem in problems:
+        covering = [
+            allow
+            for allow in allowed.get(problem.file, ())
+            if allow.covers(problem.line, problem.end_line, problem.kind, problem.code)
+        ]
+        used.update((problem.file, allow) for allow in covering)
+        if not covering:
+            yield problem
+    for path, comments in allowed.items():
+        for allow in comments:
+            if (path, allow) not in used:
+                message = f"this comment allows {allow.name!r}, but nothing here needs it"
+                yield Problem(
+                    UNUSED_KIND, UNUSED_CODE, path, allow.line, allow.column, allow.line, message, "warning"
+                )
+
+
+def _pack(result: FileResult) -> tuple[object, ...]:
+    """Plain tuples: quick to send between processes and to keep in a file."""
+    problems = tuple(
+        (
+            *(getattr(p, name) for name in _FIELDS),
+            None
+            if p.fix is None
+            else (
+                p.fix.safety,
+                p.fix.message,
+                tuple((e.line, e.column, e.end_line, e.end_column, e.text) for e in p.fix.edits),
+            ),
+        )
+        for p in result.problems
+    )
+    comments = tuple((a.line, a.column, a.name, a.whole_file, a.alone) for a in result.allows)
+    return result.path, problems, result.error, comments, result.followed, result.consulted
+
+
+def _unpack(packed: tuple[object, ...]) -> FileResult:
+    path, problems, error, comments, followed, consulted = packed
+    made = []
+    for *values, fix in problems:  # type: ignore[attr-defined]
+        repair = None if fix is None else Fix(fix[0], tuple(Edit(*edit) for edit in fix[2]), fix[1])
+        made.append(Problem(**dict(zip(_FIELDS, values, strict=True)), fix=repair))
+    return FileResult(
+        path,  # type: ignore[arg-type]
+        tuple(made),
+        error,  # type: ignore[arg-type]
+        tuple(Allow(*comment) for comment in comments),  # type: ignore[attr-defined]
+        followed,  # type: ignore[arg-type]
+        consulted,  # type: ignore[arg-type]
+    )
+
+
+_FIELDS = tuple(name for name in Problem.__dataclass_fields__ if name != "fix")

@@ -1,0 +1,130 @@
+"""Making edits from syntax nodes."""
+
+from __future__ import annotations
+
+import ast
+
+from stoker.doctor.check.rule import Edit, character
+from stoker.doctor.check.source.module import Module
+from stoker.doctor.check.source.values import Api
+
+
+def place(module: Module, node: ast.AST, *, end: bool = False) -> tuple[int, int]:
+    """Where a node starts or ends: line, column in characters."""
+    line = int(getattr(node, "end_lineno" if end else "lineno"))
+    offset = int(getattr(node, "end_col_offset" if end else "col_offset"))
+    return line, character(module, line, offset)
+
+
+def insert_after(module: Module, node: ast.AST, text: str) -> Edit:
+    """Put text right behind a node."""
+    line, column = place(module, node, end=True)
+    return Edit(line, column, line, column, text)
+
+
+def insert_line(module: Module, line: int, text: str) -> Edit:
+    """Put a line above a line."""
+    return Edit(line, 0, line, 0, text + "\n")
+
+
+def replace_node(module: Module, node: ast.AST, text: str) -> Edit:
+    """Put text in a node's place."""
+    line, column = place(module, node)
+    end_line, end_column = place(module, node, end=True)
+    return Edit(line, column, end_line, end_column, text)
+
+
+def remove_between(module: Module, left: ast.AST, right: ast.AST) -> Edit:
+    """Remove everything from the end of one node to the end of another: a call's tail `.prefetch(1)`."""
+    line, column = place(module, left, end=True)
+    end_line, end_column = place(module, right, end=True)
+    return Edit(line, column, end_line, end_column, "")
+
+
+def add_argument(module: Module, call: ast.Call, text: str) -> Edit | None:
+    """Add an argument at the end of a call; None where the call's own closing is not plain to see."""
+    line, column = place(module, call, end=True)
+    if column < 1 or module.lines[line - 1][column - 1] != ")":
+        return None
+    given: list[ast.expr] = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if not given:
+        return Edit(line, column - 1, line, column - 1, text)
+    last = max(given, key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0))
+    between = _between(module, place(module, last, end=True), (line, column - 1))
+    if between.strip() == "":
+        after = place(module, last, end=True)
+        return Edit(*after, *after, f", {text}")
+    if between.strip() == ",":
+        # Keep the style of one argument per line.
+        if "\n" in between:
+            margin = " " * place(module, given[0])[1]
+            at_line, at_column = _after_comma(module, last)
+            return Edit(at_line, at_column, at_line, at_column, f"\n{margin}{text},")
+        return Edit(line, column - 1, line, column - 1, f" {text}" if between.endswith(",") else text)
+    return None
+
+
+def _after_comma(module: Module, node: ast.AST) -> tuple[int, int]:
+    line, column = place(module, node, end=True)
+    while True:
+        found = module.lines[line - 1].find(",", column)
+        if found >= 0:
+            return line, found + 1
+        line, column = line + 1, 0
+
+
+def _between(module: Module, start: tuple[int, int], end: tuple[int, int]) -> str:
+    if start[0] == end[0]:
+        return module.lines[start[0] - 1][start[1] : end[1]]
+    parts = [module.lines[start[0] - 1][start[1] :]]
+    parts += module.lines[start[0] : end[0] - 1]
+    parts.append(module.lines[end[0] - 1][: end[1]])
+    return "\n".join(parts)
+
+
+def tensorflow_name(module: Module, node: ast.AST) -> str | None:
+    """What the file calls TensorFlow, if its top level imports it under a name that means it at this node."""
+    for name, value in module.scope.names.items():
+        if isinstance(value, Api) and value.name == "tf" and _is_visible(module, node, name):
+            return name
+    return None
+
+
+def autotune(module: Module, node: ast.AST) -> str | None:
+    """`tf.data.AUTOTUNE`, in the file's words."""
+    for name in ("AUTOTUNE", "AUTO"):
+        value = module.scope.names.get(name)
+        known = isinstance(value, Api) and value.name.endswith("AUTOTUNE")
+        if known and _is_visible(module, node, name):
+            return name
+    alias = tensorflow_name(module, node)
+    return None if alias is None else f"{alias}.data.AUTOTUNE"
+
+
+def _is_visible(module: Module, node: ast.AST, name: str) -> bool:
+    """Whether a name of the file's top level is bound above this node, once or by imports, and nowhere else."""
+    bound = [child for child in ast.walk(module.tree) if _binds(child, name)]
+    first = min((int(getattr(child, "lineno", 0)) for child in bound), default=0)
+    same = len(bound) == 1 or all(isinstance(child, ast.alias) for child in bound)
+    at_top = all(_is_at_top(module, child) for child in bound)
+    return bool(bound) and same and at_top and first < int(getattr(node, "lineno", 0))
+
+
+def _is_at_top(module: Module, node: ast.AST) -> bool:
+    return module.enclosing(node, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef) is None
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == name and not isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.alias):
+        return (node.asname or node.name.split(".", 1)[0]) == name
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return node.name == name
+    return isinstance(node, ast.arg) and node.arg == name
+
+
+def indentation(module: Module, line: int) -> str:
+    """The white space a line starts with."""
+    text = module.lines[line - 1]
+    return text[: len(text) - len(text.lstrip())]

@@ -1,0 +1,175 @@
+"""Converting an array once, before the loop: where that is possible, and where it is certain to change nothing."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from stoker.doctor.check.edits import indentation, insert_line, replace_node
+from stoker.doctor.check.rule import Fix
+from stoker.doctor.check.source.facts import Feed
+from stoker.doctor.check.source.module import Module
+from stoker.doctor.check.source.names import dotted_name, last_name
+from stoker.doctor.check.source.values import Api
+
+_LOOPS = (ast.For, ast.While)
+_DEFS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+# NumPy functions whose result nobody else holds.
+_FRESH = frozenset(
+    {
+        "arange",
+        "array",
+        "concatenate",
+        "copy",
+        "empty",
+        "eye",
+        "full",
+        "hstack",
+        "linspace",
+        "ones",
+        "repeat",
+        "stack",
+        "tile",
+        "vstack",
+        "zeros",
+    }
+)
+# With these a name can be reached without being written.
+_LOOKS_UP = re.compile(r"\b(?:globals|locals|vars|exec|eval)\(")
+
+
+def hoisted(fact: Feed) -> Fix | None:
+    """Convert before the loop what the loop never changes."""
+    module, call, name = fact.at.module, fact.at.node, fact.argument
+    conversion = isinstance(call, ast.Call) and last_name(call.func) in ("convert_to_tensor", "constant")
+    if not (conversion and isinstance(call, ast.Call) and isinstance(name, ast.Name)):
+        return None
+    others: list[ast.expr] = [*call.args[1:], *(k.value for k in call.keywords)]
+    if not all(isinstance(node, ast.Constant) or _is_library_name(module, node) for node in others):
+        return None
+    loop = _outermost_invariant(module, call, name.id)
+    new = f"{name.id}_tensor"
+    if loop is None or re.search(rf"\b{new}\b", module.text):
+        return None
+    # Two conversions of the same array would otherwise define the same name twice.
+    if sum(_converts(node, name.id) for node in ast.walk(loop)) > 1:
+        return None
+    line = loop.lineno
+    text = f"{indentation(module, line)}{new} = {module.segment(call)}"
+    if "\n" in text or not _starts_line(module, loop):
+        return None
+    edits = (insert_line(module, line, text), replace_node(module, call, new))
+    safety = "safe" if _is_alone(module, call, name.id) else "unsafe"
+    return Fix(safety, edits, f"Convert `{name.id}` once, before the loop")
+
+
+def _starts_line(module: Module, loop: ast.For | ast.While) -> bool:
+    return module.lines[loop.lineno - 1][: loop.col_offset].strip() == ""
+
+
+def _converts(node: ast.AST, name: str) -> bool:
+    named = (
+        isinstance(node, ast.Call) and last_name(node.func) in ("convert_to_tensor", "constant") and node.args
+    )
+    return bool(named) and isinstance(node, ast.Call) and dotted_name(node.args[0]) == name
+
+
+def _outermost_invariant(module: Module, call: ast.Call, name: str) -> ast.For | ast.While | None:
+    """The outermost loop, in the same function, that leaves the name as it is."""
+    found: ast.For | ast.While | None = None
+    node: ast.AST | None = module.parents.get(call)
+    while node is not None and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        if isinstance(node, _LOOPS):
+            if not _only_read(module, node, name):
+                break
+            found = node
+        node = module.parents.get(node)
+    return found
+
+
+def _only_read(module: Module, loop: ast.AST, name: str) -> bool:
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Name) and node.id == name:
+            if not isinstance(node.ctx, ast.Load) or not _harmless(module, node):
+                return False
+        elif isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
+            return False
+    return True
+
+
+def _harmless(module: Module, node: ast.Name) -> bool:
+    """Whether this use can only read: a conversion, an element, a shape, a length."""
+    parent = module.parents[node]
+    if isinstance(parent, ast.Subscript):
+        return isinstance(parent.ctx, ast.Load) and parent.value is node
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in ("shape", "dtype", "size", "ndim")
+    if isinstance(parent, ast.Call):
+        function = dotted_name(parent.func)
+        return function == "len" or last_name(parent.func) in ("convert_to_tensor", "constant")
+    return False
+
+
+def _is_library_name(module: Module, node: ast.expr) -> bool:
+    """`tf.float32`: something that no loop changes."""
+    root = dotted_name(node).split(".", 1)[0]
+    return isinstance(node, ast.Attribute) and isinstance(module.scope.names.get(root), Api)
+
+
+def _is_alone(module: Module, call: ast.Call, name: str) -> bool:
+    """Whether nobody else can hold the array: it is made once, afresh, and never given another name or away."""
+    if _LOOKS_UP.search(module.text):
+        return False
+    function = module.enclosing(call, ast.FunctionDef, ast.AsyncFunctionDef)
+    local = function is not None and bool(_bindings(function, name))
+    scope = function if local and function is not None else module.tree
+    if not local and any(_bindings(node, name) for node in ast.walk(module.tree) if isinstance(node, _DEFS)):
+        # Another function has a name like it, or declares it global: which is which takes more than a look.
+        return False
+    bindings = _bindings(scope, name)
+    made = module.parents.get(bindings[0]) if len(bindings) == 1 else None
+    if not isinstance(made, ast.Assign) or len(made.targets) != 1 or not _is_fresh(module, made.value):
+        return False
+    uses = (n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == name)
+    return all(isinstance(n.ctx, ast.Store) or _gives_nothing_away(module, n) for n in uses)
+
+
+def _bindings(scope: ast.AST, name: str) -> list[ast.AST]:
+    """Every place below that gives the name a value or declares it to be another scope's."""
+    return [node for node in ast.walk(scope) if _binds(node, name)]
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == name and not isinstance(node.ctx, ast.Load)
+    if isinstance(node, (ast.Global, ast.Nonlocal)):
+        return name in node.names
+    if isinstance(node, ast.alias):
+        return (node.asname or node.name) == name
+    return isinstance(node, ast.arg) and node.arg == name
+
+
+def _is_fresh(module: Module, value: ast.expr) -> bool:
+    """Whether an expression makes an array that shares its memory with no other."""
+    if isinstance(value, ast.BinOp):
+        return True
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+        return False
+    if value.func.attr in ("astype", "copy"):
+        return not any(keyword.arg == "copy" for keyword in value.keywords) and len(value.args) <= 1
+    root, *rest = dotted_name(value.func).split(".")
+    library = module.scope.names.get(root)
+    if not isinstance(library, Api) or library.name != "np" or any(k.arg == "copy" for k in value.keywords):
+        return False
+    return rest[0] == "random" or (len(rest) == 1 and rest[0] in _FRESH)
+
+
+def _gives_nothing_away(module: Module, node: ast.Name) -> bool:
+    """Whether this use leaves nobody with the array or a view of it."""
+    parent = module.parents[node]
+    if isinstance(parent, ast.Subscript):
+        around = module.parents[parent]
+        return parent.value is node and isinstance(around, (ast.BinOp, ast.Compare, ast.FormattedValue))
+    if isinstance(parent, (ast.BinOp, ast.Compare)):
+        return True
+    return _harmless(module, node)

@@ -1,0 +1,178 @@
+"""What a rule is: a kind, its severity, its page, its cases, and how it judges the facts of an analysis."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stoker.doctor.check.source.analysis import Analysis
+from stoker.doctor.check.source.facts import At
+from stoker.doctor.check.source.module import Module
+from stoker.kinds import KINDS, Kind
+
+# Ends a line of a case on which the rule must report.
+MARK = "  #!"
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Replace the text between two places. Lines count from 1, columns from 0, in characters."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Fix:
+    """Edits that repair a problem together; `safe` ones leave the results as they were."""
+
+    safety: str
+    edits: tuple[Edit, ...]
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A kind found at a place by reading the code."""
+
+    kind: str
+    code: str
+    file: str
+    line: int
+    column: int
+    end_line: int
+    message: str
+    severity: str
+    fix: Fix | None = None
+    end_column: int = 0
+    source: str = ""
+    # A notebook's cell, counted from 1; `line` is then the line in the cell.
+    cell: int | None = None
+    # The price a saved run gives this line, e.g. 3.1.
+    measured: float | None = None
+    # Rests on the look of a function nobody was seen to call: the line of its `def`.
+    presumed: int | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """An example with the lines the rule must report on, and what its fix makes of it."""
+
+    code: str
+    lines: tuple[int, ...] = ()
+    fixed: str | None = None
+
+
+def bad(code: str, fixed: str | None = None) -> Case:
+    """A case to report on: the lines that end in `#!`."""
+    lines = textwrap.dedent(code).strip("\n").split("\n")
+    marked = tuple(number for number, line in enumerate(lines, 1) if line.endswith(MARK))
+    plain = "\n".join(line.removesuffix(MARK) for line in lines) + "\n"
+    after = None if fixed is None else textwrap.dedent(fixed).strip("\n") + "\n"
+    return Case(plain, marked, after)
+
+
+def good(code: str) -> Case:
+    """A case to stay silent on."""
+    return Case(textwrap.dedent(code).strip("\n") + "\n")
+
+
+@dataclass(frozen=True)
+class Page:
+    """The words of a rule's page; its examples are the rule's first cases."""
+
+    what: str
+    why: str
+    fix_safety: str = "There is no automatic fix."
+    known_problems: str = "None known."
+
+
+class Rule(ABC):
+    """One static kind."""
+
+    kind: ClassVar[str]
+    severity: ClassVar[str]
+    page: ClassVar[Page]
+    bad: ClassVar[Sequence[Case]]
+    good: ClassVar[Sequence[Case]]
+
+    @abstractmethod
+    def check(self, analysis: Analysis) -> Iterator[Problem]:
+        """Judge the facts."""
+
+    @property
+    def info(self) -> Kind:
+        """The kind's entry in the shared vocabulary."""
+        return KINDS[self.kind]
+
+    @property
+    def fixable(self) -> bool:
+        """Whether some case shows a fix."""
+        return any(case.fixed is not None for case in self.bad)
+
+    def problem(self, at: At, message: str, fix: Fix | None = None, node: ast.AST | None = None) -> Problem:
+        """A problem at a place, or at another node of the same file."""
+        return self.problem_at(at.module, node or at.node, message, fix, at)
+
+    def problem_at(
+        self, module: Module, node: ast.AST, message: str, fix: Fix | None = None, at: At | None = None
+    ) -> Problem:
+        """A problem at any node."""
+        line, column = start(module, node)
+        presumed = at.presumed.lineno if at is not None and at.presumed is not None else None
+        source = module.lines[line - 1] if line <= len(module.lines) else ""
+        end_line = int(getattr(node, "end_lineno", None) or line)
+        end_offset = int(getattr(node, "end_col_offset", None) or 0)
+        return Problem(
+            self.kind,
+            self.info.code,
+            module.path,
+            line,
+            column + 1,
+            end_line,
+            message,
+            self.severity,
+            fix,
+            character(module, end_line, end_offset) + 1,
+            source,
+            presumed=presumed,
+        )
+
+
+def start(module: Module, node: ast.AST) -> tuple[int, int]:
+    """Where people see a node: a method call at its method's name, not where the chain before it begins."""
+    line, offset = int(getattr(node, "lineno", 1)), int(getattr(node, "col_offset", 0))
+    chained = (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _has_call(node.func.value)
+    )
+    if chained and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        line, offset = int(node.func.end_lineno or line), int(node.func.end_col_offset or 0)
+        offset = max(0, offset - len(node.func.attr.encode()))
+    return line, character(module, line, offset)
+
+
+def _has_call(node: ast.expr) -> bool:
+    return any(isinstance(child, ast.Call) for child in ast.walk(node))
+
+
+def character(module: Module, line: int, offset: int) -> int:
+    """The parser counts bytes of UTF-8; people and editors count characters."""
+    if line > len(module.lines):
+        return offset
+    text = module.lines[line - 1]
+    if text.isascii():
+        return offset
+    return len(text.encode("utf-8")[:offset].decode("utf-8", "ignore"))
+
+
+def describe(node: ast.AST, limit: int = 40) -> str:
+    """An expression for a message, in back quotes and not too long."""
+    text = " ".join(ast.unparse(node).split())
+    return f"`{text if len(text) <= limit else text[: limit - 1] + '…'}`"

@@ -1,0 +1,216 @@
+"""Read one file: run its top level, then every function nobody was seen to call."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from stoker.doctor.check.source import classes, functions, pipelines
+from stoker.doctor.check.source.facts import Fact
+from stoker.doctor.check.source.machine import Frame, Machine
+from stoker.doctor.check.source.module import ClassInfo, FunctionNode, Module, SourceError
+from stoker.doctor.check.source.names import last_name
+from stoker.doctor.check.source.project import Project
+from stoker.doctor.check.source.values import Class, Dataset, Func, Instance
+
+_COMPILED_METHODS = frozenset(
+    {
+        "call",
+        "train_step",
+        "test_step",
+        "predict_step",
+        "compute_loss",
+        "build",
+        "update_state",
+        "result",
+        "__call__",
+    }
+)
+_TELLING = re.compile(
+    r"\b(?:for|while)\b|Dataset|dataset|_ds\b|\bds\b|function|float64|mixed_precision|scaled|py_func|callbacks"
+    r"|\.(?:map|fit|compile|predict|evaluate|run|set_floatx|layers|Sequential|Dense)\b"
+    r"|\b(?:Dense|Sequential|Model|Input)\(|on_\w*batch|\breturn self\.\w+$",
+    re.MULTILINE,
+)
+_RECURSION = 20_000
+# Names that are called, or handed to something as an argument.
+_CALLED = re.compile(r"(?<!def )\b(\w+)\s*[(,)]")
+_BATCH_METHODS = re.compile(r"^on_(train_|test_|predict_)?batch_(begin|end)$")
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What was observed in one file, and in the files it was followed into."""
+
+    module: Module
+    facts: list[Fact]
+    # Functions of other files that were followed: (path, line of the definition).
+    followed: frozenset[tuple[str, int]]
+    # Every path that decided something, for those who cache the result.
+    consulted: frozenset[str]
+    # Methods that Keras calls at every batch.
+    batch_methods: frozenset[ast.AST] = frozenset()
+
+
+def analyse(module: Module, project: Project) -> Analysis:
+    """Interpret a module and collect its facts.
+
+    Raises:
+        SourceError: it is nested too deeply.
+    """
+    project.start(module)
+    m = Machine(project, module)
+    if module.uses_tensors or project.lends_tensors(module):
+        _interpret(m)
+    else:
+        module.validate()
+    followed = frozenset(
+        (function.module.path, function.node.lineno)
+        for node, function in m.functions.items()
+        if node in m.visited and function.module is not module
+    )
+    return Analysis(module, m.facts, followed, project.consulted, frozenset(_batch_methods(m)))
+
+
+def _interpret(m: Machine) -> None:
+    m.main.interpreted = True
+    m.frame.graph = m.main.builds_graphs
+    limit = sys.getrecursionlimit()
+    # A sum of a thousand terms is a tree a thousand levels deep.
+    sys.setrecursionlimit(max(limit, _RECURSION))
+    try:
+        m.block(m.main.tree.body)
+        _run_the_rest(m)
+    except RecursionError as error:
+        raise SourceError(f"{m.main.path}:1:1: is nested too deeply to be followed") from error
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _batch_methods(m: Machine) -> Iterator[ast.AST]:
+    for info in m.classes.values():
+        if classes.is_callback(info):
+            yield from (
+                node
+                for node in info.node.body
+                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+                and _BATCH_METHODS.match(node.name)
+            )
+
+
+def _run_the_rest(m: Machine) -> None:
+    """Functions that nobody calls first, then those that only unknown callers call."""
+    owners = _owners(m)
+    waiting = [node for node in m.functions if _is_waiting(m, node)]
+    if not waiting:
+        return
+    called = _called_names(m.main.text)
+    for node in sorted(waiting, key=lambda n: getattr(n, "name", "") in called):
+        if _is_waiting(m, node) and m.budget > 0 and not isinstance(node, ast.Lambda):
+            _run_root(m, node, owners.get(node))
+
+
+def _is_waiting(m: Machine, node: FunctionNode | ast.Lambda) -> bool:
+    return node not in m.visited and m.functions[node].module is m.main and not isinstance(node, ast.Lambda)
+
+
+def _owners(m: Machine) -> dict[ast.AST, ClassInfo]:
+    return {child: info for node, info in m.classes.items() for child in info.node.body}
+
+
+def _called_names(text: str) -> set[str]:
+    # By text: walking the tree again would take longer than all the rest of a large file.
+    return set(_CALLED.findall(text))
+
+
+def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None) -> None:
+    function = m.functions[node]
+    if function.compiled is None and not node.decorator_list and not _may_tell(m.main, node):
+        return
+    if info is not None:
+        function = _as_method(m, function, info)
+        _initialise(m, info)
+    by_mode = m.main.builds_graphs
+    graph = (
+        by_mode or function.compiled is not None or (info is not None and _is_compiled_by_base(node, info))
+    )
+    callback = info is not None and classes.is_callback(info) and bool(_BATCH_METHODS.match(node.name))
+    # A method of a derived class may be called, and compiled, by the base: its look proves nothing.
+    own = info is None or not classes.has_unseen_base(info)
+    hot = callback or (own and is_step(m.main, node))
+    m.loops = []
+    m.pending = []
+    m.frame = Frame(m.main, m.main.scope, hot=hot, repeated=hot, presumed=node)
+    by_base = graph and node.name in ("train_step", "test_step")
+    traced = node if function.compiled is not None or by_base else None
+    names = functions.unknown_names(m, function)
+    summary = functions.follow(m, function, names, graph=graph, traced=traced)
+    if isinstance(summary.value, Dataset):
+        pipelines.consume(m, _return_of(node), summary.value, "returned")
+
+
+def _may_tell(module: Module, node: FunctionNode) -> bool:
+    """Whether running a function nobody calls could show anything: a loop, a tape, a pipeline, a model.
+
+    Most functions of a library have none of these, and running them would be most of the time.
+    """
+    text = "\n".join(module.lines[node.lineno - 1 : node.end_lineno])
+    return bool(_TELLING.search(text)) or "GradientTape" in module.text
+
+
+def _is_compiled_by_base(node: FunctionNode, info: ClassInfo) -> bool:
+    return node.name in _COMPILED_METHODS and classes.runs_in_graph(info) and not classes.is_callback(info)
+
+
+def _as_method(m: Machine, function: Func, info: ClassInfo) -> Func:
+    member = info.members.get(function.node.name) if not isinstance(function.node, ast.Lambda) else None
+    known = member if isinstance(member, Func) else function
+    static = any(last_name(d) == "staticmethod" for d in getattr(known.node, "decorator_list", ()))
+    return replace(known, scope=info.scope, bound=None if static else Instance(info))
+
+
+def _initialise(m: Machine, info: ClassInfo) -> None:
+    """Learn what the attributes of a class hold when nobody makes an object of it."""
+    if info.initialised:
+        return
+    info.initialised = True
+    for base in info.bases:
+        if isinstance(base, Class):
+            _initialise(m, base.info)
+    for name in ("__init__", "build", "compile"):
+        function = info.members.get(name)
+        if isinstance(function, Func):
+            bound = replace(function, bound=Instance(info))
+            m.frame = Frame(m.main, m.main.scope)
+            with m.quietly():
+                functions.follow(m, bound, functions.unknown_names(m, bound), graph=False, traced=None)
+
+
+def _return_of(node: FunctionNode) -> ast.AST:
+    for child in ast.walk(node):
+        if isinstance(child, ast.Return) and child.value is not None:
+            return child
+    return node
+
+
+def is_step(module: Module, node: FunctionNode) -> bool:
+    """Whether one run of this function is one train step: a tape and an optimizer, outside any loop."""
+    if not any("GradientTape" in line for line in module.lines[node.lineno - 1 : node.end_lineno]):
+        return False
+    tape = applied = False
+    stack: list[ast.AST] = list(node.body)
+    while stack:
+        child = stack.pop()
+        if isinstance(
+            child, (ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+        ):
+            continue
+        if isinstance(child, ast.Call):
+            name = last_name(child.func)
+            tape = tape or name == "GradientTape"
+            applied = applied or name in ("apply_gradients", "minimize")
+        stack.extend(ast.iter_child_nodes(child))
+    return tape and applied

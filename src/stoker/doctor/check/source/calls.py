@@ -1,0 +1,165 @@
+"""Calls: by what is called, into the program's own functions or into what is known of the libraries."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from stoker.doctor.check.source import (
+    attributes,
+    classes,
+    containers,
+    functions,
+    guesses,
+    library,
+    pipelines,
+    tensors,
+    things,
+)
+from stoker.doctor.check.source.functions import Summary
+from stoker.doctor.check.source.values import (
+    UNKNOWN,
+    Api,
+    Array,
+    Class,
+    Dataset,
+    File,
+    Func,
+    Instance,
+    Method,
+    Py,
+    Seq,
+    Tensor,
+    Thing,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from stoker.doctor.check.source.machine import Machine
+
+
+@dataclass(eq=False)
+class Arguments:
+    """The arguments of one call, evaluated, with the expressions they came from."""
+
+    positional: list[tuple[ast.expr, Value]] = field(default_factory=list)
+    named: dict[str, tuple[ast.expr, Value]] = field(default_factory=dict)
+    # Some come out of `*args` or `**kwargs`.
+    open: bool = False
+
+    def get(self, position: int, name: str) -> Value | None:
+        """The value at a position or of a keyword."""
+        if name in self.named:
+            return self.named[name][1]
+        return self.positional[position][1] if position < len(self.positional) else None
+
+    def expression(self, position: int, name: str) -> ast.expr | None:
+        """The expression at a position or of a keyword."""
+        if name in self.named:
+            return self.named[name][0]
+        return self.positional[position][0] if position < len(self.positional) else None
+
+    def const(self, position: int, name: str) -> object:
+        """The literal at a position or of a keyword, None where there is none."""
+        value = self.get(position, name)
+        return value.const if isinstance(value, Py) else None
+
+    def as_tensors(self) -> Arguments:
+        """The arguments as Keras hands them on to a model's `call`: ndarrays have become tensors."""
+        return Arguments(
+            [(expression, _converted(value)) for expression, value in self.positional],
+            {name: (expression, _converted(value)) for name, (expression, value) in self.named.items()},
+            self.open,
+        )
+
+    @property
+    def values(self) -> list[Value]:
+        """All values passed."""
+        return [value for _, value in (*self.positional, *self.named.values())]
+
+
+def _converted(value: Value) -> Value:
+    if isinstance(value, Array):
+        return Tensor(dtype=value.dtype, pixels=value.pixels)
+    if isinstance(value, Seq) and value.items is not None:
+        return replace(value, items=tuple(_converted(item) for item in value.items))
+    return value
+
+
+def evaluate_arguments(m: Machine, node: ast.Call) -> Arguments:
+    """Evaluate a call's arguments from left to right."""
+    result = Arguments()
+    for argument in node.args:
+        if isinstance(argument, ast.Starred):
+            value = m.value(argument.value)
+            if isinstance(value, Seq) and value.items is not None and not value.keys:
+                result.positional += [(argument.value, item) for item in value.items]
+            else:
+                result.open = True
+        else:
+            result.positional.append((argument, m.value(argument)))
+    for keyword in node.keywords:
+        value = m.value(keyword.value)
+        if keyword.arg is not None:
+            result.named[keyword.arg] = (keyword.value, value)
+        elif isinstance(value, Seq) and value.keys and value.items is not None:
+            named = zip(value.keys, value.items, strict=True)
+            result.named.update({key: (keyword.value, item) for key, item in named})
+        else:
+            result.open = True
+    return result
+
+
+def call(m: Machine, function: Value, node: ast.Call, arguments: Arguments) -> Value:
+    """Call a value."""
+    if isinstance(function, Api):
+        return library.call(m, function.name, node, arguments)
+    if isinstance(function, Func):
+        return functions.call_function(m, function, node, arguments)
+    if isinstance(function, Class):
+        return classes.instantiate(m, function.info, node, arguments)
+    if isinstance(function, Instance):
+        return classes.call_instance(m, function, node, arguments)
+    if isinstance(function, Method):
+        return _method_of(m, function.receiver, function.name, node.func, node, arguments)
+    if isinstance(function, Thing):
+        return things.call_thing(m, function, node, arguments)
+    if function is UNKNOWN:
+        return guesses.call(m, node, arguments)
+    return UNKNOWN
+
+
+def call_method(
+    m: Machine, owner: Value, attribute: ast.Attribute, node: ast.Call, arguments: Arguments
+) -> Value:
+    """Call `owner.attribute(...)`."""
+    if isinstance(owner, (Api, File, Instance, Class)):
+        found = attributes.attribute(m, owner, attribute)
+        if found is UNKNOWN and isinstance(owner, Instance):
+            return classes.inherited_method(m, owner, attribute, node, arguments)
+        return call(m, found, node, arguments)
+    return _method_of(m, owner, attribute.attr, attribute.value, node, arguments)
+
+
+def _method_of(
+    m: Machine, owner: Value, name: str, receiver: ast.expr, node: ast.Call, arguments: Arguments
+) -> Value:
+    if isinstance(owner, Dataset):
+        return pipelines.method(m, owner, name, node, arguments)
+    if isinstance(owner, Tensor):
+        return tensors.tensor_method(m, owner, name, node, arguments)
+    if isinstance(owner, Array):
+        return tensors.array_method(m, owner, name, arguments)
+    if isinstance(owner, (Seq, Py)):
+        return containers.method(m, owner, name, receiver, node, arguments)
+    if isinstance(owner, Thing):
+        return things.method(m, owner, name, node, arguments)
+    if isinstance(owner, Func):
+        return functions.method(m, owner, name, node, arguments)
+    if owner is UNKNOWN:
+        return guesses.method(m, name, receiver, node, arguments)
+    return UNKNOWN
+
+
+__all__ = ["Arguments", "Summary", "call", "call_method", "evaluate_arguments"]

@@ -1,0 +1,239 @@
+"""Functions and classes of the program: decorators, bases, attributes, instances."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stoker.doctor.check.source import functions
+from stoker.doctor.check.source.facts import Feed
+from stoker.doctor.check.source.module import ClassInfo, FunctionNode
+from stoker.doctor.check.source.values import (
+    UNKNOWN,
+    Api,
+    Array,
+    Class,
+    Func,
+    Instance,
+    Py,
+    Scope,
+    Symbolic,
+    Tensor,
+    Thing,
+    Value,
+    holds_arrays,
+)
+
+if TYPE_CHECKING:
+    from stoker.doctor.check.source.calls import Arguments
+    from stoker.doctor.check.source.machine import Machine
+
+# Deriving from these says nothing about who calls the methods.
+_PLAIN_BASES = (
+    "builtins.",
+    "abc.",
+    "typing.",
+    "tf.Module",
+    "collections.",
+    "enum.",
+    "threading.",
+    "unittest.",
+)
+_MODELS = ("keras.Model", "keras.Sequential")
+
+
+def defined(m: Machine, node: FunctionNode) -> Value:
+    """The value of a `def`, after its decorators."""
+    value: Value = Func(node, m.frame.module, m.frame.scope)
+    m.functions[node] = value  # type: ignore[assignment]
+    for decorator in reversed(node.decorator_list):
+        value = _decorated(m, value, decorator)
+    return value
+
+
+def _decorated(m: Machine, value: Value, decorator: ast.expr) -> Value:
+    by = m.value(decorator)
+    if isinstance(by, Api) and by.name in ("tf.function", "tf1.function"):
+        return functions.compile_function(m, value, decorator, None)
+    if isinstance(by, Thing) and by.type == "compiler":
+        # The call that made the compiler carries the options: `@tf.function(input_signature=...)`.
+        return functions.compile_function(m, value, decorator, by.about["arguments"])
+    if isinstance(by, Func) and isinstance(value, Func):
+        call = ast.Call(decorator, [], [])
+        from stoker.doctor.check.source.calls import Arguments
+
+        given = Arguments(positional=[(decorator, value)])
+        result = functions.call_function(m, by, ast.copy_location(call, decorator), given)
+        # A decorator that wraps in a closure of its own hides what it wraps; keep what is known.
+        same = isinstance(result, Func) and (result.node is value.node)
+        return result if same else value
+    return value
+
+
+def class_info(m: Machine, node: ast.ClassDef) -> ClassInfo:
+    """Run a class body: its bases, methods and class attributes."""
+    from stoker.doctor.check.source.machine import Frame
+
+    bases = tuple(m.value(base) for base in node.bases)
+    info = ClassInfo(node, m.frame.module, m.frame.scope, bases)
+    m.classes[node] = info
+    scope = Scope(m.frame.scope)
+    frame = Frame(m.frame.module, scope, m.frame.function, presumed=m.frame.presumed)
+    with m.inside(frame):
+        m.block(node.body)
+    info.members = {k: _adopt(v, info) for k, v in scope.names.items()}
+    return info
+
+
+def _adopt(value: Value, info: ClassInfo) -> Value:
+    # A method closes over the scope around the class, not over the class's own names.
+    if isinstance(value, Func) and isinstance(value.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return replace(value, scope=info.scope)
+    return value
+
+
+def ancestry(info: ClassInfo) -> Iterator[ClassInfo]:
+    """The class and those of its bases that the program defines."""
+    seen: set[int] = set()
+    queue = [info]
+    while queue:
+        current = queue.pop(0)
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        queue += [base.info for base in current.bases if isinstance(base, Class)]
+
+
+def library_bases(info: ClassInfo) -> set[str]:
+    """Canonical names of the library classes it derives from."""
+    return {base.name for one in ancestry(info) for base in one.bases if isinstance(base, Api)}
+
+
+def is_model(info: ClassInfo) -> bool:
+    """Whether its objects are Keras models or layers."""
+    return any(
+        b in _MODELS or b.startswith("keras.layers.") or b == "keras.Layer" for b in library_bases(info)
+    )
+
+
+def runs_in_graph(info: ClassInfo) -> bool:
+    """Whether Keras compiles its methods: a model, layer, loss, metric, or something derived from unseen code."""
+    return any(base.startswith("keras.") for base in library_bases(info)) or has_unseen_base(info)
+
+
+def has_unseen_base(info: ClassInfo) -> bool:
+    """Whether it derives from a class that is neither the program's nor a well-known plain one."""
+    bases = [base for one in ancestry(info) for base in one.bases]
+    if any("test" in base.name.lower() for base in bases if isinstance(base, Api)):
+        return False
+    return any(
+        not isinstance(base, Class) and not (isinstance(base, Api) and base.name.startswith(_PLAIN_BASES))
+        for base in bases
+    )
+
+
+def is_callback(info: ClassInfo) -> bool:
+    """Whether its objects are Keras callbacks."""
+    return any(base.startswith("keras.callbacks.") for base in library_bases(info))
+
+
+def member(info: ClassInfo, name: str) -> Value | None:
+    """A method or class attribute, own or inherited."""
+    for one in ancestry(info):
+        if name in one.members:
+            return one.members[name]
+    return None
+
+
+def attribute(m: Machine, owner: Instance, name: str) -> Value:
+    """An attribute of an object of the program."""
+    for one in ancestry(owner.info):
+        if name in one.attributes:
+            return one.attributes[name]
+    found = member(owner.info, name)
+    if isinstance(found, Func) and not isinstance(found.node, ast.Lambda):
+        return _bound(m, found, owner)
+    if found is not None:
+        return found
+    if is_model(owner.info):
+        from stoker.doctor.check.source.attributes import thing_attribute
+        from stoker.doctor.check.source.values import Method
+
+        inherited = thing_attribute(Thing("model", "keras.Model"), name)
+        return UNKNOWN if isinstance(inherited, Method) else inherited
+    return Thing("model", "?") if is_callback(owner.info) and name == "model" else UNKNOWN
+
+
+def _bound(m: Machine, found: Func, owner: Instance) -> Value:
+    assert not isinstance(found.node, ast.Lambda)
+    names = {ast.unparse(d).split("(")[0].rsplit(".", 1)[-1] for d in found.node.decorator_list}
+    if "staticmethod" in names:
+        return found
+    bound = replace(found, bound=owner)
+    if names & {"property", "cached_property"}:
+        call = ast.copy_location(ast.Call(ast.Name("self", ast.Load()), [], []), found.node)
+        from stoker.doctor.check.source.calls import Arguments
+
+        return functions.call_function(m, bound, call, Arguments())
+    return bound
+
+
+def instantiate(m: Machine, info: ClassInfo, node: ast.Call, arguments: Arguments) -> Value:
+    """Make an object of a class of the program."""
+    m.note("?")
+    made = Instance(info)
+    if is_model(info):
+        m.builds(model=True)
+    initialise = member(info, "__init__")
+    if isinstance(initialise, Func):
+        info.initialised = True
+        functions.call_function(m, replace(initialise, bound=made), node, arguments)
+    return made
+
+
+def call_instance(m: Machine, owner: Instance, node: ast.Call, arguments: Arguments) -> Value:
+    """Call an object of the program: a model, a layer, or anything with `__call__`."""
+    called = member(owner.info, "__call__")
+    if isinstance(called, Func):
+        return functions.call_function(m, replace(called, bound=owner), node, arguments)
+    if not is_model(owner.info):
+        return UNKNOWN
+    if any(isinstance(value, Symbolic) for value in arguments.values):
+        return Symbolic(scaled=True)
+    m.work(strong=True)
+    feed(m, node, arguments, "is passed to a model")
+    forward = member(owner.info, "call")
+    if isinstance(forward, Func):
+        with m.forward():
+            result = functions.call_function(m, replace(forward, bound=owner), node, arguments.as_tensors())
+        if result is not UNKNOWN and not isinstance(result, (Py, Array)):
+            return result
+    return Tensor()
+
+
+def feed(m: Machine, node: ast.Call, arguments: Arguments, how: str) -> None:
+    """Note the ndarrays among the arguments of something that runs on tensors."""
+    if m.frame.graph:
+        return
+    for expression, value in (*arguments.positional, *arguments.named.values()):
+        if holds_arrays(value):
+            m.emit(Feed(m.at(node), how, expression))
+            return
+
+
+def inherited_method(
+    m: Machine, owner: Instance, attribute_node: ast.Attribute, node: ast.Call, arguments: Arguments
+) -> Value:
+    """A method that a class of the program inherits from Keras, or that is not known at all."""
+    from stoker.doctor.check.source import guesses, things
+
+    name = attribute_node.attr
+    if is_model(owner.info):
+        if name == "__call__":
+            return call_instance(m, owner, node, arguments)
+        about: dict[str, object] = {"instance": owner}
+        return things.method(m, Thing("model", "?", about=about), name, node, arguments)
+    return guesses.method(m, name, attribute_node.value, node, arguments)

@@ -1,0 +1,76 @@
+"""Which files to check, and their text: Python files, notebooks, directories, standard input."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from stoker.doctor.check.source.module import Module, unparsed
+from stoker.doctor.check.source.notebook import read_cells
+from stoker.doctor.check.source.project import decode, read_text
+from stoker.errors import UsageError
+
+STDIN = "-"
+_SUFFIXES = (".py", ".ipynb", ".pyw")
+# Directories that hold no source of the project.
+_SKIPPED = frozenset({"__pycache__", "node_modules", "venv", "build", "dist", "site-packages"})
+
+
+def discover(paths: Iterable[str]) -> list[str]:
+    """The files meant by these paths, each once, in order; directories are searched.
+
+    Raises:
+        UsageError: a path does not exist.
+    """
+    found: dict[str, None] = {}
+    for path in paths:
+        if path == STDIN or os.path.isfile(path):
+            found[path] = None
+        elif os.path.isdir(path):
+            found.update(dict.fromkeys(_under(path)))
+        else:
+            raise UsageError(f"no such file or directory: {path}")
+    return list(found)
+
+
+def _under(top: str) -> Iterator[str]:
+    for directory, folders, names in os.walk(top):
+        folders[:] = sorted(name for name in folders if name[0] != "." and name not in _SKIPPED)
+        for name in sorted(names):
+            if name.endswith(_SUFFIXES):
+                yield os.path.join(directory, name)
+
+
+def load(path: str, data: bytes | None = None) -> Module:
+    """Read a file, to be parsed when its tree is asked for; `data` is its content where it has been read already.
+
+    Raises:
+        SourceError: it cannot be read or decoded, or is no notebook.
+    """
+    if data is None and path == STDIN:
+        data = sys.stdin.buffer.read()
+    text = read_text(path) if data is None else decode(path, data)
+    if path.endswith(".ipynb"):
+        joined, cells = read_cells(path, text)
+        return unparsed(path, joined, cells)
+    return unparsed(path, text)
+
+
+def display(path: str) -> str:
+    """A path as people want to read it: relative to here when it is below."""
+    if path == STDIN:
+        return path
+    absolute = os.path.abspath(path)
+    here = os.getcwd()
+    return os.path.relpath(absolute, here) if absolute.startswith(here + os.sep) else absolute
+
+
+def project_root(start: str = ".") -> Path:
+    """The nearest directory above with a pyproject.toml or a repository, else the start itself."""
+    here = Path(start).resolve()
+    for directory in (here, *here.parents):
+        if (directory / "pyproject.toml").is_file() or (directory / ".git").exists():
+            return directory
+    return here

@@ -1,0 +1,267 @@
+"""Calls of the program's own functions: followed once per kind of arguments and circumstances, then remembered."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from stoker.doctor.check.source import guesses
+from stoker.doctor.check.source.facts import CompiledCall, FunctionMade, TapeStep
+from stoker.doctor.check.source.values import (
+    NONE,
+    UNKNOWN,
+    Compiled,
+    Func,
+    Py,
+    Scope,
+    Seq,
+    Tensor,
+    Value,
+    joined,
+)
+
+if TYPE_CHECKING:
+    from stoker.doctor.check.source.calls import Arguments
+    from stoker.doctor.check.source.machine import Frame, Loop, Machine
+
+_DEPTH = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What a call of a function was found to do."""
+
+    value: Value
+    effects: frozenset[str] = frozenset()
+    tapes: tuple[TapeStep, ...] = ()
+
+
+def call_function(
+    m: Machine, function: Func, node: ast.Call, arguments: Arguments, *, graph: bool | None = None
+) -> Value:
+    """Call a function of the program; `graph` says that the caller compiles it."""
+    compiled = function.compiled
+    frame = m.frame
+    if compiled is not None and not frame.graph:
+        m.emit(CompiledCall(m.at(node), compiled, function, _all(arguments)))
+        m.work(strong=True)
+    in_graph = frame.graph or compiled is not None or bool(graph)
+    traced = frame.traced or (function.node if compiled is not None else None)
+    names = _bound(m, function, arguments)
+    summary = follow(m, function, names, graph=in_graph, traced=traced)
+    if compiled is not None and not frame.graph:
+        return as_tensors(summary.value)
+    return summary.value
+
+
+def _all(arguments: Arguments) -> tuple[tuple[ast.expr, Value], ...]:
+    return (*arguments.positional, *arguments.named.values())
+
+
+def follow(
+    m: Machine,
+    function: Func,
+    names: dict[str, Value],
+    *,
+    graph: bool,
+    traced: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None,
+) -> Summary:
+    """Run a function's body with these names bound, or recall what it did before."""
+    frame = m.frame
+    hot, repeated = (frame.hot, frame.repeated) if not m.muted else (False, False)
+    key = (
+        function.node,
+        function.bound,
+        id(function.scope),
+        tuple(names.items()),
+        (
+            hot,
+            repeated,
+            graph,
+            traced is not None,
+            bool(m.muted),
+            frame.presumed,
+            frame.mapped,
+            m.within_step,
+        ),
+    )
+    summary = m.memo.get(key)
+    if summary is None:
+        if function.node in m.active or m.depth > _DEPTH or not m.spend():
+            return Summary(UNKNOWN)
+        summary = m.memo[key] = _run(m, function, names, graph, traced, (hot, repeated))
+    _replay(m, summary)
+    return summary
+
+
+def _run(
+    m: Machine,
+    function: Func,
+    names: dict[str, Value],
+    graph: bool,
+    traced: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None,
+    circumstances: tuple[bool, bool],
+) -> Summary:
+    from stoker.doctor.check.source.machine import Frame
+
+    if not m.muted:
+        m.visited.add(function.node)
+    outer_effects, m.effects = m.effects, set()
+    pending = len(m.pending)
+    m.active.add(function.node)
+    frame = Frame(
+        function.module,
+        Scope(function.scope, names),
+        function.node,
+        hot=circumstances[0],
+        repeated=circumstances[1],
+        graph=graph,
+        presumed=m.frame.presumed,
+        traced=traced if graph else None,
+        mapped=m.frame.mapped,
+    )
+    tapes: tuple[TapeStep, ...] = ()
+    try:
+        with m.inside(frame):
+            value = _body(m, function, frame)
+        tapes = tuple(step for _, step in m.pending[pending:])
+        del m.pending[pending:]
+    finally:
+        m.active.discard(function.node)
+        effects, m.effects = m.effects, outer_effects
+    return Summary(value, frozenset(effects), tapes)
+
+
+def _body(m: Machine, function: Func, frame: Frame) -> Value:
+    if isinstance(function.node, ast.Lambda):
+        return m.value(function.node.body)
+    m.block(function.node.body)
+    if frame.yields:
+        return Seq("generator", element=joined(frame.yields))
+    return joined(frame.returns) if frame.returns else NONE
+
+
+def _replay(m: Machine, summary: Summary) -> None:
+    """What the callee did counts as done here."""
+    effects = summary.effects
+    m.effects |= effects
+    here = m.loops[-1] if m.loops else None
+    m.pending += [(here, step) for step in summary.tapes]
+    if "+applies" in effects and not summary.tapes:
+        m.applied()
+    if here is None:
+        return
+    strong = "+strong" in effects and "+steps" not in effects
+    here.strong |= strong
+    here.often |= strong and not m.rare
+    here.weak |= "+weak" in effects
+    # An evaluation every N steps makes no epochs of the loop around it.
+    here.inner_steps |= "+steps" in effects and not m.rare
+    here.fits |= "+fits" in effects
+    for built, model in (("+builds", False), ("+builds_model", True)):
+        if built in effects:
+            m.builds(model=model)
+
+
+def _bound(m: Machine, function: Func, arguments: Arguments) -> dict[str, Value]:
+    """The callee's names at the start: parameters, defaults, and what is left over."""
+    spec = function.node.args
+    names: dict[str, Value] = {}
+    positional = [*spec.posonlyargs, *spec.args]
+    values = [*function.partial, *(value for _, value in arguments.positional)]
+    if function.bound is not None:
+        values = [function.bound, *values]
+    for argument, value in zip(positional, values, strict=False):
+        names[argument.arg] = value
+    if spec.vararg is not None:
+        names[spec.vararg.arg] = Seq("tuple", items=tuple(values[len(positional) :]))
+    known = {a.arg for a in (*positional, *spec.kwonlyargs)}
+    for name, (_, value) in arguments.named.items():
+        if name in known:
+            names[name] = value
+    if spec.kwarg is not None:
+        names[spec.kwarg.arg] = Seq("dict")
+    _defaults(m, function, names)
+    return names
+
+
+def _defaults(m: Machine, function: Func, names: dict[str, Value]) -> None:
+    spec = function.node.args
+    positional = [*spec.posonlyargs, *spec.args]
+    with_default = positional[len(positional) - len(spec.defaults) :]
+    pairs = [
+        *zip(with_default, spec.defaults, strict=True),
+        *zip(spec.kwonlyargs, spec.kw_defaults, strict=True),
+    ]
+    for argument, default in pairs:
+        if argument.arg not in names and default is not None:
+            names[argument.arg] = m.value(default) if isinstance(default, ast.Constant) else UNKNOWN
+    for argument in (*positional, *spec.kwonlyargs):
+        if argument.arg not in names:
+            names[argument.arg] = guesses.parameter(m, argument)
+
+
+def unknown_names(m: Machine, function: Func) -> dict[str, Value]:
+    """A function's names when nobody was seen to call it: what its parameters' names and annotations say."""
+    spec = function.node.args
+    positional = [*spec.posonlyargs, *spec.args]
+    names: dict[str, Value] = {}
+    if function.bound is not None and positional:
+        names[positional[0].arg] = function.bound
+    for argument in (*positional, *spec.kwonlyargs):
+        if argument.arg not in names:
+            names[argument.arg] = guesses.parameter(m, argument)
+    for extra, kind in ((spec.vararg, "tuple"), (spec.kwarg, "dict")):
+        if extra is not None:
+            names[extra.arg] = Seq(kind)
+    return names
+
+
+def compile_function(m: Machine, function: Value, node: ast.AST, arguments: Arguments | None) -> Value:
+    """`tf.function(f)` or `@tf.function`: the function, compiled."""
+    signature = arguments is not None and "input_signature" in arguments.named
+    relaxed = arguments is not None and bool(
+        {"reduce_retracing", "experimental_relax_shapes"} & set(arguments.named)
+    )
+    how = Compiled(node, m.frame.module, signature=signature, relaxed=relaxed)
+    m.emit(FunctionMade(m.at(node), rebuilt=is_rebuilt(m)))
+    if isinstance(function, Func):
+        made = replace(function, compiled=how)
+        m.functions[function.node] = made
+        return made
+    from stoker.doctor.check.source.values import Thing
+
+    return Thing("compiled", "tf.function", node, m.frame.module, {"of": function, "compiled": how})
+
+
+def is_rebuilt(m: Machine) -> bool:
+    """Whether the loops around need a function of their own each time: they build models, or take no step."""
+    steps = any(loop.strong or loop.weak or loop.inner_steps for loop in m.loops)
+    return any(_builds_model(loop) for loop in m.loops) or (bool(m.loops) and not steps)
+
+
+def _builds_model(loop: Loop) -> bool:
+    """Whether each round has a model of its own. A new optimizer alone is none: it could be made once."""
+    return loop.builds_model or (loop.builds and guesses.binds_model(loop.node))
+
+
+def as_tensors(value: Value) -> Value:
+    """What a tf.function hands back for what its Python body returned."""
+    if isinstance(value, Seq):
+        if value.items is not None:
+            return replace(value, items=tuple(as_tensors(item) for item in value.items))
+        return replace(value, element=as_tensors(value.element))
+    if isinstance(value, Py) and value.type != "none":
+        return Tensor()
+    return replace(value, host=False, variable=False) if isinstance(value, Tensor) else value
+
+
+def method(m: Machine, function: Func, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    """A method of a function object: of a tf.function, `get_concrete_function` and the like."""
+    if name == "get_concrete_function" and function.compiled is not None:
+        fixed = replace(function.compiled, signature=True)
+        return replace(function, compiled=fixed)
+    if name == "python_function":
+        return replace(function, compiled=None)
+    return UNKNOWN

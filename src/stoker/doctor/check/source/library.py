@@ -1,0 +1,400 @@
+"""Calls of library functions: what comes back, what is read, what runs on the device."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stoker.doctor.check.source import (
+    builtin_calls,
+    functions,
+    keras_calls,
+    loops,
+    numpy_calls,
+    options,
+    pipelines,
+    reads,
+)
+from stoker.doctor.check.source.facts import Call, Feed
+from stoker.doctor.check.source.tensors import dtype_name
+from stoker.doctor.check.source.values import (
+    UNKNOWN,
+    Array,
+    Dataset,
+    Func,
+    Py,
+    Seq,
+    Symbolic,
+    Tensor,
+    Thing,
+    Value,
+    holds_arrays,
+)
+
+if TYPE_CHECKING:
+    from stoker.doctor.check.source.calls import Arguments
+    from stoker.doctor.check.source.machine import Machine
+
+_CONVERSIONS = frozenset(
+    {"tf.convert_to_tensor", "tf.constant", "tf.cast", "keras.ops.convert_to_tensor", "tf.identity"}
+)
+_FROM_HOST = frozenset({"tf.convert_to_tensor", "keras.ops.convert_to_tensor"})
+# Functions of these modules work on the data's way in, on the host.
+_HOST_MODULES = ("tf.io.", "tf.strings.", "tf.image.", "tf.audio.")
+_HOST_FUNCTIONS = frozenset({"tf.shape", "tf.rank", "tf.size"})
+_NO_TENSOR = (
+    "tf.config.",
+    "tf.summary.",
+    "tf.debugging.",
+    "tf.train.",
+    "tf.saved_model.",
+    "tf.feature_column.",
+    "tf.autograph.",
+    "tf.test.",
+    "tf.lite.",
+    "tf.profiler.",
+    "tf.estimator.",
+    "tf.lookup.",
+    "tf.compat.",
+    "tf.types.",
+    "tf.sysconfig.",
+    "tf.version.",
+    "tf.errors.",
+    "tf.dtypes.",
+    "tf.experimental.",
+    "tf.io.gfile.",
+    "tf.nest.",
+    "tf.data.",
+)
+_DTYPES = tuple(
+    f"tf.{name}."
+    for name in ("float32", "float64", "float16", "bfloat16", "int32", "int64", "string", "bool")
+)
+# Functions at the top of the module that have nothing to do with tensors' values.
+_PLAIN = frozenset(
+    f"tf.{name}"
+    for name in (
+        "executing_eagerly",
+        "is_tensor",
+        "get_logger",
+        "inside_function",
+        "init_scope",
+        "device",
+        "name_scope",
+        "control_dependencies",
+        "group",
+        "no_op",
+        "print",
+        "load_op_library",
+        "load_library",
+        "type_spec_from_value",
+        "custom_gradient",
+        "recompute_grad",
+        "as_dtype",
+        "make_ndarray",
+        "get_static_value",
+        "grad_pass_through",
+    )
+)
+# Evaluated once, while the graph is traced: the value is frozen into it.
+_FROZEN = ("np.random.", "random.", "time.", "datetime.", "uuid.")
+_CONTROL = frozenset(
+    {"tf.while_loop", "tf.cond", "tf.map_fn", "tf.scan", "tf.vectorized_map", "tf.switch_case"}
+)
+_PY_FUNCTIONS = frozenset(
+    {"tf.py_function", "tf.numpy_function", "tf1.py_func", "tf.py_func", "tf1.py_function"}
+)
+# They call the function they are given again and again, from Python.
+_MINIMIZERS = frozenset(
+    f"scipy.optimize.{name}"
+    for name in (
+        "minimize",
+        "minimize_scalar",
+        "fmin",
+        "fmin_bfgs",
+        "fmin_cg",
+        "fmin_l_bfgs_b",
+        "fmin_ncg",
+        "fmin_slsqp",
+        "fmin_tnc",
+        "basinhopping",
+        "differential_evolution",
+        "dual_annealing",
+        "least_squares",
+        "root",
+    )
+) | {"tfp.optimizer.lbfgs_minimize", "tfp.optimizer.bfgs_minimize", "tfp.optimizer.nelder_mead_minimize"}
+_TQDM = frozenset({"tqdm.tqdm", "tqdm.trange", "tqdm.tqdm_notebook", "tqdm.auto.tqdm", "tqdm.auto.trange"})
+
+
+def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    """Call a library function by its canonical name."""
+    m.note(name)
+    if m.frame.hot and name.startswith(("builtins.print", "builtins.open", "wandb.", "logging.")):
+        _fact(m, name, node, arguments)
+    if m.frame.traced is not None:
+        _side_effects(m, name, node, arguments)
+    handler = _EXACT.get(name)
+    if handler is not None:
+        return handler(m, name, node, arguments)
+    root = name.split(".", 1)[0]
+    by_root = _BY_ROOT.get(root)
+    return by_root(m, name, node, arguments) if by_root is not None else _other(m, name, node, arguments)
+
+
+def _side_effects(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
+    if name == "builtins.print":
+        words = " ".join(str(v.const).lower() for _, v in arguments.positional if isinstance(v, Py))
+        # Printing "Tracing ..." is how people watch for retraces: it is meant to happen only then.
+        if "trac" not in words and "compil" not in words:
+            m.side_effect(node, "`print` runs")
+    elif name.startswith(_FROZEN) and not name.startswith(("random.seed", "np.random.seed", "time.sleep")):
+        m.side_effect(node, f"`{name}` is evaluated")
+    elif name == "builtins.open" or name.startswith("logging."):
+        m.side_effect(node, f"`{name.removeprefix('builtins.')}` runs")
+
+
+def _fact(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
+    named = {key: value for key, (_, value) in arguments.named.items()}
+    m.emit(Call(m.at(node), name, node, UNKNOWN, tuple(v for _, v in arguments.positional), named))
+
+
+def _tensorflow(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    _fact(m, name, node, arguments)
+    last = name.rsplit(".", 1)[-1]
+    if "__" in name or name.startswith(_DTYPES):
+        return Py("object")
+    if pipelines.is_source(name):
+        return pipelines.source(m, name, node, arguments)
+    if name.startswith("tf.distribute."):
+        return Thing("strategy", name, node) if last.endswith("Strategy") else UNKNOWN
+    if name.startswith("tf.data.experimental."):
+        return Thing("transform", name, node, about={"arguments": arguments})
+    if name.startswith(("tf.random.Generator", "tf.random.get_global_generator")):
+        return Thing("rng", name)
+    if name in _PLAIN:
+        return UNKNOWN
+    if name.startswith(_NO_TENSOR) or last[:1].isupper():
+        about = {key: value for key, (_, value) in arguments.named.items()}
+        return Thing("object", name, node, about=about) if last[:1].isupper() else UNKNOWN
+    if any(isinstance(value, Symbolic) for value in arguments.values):
+        return Symbolic()
+    if name.startswith(_HOST_MODULES) or name in _HOST_FUNCTIONS:
+        return Tensor(
+            host=True, dtype="string" if name.startswith("tf.strings.") and "to_" not in name else ""
+        )
+    m.work(strong=False)
+    return _made(name, arguments)
+
+
+def _made(name: str, arguments: Arguments) -> Value:
+    if name in ("tf.split", "tf.unstack", "tf.meshgrid", "tf.clip_by_global_norm"):
+        return Seq("tuple", element=Tensor())
+    ragged = any(isinstance(v, Tensor) and v.ragged for v in arguments.values)
+    return Tensor(ragged=ragged, dtype=dtype_name(arguments.get(99, "dtype")))
+
+
+def _conversion(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    _fact(m, name, node, arguments)
+    value = arguments.get(0, "value") or arguments.get(0, "x") or UNKNOWN
+    dtype = dtype_name(arguments.get(1, "dtype"))
+    if isinstance(value, Symbolic):
+        return value
+    array = holds_arrays(value)
+    if (array or (name in _FROM_HOST and _is_open(value))) and not m.frame.graph:
+        how = f"is converted by `{name}`"
+        m.emit(Feed(m.at(node), how, arguments.expression(0, "value"), array))
+    if isinstance(value, Tensor):
+        if not value.host:
+            m.work(strong=False)
+        return replace(value, variable=False, dtype=dtype or value.dtype)
+    return Tensor(dtype=dtype)
+
+
+def _is_open(value: Value) -> bool:
+    """Nobody knows what it is, or what is in the list: nobody would convert what is a tensor already."""
+    if isinstance(value, Seq) and value.kind in ("list", "tuple"):
+        return bool(value.items) and all(map(_is_open, value.items or ()))
+    return value is UNKNOWN
+
+
+def _variable(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    _fact(m, name, node, arguments)
+    return Tensor(variable=True, dtype=dtype_name(arguments.get(99, "dtype")))
+
+
+def _function(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    function = arguments.get(0, "func")
+    if function is None:
+        return Thing("compiler", name, node, about={"arguments": arguments})
+    return functions.compile_function(m, function, node, arguments)
+
+
+def _tape(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    return Thing("tape", name, node)
+
+
+def _session(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    return Thing("session", name, node)
+
+
+def _graph(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    return Thing("graphs", name, node)
+
+
+def _control(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    m.work(strong=False)
+    for _, value in (*arguments.positional, *arguments.named.values()):
+        if isinstance(value, Func):
+            names = functions.unknown_names(m, value)
+            names = {k: Tensor() if v is UNKNOWN else v for k, v in names.items()}
+            functions.follow(m, value, names, graph=m.frame.graph, traced=m.frame.traced)
+    return Tensor() if name != "tf.while_loop" else Seq("tuple", element=Tensor())
+
+
+def _py_function(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    _fact(m, name, node, arguments)
+    function = arguments.get(0, "func")
+    if isinstance(function, Func):
+        names = functions.unknown_names(m, function)
+        traced, m.frame.traced = m.frame.traced, None
+        # Runs in Python by intent: a read there is what it is for.
+        with m.running(hot=False, repeated=False, graph=False):
+            functions.follow(m, function, names, graph=False, traced=None)
+        m.frame.traced = traced
+    return Tensor(host=True)
+
+
+def _minimized(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    """An objective handed to an optimizer of SciPy: each evaluation is a step, and its tape a train step's."""
+    given = [v for v in (arguments.get(0, "fun"), arguments.get(99, "jac")) if isinstance(v, Func)]
+    from stoker.doctor.check.source.calls import Arguments
+
+    host = name.startswith("scipy.")
+    passed = Arguments(positional=[(node, Array() if host else Tensor())])
+
+    def body() -> None:
+        for function in given:
+            functions.call_function(m, function, node, passed)
+        m.work(strong=True)
+        m.applied()
+
+    if given:
+        loops.run(m, node, loops.Walk(UNKNOWN, counts=True), body)
+    return Thing("object", name)
+
+
+def _to_numpy(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    for _, value in arguments.positional:
+        reads.deep(m, node, value, f"is read with `{name.rsplit('.', 1)[-1]}`")
+    return Array()
+
+
+def _partial(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    if not arguments.positional:
+        return UNKNOWN
+    function = arguments.positional[0][1]
+    from stoker.doctor.check.source.calls import Arguments
+    from stoker.doctor.check.source.values import Api
+
+    rest = Arguments(arguments.positional[1:], arguments.named)
+    if isinstance(function, Api) and function.name == "tf.function":
+        return Thing("compiler", name, node, about={"arguments": rest})
+    if isinstance(function, Func) and not arguments.named:
+        return replace(function, partial=tuple(value for _, value in rest.positional))
+    return function if isinstance(function, Func) else UNKNOWN
+
+
+def _progress(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    over = arguments.get(0, "iterable") or UNKNOWN
+    if name.endswith("trange"):
+        over = builtin_calls.range_of(arguments)
+    return Thing("progress", name, node, about={"over": over})
+
+
+def _other(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    last = name.rsplit(".", 1)[-1]
+    if name in _TQDM or last in ("tqdm", "trange"):
+        return _progress(m, name, node, arguments)
+    if name.startswith(reads.NUMBERS):
+        reads.given(m, arguments, f"is passed to `{name}`")
+        return Py(
+            "float",
+            varies=any(isinstance(v, Tensor) or (isinstance(v, Py) and v.varies) for v in arguments.values),
+        )
+    if name in reads.TRACKERS or (name.startswith(("logging.", "absl.logging.")) and last in reads.LOGGING):
+        reads.given(m, arguments, "is logged")
+        return UNKNOWN
+    if name.startswith(("random.", "time.")):
+        return Py("float" if last in ("random", "uniform", "time", "perf_counter") else "object", varies=True)
+    if name.startswith(("transformers.TF", "tensorflow_hub.load", "tensorflow_hub.KerasLayer")):
+        return Thing("model", name, node)
+    if last in ("collections.deque", "deque", "defaultdict"):
+        return Seq("list", items=())
+    if last[:1].isupper():
+        return Thing("foreign", name, node)
+    return UNKNOWN
+
+
+def _tfds(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    if name == "tfds.as_numpy":
+        value = arguments.get(0, "dataset")
+        if isinstance(value, Dataset):
+            return Seq("generator", element=pipelines.as_arrays(value.element), source=value)
+        return UNKNOWN
+    if name != "tfds.load" and not name.endswith("as_dataset"):
+        return UNKNOWN
+    pair = arguments.const(99, "as_supervised") is True
+    element: Value = (
+        Seq("tuple", items=(pipelines.HOST, pipelines.HOST)) if pair else Seq("dict", element=pipelines.HOST)
+    )
+    made: Value = Dataset(source=name, element=element, prefetched=True)
+    split = arguments.get(1, "split")
+    if isinstance(split, Seq) and split.items is not None:
+        made = Seq(
+            "list", items=tuple(Dataset(source=name, element=element, prefetched=True) for _ in split.items)
+        )
+    elif split is None or (isinstance(split, Py) and split.type == "none"):
+        made = Seq("dict", element=made)
+    return Seq("tuple", items=(made, UNKNOWN)) if arguments.const(99, "with_info") is True else made
+
+
+Handler = Callable[["Machine", str, ast.Call, "Arguments"], Value]
+
+_EXACT: dict[str, Handler] = {
+    **dict.fromkeys(_CONVERSIONS, _conversion),
+    **dict.fromkeys(_CONTROL, _control),
+    **dict.fromkeys(_PY_FUNCTIONS, _py_function),
+    **dict.fromkeys(
+        (
+            "keras.ops.convert_to_numpy",
+            "keras.backend.get_value",
+            "keras.backend.eval",
+            "keras.backend.batch_get_value",
+        ),
+        _to_numpy,
+    ),
+    "tf.Variable": _variable,
+    "tf.function": _function,
+    "tf1.function": _function,
+    "tf.GradientTape": _tape,
+    "tf1.GradientTape": _tape,
+    "tf1.Session": _session,
+    "tf1.InteractiveSession": _session,
+    "tf1.train.MonitoredTrainingSession": _session,
+    "tf.Graph": _graph,
+    "tf1.Graph": _graph,
+    "functools.partial": _partial,
+    "argparse.ArgumentParser": options.parser,
+    **dict.fromkeys(_MINIMIZERS, _minimized),
+}
+_BY_ROOT: dict[str, Handler] = {
+    "builtins": builtin_calls.call,
+    "np": numpy_calls.call,
+    "tf": _tensorflow,
+    "tnp": lambda m, name, node, arguments: Tensor(),
+    "keras": keras_calls.call,
+    "tfds": _tfds,
+}

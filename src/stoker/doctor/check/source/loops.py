@@ -1,0 +1,201 @@
+"""Loops: what they walk over, and whether one iteration is one step.
+
+A loop of steps walks over batches, or calls a model or a compiled step itself. A loop around such a loop is an
+epoch loop: what it does beside the inner loop happens once an epoch and costs nothing worth reporting.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stoker.doctor.check.source.facts import Consumed
+from stoker.doctor.check.source.values import UNKNOWN, Dataset, Py, Seq, Thing, Value, element_of, join
+
+if TYPE_CHECKING:
+    from stoker.doctor.check.source.machine import Loop, Machine
+
+# A loop of so few iterations is not worth a report.
+_SHORT = 3
+# An inner loop of so few rounds, such as the critic's in a WGAN, is a part of its outer loop's step.
+_FEW_INSIDE = 8
+_EPOCHS = re.compile(r"epoch|fold|trial|\bep\b|repeat|run")
+# `take(k)` of so few batches is a look at the data.
+LOOK = 20
+# What is walked over when a loop goes through the parts of a model rather than through steps.
+_PARTS = frozenset({"layer", "metric", "model", "optimizer", "callback"})
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What a loop walks over."""
+
+    element: Value
+    dataset: Dataset | None = None
+    length: int | None = None
+    # The loop goes through layers, variables or gradients: a part of one step.
+    parts: bool = False
+    # The loop counts or waits: `range`, `while`. Tensor work alone makes such a loop one of steps, while a walk
+    # over a list of a few things is not.
+    counts: bool = False
+
+
+def walk(value: Value) -> Walk:
+    """Look through `enumerate`, `zip`, `tqdm` and `iter` for what is walked over."""
+    if isinstance(value, Thing) and value.type == "progress":
+        return walk(value.about.get("over", UNKNOWN))
+    if isinstance(value, Thing) and value.type == "iterator":
+        return Walk(value.about["dataset"].element, value.about["dataset"])
+    if isinstance(value, Dataset):
+        return Walk(value.element, value, _taken(value))
+    if isinstance(value, Seq):
+        if value.source is not None:
+            inner = walk(value.source)
+            length = _shortest(inner.length, value.length)
+            return Walk(element_of(value), inner.dataset, length, inner.parts, inner.counts)
+        element = element_of(value)
+        length = len(value.items) if value.items is not None and value.kind != "dict" else value.length
+        return Walk(element, None, length, _is_part(element), counts=value.kind == "range")
+    return Walk(element_of(value))
+
+
+def _shortest(*lengths: int | None) -> int | None:
+    known = [length for length in lengths if length is not None]
+    return min(known) if known else None
+
+
+def _is_part(element: Value) -> bool:
+    if isinstance(element, Thing):
+        return element.type in _PARTS
+    if isinstance(element, Seq) and element.items:
+        return any(_is_part(item) for item in element.items)
+    from stoker.doctor.check.source.values import Tensor
+
+    return isinstance(element, Tensor) and not element.host
+
+
+def _taken(dataset: Dataset) -> int | None:
+    for stage in reversed(dataset.stages):
+        if stage.name == "take" and isinstance(stage.argument, Py) and isinstance(stage.argument.const, int):
+            return stage.argument.const if stage.argument.const >= 0 else None
+        if stage.name in ("repeat", "batch", "flat_map", "interleave"):
+            return None
+    return None
+
+
+def run(m: Machine, node: ast.AST, over: Walk, body: Callable[[], None], *, once: bool = False) -> None:
+    """Run a loop's body: quietly first, then knowing what kind of loop it is."""
+    from stoker.doctor.check.source.machine import Loop
+
+    loop = Loop(node, within_step=m.within_step)
+    if over.dataset is not None:
+        m.note("+iterates")
+    m.loops.append(loop)
+    m.frame.loops.append(node)
+    rare, m.rare = m.rare, 0
+    before = dict(m.frame.scope.names)
+    try:
+        hot, repeated = m.frame.hot, m.frame.repeated
+        with m.quietly(), m.running(hot=False, repeated=repeated or not once):
+            body()
+        _merge(m, before)
+        if not m.muted:
+            hot, repeated = _circumstances(m, loop, over, once)
+            with m.running(hot=hot, repeated=repeated):
+                body()
+            _merge(m, before)
+            if over.dataset is not None and (loop.strong or loop.inner_steps) and not once:
+                m.emit(Consumed(m.at(node), over.dataset, "loop"))
+    finally:
+        m.rare = rare
+        m.loops.pop()
+        m.frame.loops.pop()
+        _hand_up(m, loop, over, once)
+
+
+def is_steps(loop: Loop, over: Walk, *, nested: bool = False) -> bool:
+    """Whether one iteration of the loop is one step.
+
+    The outermost loop around steps is an epoch loop. Further in, a loop that steps and also calls something
+    that loops (an agent that acts and then replays) is still one of steps, unless it says that it counts epochs.
+    """
+    if over.dataset is not None:
+        return loop.strong or loop.weak
+    if loop.inner_steps:
+        return nested and loop.strong and not loop.fits and not _EPOCHS.search(_target(loop.node))
+    return loop.strong or (loop.weak and over.counts)
+
+
+def _target(node: ast.AST) -> str:
+    return ast.unparse(node.target).lower() if isinstance(node, (ast.For, ast.AsyncFor)) else ""
+
+
+def is_short(loop: Loop, over: Walk) -> bool:
+    """Whether the loop ends after a few iterations, or is a look at a few batches."""
+    if over.dataset is not None and over.length is not None:
+        return over.length <= LOOK
+    return over.length is not None and over.length <= _SHORT
+
+
+def _circumstances(m: Machine, loop: Loop, over: Walk, once: bool) -> tuple[bool, bool]:
+    frame = m.frame
+    if once or is_short(loop, over):
+        return frame.hot, frame.repeated
+    if over.parts:
+        return frame.hot, True
+    if is_steps(loop, over, nested=len(m.loops) > 1):
+        # A function nobody was seen to call may be meant for a graph, unless it steps or reads by itself.
+        certain = loop.strong or over.dataset is not None or frame.presumed is None or _is_eager(m)
+        return certain, True
+    return frame.hot and not loop.inner_steps, True
+
+
+def _is_eager(m: Machine) -> bool:
+    function = m.frame.function
+    if function is None:
+        return True
+    lines = m.frame.module.lines[function.lineno - 1 : function.end_lineno]
+    return any(".numpy()" in line for line in lines)
+
+
+def _hand_up(m: Machine, loop: Loop, over: Walk, once: bool) -> None:
+    """Tell the loop around what this one did."""
+    steps = (is_steps(loop, over) and (loop.strong or over.dataset is not None)) or loop.inner_steps
+    few = over.length is not None and over.dataset is None and over.length <= _FEW_INSIDE
+    part_of_a_step = loop.within_step or over.parts or once or is_short(loop, over) or few
+    if steps and not part_of_a_step and not m.rare:
+        m.note("+steps")
+    if not m.loops:
+        return
+    outer = m.loops[-1]
+    outer.fits |= loop.fits
+    if steps and not part_of_a_step:
+        # A loop that runs now and then, such as an evaluation every N steps, makes no epochs of the loop around it.
+        outer.inner_steps |= not m.rare
+        return
+    outer.strong |= loop.strong
+    outer.often |= loop.strong and not m.rare
+    # Light work on the elements of something unknown may be one step each: it says nothing of the loop around.
+    outer.weak |= loop.weak and (part_of_a_step or over.counts)
+    outer.inner_steps |= loop.inner_steps and not m.rare
+
+
+def _merge(m: Machine, before: dict[str, Value]) -> None:
+    """After a loop, a name may still hold what it held before it."""
+    names = m.frame.scope.names
+    for name, old in before.items():
+        new = names.get(name)
+        if new is not None and new is not old:
+            names[name] = join(old, new)
+
+
+def always_leaves(body: list[ast.stmt]) -> bool:
+    """Whether the body's first pass is its last: it ends in an unconditional `break` or `return`."""
+    return bool(body) and isinstance(body[-1], (ast.Break, ast.Return)) and not _continues(body)
+
+
+def _continues(body: list[ast.stmt]) -> bool:
+    return any(isinstance(child, ast.Continue) for statement in body for child in ast.walk(statement))

@@ -1,0 +1,224 @@
+"""The interpreter that runs a program over values it knows by type only, and notes what happens.
+
+It follows calls into the program's own functions, runs each loop once quietly to see what the loop does and
+once more with that knowledge, and emits facts on the way. It never runs the program's code.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from stoker.doctor.check.source import calls, expressions, statements
+from stoker.doctor.check.source.facts import At, Fact, SideEffect, TapeStep
+from stoker.doctor.check.source.module import ClassInfo, FunctionNode, Module
+from stoker.doctor.check.source.project import Project
+from stoker.doctor.check.source.values import UNKNOWN, Func, Scope, Value
+
+# A file that takes more than this many steps to interpret is followed no deeper: time matters more than the
+# last finding in ten thousand generated lines.
+_BUDGET = 150_000
+
+
+@dataclass(eq=False)
+class Loop:
+    """What one loop was seen to do in its quiet pass."""
+
+    node: ast.AST
+    # Runs inside a gradient tape, a model's forward pass or a graph: a part of the step, not a loop of steps.
+    within_step: bool = False
+    # Calls a model, a compiled step, an optimizer.
+    strong: bool = False
+    # Does so in the open, not only in a branch that looks rare.
+    often: bool = False
+    # Computes with tensors.
+    weak: bool = False
+    # Contains a loop of steps, here or in a function it calls.
+    inner_steps: bool = False
+    # Builds a model or an optimizer.
+    builds: bool = False
+    builds_model: bool = False
+    fits: bool = False
+
+
+@dataclass(eq=False)
+class Frame:
+    """One function's run: its names, and how its code runs at the moment."""
+
+    module: Module
+    scope: Scope
+    function: FunctionNode | ast.Lambda | None = None
+    hot: bool = False
+    repeated: bool = False
+    graph: bool = False
+    presumed: FunctionNode | None = None
+    # The class whose method this is.
+    info: ClassInfo | None = None
+    # Traced as part of a tf.function, so that Python effects happen only once.
+    traced: FunctionNode | ast.Lambda | None = None
+    # Runs for the elements of a pipeline.
+    mapped: bool = False
+    returns: list[Value] = field(default_factory=list)
+    yields: list[Value] = field(default_factory=list)
+    loops: list[ast.AST] = field(default_factory=list)
+
+
+class Machine:
+    """The state of one analysis: the frame, the loops around, the facts so far."""
+
+    def __init__(self, project: Project, main: Module) -> None:
+        self.project = project
+        # The file being checked; others are only followed into.
+        self.main = main
+        self.facts: list[Fact] = []
+        self.muted = 0
+        self.tapes = 0
+        # How many forward passes of models we are in.
+        self.forwards = 0
+        # How many rare branches of the innermost loop we are in.
+        self.rare = 0
+        # In a branch that sets something up the first time.
+        self.initialising = 0
+        self.depth = 0
+        self.budget = _BUDGET
+        self.loops: list[Loop] = []
+        # Canonical names of what was called, for the function being followed.
+        self.effects: set[str] = set()
+        # Tapes whose gradients nobody applied yet, with the loop they ran in.
+        self.pending: list[tuple[Loop | None, TapeStep]] = []
+        self.memo: dict[object, calls.Summary] = {}
+        self.active: set[object] = set()
+        # Functions interpreted so far, and the latest value of each function seen.
+        self.visited: set[ast.AST] = set()
+        self.functions: dict[FunctionNode | ast.Lambda, Func] = {}
+        self.classes: dict[ast.AST, ClassInfo] = {}
+        self.frame = Frame(main, main.scope)
+
+    def value(self, node: ast.expr) -> Value:
+        """Evaluate an expression."""
+        handler = expressions.HANDLERS.get(type(node))
+        return handler(self, node) if handler is not None else UNKNOWN
+
+    def block(self, body: Sequence[ast.stmt]) -> bool:
+        """Run statements; whether control certainly leaves before their end."""
+        return statements.run_block(self, body)
+
+    def call(self, function: Value, node: ast.Call, arguments: calls.Arguments) -> Value:
+        """Call any value."""
+        return calls.call(self, function, node, arguments)
+
+    def at(self, node: ast.AST) -> At:
+        """This place, as it runs now."""
+        frame = self.frame
+        return At(
+            frame.module,
+            node,
+            frame.hot,
+            frame.repeated,
+            frame.graph,
+            frame.function,
+            frame.presumed,
+            frame.loops[-1] if frame.loops else None,
+            frame.mapped,
+        )
+
+    def emit(self, fact: Fact) -> None:
+        """Keep a fact, unless this is a quiet pass."""
+        if not self.muted:
+            self.facts.append(fact)
+
+    def note(self, effect: str) -> None:
+        """Remember that something was called, for those who ask what a function does."""
+        self.effects.add(effect)
+
+    def side_effect(self, node: ast.AST, how: str) -> None:
+        """Python does something here that a graph does only while it is traced.
+
+        Setting something up the first time is what tracing is for.
+        """
+        traced = self.frame.traced
+        if traced is not None and not self.initialising:
+            self.emit(SideEffect(self.at(node), how, traced))
+
+    def work(self, *, strong: bool) -> None:
+        """The program computes on the device here."""
+        self.effects.add("+strong" if strong else "+weak")
+        if self.loops:
+            loop = self.loops[-1]
+            loop.strong |= strong
+            loop.often |= strong and not self.rare
+            loop.weak |= not strong
+
+    def builds(self, *, model: bool) -> None:
+        """The program makes a model or an optimizer here."""
+        self.effects.add("+builds_model" if model else "+builds")
+        for loop in self.loops:
+            loop.builds = True
+            loop.builds_model |= model
+
+    def tape(self, node: ast.AST) -> None:
+        """A gradient tape was recorded here."""
+        self.pending.append((self.loops[-1] if self.loops else None, TapeStep(self.at(node))))
+
+    def applied(self) -> None:
+        """Gradients are applied: the tapes of this iteration, or of one around it, belong to a train step."""
+        open_loops: list[Loop | None] = [*self.loops] if self.loops else [None]
+        for loop, step in self.pending:
+            if loop in open_loops:
+                self.emit(step)
+        self.pending = [item for item in self.pending if item[0] not in open_loops]
+
+    @property
+    def within_step(self) -> bool:
+        """Whether what runs now is a part of one step: of a tape, a forward pass, a graph."""
+        return self.tapes > 0 or self.forwards > 0 or self.frame.graph
+
+    @contextmanager
+    def forward(self) -> Iterator[None]:
+        """Run a model's forward pass."""
+        self.forwards += 1
+        try:
+            yield
+        finally:
+            self.forwards -= 1
+
+    @contextmanager
+    def quietly(self) -> Iterator[None]:
+        """Run without emitting facts."""
+        pending = list(self.pending)
+        self.muted += 1
+        try:
+            yield
+        finally:
+            self.muted -= 1
+            self.pending = pending
+
+    @contextmanager
+    def running(self, *, hot: bool, repeated: bool, graph: bool | None = None) -> Iterator[None]:
+        """Run code of the same function under other circumstances."""
+        frame = self.frame
+        before = (frame.hot, frame.repeated, frame.graph)
+        frame.hot, frame.repeated = hot, repeated
+        frame.graph = frame.graph if graph is None else graph
+        try:
+            yield
+        finally:
+            frame.hot, frame.repeated, frame.graph = before
+
+    @contextmanager
+    def inside(self, frame: Frame) -> Iterator[None]:
+        """Run code of another function."""
+        before, self.frame = self.frame, frame
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.frame = before
+            self.depth -= 1
+
+    def spend(self) -> bool:
+        """Take one step out of the budget; whether there is any left."""
+        self.budget -= 1
+        return self.budget > 0

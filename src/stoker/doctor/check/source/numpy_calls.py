@@ -1,0 +1,124 @@
+"""NumPy functions: what they make, and that they read the tensors they are given."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from stoker.doctor.check.source import reads
+from stoker.doctor.check.source.tensors import array_size, dtype_name
+from stoker.doctor.check.source.values import UNKNOWN, Array, Py, Seq, Tensor, Thing, Value
+
+if TYPE_CHECKING:
+    from stoker.doctor.check.source.calls import Arguments
+    from stoker.doctor.check.source.machine import Machine
+
+_REDUCTIONS = frozenset(
+    {
+        "mean",
+        "sum",
+        "max",
+        "min",
+        "std",
+        "var",
+        "prod",
+        "argmax",
+        "argmin",
+        "median",
+        "all",
+        "any",
+        "amax",
+        "amin",
+    }
+)
+_SHAPED = frozenset({"zeros", "ones", "empty", "full"})
+_RANDOM_SHAPED = frozenset({"rand", "randn"})
+_NO_READ = frozenset({"shape", "ndim", "isscalar", "dtype", "finfo", "iinfo", "result_type", "save", "load"})
+_KEEPING = frozenset(
+    {"array", "asarray", "expand_dims", "reshape", "squeeze", "ascontiguousarray", "copy", "repeat"}
+)
+_SCALARS = frozenset({"float32", "float64", "int32", "int64", "float16", "bool_", "uint8", "float_", "int_"})
+
+
+def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    """Call a NumPy function."""
+    short = name.removeprefix("np.")
+    last = short.rsplit(".", 1)[-1]
+    if last not in _NO_READ:
+        _read(m, name, node, arguments)
+    if last in _SCALARS or short in ("random.seed",):
+        return Py("object")
+    if last in _REDUCTIONS and "axis" not in arguments.named and len(arguments.positional) == 1:
+        return Py("object", varies=True)
+    if short.startswith("random."):
+        return _random(last, arguments)
+    if last in _SHAPED:
+        dtype = dtype_name(arguments.get(2 if last == "full" else 1, "dtype")) or "float64"
+        return Array(dtype, size=array_size(arguments.get(0, "shape"), dtype))
+    if last == "memmap" or (last == "load" and isinstance(arguments.const(1, "mmap_mode"), str)):
+        return Array(size=-1)
+    if last == "load":
+        return UNKNOWN
+    first = arguments.get(0, "") or UNKNOWN
+    if last in _KEEPING:
+        return _kept(last, first, arguments)
+    if last in ("isnan", "isfinite", "isinf") and not isinstance(first, Array):
+        return Py("bool", varies=True)
+    if last in ("savetxt", "savez", "savez_compressed", "set_printoptions"):
+        return UNKNOWN
+    return Array()
+
+
+def _read(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
+    for expression, value in (*arguments.positional, *arguments.named.values()):
+        if isinstance(value, Seq):
+            reads.deep(m, node, value, f"is passed to `{name}`")
+        elif isinstance(value, Tensor):
+            reads.read(
+                m, node if expression.lineno == node.lineno else expression, value, f"is passed to `{name}`"
+            )
+
+
+def _kept(last: str, first: Value, arguments: Arguments) -> Value:
+    dtype = dtype_name(arguments.get(1 if last in ("array", "asarray") else 99, "dtype"))
+    if isinstance(first, Py):
+        return Py("object", varies=first.varies)
+    if isinstance(first, Array):
+        return Array(dtype or first.dtype, first.pixels, first.labels, first.size)
+    if isinstance(first, Seq):
+        items = first.items or (first.element,)
+        if all(isinstance(item, Py) and item.type == "str" for item in items):
+            return Array("string")
+    return Array(dtype)
+
+
+def generated(name: str, arguments: Arguments) -> Value:
+    """A method of NumPy's random generators: an array where a size is given, else one number."""
+    if name in ("shuffle", "seed", "bit_generator"):
+        return UNKNOWN
+    shape = arguments.get(0, "size") if name in ("random", "standard_normal") else arguments.get(2, "size")
+    if shape is None and name not in ("permutation", "choice", "rand", "randn"):
+        return Py("object", varies=True)
+    dtype = dtype_name(arguments.get(99, "dtype")) or (
+        "int64" if name in ("integers", "randint") else "float64"
+    )
+    return Array(dtype, size=array_size(shape, dtype))
+
+
+def _random(last: str, arguments: Arguments) -> Value:
+    if not arguments.positional and not arguments.named:
+        return Py("float", varies=True)
+    if last in _RANDOM_SHAPED:
+        shape = Seq("tuple", items=tuple(v for _, v in arguments.positional))
+        return Array("float64", size=array_size(shape, "float64"))
+    if last in ("random", "random_sample"):
+        return Array("float64", size=array_size(arguments.get(0, "size"), "float64"))
+    sized = "size" in arguments.named or len(arguments.positional) >= 3
+    if last in ("normal", "uniform", "randint", "choice"):
+        if not sized:
+            return Py("object", varies=True)
+        dtype = dtype_name(arguments.get(99, "dtype")) or ("int64" if last == "randint" else "float64")
+        return Array(dtype, size=array_size(arguments.get(2, "size"), dtype))
+    if last in ("RandomState", "default_rng"):
+        return Thing("nprng", f"np.random.{last}")
+    return Array()

@@ -1,0 +1,174 @@
+"""The files of one project: which of them an import means."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from stoker.doctor.check.source.module import Module, SourceError, unparsed
+from stoker.doctor.check.source.names import LIBRARY_ROOTS
+
+# A directory with one of these is the top of a project: imports are not looked for above it.
+_TOPS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+_LEVELS = 6
+# Files further away than this many imports are not followed: what they do rarely decides anything here.
+_FAR = 3
+# Where other people's packages live: nothing there is the project's own.
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+_FROM = re.compile(r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+\(?([\w, \t*]*)", re.MULTILINE)
+_IMPORT = re.compile(r"^[ \t]*import[ \t]+([\w.]+)", re.MULTILINE)
+_LOOP = re.compile(r"\b(?:for|while)\b|import \*")
+_SKIPPED = LIBRARY_ROOTS | frozenset(sys.stdlib_module_names)
+
+
+class Project:
+    """Finds and parses the project's own modules, each at most once."""
+
+    def __init__(self, parse_file: Callable[[str], Module] | None = None) -> None:
+        self._parse_file = parse_file or read_module
+        self._parsed: dict[str, Module | None] = {}
+        self._modules: dict[str, Module | None] = {}
+        self._roots: dict[str, list[Path]] = {}
+        self._exists: dict[str, bool] = {}
+        # Files whose presence or content decided something since `start`.
+        self._consulted: set[str] = set()
+
+    def start(self, module: Module) -> None:
+        """Begin the analysis of one file: what an earlier one learned about other files is forgotten.
+
+        Otherwise a file's findings would depend on the order in which files are checked.
+        """
+        self._consulted = set()
+        self._modules = {module.path: module}
+
+    @property
+    def consulted(self) -> frozenset[str]:
+        """The paths looked at since `start`, whether they existed or not."""
+        return frozenset(self._consulted)
+
+    def find(self, importer: Module, dotted: str, level: int = 0) -> Module | None:
+        """The project's module that `dotted` means in `importer`, if it is one of the project's files."""
+        if importer.distance >= _FAR:
+            return None
+        if level == 0 and (not dotted or dotted.split(".", 1)[0] in _SKIPPED):
+            return None
+        for directory in self._search(importer.path, level):
+            base = directory.joinpath(*dotted.split(".")) if dotted else directory
+            for candidate in (base.with_suffix(".py") if dotted else None, base / "__init__.py"):
+                if candidate is not None and self._is_file(str(candidate)):
+                    return self._load(str(candidate), importer.distance + 1)
+        return None
+
+    def lends_tensors(self, module: Module, depth: int = 2) -> bool:
+        """Whether a file imports one of the project's that has TensorFlow: its loops may drive that one's steps.
+
+        A `tf` that comes from there, by name or by a star, counts as the file's own.
+        """
+        if not _LOOP.search(module.text):
+            return False
+        lent = False
+        for dots, dotted, names in _FROM.findall(module.text):
+            wanted = [words[0] for name in names.split(",") if (words := name.split())]
+            inside = [f"{dotted}.{name}" if dotted else name for name in wanted if name != "*"]
+            if any(self._uses(module, one, len(dots), depth) for one in (dotted, *inside) if one or dots):
+                lent = True
+                module.lent_tensors |= not {"*", "tf", "keras"}.isdisjoint(wanted)
+        return lent or any(self._uses(module, dotted, 0, depth) for dotted in _IMPORT.findall(module.text))
+
+    def _uses(self, importer: Module, dotted: str, level: int, depth: int) -> bool:
+        if not level and dotted.split(".", 1)[0] in _SKIPPED:
+            return False
+        found = self.find(importer, dotted, level)
+        if found is None:
+            return False
+        return found.uses_tensors or (depth > 1 and self.lends_tensors(found, depth - 1))
+
+    def _search(self, path: str, level: int) -> list[Path]:
+        if path == "-":
+            return []
+        here = Path(path).parent
+        if level:
+            for _ in range(level - 1):
+                here = here.parent
+            return [here]
+        return self._roots_of(here)
+
+    def _roots_of(self, directory: Path) -> list[Path]:
+        known = self._roots.get(str(directory))
+        if known is None:
+            known = []
+            place = directory
+            for _ in range(_LEVELS):
+                if place.name in _INSTALLED:
+                    break
+                known.append(place)
+                resolved = place.resolve()
+                if resolved.parent == resolved or any((resolved / top).exists() for top in _TOPS):
+                    break
+                place = place.parent if place.name not in ("", "..") else place / ".."
+            self._roots[str(directory)] = known
+        return known
+
+    def _is_file(self, path: str) -> bool:
+        self._consulted.add(path)
+        known = self._exists.get(path)
+        if known is None:
+            known = self._exists[path] = Path(path).is_file()
+        return known
+
+    def _load(self, path: str, distance: int) -> Module | None:
+        if path not in self._modules:
+            if path not in self._parsed:
+                try:
+                    self._parsed[path] = self._parse_file(path)
+                except SourceError:
+                    # Reported when that file itself is checked; for its importer it is just not known.
+                    self._parsed[path] = None
+            parsed = self._parsed[path]
+            module = None if parsed is None else parsed.fresh()
+            if module is not None:
+                module.distance = distance
+            self._modules[path] = module
+        return self._modules[path]
+
+
+def read_module(path: str) -> Module:
+    """Read a Python file, to be parsed when its tree is asked for.
+
+    Raises:
+        SourceError: it cannot be read or decoded.
+    """
+    return unparsed(path, read_text(path))
+
+
+def read_text(path: str) -> str:
+    """The text of a Python file in the encoding it declares.
+
+    Raises:
+        SourceError: it cannot be read or decoded.
+    """
+    try:
+        return decode(path, Path(path).read_bytes())
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def decode(path: str, data: bytes) -> str:
+    """Decode a Python file's bytes.
+
+    Raises:
+        SourceError: the bytes are not text in the declared encoding.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        import io
+        import tokenize
+
+        try:
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+            return data.decode(encoding)
+        except (SyntaxError, UnicodeDecodeError, LookupError) as error:
+            raise SourceError(f"{path}:1:1: is not text: {error}") from error

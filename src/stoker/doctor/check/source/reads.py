@@ -1,0 +1,118 @@
+"""Where Python needs a tensor's value: each such place makes the host wait for the device."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from stoker.doctor.check.source.facts import TensorRead
+from stoker.doctor.check.source.values import Seq, Tensor, Value, is_tensor
+
+if TYPE_CHECKING:
+    from stoker.doctor.check.source.calls import Arguments
+    from stoker.doctor.check.source.machine import Machine
+
+# Builtins that turn a tensor into a Python value.
+BUILTINS = {
+    "float": "becomes a Python float",
+    "int": "becomes a Python int",
+    "bool": "becomes a Python bool",
+    "complex": "becomes a Python complex",
+    "str": "becomes a string",
+    "repr": "becomes a string",
+    "format": "becomes a string",
+    "round": "is rounded in Python",
+    "min": "is compared in Python",
+    "max": "is compared in Python",
+    "sorted": "is sorted in Python",
+    "any": "is tested in Python",
+    "all": "is tested in Python",
+    "range": "bounds a Python range",
+    "print": "is printed",
+}
+_SORTING = frozenset({"min", "max", "sorted", "any", "all"})
+# Functions that need numbers: what they are given is read.
+NUMBERS = ("math.", "statistics.", "decimal.")
+LOGGING = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log"})
+# Methods of progress bars and experiment trackers that format or store what they are given.
+SINKS = frozenset(
+    {
+        "set_postfix",
+        "set_postfix_str",
+        "set_description",
+        "set_description_str",
+        "add_scalar",
+        "add_scalars",
+        "log_metric",
+        "log_metrics",
+        "log_scalar",
+        "writerow",
+        "write",
+    }
+)
+TRACKERS = frozenset({"wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "neptune.log_metric"})
+
+
+def read(m: Machine, node: ast.AST, value: Value, how: str) -> bool:
+    """Note a read if the value is a tensor on the device; whether it was."""
+    if not is_tensor(value):
+        return False
+    m.emit(TensorRead(m.at(node), how))
+    return True
+
+
+def truth(m: Machine, node: ast.expr, value: Value) -> None:
+    """A value is tested by `if`, `while`, `and`, `not`."""
+    read(m, node, value, "decides a Python branch")
+
+
+def deep(m: Machine, node: ast.AST, value: Value, how: str) -> None:
+    """Note a read if the value is a tensor, or a container of tensors."""
+    if read(m, node, value, how) or not isinstance(value, Seq):
+        return
+    for item in value.items or (value.element,):
+        if isinstance(item, Seq):
+            deep(m, node, item, how)
+        elif read(m, node, item, how):
+            return
+
+
+def formatted(m: Machine, node: ast.AST, value: Value) -> None:
+    """`"%f" % value` and `"{}".format(value)`."""
+    parts = list(ast.iter_child_nodes(node))
+    place = parts[-1] if isinstance(node, ast.BinOp) else node
+    if isinstance(value, Seq) and value.items is not None and isinstance(place, ast.Tuple):
+        for element, item in zip(place.elts, value.items, strict=False):
+            read(m, element, item, "is formatted")
+        return
+    deep(m, place, value, "is formatted")
+
+
+def builtin(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
+    """A builtin function is called."""
+    how = BUILTINS.get(name)
+    if how is None:
+        return
+    place: ast.AST = node
+    for argument, value in arguments.positional:
+        if name in _SORTING:
+            deep(m, node, value, how)
+            continue
+        # A print over several lines is read where each argument stands.
+        place = argument if name == "print" else node
+        if name == "print":
+            deep(m, place, value, how)
+        else:
+            read(m, place, value, how)
+
+
+def given(m: Machine, arguments: Arguments, how: str) -> None:
+    """Everything passed is read: to a logger, a tracker, a NumPy or math function."""
+    for argument, value in (*arguments.positional, *arguments.named.values()):
+        deep(m, argument, value, how)
+
+
+def count_tensors(arguments: Arguments) -> int:
+    """How many tensors are among the arguments."""
+    values = [v for _, v in (*arguments.positional, *arguments.named.values())]
+    return sum(isinstance(v, Tensor) for v in values)

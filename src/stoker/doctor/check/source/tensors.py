@@ -1,0 +1,88 @@
+"""Methods of tensors and ndarrays."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from stoker.doctor.check.source import reads
+from stoker.doctor.check.source.values import UNKNOWN, Api, Array, Py, Seq, Tensor, Value
+
+if TYPE_CHECKING:
+    from stoker.doctor.check.source.calls import Arguments
+    from stoker.doctor.check.source.machine import Machine
+
+_REDUCTIONS = frozenset(
+    {"mean", "sum", "max", "min", "std", "var", "prod", "item", "argmax", "argmin", "all", "any"}
+)
+_ASSIGN = frozenset({"assign", "assign_add", "assign_sub", "scatter_nd_update", "scatter_update"})
+# A shape-only change keeps what is known of the pixels and labels.
+_SAME = frozenset({"reshape", "copy", "flatten", "ravel", "squeeze", "transpose", "repeat"})
+
+
+def tensor_method(m: Machine, owner: Tensor, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    """A method of a tensor or variable."""
+    if name == "numpy":
+        reads.read(m, node, owner, "is read with .numpy()")
+        return Array(dtype=owner.dtype)
+    if name in _ASSIGN:
+        m.note("+assigns")
+        m.work(strong=False)
+        if m.pending and not m.tapes:
+            m.note("+applies")
+            m.applied()
+        return owner
+    if name in ("read_value", "value", "gpu", "cpu", "to_tensor", "bounding_shape"):
+        return Tensor(host=owner.host, ragged=name == "to_tensor" or owner.ragged)
+    if name == "get_shape":
+        return Py("object")
+    if name in ("item", "tolist"):
+        reads.read(m, node, owner, f"is read with .{name}()")
+        return Py("object")
+    return UNKNOWN
+
+
+def array_method(m: Machine, owner: Array, name: str, arguments: Arguments) -> Value:
+    """A method of an ndarray."""
+    if name == "astype":
+        dtype = dtype_name(arguments.get(0, "dtype"))
+        return Array(dtype, owner.pixels, owner.labels, _resized(owner, dtype))
+    if name in _SAME:
+        return owner
+    if name in _REDUCTIONS and not arguments.positional and "axis" not in arguments.named:
+        return Py("object", varies=True)
+    if name == "tolist":
+        return Seq("list")
+    return Array(dtype=owner.dtype)
+
+
+_WIDTHS = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "uint8": 1, "bool": 1}
+
+
+def _resized(owner: Array, dtype: str) -> int:
+    if owner.size <= 0:
+        return owner.size
+    return owner.size * _WIDTHS.get(dtype, 4) // _WIDTHS.get(owner.dtype, 8)
+
+
+def dtype_name(value: Value | None) -> str:
+    """`float64` for `tf.float64`, `np.float64`, `"float64"` and `float`."""
+    if isinstance(value, Api):
+        last = value.name.rsplit(".", 1)[-1]
+        return {"float": "float64", "double": "float64", "half": "float16"}.get(last, last)
+    if isinstance(value, Py) and isinstance(value.const, str):
+        return value.const
+    return ""
+
+
+def array_size(shape: Value | None, dtype: str) -> int:
+    """The bytes of an array of a literal shape, 0 where the shape is not literal."""
+    items = shape.items if isinstance(shape, Seq) else (shape,) if isinstance(shape, Py) else None
+    if not items:
+        return 0
+    size = _WIDTHS.get(dtype, 8)
+    for item in items:
+        if not isinstance(item, Py) or not isinstance(item.const, int):
+            return 0
+        size *= item.const
+    return size

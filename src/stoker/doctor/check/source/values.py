@@ -1,0 +1,326 @@
+"""What an expression may be: tensor, variable, ndarray, Python value, dataset, model ... as small frozen values.
+
+The analysis is light on purpose. A value says what a reader of the code would know without running it, and
+`UNKNOWN` says that such a reader would not know either.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stoker.doctor.check.source.module import ClassInfo, Module
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Anything. Only `UNKNOWN` is of exactly this class."""
+
+
+UNKNOWN = Value()
+
+
+@dataclass(frozen=True, slots=True)
+class Api(Value):
+    """A name of a library, in its canonical spelling: `tf.data.Dataset`, `keras.Model`, `np.mean`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor(Value):
+    """An eager or graph tensor; a `host` one never left the CPU (a dataset's element, a shape)."""
+
+    host: bool = False
+    variable: bool = False
+    dtype: str = ""
+    # Its shape changes from batch to batch: it comes out of `padded_batch`, or is ragged.
+    ragged: bool = False
+    # Where raw 0..255 pixels come from; arithmetic clears it.
+    pixels: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Array(Value):
+    """A NumPy array."""
+
+    dtype: str = ""
+    # Where raw 0..255 pixels come from, e.g. `mnist`; arithmetic clears it.
+    pixels: str = ""
+    # What is known of class labels: `integer`, `one-hot`.
+    labels: str = ""
+    # The bytes it takes, when the code says so; -1 for a memory map, whose size is the point of it.
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Py(Value):
+    """A plain Python value: `int`, `float`, `str`, `bool`, `none`, or `object`."""
+
+    type: str = "object"
+    const: Any = None
+    # It changes from one iteration of the loop to the next.
+    varies: bool = False
+    # A truth value that is rarely true, such as `step % 100 == 0`.
+    rare: bool = False
+    # Derived from the number of replicas of a strategy.
+    replicas: bool = False
+    # What an option is unless the command line says otherwise.
+    default: Any = None
+
+    @property
+    def usual(self) -> Any:
+        """The value it is written with, or has by default; None where neither is known."""
+        return self.const if self.const is not None else self.default
+
+
+@dataclass(frozen=True, slots=True)
+class Seq(Value):
+    """A list, tuple, set, dict or generator: of known items, or of elements alike."""
+
+    kind: str = "list"
+    element: Value = UNKNOWN
+    items: tuple[Value, ...] | None = None
+    keys: tuple[str, ...] | None = None
+    # How many elements there are, where the code says so.
+    length: int | None = None
+    varies: bool = False
+    # What is really walked over, under `enumerate`, `zip`, `tqdm` or `iter`.
+    source: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Symbolic(Value):
+    """A Keras tensor of a functional model, and the layer it came out of."""
+
+    layer: Value = UNKNOWN
+    # Whether a rescaling or normalising layer is on the way here.
+    scaled: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """One transformation of a pipeline, as called."""
+
+    name: str
+    node: ast.Call
+    module: Module
+    # A mapped function's calls, by canonical name; `?` for one that could not be followed.
+    effects: frozenset[str] = frozenset()
+    parallel: bool = False
+    argument: Value = UNKNOWN
+    keywords: frozenset[str] = frozenset()
+    function: Value = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dataset(Value):
+    """A tf.data pipeline: its source, its stages so far and what an element is."""
+
+    source: str = ""
+    stages: tuple[Stage, ...] = ()
+    element: Value = UNKNOWN
+    # The source prefetches by itself, e.g. `image_dataset_from_directory`.
+    prefetched: bool = False
+    distributed: bool = False
+    # Made inside `interleave` or `flat_map`: the outer pipeline drives it.
+    inner: bool = False
+    # The pipelines that `zip` and the like put together.
+    parts: tuple[Dataset, ...] = ()
+
+    def with_stage(self, stage: Stage, element: Value | None = None) -> Dataset:
+        """The pipeline with one more transformation."""
+        return replace(
+            self, stages=(*self.stages, stage), element=self.element if element is None else element
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Thing(Value):
+    """An object of TensorFlow, Keras or another library: model, layer, optimizer, metric, loss, tape ..."""
+
+    type: str
+    # The canonical name of what made it.
+    name: str = ""
+    node: ast.AST | None = None
+    module: Module | None = None
+    # What the rules want to know of it: activation, units, layers, from_logits ...
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """How a function was compiled: the decorator or call, and whether it fixes the input's signature."""
+
+    node: ast.AST
+    module: Module
+    signature: bool = False
+    relaxed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Func(Value):
+    """A function or lambda of the program, with the scope it closes over and the object it is bound to."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    module: Module
+    scope: Scope
+    bound: Value | None = None
+    compiled: Compiled | None = None
+    # Arguments fixed by `functools.partial`.
+    partial: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Value):
+    """A method of a library object, taken as a value: `update = metric.update_state`."""
+
+    receiver: Value
+    name: str
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Class(Value):
+    """A class of the program."""
+
+    info: ClassInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Instance(Value):
+    """An object of a class of the program. What its attributes hold is kept per class."""
+
+    info: ClassInfo
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class File(Value):
+    """A module of the same project."""
+
+    module: Module
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lazy(Value):
+    """A name imported from a file of the project that nobody has used yet."""
+
+    importer: Module
+    module: Module
+    dotted: str
+    level: int
+    name: str
+
+
+class Scope:
+    """The names of a function or module, and the scope around it."""
+
+    __slots__ = ("names", "outer")
+
+    def __init__(self, outer: Scope | None = None, names: dict[str, Value] | None = None) -> None:
+        self.names: dict[str, Value] = {} if names is None else names
+        self.outer = outer
+
+    def find(self, name: str) -> Value | None:
+        """The value of a name here or further out."""
+        scope: Scope | None = self
+        while scope is not None:
+            value = scope.names.get(name)
+            if value is not None:
+                return value
+            scope = scope.outer
+        return None
+
+    def settle(self, name: str, value: Value) -> None:
+        """Put the value of a lazily imported name in its place, wherever it is."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                scope.names[name] = value
+                return
+            scope = scope.outer
+
+
+NONE = Py("none")
+
+
+def is_tensor(value: Value) -> bool:
+    """Whether reading this value waits for the device."""
+    return isinstance(value, Tensor) and not value.host
+
+
+def holds_arrays(value: Value) -> bool:
+    """Whether this is an ndarray or a list of them: both are copied when they become a tensor."""
+    if isinstance(value, Seq) and value.kind in ("list", "tuple"):
+        return any(holds_arrays(item) for item in value.items or (value.element,))
+    return isinstance(value, Array)
+
+
+def element_of(value: Value) -> Value:
+    """What iterating over a value gives."""
+    if isinstance(value, Seq):
+        return joined(value.items) if value.items else value.element
+    if isinstance(value, Dataset):
+        return value.element
+    if isinstance(value, Tensor):
+        return replace(value, variable=False)
+    if isinstance(value, Array):
+        return Array(dtype=value.dtype, pixels=value.pixels)
+    return UNKNOWN
+
+
+def joined(values: Iterable[Value]) -> Value:
+    """One value that stands for all of these."""
+    result: Value | None = None
+    for value in values:
+        result = value if result is None else join(result, value)
+    return UNKNOWN if result is None else result
+
+
+def join(a: Value, b: Value) -> Value:
+    """What a name holds after two branches that left it as `a` and as `b`."""
+    if a is b or a == b:
+        return a
+    if isinstance(a, Dataset) and isinstance(b, Dataset):
+        return a if len(a.stages) >= len(b.stages) else b
+    for one, other in ((a, b), (b, a)):
+        if isinstance(one, Lazy):
+            return other
+        if one == NONE or one is UNKNOWN:
+            return other if one == NONE else _join_unknown(other)
+        # A running total starts as 0 and becomes a tensor.
+        if isinstance(one, Tensor) and isinstance(other, Py):
+            return one
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return Tensor(host=a.host and b.host, variable=a.variable and b.variable, ragged=a.ragged or b.ragged)
+    if isinstance(a, Py) and isinstance(b, Py):
+        type_ = a.type if a.type == b.type else "object"
+        return Py(type_, varies=a.varies or b.varies, rare=a.rare and b.rare)
+    if isinstance(a, Array) and isinstance(b, Array):
+        return Array(dtype=a.dtype if a.dtype == b.dtype else "")
+    if isinstance(a, Seq) and isinstance(b, Seq):
+        return _join_sequences(a, b)
+    if isinstance(a, Thing) and isinstance(b, Thing):
+        return a if a.type == b.type else UNKNOWN
+    return a if type(a) is type(b) and isinstance(a, (Func, Instance, Symbolic)) else UNKNOWN
+
+
+def _join_unknown(other: Value) -> Value:
+    # A tensor on one path is a read on that path; a claim about anything else needs both.
+    keep = (Tensor, Dataset, Thing, Func, Instance)
+    return other if isinstance(other, keep) else UNKNOWN
+
+
+def _join_sequences(a: Seq, b: Seq) -> Value:
+    if a.items is not None and b.items is not None and len(a.items) == len(b.items) and a.keys == b.keys:
+        items = tuple(join(x, y) for x, y in zip(a.items, b.items, strict=True))
+        return Seq(a.kind, items=items, keys=a.keys, varies=a.varies or b.varies)
+    # An empty list says nothing about its elements.
+    if not a.items and a.items is not None:
+        return b
+    if not b.items and b.items is not None:
+        return a
+    return Seq(a.kind, element=join(element_of(a), element_of(b)), varies=True)

@@ -1,0 +1,158 @@
+"""Two sides of one or more runs: which is faster, by how much, and whether the noise allows a verdict.
+
+comparison = compare([before], [after])
+comparison.verdict    # "faster", "slower" or "no difference that can be told from noise"
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from stoker.doctor.diagnosis.noise import ASSUMED_RUN_NOISE, between_runs, mean_error, runs_needed, t_quantile
+from stoker.doctor.probes.environment import OTHER_WORK
+from stoker.records import Finding, Record
+
+FASTER, SLOWER, UNDECIDED = "faster", "slower", "no difference that can be told from noise"
+# The least difference worth saying how many runs it takes to see.
+_WORTH_SEEING = 0.02
+# How much the speed of a run varies with the share of the processors that others take, and from where to say so.
+_NOISE_OF_OTHER_WORK = 0.25
+_BUSY = 0.1
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """B against A. Changes are shares of A's speed: 0.25 is a quarter faster, -0.2 a fifth slower."""
+
+    measure: str
+    speed_a: float
+    speed_b: float
+    change: float
+    low: float
+    high: float
+    verdict: str
+    # The noise of one run, as a share: within it and between runs.
+    noise: float
+    # A difference, and how many runs per side it takes to see it; None for more than a thousand.
+    visible: float
+    runs_needed: int | None
+    notes: tuple[str, ...]
+
+    def slower_than(self, limit: float) -> bool:
+        """Whether B is slower by more than this share, with confidence: the whole interval says so."""
+        return self.high < -limit
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What became of the findings: those of A alone, of B alone, and of both."""
+
+    gone: list[Finding]
+    new: list[Finding]
+    stayed: list[tuple[Finding, Finding]]
+
+
+def compare(a: Sequence[Record], b: Sequence[Record], noise: float = ASSUMED_RUN_NOISE) -> Comparison:
+    """Compare two sides; `noise` is the spread between runs that is assumed until several runs show it.
+
+    Raises:
+        ValueError: a run has no speed to compare.
+    """
+    measure, speed, notes = _measure(a, b)
+    logs = [[math.log(speed(record)) for record in side] for side in (a, b)]
+    busy = max(_other_work(record) for record in (*a, *b))
+    if busy >= _BUSY:
+        notes.append(f"the machine was up to {busy:.0%} busy with other work: its speed says little")
+    spread, freedom = between_runs(logs, noise + _NOISE_OF_OTHER_WORK * busy)
+    inside, unknown = _inside([*a, *b])
+    if unknown:
+        notes.append(f"{unknown} of the runs kept no step times: their noise is assumed")
+    one_run = math.hypot(spread, inside) if len(a) == len(b) == 1 else max(spread, inside)
+    means = [sum(values) / len(values) for values in logs]
+    change = means[1] - means[0]
+    margin = t_quantile(freedom) * one_run * math.sqrt(1 / len(a) + 1 / len(b))
+    visible = max(abs(change), _WORTH_SEEING)
+    return Comparison(
+        measure=measure,
+        speed_a=math.exp(means[0]),
+        speed_b=math.exp(means[1]),
+        change=math.expm1(change),
+        low=math.expm1(change - margin),
+        high=math.expm1(change + margin),
+        verdict=FASTER if change > margin else SLOWER if change < -margin else UNDECIDED,
+        noise=one_run,
+        visible=math.expm1(visible),
+        runs_needed=runs_needed(one_run, visible),
+        notes=tuple(notes + _warnings(a, b)),
+    )
+
+
+def _measure(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, Callable[[Record], float], list[str]]:
+    """What to compare by: steps, examples where the batch changed, whole runs where there are no steps."""
+    runs = [*a, *b]
+    for record in runs:
+        if not record.wall_s > 0:
+            raise ValueError(f"run {record.id} has no time on its books")
+    stepping = [record.steps_per_s for record in runs]
+    if not all(rate is not None and rate > 0 for rate in stepping):
+        return (
+            "runs a second",
+            lambda record: 1 / record.wall_s,
+            ["not all runs have steps: wall times are compared"],
+        )
+    sizes = [(record.examples_per_s or 0) / (record.steps_per_s or 1) for record in runs]
+    if min(sizes) > 0 and max(sizes) > 1.05 * min(sizes):
+        words = f"batches differ ({min(sizes):.0f} to {max(sizes):.0f} examples): examples are compared, not steps"
+        return "examples a second", lambda record: record.examples_per_s or 0.0, [words]
+    return "steps a second", lambda record: record.steps_per_s or 0.0, []
+
+
+def _other_work(record: Record) -> float:
+    share = record.environment.get(OTHER_WORK)
+    return float(share) if isinstance(share, (int, float)) else 0.0
+
+
+def _inside(runs: Sequence[Record]) -> tuple[float, int]:
+    """The noise inside one run (root mean square over the runs), and how many runs have no step times."""
+    errors = [mean_error(record.step_times) for record in runs]
+    known = [error for error in errors if error is not None]
+    square = sum(error**2 for error in known) / len(known) if known else 0.0
+    return math.sqrt(square), len(errors) - len(known)
+
+
+def _warnings(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
+    found = []
+    for what, values in (
+        ("device", [{record.device.name for record in side} for side in (a, b)]),
+        ("TensorFlow", [{record.versions.get("tensorflow", "?") for record in side} for side in (a, b)]),
+    ):
+        if values[0] != values[1]:
+            found.append(
+                f"the {what} differs: {', '.join(sorted(values[0]))} and {', '.join(sorted(values[1]))}"
+            )
+    ended = [record.id for record in (*a, *b) if record.state == "running" or record.exit_code]
+    if ended:
+        found.append(f"did not end well: {', '.join(ended)}")
+    return found
+
+
+def changes(a: Sequence[Record], b: Sequence[Record]) -> Changes:
+    """Findings gone and new. A finding is the same if its kind and its line of source are, wherever it moved."""
+    before, after = _by_source(a), _by_source(b)
+    return Changes(
+        gone=[finding for key, finding in before.items() if key not in after],
+        new=[finding for key, finding in after.items() if key not in before],
+        stayed=[(before[key], finding) for key, finding in after.items() if key in before],
+    )
+
+
+def _by_source(runs: Sequence[Record]) -> dict[tuple[str, str], Finding]:
+    found: dict[tuple[str, str], Finding] = {}
+    for record in runs:
+        for finding in record.findings:
+            key = (finding.kind, finding.source.strip() or f"{finding.file}:{finding.line}")
+            if key not in found or (found[key].lost_s or 0) < (finding.lost_s or 0):
+                found[key] = finding
+    return dict(sorted(found.items(), key=lambda item: -(item[1].lost_s or 0)))

@@ -1,0 +1,62 @@
+"""A finding in the making: what a detector knows, before the source line and the text are put in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from stoker.doctor.attach.sites import SiteKey
+from stoker.doctor.probes.recorder import Tally
+from stoker.doctor.probes.session import Measurements
+
+# A stall is repeated; what happens a few times is not in a loop, whatever it costs.
+MIN_REPEATS = 10
+# Many of something between so few steps, or so rarely, and none elsewhere, are one piece of work: weights are set.
+FEW, _RARE = 3, 50
+
+
+@dataclass
+class Draft:
+    """A kind at a site, in nanoseconds."""
+
+    kind: str
+    site: SiteKey
+    count: int
+    ns: int
+    lost_ns: int
+    wait_ns: int | None = None
+    copy_ns: int | None = None
+    bytes: int | None = None
+    # Replaces the kind's own remedy where the run knows better.
+    remedy: str | None = None
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+def every_step(m: Measurements, count: int) -> bool:
+    """Whether something that happened `count` times belongs to the loop: to one step in five at least."""
+    return count >= max(MIN_REPEATS, m.steps // 5)
+
+
+def in_loop(m: Measurements, tally: Tally) -> bool:
+    """Whether the program steps where this happens.
+
+    What is over before the first training step, or begins after the last, is done once. A program that trains
+    nothing may have several loops, of which only the hottest is counted by.
+    """
+    if not m.stepping_ns or not tally.last_end_ns or not m.trains:
+        return True
+    rare = tally.between < FEW <= m.ticks or tally.between * _RARE < m.ticks
+    if rare and tally.count >= MIN_REPEATS * tally.between:
+        return False
+    # The first step may hold the first of many; of one that is over when it ends there is no telling.
+    return tally.last_end_ns > m.stepping_from_ns and tally.first_end_ns <= m.stepping_to_ns
+
+
+def worth(m: Measurements, lost_ns: int, share: float = 0.02) -> bool:
+    """Whether so much was lost that it matters by itself."""
+    return lost_ns >= m.wall_ns * share
+
+
+def most(sites: dict[SiteKey, int]) -> SiteKey | None:
+    """The site seen most often."""
+    return max(sites, key=lambda site: sites[site]) if sites else None

@@ -1,0 +1,147 @@
+"""The kept windows of spans as the record has them: seconds since the start, sites by number, one lane a resource."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from stoker.doctor.attach.sites import SiteKey, shown_path
+from stoker.doctor.diagnosis.draft import most
+from stoker.doctor.probes.graph_calls import CalledFunction
+from stoker.doctor.probes.input_wait import Pipeline
+from stoker.doctor.probes.recorder import ACCOUNT_NAMES, EAGER, GRAPH, INPUT, SYNC, TRANSFER
+from stoker.doctor.probes.retrace import TracedFunction
+from stoker.doctor.probes.session import Measurements
+from stoker.doctor.probes.spans import Span, Window
+from stoker.records import Lane, SpanRow, SteppingRow, StepRow, Timeline, TimelineSite, TimelineWindow
+
+
+def timeline(m: Measurements) -> Timeline | None:
+    """All windows that hold a whole step; None if there are none."""
+    return timeline_of(m, m.windows_of_spans)
+
+
+def timeline_of(m: Measurements, spans: list[Window]) -> Timeline | None:
+    """Those of these windows that hold a whole step; None if there are none."""
+    sites = _Sites()
+    windows = [_window(m, window, sites) for window in spans]
+    kept = [window for window in windows if window.steps]
+    return Timeline(sites=sites.rows, windows=kept) if kept else None
+
+
+def step_times(m: Measurements) -> list[float]:
+    """Seconds of single steps."""
+    return [round(ns / 1e9, 7) for ns in m.step_times_ns]
+
+
+def stepping(m: Measurements) -> list[SteppingRow]:
+    """The time between the end of the first step and the end of the last, by the recorder's raw accounts."""
+    if not m.stepping_ns:
+        return []
+    return [
+        SteppingRow(
+            seconds=m.stepping_ns / 1e9,
+            steps=m.stepping_steps,
+            drain_s=m.stepping_drain_ns / 1e9,
+            accounts={name: ns / 1e9 for name, ns in m.stepping_totals.items()},
+            cores=cores(),
+            kernel_threads=m.intra_op_threads or cores(),
+            gradient_bytes=m.gradient_bytes,
+            asynchronous=m.is_async or m.device_kind != "CPU",
+            eager_ops=m.eager_ops,
+            eager_s=m.eager_ns / 1e9,
+            eager_op_s=m.eager_op_ns / 1e9,
+        )
+    ]
+
+
+def cores() -> int:
+    """The processors this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+class _Sites:
+    """Sites by number."""
+
+    def __init__(self) -> None:
+        self.rows: list[TimelineSite] = []
+        self._numbers: dict[SiteKey, int] = {}
+
+    def number(self, site: SiteKey | None) -> int:
+        if site is None:
+            return -1
+        found = self._numbers.get(site)
+        if found is None:
+            found = self._numbers[site] = len(self.rows)
+            self.rows.append(TimelineSite(shown_path(site[0]), site[1], site[2]))
+        return found
+
+
+def _window(m: Measurements, window: Window, sites: _Sites) -> TimelineWindow:
+    origin = m.start_ns
+    ends = [end for end, _, _, source in window.ends if source in m.step_sources]
+    if window.full and window.spans:
+        # The span that did not fit lies in the last step: it is incomplete.
+        ends = [end for end in ends if end <= window.spans[-1].end]
+    marks = [(start, end) for start, end in zip([window.start, *ends], ends, strict=False) if end > start]
+    last = marks[-1][1] if marks else window.start
+    spans = [span for span in window.spans if span.end <= last]
+    host = [_row(span, sites, origin) for span in spans]
+    lanes = [Lane("host", host)]
+    waits = [row for row, span in zip(host, spans, strict=True) if span.account == INPUT]
+    copies = [row for row, span in zip(host, spans, strict=True) if span.account == TRANSFER]
+    device = _device(spans, sites, origin) if m.is_async or m.device_kind != "CPU" else []
+    for name, rows in (("input", waits), ("copy", copies), ("device", device)):
+        if rows:
+            lanes.append(Lane(name, rows))
+    return TimelineWindow(
+        start_s=_seconds(window.start - origin),
+        end_s=_seconds(last - origin),
+        cpu_s=round(window.cpu_ns / 1e9, 6),
+        delayed_s=round(window.delay_ns / 1e9, 6),
+        cpu_wall_s=_seconds(window.end - window.start) if window.end else 0.0,
+        steps=[StepRow(_seconds(start - origin), _seconds(end - origin)) for start, end in marks],
+        lanes=lanes,
+    )
+
+
+def _device(spans: list[Span], sites: _Sites, origin: int) -> list[SpanRow]:
+    """What is known of a device beside the host: from the first launch until a read that waited for it."""
+    rows = []
+    first: Span | None = None
+    for span in spans:
+        if span.account in (GRAPH, EAGER) and first is None:
+            first = span
+        elif span.account == SYNC and span.wait:
+            if first is not None:
+                busy = Span(first.start, span.start + span.wait, GRAPH, first.site, first.name)
+                rows.append(_row(busy, sites, origin)._replace(account="compute"))
+            first = None
+    return rows
+
+
+def _row(span: Span, sites: _Sites, origin: int) -> SpanRow:
+    return SpanRow(
+        _seconds(span.start - origin),
+        _seconds(span.end - origin),
+        ACCOUNT_NAMES[span.account],
+        sites.number(_site(span.site)),
+        span.name,
+        round(span.wait / 1e9, 7),
+    )
+
+
+def _site(owner: Any) -> SiteKey | None:
+    """The user's line behind a span: who calls the function, who reads the pipeline."""
+    if isinstance(owner, (CalledFunction, Pipeline)):
+        return most(owner.sites)
+    if isinstance(owner, TracedFunction):
+        return owner.definition
+    return owner if isinstance(owner, tuple) else None
+
+
+def _seconds(ns: int) -> float:
+    return round(ns / 1e9, 7)

@@ -1,0 +1,138 @@
+"""From findings to new files: rounds of edits in memory until nothing is left to do, then written whole."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tokenize
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+from stoker.doctor.check.checker import FileResult, check_overlaid, combine
+from stoker.doctor.check.rule import Fix, Problem
+from stoker.doctor.check.source import notebook
+from stoker.doctor.check.source.files import display
+from stoker.doctor.check.source.project import decode
+from stoker.doctor.fix.edits import apply, parses
+from stoker.files import write_atomically
+
+# One fix can make room for another; a handful of rounds is more than any file needs.
+_ROUNDS = 8
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file before and after, and what was repaired in it."""
+
+    path: str
+    before: bytes
+    after: bytes
+    fixed: tuple[Problem, ...]
+
+    def write(self) -> None:
+        """Replace the file, all or nothing, with its permissions kept."""
+        write_atomically(Path(self.path), self.after, durable=True)
+
+    def undo(self) -> None:
+        """Put the old content back."""
+        write_atomically(Path(self.path), self.before, durable=True)
+
+    def diff(self) -> str:
+        """A unified diff."""
+        name = display(self.path)
+        old, new = (decode(self.path, data).splitlines(keepends=True) for data in (self.before, self.after))
+        return "".join(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"))
+
+
+def plan(
+    paths: Sequence[str], wanted: Collection[str], reports: Callable[[str, str, str], bool]
+) -> tuple[list[Change], list[str]]:
+    """What fixing these files would change, and which of them could not be read.
+
+    `wanted` are the safeties to apply, `reports` says whether a kind counts in a file.
+    """
+    files = [os.path.abspath(path) for path in paths]
+    overlay: dict[str, bytes] = {}
+    before: dict[str, bytes] = {}
+    fixed: dict[str, list[Problem]] = {}
+    results = {result.path: result for result in check_overlaid(files, overlay)}
+    for _ in range(_ROUNDS):
+        checked = combine(list(results.values()))
+        changed = False
+        for path, problems in _fixable(checked.problems, wanted, reports).items():
+            data = overlay.get(path) or Path(path).read_bytes()
+            new, done = _apply(path, data, problems)
+            if done and new != data:
+                before.setdefault(path, data)
+                overlay[path] = new
+                fixed.setdefault(path, []).extend(done)
+                changed = True
+        if not changed:
+            break
+        affected = [path for path in files if _depends(results[path], overlay)]
+        results.update({result.path: result for result in check_overlaid(affected, overlay)})
+    changes = [Change(path, before[path], overlay[path], tuple(fixed[path])) for path in sorted(overlay)]
+    return changes, combine(list(results.values())).errors
+
+
+def _fixable(
+    problems: list[Problem], wanted: Collection[str], reports: Callable[[str, str, str], bool]
+) -> dict[str, list[Problem]]:
+    by_file: dict[str, list[Problem]] = {}
+    for problem in problems:
+        offered = problem.fix is not None and problem.fix.safety in wanted
+        if offered and reports(problem.kind, problem.code, problem.file):
+            by_file.setdefault(problem.file, []).append(problem)
+    return by_file
+
+
+def _depends(result: FileResult, overlay: dict[str, bytes]) -> bool:
+    return result.path in overlay or any(path in overlay for path in result.consulted)
+
+
+def _apply(path: str, data: bytes, problems: list[Problem]) -> tuple[bytes, list[Problem]]:
+    text = decode(path, data)
+    edit = _notebook if path.endswith(".ipynb") else _script
+    new, done = edit(path, text, problems)
+    kept = [problem for problem in problems if problem.fix in done]
+    return _encode(data, new), kept
+
+
+def _script(path: str, text: str, problems: list[Problem]) -> tuple[str, list[Fix]]:
+    return apply(text, [p.fix for p in problems if p.fix is not None], parses)
+
+
+def _notebook(path: str, text: str, problems: list[Problem]) -> tuple[str, list[Fix]]:
+    """Edit each cell by itself; magics stay as they are, since nothing is ever found in them."""
+    _, cells = notebook.read_cells(path, text)
+    lines = notebook.read_raw(path, text).split("\n")
+    sources: dict[int, str] = {}
+    done: list[Fix] = []
+    for cell in cells:
+        fixes = [p.fix for p in problems if p.cell == cell.number and p.fix is not None]
+        height = cell.last - cell.first + 1
+        # A fix whose other half is in another cell is left to the reader.
+        fixes = [fix for fix in fixes if all(e.line >= 1 and e.end_line <= height for e in fix.edits)]
+        if fixes:
+            source = "\n".join(lines[cell.first - 1 : cell.last])
+            new, applied = apply(source, fixes, lambda t: _cell_parses(path, t))
+            sources[cell.number] = new
+            done += applied
+    return notebook.with_cells(text, sources) if done else text, done
+
+
+def _cell_parses(path: str, source: str) -> bool:
+    return parses("\n".join(notebook.python_lines(source)))
+
+
+def _encode(old: bytes, text: str) -> bytes:
+    if old.startswith(b"\xef\xbb\xbf"):
+        return b"\xef\xbb\xbf" + text.encode("utf-8")
+    try:
+        old.decode("utf-8")
+        return text.encode("utf-8")
+    except UnicodeDecodeError:
+        encoding, _ = tokenize.detect_encoding(BytesIO(old).readline)
+        return text.encode(encoding)

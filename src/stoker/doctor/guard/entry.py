@@ -1,0 +1,282 @@
+"""`stoker.guard`: limits on syncs, copies, retraces and eager ops, as a context manager and decorator."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import warnings
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+from stoker.doctor.attach.sites import USER
+from stoker.doctor.guard import hooks, scope
+from stoker.doctor.guard.events import SITES, Event
+from stoker.doctor.guard.functions import watched_function
+from stoker.doctor.guard.limits import COPIES, EAGER_OPS, RETRACES, SYNCS, Limits, limits
+from stoker.doctor.guard.report import GuardError, GuardWarning, Report, error_of, message
+from stoker.doctor.guard.steps import StepCounter
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Entered(scope.Region):
+    """A guard at work: one `with` block, or one call of a decorated function."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__()
+        self.limits = limits
+        self.report = Report(limits)
+        self.steps = StepCounter()
+        self._lock = threading.Lock()
+        self._this_step: Counter[str] = Counter()
+        self._this_steps_bytes: Counter[str] = Counter()
+        self._refused: tuple[GuardError, weakref.ref[Any]] | None = None
+        self._raised: GuardError | None = None
+
+    def begin(self) -> None:
+        """Watch, once the region is entered."""
+        hooks.acquire()
+
+    def end(self, error: BaseException | None) -> None:
+        """Take the patches out if this was the last guard; say what could not be said at the line."""
+        hooks.release()
+        hidden = self._hidden(error)
+        # An error holds the frames it came through, and with them this guard.
+        self._refused = self._raised = None
+        if isinstance(error, GuardError):
+            _cut_below_user(error.__traceback__)
+        elif hidden is not None:
+            raise hidden.with_traceback(_up_to_user(error.__traceback__) if error else None) from None
+
+    def _hidden(self, error: BaseException | None) -> GuardError | None:
+        """Our error, where other code stands before it: the program saw another one, or none.
+
+        C code puts its own around ours (NumPy), or tells only of "no buffer" (`memoryview`), at the very line that
+        was stopped; a variable's `__repr__` swallows it.
+        """
+        refused = self._refused[0] if self._refused is not None else None
+        if error is None:
+            swallowed = self._raised is not None and not _users(self._raised.__traceback__)
+            return refused or (self._raised if swallowed else None)
+        ours = refused or error.__cause__
+        users = _users(error.__traceback__)
+        if not isinstance(ours, GuardError) or ours.line is None or not users:
+            return None
+        last = _entries(error.__traceback__)[users[-1]]
+        stopped = (last.tb_frame.f_code.co_filename, last.tb_lineno) == (ours.line.file, ours.line.line)
+        return ours if stopped else None
+
+    def count(self, event: Event, reason: str | None) -> bool:
+        """Take an event in; whether it passes a limit."""
+        with self._lock:
+            report, kind = self.report, event.kind
+            if reason is not None:
+                report.allowed.setdefault(reason, Counter())[kind] += 1
+                return False
+            if event.site is None and kind == SYNCS:
+                report.framework_syncs += 1
+                return False
+            if self.limits.warmup and self.steps.steps <= self.limits.warmup:
+                report.warmup[kind] += 1
+                return False
+            self._tally(event)
+            limit = self.limits.by_kind.get(kind)
+            if limit is None:
+                return False
+            counts, sizes = self._totals()
+            passed = limit.exceeded(counts[kind], sizes[kind])
+            if passed:
+                report.over.add(kind)
+            return passed
+
+    def count_op(self) -> None:
+        """Take in an eager op that no limit is set on; its line is not looked for."""
+        if self.open:
+            with self._lock:
+                warm = self.limits.warmup and self.steps.steps <= self.limits.warmup
+                (self.report.warmup if warm else self.report.counts)[EAGER_OPS] += 1
+
+    def _totals(self) -> tuple[Counter[str], Counter[str]]:
+        if self.limits.per_step:
+            return self._this_step, self._this_steps_bytes
+        return self.report.counts, self.report.bytes
+
+    def _tally(self, event: Event) -> None:
+        report, kind = self.report, event.kind
+        report.counts[kind] += 1
+        report.bytes[kind] += event.bytes
+        self._this_step[kind] += 1
+        self._this_steps_bytes[kind] += event.bytes
+        if event.site is not None:
+            line = report.line(kind, event.site)
+            line.what = line.what or event.what()
+            line.count += 1
+            line.bytes += event.bytes
+
+    def act(self, event: Event) -> None:
+        """The limit is passed: raise, or warn once a line, or let the report tell."""
+        __tracebackhide__ = True
+        if event.site is None or self.limits.action == "record":
+            return
+        line = self.report.line(event.kind, event.site)
+        if self.limits.action == "raise":
+            self._raised = error_of(self.report, line)
+            raise self._raised
+        if not line.warned:
+            line.warned = True
+            file, number, _ = event.site
+            warnings.warn_explicit(message(self.report, line), GuardWarning, file, number, registry={})
+
+    def limits_ops(self) -> bool:
+        """As declared."""
+        return EAGER_OPS in self.limits.by_kind
+
+    def wants_threads(self) -> bool:
+        """As declared."""
+        return self.limits.threads
+
+    def begin_step(self, rank: int, source: object) -> None:
+        """As declared."""
+        with self._lock:
+            if self.open and self.steps.begin(rank, source):
+                self.report.steps = self.steps.steps
+                self._this_step.clear()
+                self._this_steps_bytes.clear()
+
+    def regrade_steps(self, rank: int, source: object) -> None:
+        """As declared."""
+        with self._lock:
+            self.steps.regrade(rank, source)
+            self.report.steps = self.steps.steps
+
+    def more_steps(self, source: object, steps: int) -> None:
+        """As declared."""
+        with self._lock:
+            if self.open:
+                self.steps.more(source, steps)
+                self.report.steps = self.steps.steps
+
+    def refuse(self, error: GuardError, tensor: Any) -> None:
+        """As declared; the error waits for whoever can raise it."""
+        if error.report is self.report:
+            self._refused = (error, weakref.ref(tensor))
+
+    def take_refusal(self, tensor: Any) -> GuardError | None:
+        """As declared."""
+        refused = self._refused
+        if refused is None or refused[1]() is not tensor or not self.open:
+            return None
+        self._refused = None
+        return refused[0]
+
+
+class Guard:
+    """What `guard` returns: usable any number of times, also nested and in several threads at once."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._entered: list[Entered] = []
+
+    def __enter__(self) -> Report:
+        entered = Entered(self._limits)
+        entered.begin()
+        self._entered.append(entered)
+        scope.enter(entered)
+        return entered.report
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        __tracebackhide__ = True
+        mine = [region for region in scope.current() if region in self._entered]
+        entered: Any = mine[-1] if mine else self._entered[-1]
+        self._entered.remove(entered)
+        scope.leave(entered)
+        entered.end(error)
+
+    def __call__(self, function: F) -> F:
+        """As a decorator: every call is watched by itself."""
+        decorated: F = watched_function(function, functools.partial(Entered, self._limits))
+        return decorated
+
+
+def guard(
+    syncs: int | str | None = 0,
+    copies: int | str | None = "1 MiB",
+    retraces: int | None = 0,
+    eager_ops: int | None = None,
+    *,
+    action: str = "raise",
+    per_step: bool = False,
+    warmup: int = 0,
+    threads: bool = False,
+) -> Guard:
+    """Stop what would make an accelerator wait, at the line that does it.
+
+        with stoker.guard(warmup=2) as report:
+            for batch in data:
+                step(batch)
+
+    Args:
+        syncs: how many reads of tensors, or bytes of them such as "4 KiB", may pass. None only counts.
+        copies: how many conversions of host data, or bytes of it, may pass.
+        retraces: how often a function may be traced again.
+        eager_ops: how many ops may be dispatched one by one.
+        action: "raise" at the line, "warn" once per line, or "record" in the report alone.
+        per_step: the limits are for each step, which is found by itself, and not for the whole.
+        warmup: this many first steps may do anything.
+        threads: also watch threads started, and pool tasks submitted, under this guard.
+
+    Returns:
+        A context manager, whose `with ... as report` gives live counts, and a decorator.
+
+    Raises:
+        UsageError: a limit makes no sense.
+    """
+    by_kind = {SYNCS: syncs, COPIES: copies, RETRACES: retraces, EAGER_OPS: eager_ops}
+    return Guard(limits(by_kind, per_step, warmup, action, threads))
+
+
+def bind(function: F) -> F:
+    """`function`, to run in another thread under the guards that hold here: `pool.submit(bind(work))`."""
+    carried: Any = functools.wraps(function)(hooks.bound(function, scope.current()))
+    bound: F = carried
+    return bound
+
+
+def _cut_below_user(trace: TracebackType | None) -> None:
+    """End the traceback of our own error at the user's line, where a debugger is to stop.
+
+    In place: Python 3.10 raises an error on from `__exit__` with the traceback it came with, whatever it has now.
+    """
+    users = _users(trace)
+    if users:
+        _entries(trace)[users[-1]].tb_next = None
+
+
+def _up_to_user(trace: TracebackType | None) -> TracebackType | None:
+    """A copy of another's traceback that ends at the user's line."""
+    users = _users(trace)
+    if not users:
+        return trace
+    chain: TracebackType | None = None
+    for entry in reversed(_entries(trace)[: users[-1] + 1]):
+        chain = TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return chain
+
+
+def _users(trace: TracebackType | None) -> list[int]:
+    """Which entries of a traceback are the user's."""
+    files = [entry.tb_frame.f_code.co_filename for entry in _entries(trace)]
+    return [index for index, file in enumerate(files) if SITES.kind_of(file) == USER]
+
+
+def _entries(trace: TracebackType | None) -> list[TracebackType]:
+    entries = []
+    while trace is not None:
+        entries.append(trace)
+        trace = trace.tb_next
+    return entries

@@ -1,0 +1,244 @@
+"""The patches behind all guards: in while any guard is open in the process, out when the last one is left.
+
+Each asks the context for its guards first and is a plain call where there are none.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from stoker.doctor.attach.buffer_slot import BufferPatch
+from stoker.doctor.attach.patching import Patches
+from stoker.doctor.attach.sites import FRAMEWORK, INTERNAL
+from stoker.doctor.attach.tensorflow_versions import supported, unsupported_message
+from stoker.doctor.guard import scope
+from stoker.doctor.guard.events import SITES, Event, deliver, describe_copy, describe_read
+from stoker.doctor.guard.limits import COPIES, EAGER_OPS, SYNCS
+from stoker.doctor.guard.placement import Placement, WeakIds
+from stoker.doctor.guard.report import GuardError
+from stoker.doctor.guard.tracing import TracingHooks
+from stoker.doctor.probes.host_sync import nbytes
+from stoker.doctor.probes.transfer import data_size
+from stoker.errors import UsageError
+
+
+class Hooks(Patches):
+    """Reads, copies and eager ops; with it the hooks on functions, loops and threads."""
+
+    def __init__(self) -> None:
+        import numpy as np
+        from tensorflow.python.framework import ops
+
+        super().__init__()
+        self._array_type = np.ndarray
+        self._placement = Placement()
+        # TensorFlow keeps the host's copy of a tensor: reading it again costs nothing.
+        self._read = WeakIds()
+        self._buffer = BufferPatch(ops.EagerTensor, self._buffer_reader, refusals=(GuardError,))
+        self._tracing = TracingHooks(self._placement)
+
+    def attach(self) -> None:
+        from tensorflow.python import pywrap_tfe
+        from tensorflow.python.framework import constant_op, ops
+
+        self._read.clear()
+        self._placement.begin()
+        self.replace(ops.EagerTensor, "_numpy_internal", self._reader)
+        self.replace(pywrap_tfe, "TFE_ToDlpackCapsule", self._reader)
+        self._buffer.put_in()
+        self.on_detach(self._buffer.take_out)
+        self.replace(constant_op, "convert_to_eager_tensor", self._conversion)
+        self.replace(pywrap_tfe, "TFE_Py_FastPathExecute", self._dispatch)
+        self._tracing.attach()
+        self.on_detach(self._tracing.detach)
+        self._carry_to_replicas()
+        self._carry_to_threads()
+
+    def _reader(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def read(tensor: Any, *args: Any) -> Any:
+            __tracebackhide__ = True
+            regions = scope.current()
+            if regions:
+                self._on_read(regions, tensor)
+            return original(tensor, *args)
+
+        return read
+
+    def _buffer_reader(self, original: Callable[..., int]) -> Callable[..., int]:
+        def read(tensor: Any, view: int, flags: int) -> int:
+            regions = scope.current()
+            if regions:
+                try:
+                    self._on_read(regions, tensor)
+                except GuardError as error:
+                    # Nothing can be raised from here: NumPy comes back through `__array__` and meets it there;
+                    # for others the guard raises it in place of their "no buffer".
+                    for region in regions:
+                        region.refuse(error, tensor)
+                    raise
+            return original(tensor, view, flags)
+
+        return read
+
+    def _on_read(self, regions: tuple[scope.Region, ...], tensor: Any) -> None:
+        __tracebackhide__ = True
+        for region in regions:
+            # NumPy was refused the buffer and asks again.
+            error = region.take_refusal(tensor)
+            if error is not None:
+                raise error
+        if tensor in self._read or not self._placement.on_device(tensor):
+            return
+        site, _ = SITES.caller(nearer_than=FRAMEWORK)
+        deliver(regions, Event(SYNCS, site, nbytes(tensor), partial(describe_read, tensor)))
+        self._read.add(tensor)
+
+    def _conversion(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def convert(value: Any, ctx: Any, dtype: Any = None) -> Any:
+            __tracebackhide__ = True
+            tensor = original(value, ctx, dtype)
+            regions = scope.current()
+            if regions:
+                self._on_conversion(regions, value, tensor)
+            return tensor
+
+        return convert
+
+    def _on_conversion(self, regions: tuple[scope.Region, ...], value: Any, tensor: Any) -> None:
+        __tracebackhide__ = True
+        if not self._placement.accelerated() and self._placement.pinned_to_host():
+            self._placement.mark(tensor)
+        if data_size(value, self._array_type) is None or not self._placement.on_device(tensor):
+            return
+        site, _ = SITES.caller(nearer_than=INTERNAL)
+        if site is not None:
+            deliver(regions, Event(COPIES, site, nbytes(tensor), partial(describe_copy, value, tensor)))
+
+    def _dispatch(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def execute(*args: Any) -> Any:
+            __tracebackhide__ = True
+            result = original(*args)
+            regions = scope.current()
+            if regions:
+                self._placement.made_by(args, result)
+                if len(regions) == 1 and not regions[0].limits_ops():
+                    # There are so many ops: where they are not limited, one guard counts them quickly.
+                    regions[0].count_op()
+                else:
+                    deliver(regions, Event(EAGER_OPS, SITES.caller()[0], 0, str))
+            return result
+
+        return execute
+
+    def _carry_to_replicas(self) -> None:
+        """A strategy runs each replica's function in a thread of its own: that is still the guarded code."""
+        from tensorflow.python.distribute import mirrored_run
+
+        def run(original: Callable[..., Any]) -> Callable[..., Any]:
+            def replica(thread: Any) -> Any:
+                regions = thread.__dict__.get("_stoker_regions", ())
+                self._tracing.silence_steps(thread.replica_id > 0)
+                with scope.carried(regions):
+                    return original(thread)
+
+            return replica
+
+        self.replace(mirrored_run._MirroredReplicaThread, "__init__", self._remembering)
+        self.replace(mirrored_run._MirroredReplicaThread, "run", run)
+
+    def _remembering(self, original: Callable[..., None]) -> Callable[..., None]:
+        def init(thread: Any, *args: Any, **kwds: Any) -> None:
+            original(thread, *args, **kwds)
+            thread._stoker_regions = scope.current()
+
+        return init
+
+    def _carry_to_threads(self) -> None:
+        """For guards with `threads=True`: threads started and tasks submitted under them are under them too."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        def submit(original: Callable[..., Any]) -> Callable[..., Any]:
+            def submit_carried(pool: Any, function: Any, /, *args: Any, **kwds: Any) -> Any:
+                return original(pool, _carrying(function), *args, **kwds)
+
+            return submit_carried
+
+        def start(original: Callable[..., Any]) -> Callable[..., Any]:
+            def start_carried(thread: Any) -> Any:
+                if _wanted_by_threads():
+                    thread.run = _carrying(thread.run)
+                return original(thread)
+
+            return start_carried
+
+        self.replace(ThreadPoolExecutor, "submit", submit)
+        self.replace(threading.Thread, "start", start)
+
+
+def _wanted_by_threads() -> tuple[scope.Region, ...]:
+    """The regions a new thread inherits: all, if one of the guards asks for it."""
+    regions = scope.current()
+    wanted = any(region.open and region.wants_threads() for region in regions)
+    return regions if wanted else ()
+
+
+def _carrying(function: Callable[..., Any]) -> Callable[..., Any]:
+    regions = _wanted_by_threads()
+    return bound(function, regions) if regions else function
+
+
+def bound(function: Callable[..., Any], regions: tuple[scope.Region, ...]) -> Callable[..., Any]:
+    """`function`, to be run anywhere as if under these regions."""
+
+    def run(*args: Any, **kwds: Any) -> Any:
+        with scope.carried(regions):
+            return function(*args, **kwds)
+
+    return run
+
+
+_lock = threading.Lock()
+_open = 0
+_hooks: Hooks | None = None
+
+
+def acquire() -> None:
+    """One more guard is open.
+
+    Raises:
+        UsageError: there is no TensorFlow, or none the guard was written for.
+    """
+    global _open, _hooks
+    with _lock:
+        if _hooks is None:
+            _check_tensorflow()
+            _hooks = Hooks()
+        if _open == 0:
+            try:
+                _hooks.attach()
+            except BaseException:
+                _hooks.detach()
+                raise
+        _open += 1
+
+
+def _check_tensorflow() -> None:
+    try:
+        import tensorflow
+    except ImportError as error:
+        raise UsageError(f"the guard needs TensorFlow, which cannot be imported here: {error}") from None
+    version = str(tensorflow.__version__)
+    if not supported(version):
+        raise UsageError(unsupported_message(version))
+
+
+def release() -> None:
+    """One guard less; the last one takes the patches out."""
+    global _open
+    with _lock:
+        _open -= 1
+        if _open == 0 and _hooks is not None:
+            _hooks.detach()

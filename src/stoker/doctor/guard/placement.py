@@ -1,0 +1,128 @@
+"""Where a tensor lives, and, on a machine without an accelerator, where it would live on one.
+
+With an accelerator TensorFlow tells. Without one, everything is on the CPU and the answer is worked out: whole
+numbers of 32 bits and strings stay in host memory, and so does what was made under `tf.device("CPU")`, by an op
+that has no GPU kernel, or by an input pipeline. What was pinned before the guard began is not known.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any
+
+from stoker.doctor.software_gpu.build import KERNEL_TABLE
+
+# Their output is where the iterator is: on the host.
+_PIPELINE_OPS = frozenset({"IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"})
+# Their value is where their input is. To copy a device's value to the host by `identity` is to read it.
+_SAME_PLACE = frozenset({"ReadVariableOp", "Identity", "OptionalGetValue", "OptionalHasValue"})
+_DEVICE, _HOST, _OF_INPUT = range(3)
+
+
+class WeakIds:
+    """A set of tensors, which cannot be hashed; none of them is kept alive."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, weakref.ref[Any]] = {}
+
+    def add(self, tensor: Any) -> None:
+        """Remember a tensor for as long as it lives."""
+        number, known = id(tensor), self._known
+        known[number] = weakref.ref(tensor, lambda _: known.pop(number, None))
+
+    def __contains__(self, tensor: Any) -> bool:
+        found = self._known.get(id(tensor))
+        return found is not None and found() is tensor
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._known = {}
+
+
+class Placement:
+    """Tells tensors of the device from tensors of the host."""
+
+    def __init__(self) -> None:
+        from tensorflow.python.distribute import distribute_lib
+        from tensorflow.python.eager import context
+        from tensorflow.python.framework import dtypes
+
+        self._has_strategy = distribute_lib.has_strategy
+        self._context = context
+        self._never = {dtypes.string, dtypes.resource, dtypes.variant}
+        self._int32 = dtypes.int32
+        self._on_host = WeakIds()
+        self._accelerated: bool | None = None
+        self._homes: dict[str, int] = {}
+
+    def begin(self) -> None:
+        """The first guard opens: nothing is known of tensors made before."""
+        self._on_host.clear()
+
+    def accelerated(self) -> bool:
+        """Whether TensorFlow has a device other than the CPU. There is a tensor, so TensorFlow has started."""
+        if self._accelerated is None:
+            devices = self._context.context().list_logical_devices()
+            self._accelerated = any(d.device_type not in ("CPU", "XLA_CPU") for d in devices)
+        return self._accelerated
+
+    def on_device(self, tensor: Any) -> bool:
+        """Whether the value is, or would be, in the accelerator's memory."""
+        if tensor.dtype in self._never:
+            return False
+        if self.accelerated():
+            return "device:CPU:" not in tensor.backing_device
+        return tensor.dtype != self._int32 and tensor not in self._on_host
+
+    def made_by(self, call: tuple[Any, ...], result: Any) -> None:
+        """An eager op made tensors; they may be the host's. `call` is context, op, name, inputs and attributes."""
+        if self._accelerated or self.accelerated():
+            return
+        op = call[1]
+        home = self._homes.get(op)
+        if home is None:
+            home = self._homes[op] = _home(op)
+        if home == _OF_INPUT:
+            if call[3] in self._on_host:
+                self.mark(result)
+        elif home == _HOST or self.pinned_to_host():
+            self.mark(result)
+
+    def pinned_to_host(self) -> bool:
+        """Whether the program is inside a `tf.device` scope of the CPU; a strategy's own scopes are not meant."""
+        # Not `context()`: this is asked at every op, and there is a context by now.
+        name = self._context._context._thread_local_data.device_name
+        return bool(name) and "CPU" in name and not self._has_strategy()
+
+    def mark(self, result: Any) -> None:
+        """These tensors are the host's."""
+        for tensor in result if isinstance(result, (list, tuple)) else (result,):
+            if hasattr(tensor, "_numpy_internal"):
+                self._on_host.add(tensor)
+
+
+def _home(op: str) -> int:
+    """Where an op leaves its result, if nobody says otherwise."""
+    if op in _SAME_PLACE:
+        return _OF_INPUT
+    return _DEVICE if op not in _PIPELINE_OPS and has_gpu_kernel(op) else _HOST
+
+
+def has_gpu_kernel(op: str) -> bool:
+    """Whether TensorFlow built for GPUs would run this op on one."""
+    return op in _table() or _registered_for_gpu(op)
+
+
+@functools.cache
+def _table() -> frozenset[str]:
+    lines = KERNEL_TABLE.read_text(encoding="utf-8").splitlines()
+    return frozenset(line.split(" ", 1)[0] for line in lines if line and not line.startswith("#"))
+
+
+def _registered_for_gpu(op: str) -> bool:
+    """The table lists only what a build without CUDA lacks."""
+    from tensorflow.python.framework import kernels
+
+    registered = kernels.get_registered_kernels_for_op(op).kernel
+    return any(kernel.device_type in ("GPU", "DEFAULT") for kernel in registered)

@@ -1,0 +1,145 @@
+"""Who is watched: the guards and allowed regions that hold here, in this context and no other.
+
+A context variable holds a tuple, outermost first: an entered guard, or the reason of an `allow` region. Another
+thread has its own context and does not see it. A generator shares its consumer's context and may be finished in
+another one, so leaving never relies on order: what was left is marked closed and passed over wherever it lingers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable
+from contextvars import ContextVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from stoker.errors import UsageError
+
+if TYPE_CHECKING:
+    from stoker.doctor.guard.events import Event
+    from stoker.doctor.guard.report import GuardError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Region:
+    """What the tuple holds. By itself it hears of everything and does nothing; a guard does."""
+
+    def __init__(self) -> None:
+        self.open = True
+
+    def begin(self) -> None:
+        """The region is about to be entered for the first time."""
+
+    def end(self, error: BaseException | None) -> None:
+        """It was left for good, by this error or none."""
+
+    def count(self, event: Event, reason: str | None) -> bool:
+        """Take an event in, which the reason of an inner region allows; whether it passes a limit."""
+        return False
+
+    def act(self, event: Event) -> None:
+        """The event passed the limit."""
+
+    def limits_ops(self) -> bool:
+        """Whether eager ops are limited, so that their lines matter."""
+        return False
+
+    def count_op(self) -> None:
+        """Take in an eager op without its line."""
+
+    def wants_threads(self) -> bool:
+        """Whether threads started here are to be watched too."""
+        return False
+
+    def begin_step(self, rank: int, source: object) -> None:
+        """A call or tape begins that may be a step."""
+
+    def regrade_steps(self, rank: int, source: object) -> None:
+        """What begins there turned out to be of another class."""
+
+    def more_steps(self, source: object, steps: int) -> None:
+        """The last step was several at once."""
+
+    def refuse(self, error: GuardError, tensor: Any) -> None:
+        """A reader of the tensor's buffer was turned away with this error, if it is this guard's."""
+
+    def take_refusal(self, tensor: Any) -> GuardError | None:
+        """The error that waits for this tensor's next read."""
+        return None
+
+
+_regions: ContextVar[tuple[Region, ...]] = ContextVar("stoker_regions", default=())
+
+# As bare functions: the hooks ask at every op.
+current = _regions.get
+
+
+def enter(region: Region) -> None:
+    """Watch this context with one more region."""
+    _regions.set((*[r for r in _regions.get() if r.open], region))
+
+
+def leave(region: Region) -> None:
+    """Close the region everywhere and forget it here."""
+    region.open = False
+    suspend(region)
+
+
+def suspend(region: Region) -> None:
+    """Forget the region here; it stays open, to be entered again."""
+    _regions.set(tuple(r for r in _regions.get() if r is not region and r.open))
+
+
+@contextlib.contextmanager
+def carried(regions: tuple[Region, ...]) -> Any:
+    """Run a block in another thread as if it stood where `regions` were taken."""
+    token = _regions.set(regions)
+    try:
+        yield
+    finally:
+        _regions.reset(token)
+
+
+class Allowed(Region):
+    """An open region of `allow`."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__()
+        self.reason = reason
+
+
+class allow:
+    """A region where syncs, copies and retraces are meant: guards around it count them apart.
+
+        with stoker.allow("log every 100 steps"):
+            print(float(loss))
+
+    Also a decorator. Without a guard it does nothing.
+    """
+
+    def __init__(self, reason: str) -> None:
+        if not isinstance(reason, str) or not reason.strip():
+            raise UsageError('allow() wants the reason: stoker.allow("log every 100 steps")')
+        self._reason = reason
+        self._entered: list[Allowed] = []
+
+    def __enter__(self) -> None:
+        region = Allowed(self._reason)
+        self._entered.append(region)
+        enter(region)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        mine = [region for region in current() if region in self._entered]
+        region = mine[-1] if mine else self._entered[-1]
+        self._entered.remove(region)
+        leave(region)
+
+    def __call__(self, function: F) -> F:
+        from stoker.doctor.guard.functions import watched_function
+
+        decorated: F = watched_function(function, functools.partial(Allowed, self._reason))
+        return decorated

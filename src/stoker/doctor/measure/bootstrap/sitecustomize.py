@@ -1,0 +1,46 @@
+"""How Stoker enters an unmodified program: Python imports `sitecustomize` before the program starts.
+
+`stoker run` and `stoker launch` put this directory first on PYTHONPATH and run the program with the same Python. Here
+that is undone at once, the environment's own `sitecustomize` gets its turn, a worker's heartbeat begins, and the probes
+begin to watch for TensorFlow. From then on the program runs as if started by hand: same argv, same `__main__`, same
+everything.
+"""
+
+import os
+import sys
+
+
+def _own_sitecustomize() -> None:
+    """Import the module we stand in front of, if the environment has one."""
+    ours = sys.modules.pop("sitecustomize")
+    try:
+        import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
+    except ImportError as error:
+        if error.name != "sitecustomize":
+            raise
+    finally:
+        sys.modules.setdefault("sitecustomize", ours)
+
+
+def _enter() -> None:
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here]
+    settings = os.environ.pop("STOKER_RUN", None)
+    heartbeat = os.environ.pop("STOKER_HEARTBEAT", None)
+    own_path = os.environ.pop("STOKER_PYTHONPATH", None)
+    if own_path is None:
+        os.environ.pop("PYTHONPATH", None)
+    else:
+        os.environ["PYTHONPATH"] = own_path
+    _own_sitecustomize()
+    if heartbeat is not None:
+        from stoker.doctor.measure.worker_heartbeat import begin
+
+        begin(heartbeat)
+    if settings is not None:
+        from stoker.doctor.measure.child import attach
+
+        attach(settings)
+
+
+_enter()

@@ -1,0 +1,130 @@
+"""The half of `stoker run` that lives in the program's process: when measuring begins there, and when it ends."""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from stoker.doctor.attach.frames import without_frames
+from stoker.doctor.attach.sites import OWN_ROOT
+from stoker.doctor.diagnosis.record import RunFacts
+from stoker.doctor.measure.run import MeasuredRun
+from stoker.doctor.probes.session import Session
+from stoker.tracking.store import around
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What `stoker run` tells the program's process."""
+
+    record: str
+    start_ns: int
+    facts: RunFacts
+    user_root: str | None
+    # TF_CPP_MIN_LOG_LEVEL was ours, to be taken back once TensorFlow has read it.
+    log_level_is_ours: bool
+    # The arguments of `software_gpu.enable`, if the program is to have one.
+    software_gpu: dict[str, Any] | None = None
+    # The URL of the store for the program's own runs.
+    store: str | None = None
+
+    def to_json(self) -> str:
+        """As one line for the environment."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Settings:
+        """Read back what `to_json` wrote."""
+        values = json.loads(text)
+        values["facts"] = RunFacts(**values["facts"])
+        return cls(**values)
+
+
+class Attachment:
+    """One measured program: saves its record every second and once more at the end."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._session = Session(settings.start_ns, settings.user_root, settings.software_gpu)
+        self._session.on_import = self._tensorflow_imported
+        self._run = MeasuredRun(settings.facts, self._session, Path(settings.record).resolve())
+        self._pid = os.getpid()
+        around.run, around.store = settings.facts.id, settings.store
+
+    def start(self) -> None:
+        """Watch for TensorFlow; until it comes there is nothing to do and no thread."""
+        self._session.watch_imports()
+        atexit.register(self._finish)
+
+    def _tensorflow_imported(self) -> None:
+        if self._settings.log_level_is_ours:
+            os.environ.pop("TF_CPP_MIN_LOG_LEVEL", None)
+        sys.excepthook = _without_our_frames(sys.excepthook)
+        threading.excepthook = _without_our_frames_in_threads(threading.excepthook)
+        self._run.beat(self._session.poll, self._save)
+
+    def _save(self) -> None:
+        """The heartbeat's save. A fault here must not end the heartbeat, and is told at the end."""
+        try:
+            self._run.save()
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+            self._session.recorder.note(f"the record could not be saved ({type(error).__name__}: {error})")
+
+    def _finish(self) -> None:
+        """Last of all exit handlers. In a forked child there is no heartbeat and nothing to say."""
+        if os.getpid() != self._pid:
+            return
+        try:
+            if not self._session.imported:
+                self._session.recorder.note(
+                    "the program never imported TensorFlow: there is nothing to measure"
+                )
+            self._run.hand_over()
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+            sys.stderr.write(f"stoker: the record could not be saved ({type(error).__name__}: {error})\n")
+
+
+def attach(text: str) -> None:
+    """Called before the program starts."""
+    Attachment(Settings.from_json(text)).start()
+
+
+def _stripped(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback without frames of Stoker's."""
+    return without_frames(trace, OWN_ROOT)
+
+
+def _strip(error: BaseException | None) -> None:
+    seen: set[int] = set()
+    pending = [error]
+    while pending:
+        current = pending.pop()
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        current.__traceback__ = _stripped(current.__traceback__)
+        pending += [current.__cause__, current.__context__]
+
+
+def _without_our_frames(hook: Any) -> Any:
+    def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        _strip(error)
+        hook(kind, error, _stripped(trace))
+
+    return excepthook
+
+
+def _without_our_frames_in_threads(hook: Any) -> Any:
+    def excepthook(args: threading.ExceptHookArgs) -> None:
+        _strip(args.exc_value)
+        stripped = (args.exc_type, args.exc_value, _stripped(args.exc_traceback), args.thread)
+        hook(threading.ExceptHookArgs(stripped))
+
+    return excepthook

@@ -1,0 +1,221 @@
+"""Starting a program so that it measures itself: the same Python, our door in front, and nothing else changed.
+
+target = Target("train.py", ["--epochs", "3"])
+target.check()
+launched = Launched(target)
+status = supervise.run(launched.command, launched.environment)
+record = launched.finish(supervise.exit_code_of(status))
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.machinery
+import os
+import subprocess
+import sys
+import sysconfig
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from stoker import clock
+from stoker.doctor.attach.tensorflow_versions import supported, unsupported_message
+from stoker.doctor.diagnosis.record import RunFacts
+from stoker.doctor.measure import bootstrap
+from stoker.doctor.measure.child import Settings
+from stoker.doctor.measure.run import finished
+from stoker.errors import RecordError, UsageError
+from stoker.periodic import Every
+from stoker.records import Device, Record
+from stoker.redaction import redact_arguments
+from stoker.tracking.store import address, measured, record_files
+from stoker.version import __version__
+
+_DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-rocm", "tf-nightly")
+RUN_ID = "STOKER_RUN_ID"
+# Before this release TensorFlow's C++ log level is fixed at start-up, and the profiler writes to it.
+_LOG_LEVEL_IS_DYNAMIC = (2, 21)
+# How often the ledger goes to the store while the program runs.
+_LOOK_EVERY_S = 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """What is to run: a file, or with `is_module` a module as `python -m` takes it, and its arguments."""
+
+    name: str
+    arguments: list[str]
+    is_module: bool = False
+
+    def check(self) -> None:
+        """See that it can be started, and measured, at all.
+
+        Raises:
+            UsageError: it cannot.
+        """
+        if self.is_module:
+            _check_module(self.name)
+        else:
+            _check_script(self.name)
+        version = _tensorflow_version()
+        if version is not None and not supported(version):
+            raise UsageError(unsupported_message(version))
+
+    @property
+    def user_root(self) -> str | None:
+        """The program's own directory, where it lies among the libraries and would be taken for one."""
+        if self.is_module:
+            return None
+        directory = Path(self.name).resolve().parent
+        libraries = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")]
+        return str(directory) if any(directory.is_relative_to(library) for library in libraries) else None
+
+
+class Launched:
+    """One run of a target: how to start it, and its record from before the start to after the end.
+
+    `device` are the arguments of `software_gpu.enable`, if the program is to have one; `store` is the URL of the store,
+    if not the usual one.
+
+    Raises:
+        UsageError: records cannot be written here.
+    """
+
+    def __init__(
+        self, target: Target, device: dict[str, Any] | None = None, store: str | None = None
+    ) -> None:
+        record_files.prepare()
+        # A worker of a job has the id that its job knows it by.
+        own = os.environ.pop(RUN_ID, None)
+        shown = redact_arguments(target.arguments)
+        facts = RunFacts(own or record_files.new_id(), target.name, shown, clock.utc_timestamp())
+        self.path = record_files.path_of(facts.id)
+        # Before anything is written: a store that makes no sense is a wrong request.
+        self._run = measured.begin(facts.id, facts.program, facts.argv, "run", store)
+        # The last record that was seen: all there is if the program deletes its file.
+        self._last = _empty_record(facts)
+        record_files.write(self._last, self.path)
+        self._looks = Every(seconds=_LOOK_EVERY_S)
+        words = [target.name, *target.arguments]
+        self.command = _interpreter() + (["-m"] if target.is_module else []) + words
+        self.environment = _environment(self.path, facts, target.user_root, device, store)
+
+    def look(self, drawn: bool) -> Record | None:
+        """The record as the program saved it last, now and then also into the store; None if there is none to read.
+
+        Unless it is `drawn`, it is read only as often as the store wants it.
+        """
+        if not drawn and not self._looks.due():
+            return None
+        try:
+            record = record_files.read(self.path)
+        except RecordError:
+            return None
+        self._last = record
+        if self._looks.due():
+            self._looks.mark()
+            measured.progress(self._run, record)
+        return record
+
+    def finish(self, exit_code: int) -> Record:
+        """The record as the program left it, finished and saved; what is known without it, if it left none.
+
+        Nothing here fails: the program has ended, and its exit code is its own.
+        """
+        try:
+            left = record_files.read(self.path)
+        except RecordError as error:
+            left = dataclasses.replace(
+                self._last, notes=[*self._last.notes, f"the program left no record: {error}"]
+            )
+        made = finished(left, exit_code)
+        measured.end(self._run, made)
+        try:
+            record_files.write(made, self.path)
+        except OSError as error:
+            unsaved = f"the record could not be saved ({error.strerror})"
+            made = dataclasses.replace(made, notes=[*made.notes, unsaved])
+        return made
+
+
+def _check_script(target: str) -> None:
+    path = Path(target)
+    if path.is_dir():
+        raise UsageError(f"{target} is a directory: name a Python file, or use -m package")
+    try:
+        # What is in it is for Python to judge: a program with a syntax error ends as it would without Stoker.
+        path.open("rb").close()
+    except FileNotFoundError:
+        raise UsageError(f"no such file: {target}") from None
+    except OSError as error:
+        raise UsageError(f"cannot read {target}: {error.strerror}") from None
+
+
+def _check_module(name: str) -> None:
+    top = name.partition(".")[0]
+    if importlib.machinery.PathFinder.find_spec(top, [os.getcwd(), *sys.path[1:]]) is None:
+        raise UsageError(f"no module named {top!r}: is it installed in this environment?")
+
+
+def _tensorflow_version() -> str | None:
+    """The installed TensorFlow's version without importing it; None if it is not installed as a package."""
+    for name in _DISTRIBUTIONS:
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def _interpreter() -> list[str]:
+    """This Python, with the flags it was started with (-W, -X, -O ...)."""
+    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    return [sys.executable, *flags]
+
+
+def _environment(
+    path: Path, facts: RunFacts, user_root: str | None, device: dict[str, Any] | None, given: str | None
+) -> dict[str, str]:
+    environment = dict(os.environ)
+    ours = _log_level_needed(_tensorflow_version()) and "TF_CPP_MIN_LOG_LEVEL" not in environment
+    if ours:
+        environment["TF_CPP_MIN_LOG_LEVEL"] = "1"
+    store = address.find(given)
+    # Whatever directory the program goes to, its runs are where this one is.
+    url = address.OFF if store is None else store.url or str(store)
+    settings = Settings(str(path.resolve()), clock.now_ns(), facts, user_root, ours, device, url)
+    environment["STOKER_RUN"] = settings.to_json()
+    door = os.path.dirname(os.path.abspath(bootstrap.__file__))
+    own = environment.get("PYTHONPATH")
+    if own is not None:
+        environment["STOKER_PYTHONPATH"] = own
+    environment["PYTHONPATH"] = os.pathsep.join([door, own] if own else [door])
+    return environment
+
+
+def _log_level_needed(version: str | None) -> bool:
+    if version is None:
+        return False
+    major, minor = (int(part) for part in version.split(".")[:2])
+    return (major, minor) < _LOG_LEVEL_IS_DYNAMIC
+
+
+def _empty_record(facts: RunFacts) -> Record:
+    """What is known before the program starts; all that is left if it dies at once."""
+    return Record(
+        id=facts.id,
+        program=facts.program,
+        argv=facts.argv,
+        exit_code=None,
+        versions={"stoker": __version__},
+        device=Device(),
+        wall_s=0.0,
+        steps=0,
+        steps_per_s=None,
+        examples_per_s=None,
+        accounts={},
+        findings=[],
+        started=facts.started,
+        state="running",
+    )

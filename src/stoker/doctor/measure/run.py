@@ -1,0 +1,147 @@
+"""The books of one run, from its beginning to its end: the same for a program, a Keras loop and a notebook's cell.
+
+run = MeasuredRun.here("cell")
+run.begin()
+...
+record = run.end(exit_code=0)
+run.keep(record)  # at `run.path`
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stoker import clock
+from stoker.doctor.diagnosis.record import RunFacts, record
+from stoker.doctor.diagnosis.timeline import timeline_of
+from stoker.doctor.measure.heartbeat import Heartbeat
+from stoker.doctor.probes.session import Measurements, Session
+from stoker.doctor.probes.tensorflow_events import WindowEvents
+from stoker.records import ProfilerEvent, ProfilerWindow, Record
+from stoker.tracking.store import record_files
+
+if TYPE_CHECKING:
+    from stoker.tracking.store.tracking import Run
+
+
+class MeasuredRun:
+    """One run that is being measured in this process."""
+
+    def __init__(self, facts: RunFacts, session: Session, path: Path) -> None:
+        self.session = session
+        self.path = path
+        self._facts = facts
+        self._heartbeat: Heartbeat | None = None
+        # In the store; `stoker run` keeps that of a program in its own process.
+        self._kept: Run | None = None
+        # Windows of the profiler: how many were taken note of, and those that no file has yet.
+        self._events_seen = 0
+        self._unsaved: list[ProfilerWindow] = []
+
+    @classmethod
+    def here(cls, program: str) -> MeasuredRun:
+        """A run that begins now, in a process that has imported TensorFlow already."""
+        facts = RunFacts(record_files.new_id(), program, [], clock.utc_timestamp())
+        return cls(facts, Session(clock.now_ns()), record_files.path_of(facts.id))
+
+    def begin(self, poll: Callable[[], None] | None = None) -> None:
+        """Attach to TensorFlow and start the heartbeat, which calls `poll` instead of the session's if it is given."""
+        # Not in the process of a program under `stoker run`, where every import is paid before the program starts.
+        from stoker.tracking.store import measured
+
+        self._kept = measured.begin(self._facts.id, self._facts.program, self._facts.argv, "watch")
+        self.session.attach_now()
+        self.beat(poll or self.session.poll, lambda: None)
+
+    def beat(self, poll: Callable[[], None], save: Callable[[], None]) -> None:
+        """Start the heartbeat."""
+        self._heartbeat = Heartbeat(poll, save)
+        self._heartbeat.start()
+
+    def look(self) -> Record:
+        """The record as of now."""
+        made = record(self._facts, self.session.measurements(), "running")
+        if self._kept is not None:
+            from stoker.tracking.store import measured
+
+            measured.progress(self._kept, made)
+        return made
+
+    def save(self) -> None:
+        """Save the record as of now."""
+        self._write(self._record(self.session.measurements(), "running"))
+
+    def end(self, exit_code: int) -> Record:
+        """Close the books and leave TensorFlow as it was; the record is finished and priced."""
+        made = self._record(self._close(), "ended")
+        self.session.detach()
+        return finished(made, exit_code)
+
+    def keep(self, made: Record) -> None:
+        """Save the finished record.
+
+        Raises:
+            UsageError, OSError: it cannot be written.
+        """
+        record_files.prepare(self.path.parent)
+        self._write(made)
+        if self._kept is not None:
+            from stoker.tracking.store import measured
+
+            measured.end(self._kept, made)
+
+    def hand_over(self) -> None:
+        """Close the books and save them for the process that knows how this one ends."""
+        self._write(self._record(self._close(), "ended"))
+
+    def abandon(self, wait: bool = True) -> None:
+        """Leave TensorFlow as it was and save nothing; without `wait`, from the heartbeat's own thread."""
+        if self._heartbeat is not None:
+            self._heartbeat.stop(wait)
+        if self._kept is not None:
+            self._kept.finish("failed")
+        self.session.detach()
+
+    def _close(self) -> Measurements:
+        # The run ends here; what we take to close our books is not on them.
+        measurements = self.session.measurements(ended=True)
+        if self._heartbeat is not None:
+            self.session.close()
+            self._heartbeat.stop()
+        return measurements
+
+    def _record(self, measurements: Measurements, state: str) -> Record:
+        fresh = measurements.tensorflow_events[self._events_seen :]
+        self._events_seen += len(fresh)
+        self._unsaved += [_window(measurements, window) for window in fresh]
+        return record(self._facts, measurements, state)
+
+    def _write(self, made: Record) -> None:
+        record_files.write(made, self.path)
+        if self._unsaved:
+            record_files.append_events(self._unsaved, self.path)
+            self._unsaved = []
+
+
+def finished(made: Record, exit_code: int) -> Record:
+    """The record of a run that has ended: with its exit code and its prices."""
+    # Not in the program's process, where every import is paid before the program starts.
+    from stoker.doctor.pricing.prices import priced
+
+    return priced(dataclasses.replace(made, exit_code=exit_code, state="finished"))
+
+
+def _window(m: Measurements, window: WindowEvents) -> ProfilerWindow:
+    """A window of the profiler's as it is saved: seconds since the run's start, events in microseconds from there."""
+    return ProfilerWindow(
+        timeline=timeline_of(m, [window.beside]),
+        start_s=(window.start_ns - m.start_ns) / 1e9,
+        length_s=window.length_ns / 1e9,
+        threads={
+            thread: [ProfilerEvent(start / 1e3, length / 1e3, name) for start, length, name in events]
+            for thread, events in window.threads.items()
+        },
+    )

@@ -1,0 +1,107 @@
+"""Notebooks: `%load_ext stoker`, then `%stoker run train.py`, or `%%stoker` at the top of a cell.
+
+The report is shown inline: as HTML where the front end draws it (Jupyter, Colab), as text elsewhere.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from stoker.doctor.measure.run import MeasuredRun
+from stoker.doctor.report import console
+from stoker.errors import RecordError, StokerError, UsageError
+from stoker.records import Record
+from stoker.tracking.store import record_files
+
+_WIDTH = 110
+_HTML = '<pre style="white-space:pre;overflow-x:auto;line-height:1.3;font-family:monospace">{code}</pre>'
+
+
+class Shown:
+    """A record as a notebook shows it."""
+
+    def __init__(self, record: Record, path: Path) -> None:
+        self.record = record
+        self._path = path
+
+    def _repr_html_(self) -> str:
+        recording = Console(
+            record=True, file=io.StringIO(), width=_WIDTH, highlight=False, force_jupyter=False
+        )
+        recording.print(console.render(self.record, self._path, _WIDTH))
+        return recording.export_html(inline_styles=True, code_format=_HTML)
+
+    def __repr__(self) -> str:
+        plain = Console(
+            file=io.StringIO(), width=_WIDTH, highlight=False, color_system=None, force_jupyter=False
+        )
+        with plain.capture() as captured:
+            plain.print(console.render(self.record, self._path, _WIDTH))
+        return captured.get()
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Called by `%load_ext stoker`."""
+
+    def stoker_magic(line: str, cell: str | None = None) -> None:
+        try:
+            shown = _run_program(line) if cell is None else _run_cell(ipython, line, cell)
+        except StokerError as error:
+            sys.stderr.write(f"stoker: {error}\n")
+            return
+        from IPython.display import display
+
+        display(shown)
+
+    ipython.register_magic_function(stoker_magic, "line_cell", "stoker")
+
+
+def _run_program(line: str) -> Shown:
+    """`%stoker run train.py --epochs 3`: what the command does, its output as it comes."""
+    words = shlex.split(line)
+    if not words or words[0] != "run" or len(words) < 2:
+        raise UsageError("write `%stoker run train.py args...`, or `%%stoker` at the top of a cell")
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "record.json"
+        command = [sys.executable, "-m", "stoker", "run", "--quiet", "--json", str(path), *words[1:]]
+        program = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        )
+        assert program.stdout is not None
+        for output in program.stdout:
+            sys.stdout.write(output)
+        code = program.wait()
+        if not path.exists():
+            raise RecordError(f"the program left no record; `stoker run` ended with code {code}")
+        saved = record_files.read(path)
+    return Shown(saved, record_files.path_of(saved.id))
+
+
+def _run_cell(ipython: Any, line: str, cell: str) -> Shown:
+    """`%%stoker`: the cell runs in this kernel, with all its variables, and is measured while it runs."""
+    if line.strip():
+        raise UsageError("`%%stoker` takes no arguments: the cell itself is what runs")
+    if importlib.util.find_spec("tensorflow") is None:
+        raise UsageError("TensorFlow is not installed in this kernel's environment")
+    import tensorflow  # noqa: F401 - before measuring: importing it is not the cell's work
+
+    record_files.prepare()
+    run = MeasuredRun.here("cell")
+    run.begin()
+    try:
+        result = ipython.run_cell(cell)
+    except BaseException:
+        run.abandon()
+        raise
+    saved = run.end(exit_code=0 if result.success else 1)
+    run.keep(saved)
+    return Shown(saved, run.path)

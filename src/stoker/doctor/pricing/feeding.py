@@ -1,0 +1,122 @@
+"""The input pipeline as the replay needs it: what an element takes, who makes it, and when."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from stoker.doctor.pricing.pieces import Piece
+from stoker.doctor.probes.input_wait import FIRST_ELEMENT
+from stoker.doctor.probes.profiler_trace import BUFFERS, is_generator, slowest, stage_name
+from stoker.records import Record
+
+# An input that keeps the step waiting for more than this share of its time is the slower of the two.
+_STARVED = 0.05
+# One that keeps it waiting for more than this is all it waits for: an element takes as long as a step.
+_HELD_UP = 0.3
+# To ask for an element that is there takes up to so long.
+_ASKING_S = 0.0004
+# The name of a piece in which an iterator was made, found empty or taken down.
+AROUND = "around the elements"
+# Stages, as they run, that make elements before they are asked for.
+_AHEAD = ("::Prefetch", "::Parallel", "::MapAndBatch")
+
+
+@dataclass(frozen=True)
+class Source:
+    """The input pipeline: what an element takes to make, and whether it is made ahead of its use."""
+
+    seconds: float
+    # Elements made before they are asked for; with none, making one is waiting for it.
+    ahead: int = 0
+    # Threads at work at a time, and whether they hold Python's lock.
+    threads: float = 1.0
+    python: bool = False
+    # The share of the time it was at work, while it was measured.
+    duty: float = 0.0
+    # Of the work on an element, the part of the slowest stage, and how often that stage is called for one.
+    slow_share: float = 1.0
+    slow_calls: float = 1.0
+
+
+def is_element(piece: Piece) -> bool:
+    """Whether a piece is the wait for an element of an iterator at work."""
+    return piece.account == "input" and piece.name not in (FIRST_ELEMENT, AROUND)
+
+
+def with_elements(steps: list[list[Piece]]) -> list[list[Piece]]:
+    """Waits for elements bear the line that asked; what bears none is making iterators and taking them down."""
+    if not any(p.account == "input" and p.site for step in steps for p in step):
+        return steps
+
+    def change(piece: Piece) -> Piece:
+        around = piece.account == "input" and piece.site is None
+        return replace(piece, name=AROUND) if around else piece
+
+    return [[change(piece) for piece in step] for step in steps]
+
+
+def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source | None:
+    """The pipeline that is waited for, as the run and the profiler's windows show it."""
+    asked = [[p for p in step if is_element(p)] for step in steps]
+    first = sum(p.name == FIRST_ELEMENT for step in steps for p in step if p.account == "input")
+    waits = [sum(p.seconds for p in pieces) for pieces in asked]
+    elements = statistics.fmean(len(pieces) for pieces in asked)
+    rows = record.tables.stages
+    if sum(wait > 0 for wait in waits) * 2 < len(waits) or first * 2 > sum(len(p) for p in asked):
+        # Iterators are made and taken down again, as `predict` does: that is not a pipeline at work.
+        return None
+    mean = statistics.fmean(waits)
+    work = {row.path: row.self_s for row in rows if stage_name(row.path) not in BUFFERS}
+    ahead = _made_ahead(record, work)
+    slow = slowest(work) or ""
+    total = sum(work.values())
+    calls = {row.path: row.calls for row in rows}
+    roots = _elements(slow, calls)
+    parallel = any("Parallel" in path or "MapAndBatch" in path for path in work)
+    window_s = record.tables.sums.window_ns / 1e9
+    # The median: an epoch's beginning is long and rare.
+    waited = statistics.median(waits)
+    starved = waited > max(_STARVED * step_s, _ASKING_S * max(1.0, elements))
+    if not ahead:
+        made = mean
+    elif starved and (not total or waited > _HELD_UP * step_s):
+        made = step_s
+    else:
+        made = min(step_s, total / roots)
+    made /= max(1.0, elements)
+    return Source(
+        seconds=made,
+        ahead=8 if ahead else 0,
+        threads=float(record.tables.stepping[0].cores) if parallel else 1.0,
+        python=any(is_generator(path) for path in work) or _runs_python(record),
+        duty=0.0 if not ahead else 1.0 if starved else min(1.0, total / window_s if window_s else 0.0),
+        # A generator hands on rows one by one: the stages behind it go with it when batches are made at once.
+        slow_share=work[slow] / total if total and not is_generator(slow) else 1.0,
+        slow_calls=max(1.0, calls.get(slow, 1) / roots),
+    )
+
+
+def _made_ahead(record: Record, work: Mapping[str, float]) -> bool:
+    """Whether elements are made before they are asked for: as the pipeline ran, else as the program built it."""
+    if record.tables.stages:
+        return any(name in path for path in work for name in _AHEAD)
+    built = [row for row in record.tables.pipelines if row.elements]
+    busiest = max(built, key=lambda row: row.elements, default=None)
+    return busiest is not None and any(
+        stage.name == "Prefetch" or stage.name.startswith("Parallel") for stage in busiest.stages
+    )
+
+
+def _elements(slow: str, calls: dict[str, int]) -> int:
+    """How many elements the windows saw made; of batches, perhaps none that was finished."""
+    stages = slow.split("::")
+    for number, stage in enumerate(stages):
+        if "Batch" in stage:
+            return max(1, calls.get("::".join(stages[: number + 1]), 1))
+    return max(1, min(calls.values(), default=1))
+
+
+def _runs_python(record: Record) -> bool:
+    return any(stage.python for row in record.tables.pipelines for stage in row.stages)

@@ -1,0 +1,198 @@
+"""The price of each finding, of all together, and the order in which to repair them: by replaying the run.
+
+A speed-up is of steps a second in the stepping phase (from the end of the first step to the end of the last): start-up
+and the first trace are paid once however long the run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+from stoker.doctor.pricing import program as programs
+from stoker.doctor.pricing import tuner_gain
+from stoker.doctor.pricing.calibration import of_kind
+from stoker.doctor.pricing.claims import ceiling, held_s, shared_out
+from stoker.doctor.pricing.program import Program
+from stoker.doctor.pricing.repairs import REPAIRS, freed, repaired, uncertain
+from stoker.doctor.pricing.simulation import Draw, draws, seconds_per_step
+from stoker.records import Detail, Finding, Record, RepairPlace, Repairs, WhatIf
+
+_DRAWS = 24
+# The order is worked out for so many findings: each place in it asks all that are left.
+_ORDERED = 8
+# Of the draws, the share beyond each bound.
+_TAIL = 0.05
+# No repair gains so much; a replay in which nothing is left would say that it does.
+_BEYOND_ALL = 1e4
+# The same program differs from itself by as much: bounds are no closer.
+_REPEATS = 0.05
+# Of a run, a loss too small to say that its price is unknown.
+_NEGLIGIBLE = 0.02
+BASIS = "speed-ups are of steps a second after the first step: start-up and the first trace are left out"
+
+
+def priced(record: Record) -> Record:
+    """The record with the prices put in; as it is, if it holds nothing to replay."""
+    program = programs.of(record)
+    measured = [f for f in record.findings if f.evidence == "measured" and f.kind in REPAIRS]
+    if program is None or not measured:
+        return record
+    findings = [with_price(f, program) if f in measured else f for f in record.findings]
+    measured = [f for f in findings if f.what_if is not None]
+    places = order(program, measured)
+    # In the order of repair; what is not in it by what it was found to cost.
+    rank = {(place.kind, place.file, place.line): number for number, place in enumerate(places)}
+    findings.sort(key=lambda f: rank.get((f.kind, f.file, f.line), len(rank)))
+    together = Repairs(all=what_if(program, measured), order=places, assumptions=assumptions(measured))
+    return dataclasses.replace(record, findings=findings, what_if=together)
+
+
+def with_price(finding: Finding, program: Program) -> Finding:
+    """The finding with its price, if it is known, and with what the tuner would gain, if it has something to try."""
+    if not is_known(finding, program):
+        return dataclasses.replace(finding, what_if=None)
+    gain = tuner_gain.of(program, finding)
+    detail = finding.detail if gain is None else Detail(**{**finding.detail, "tuner": gain})
+    return dataclasses.replace(finding, what_if=what_if(program, [finding]), detail=detail)
+
+
+def is_known(finding: Finding, program: Program) -> bool:
+    """Whether the recorded steps hold anything of what the finding is said to cost: else its price is unknown."""
+    lost = (finding.lost_s or 0.0) / (program.count * program.step_s) if program.count else 0.0
+    return lost < _NEGLIGIBLE or held_s(program, [finding]) > 0
+
+
+def _unchanged(program: Program, draw: Draw) -> Program:
+    return program
+
+
+def what_if(
+    program: Program,
+    findings: Sequence[Finding],
+    then: Callable[[Program, Draw], Program] = _unchanged,
+    unknown: Sequence[str] = (),
+    examples: float = 1.0,
+) -> WhatIf:
+    """How much faster the run would have been with these repaired, with bounds from the spread of its steps.
+
+    `then` changes the repaired program further, which makes `unknown` what is not known exactly; `examples` is how
+    many times the examples a step then has.
+    """
+    limit = Limit.of(program, findings)
+    program = shared_out(program, findings)
+
+    def gain(draw: Draw) -> float:
+        if then is _unchanged:
+            return limit.kept(_ratio(program, findings, draw))
+        before = seconds_per_step(program, draw, draw.steps)
+        after = seconds_per_step(then(repaired(program, findings, draw), draw), draw, draw.steps)
+        return examples * before / after if after > 0 else 1.0
+
+    names = sorted({*unknown, *(name for f in findings for name in uncertain(f.kind))})
+    middle = gain(Draw())
+    if then is _unchanged and limit.most < 1 + _NEGLIGIBLE:
+        # Too little to be worth replaying again and again: the law's own bounds are close enough.
+        return WhatIf(round(middle, 3), 1.0, round(limit.most, 3), limit.share, limit.frees or None)
+    spread = sorted(gain(draw) for draw in draws(program, names, _DRAWS))
+    cut = int(len(spread) * _TAIL)
+    low, high = min(spread[cut], middle), max(spread[-1 - cut], middle)
+    if then is _unchanged and findings:
+        low, high = _widened(program, findings, middle, low, high)
+        low, high = limit.kept(low), limit.kept(high)
+    return WhatIf(round(middle, 3), round(low, 3), round(high, 3), limit.share, limit.frees or None)
+
+
+def _widened(
+    program: Program, findings: Sequence[Finding], middle: float, low: float, high: float
+) -> tuple[float, float]:
+    """Bounds for all of it: the run's own spread, how far off the model has been found to be, here and elsewhere.
+
+    The model is off by a part of each repair's gain, and by another part for another kind: several do not err alike.
+    """
+    off = min(1.0, program.unexplained)
+    less, more = [math.log(middle / low), _REPEATS], [math.log(high / middle), _REPEATS]
+    for finding, gain in _gains(program, findings, middle):
+        spread = of_kind(finding.kind).spread
+        less.append(gain * (spread[0] + off))
+        more.append(gain * (spread[1] + off))
+    return middle * math.exp(-math.hypot(*less)), middle * math.exp(math.hypot(*more))
+
+
+def _gains(program: Program, findings: Sequence[Finding], middle: float) -> list[tuple[Finding, float]]:
+    """What each adds to the gain of those before it, as logarithms that add up to the gain of all; dearest first."""
+    if len(findings) == 1:
+        return [(findings[0], math.log(middle))]
+    dearest = sorted(findings, key=lambda f: -held_s(program, [f]))[:_ORDERED]
+    gains, before = [], 1.0
+    for number, finding in enumerate(dearest, 1):
+        after = max(before, speedup(program, dearest[:number], Draw())) if number < len(findings) else middle
+        gains.append((finding, math.log(max(1.0, after / before))))
+        before = after
+    return gains
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """What Amdahl's law leaves of a price."""
+
+    # Of a step, what the findings hold; and, by name, what their repair may free beside that.
+    share: float
+    frees: dict[str, float]
+    most: float
+
+    @classmethod
+    def of(cls, program: Program, findings: Sequence[Finding]) -> Limit:
+        """The limit for these findings together."""
+        # As measured, which the replay gives to half a per cent.
+        step_s = program.step_s if program.count else seconds_per_step(program, Draw())
+        held, frees = held_s(program, findings), freed(program, findings)
+        if step_s <= 0:
+            return cls(0.0, {}, 1.0)
+        shares = {name: round(seconds / step_s, 4) for name, seconds in frees.items()}
+        # What is too little to be named does not count either.
+        most = ceiling(step_s, held, sum(shares.values()) * step_s)
+        return cls(round(min(1.0, held / step_s), 4), {n: s for n, s in shares.items() if s > 0}, most)
+
+    def kept(self, speedup: float) -> float:
+        """A speed-up within the limit: to leave something out cannot take longer, nor gain more than it took."""
+        return min(max(1.0, speedup), self.most)
+
+
+def speedup(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
+    """The ratio of two replays, within what Amdahl's law allows."""
+    return Limit.of(program, findings).kept(_ratio(shared_out(program, findings), findings, draw))
+
+
+def _ratio(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
+    before = seconds_per_step(program, draw, draw.steps)
+    after = seconds_per_step(repaired(program, findings, draw), draw, draw.steps)
+    # Where nothing of a step is left in the replay, what the findings hold of it is all that is known.
+    return before / max(after, before / _BEYOND_ALL) if before > 0 else 1.0
+
+
+def order(program: Program, findings: Sequence[Finding]) -> list[RepairPlace]:
+    """What to repair first, next, and so on: at each place what then gains most."""
+    left = sorted(findings, key=lambda f: -(f.what_if.speedup if f.what_if else 1.0))[:_ORDERED]
+    done: list[Finding] = []
+    rows = []
+    while left:
+        best = max(left, key=lambda f: speedup(program, [*done, f], Draw()))
+        left.remove(best)
+        done.append(best)
+        rows.append(
+            RepairPlace(
+                best.kind,
+                best.file,
+                best.line,
+                alone=round(speedup(program, [best], Draw()), 3),
+                together=round(speedup(program, done, Draw()), 3),
+            )
+        )
+    return rows
+
+
+def assumptions(findings: Sequence[Finding]) -> list[str]:
+    """What the prices assume, in words."""
+    return [BASIS, *dict.fromkeys(REPAIRS[f.kind].assumes for f in findings)]

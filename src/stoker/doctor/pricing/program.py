@@ -1,0 +1,231 @@
+"""A measured run as something that can be replayed: its steps as pieces of work, and what feeds them.
+
+Built from a saved record alone.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, replace
+
+from stoker.doctor.pricing.claims import loosened, shared_out
+from stoker.doctor.pricing.feeding import Source, is_element, source_of, with_elements
+from stoker.doctor.pricing.pieces import (
+    Piece,
+    evenly,
+    from_spans,
+    from_sums,
+    inside_graphs,
+    python_s,
+    stretched,
+    with_device,
+    with_usual_first_calls,
+)
+from stoker.doctor.pricing.simulation import Draw, seconds_per_step
+from stoker.doctor.probes.input_wait import FIRST_ELEMENT
+from stoker.doctor.software_gpu.profiles import PROFILES, of_device
+from stoker.records import Record, SteppingRow, WindowSums
+
+# A call of a compiled function binds, looks up and executes in about as much Python as this many eager ops.
+_OPS_PER_CALL = 6
+# The quickest calls are not quicker than this part of the others but where others lost their processor.
+_QUICKEST = 0.5
+# The replay of an unchanged run is as long as the run, to this.
+_EXACT = 0.001
+_MOST_PADDINGS = 50
+# Time of a step that no piece of the replay accounts for.
+UNEXPLAINED = "unexplained"
+
+
+@dataclass(frozen=True)
+class Program:
+    """Everything the simulation knows."""
+
+    steps: list[list[Piece]]
+    step_s: float
+    asynchronous: bool
+    cores: int
+    kernel_threads: int
+    # The input as it is, and as it was while the pieces were measured beside it.
+    source: Source | None = None
+    measured: Source | None = None
+    # Of the time inside eager ops and between them: running kernels, and the part of it any kernel takes.
+    eager_kernels: float = 0.0
+    eager_floor: float = 0.0
+    # The share of the eager kernels' time in those that divide their work among all processors by themselves.
+    eager_wide: float = 0.0
+    # The host's Python in a step, as it was while the input was measured beside it.
+    python_s: float = 0.0
+    # Of the time kernels took in a compiled call: what the quickest calls took.
+    quick: float = 1.0
+    # The Python of one call of a compiled function.
+    call_s: float = 0.0
+    # What a step's eager ops take to launch on an accelerator, one by one, from inside a graph.
+    launches_s: float = 0.0
+    # Steps of the stepping phase: what the run's sums are divided by; 0 for a program that has none.
+    count: int = 0
+    # Of a measured step, the part that the replay of the unchanged program did not give by itself.
+    unexplained: float = 0.0
+
+
+def of(record: Record) -> Program | None:
+    """The program behind a record; None if it holds nothing to replay."""
+    phase = record.tables.stepping_phase
+    if phase is None or phase.steps < 2:
+        return None
+    measured = from_spans(record.timeline) if record.timeline else []
+    if len(measured) < 2:
+        # A step of more spans than a window holds: the sums tell less, but they do tell.
+        measured = from_sums(record, phase)
+    windows = record.tables.sums
+    steps = evenly(measured)
+    steps = with_elements(stretched(steps, phase))
+    step_s = phase.seconds / phase.steps
+    asynchronous = phase.asynchronous
+    graph_s = max(1, windows.graph_ns)
+    steps = with_usual_first_calls(steps, windows.graph_busy_ns / graph_s)
+    if asynchronous:
+        busy_s = None if record.device.busy is None else record.device.busy * step_s
+        steps = with_device(steps, busy_s)
+    else:
+        steps = [inside_graphs(step, windows) for step in steps]
+    busy = windows.graph_busy_ns
+    source = source_of(record, steps, step_s)
+    stretch = stretch_of(record, phase.cores)
+    eager_kernels, eager_floor = _eager_kernels(windows, phase, stretch)
+    program = Program(
+        steps=steps,
+        step_s=step_s,
+        asynchronous=asynchronous,
+        cores=phase.cores,
+        kernel_threads=min(phase.kernel_threads, phase.cores),
+        source=source,
+        measured=source,
+        eager_kernels=eager_kernels,
+        python_s=python_s(steps, eager_kernels),
+        eager_floor=eager_floor,
+        eager_wide=windows.eager_wide_ns / max(1, windows.eager_calm_ns),
+        quick=min(1.0, max(_QUICKEST / stretch, windows.graph_quick_ns * stretch / busy)) if busy else 1.0,
+        call_s=_call_s(steps, phase),
+        launches_s=_launches_s(record, phase) if asynchronous else 0.0,
+        count=phase.steps,
+    )
+    return shared_out(loosened(calibrated(program), record.findings), record.findings)
+
+
+def calibrated(program: Program) -> Program:
+    """The program whose unchanged replay takes what a step was measured to take.
+
+    What the replay leaves out stays as time that no repair takes away; where it is too slow, device and input are
+    quicker than they seemed; what even that does not explain, everything is.
+    """
+    measured_s = program.step_s
+    first = seconds_per_step(program, Draw())
+    if measured_s <= 0:
+        return program
+    off = abs(first / measured_s - 1)
+    if first > measured_s * (1 + _EXACT):
+        low, high = 0.0, 1.0
+        for _ in range(20):
+            factor = (low + high) / 2
+            slow = seconds_per_step(_beside_quicker(program, factor), Draw()) > measured_s
+            low, high = (low, factor) if slow else (factor, high)
+        program = _beside_quicker(program, low)
+    now = seconds_per_step(program, Draw())
+    if now > measured_s * (1 + _EXACT):
+        factor = measured_s / now
+        steps = [[_shorter(piece, factor) for piece in step] for step in program.steps]
+        program = replace(program, steps=steps)
+    elif now < measured_s:
+        program = _padded(program, measured_s, now)
+    return replace(program, unexplained=off)
+
+
+def _padded(program: Program, measured_s: float, now: float) -> Program:
+    """The program with so much left unexplained that a step takes what it took.
+
+    More than once: what is added may first pass while the host would have waited for the device anyway.
+    """
+    added, padded = 0.0, program
+    for _ in range(_MOST_PADDINGS):
+        if now >= measured_s * (1 - _EXACT):
+            break
+        added += measured_s - now
+        padded = replace(program, steps=[[*step, *_rest(program, added)] for step in program.steps])
+        now = seconds_per_step(padded, Draw())
+    return padded
+
+
+def _rest(program: Program, seconds: float) -> list[Piece]:
+    """What the replay left out: waits for an input that mostly kept up, and what nothing explains."""
+    if program.source is None or not program.source.ahead:
+        return [Piece(UNEXPLAINED, seconds)]
+    waits = statistics.fmean(sum(p.seconds for p in step if is_element(p)) for step in program.steps)
+    late = min(waits, seconds)
+    return [Piece("input", late, name=FIRST_ELEMENT), Piece(UNEXPLAINED, seconds - late)]
+
+
+def _beside_quicker(program: Program, factor: float) -> Program:
+    """The program whose device and input take only this part of their time."""
+
+    def change(piece: Piece) -> Piece:
+        return replace(piece, device=piece.device * factor, tail=piece.tail * factor)
+
+    source = program.source
+    if source is not None and source.ahead:
+        source = replace(source, seconds=source.seconds * factor)
+    steps = [[change(piece) for piece in step] for step in program.steps]
+    return replace(program, steps=steps, source=source, measured=source)
+
+
+def _shorter(piece: Piece, factor: float) -> Piece:
+    return replace(
+        piece,
+        seconds=piece.seconds * factor,
+        wait=piece.wait * factor,
+        device=piece.device * factor,
+        tail=piece.tail * factor,
+    )
+
+
+def stretch_of(record: Record, cores: int) -> float:
+    """How many times as long the main thread took because other processes had the processors; 1 if it is not known.
+
+    It also waits for processors that threads of its own program have: others can have had no more than is left over.
+    """
+    windows = record.timeline.windows if record.timeline else []
+    wall = sum(window.cpu_wall_s for window in windows)
+    delayed = sum(window.delayed_s for window in windows)
+    left_over = max(0.0, cores * wall - sum(window.cpu_s for window in windows))
+    delayed = min(delayed, left_over)
+    return wall / (wall - delayed) if 0 < delayed < wall else 1.0
+
+
+def _eager_kernels(windows: WindowSums, phase: SteppingRow, stretch: float) -> tuple[float, float]:
+    """Of the time inside eager ops and between them: running kernels, and what any kernel takes.
+
+    Kernels are counted as they are undisturbed, and stretched as the main thread was: on a busy machine a few of them
+    lose their processor in the windows, and would seem to be all there is.
+    """
+    seen = windows.eager_kernels
+    if not seen or not phase.eager_s or not phase.eager_ops:
+        return 0.0, 0.0
+    kernels = windows.eager_calm_ns or windows.eager_kernel_ns
+    whole = phase.eager_s * 1e9 / phase.eager_ops / stretch
+    return min(1.0, kernels / seen / whole), min(1.0, windows.eager_floor_ns / seen / whole)
+
+
+def _call_s(steps: list[list[Piece]], phase: SteppingRow) -> float:
+    """The Python of one compiled call: as this run's calls took, else as so many eager ops."""
+    calls = sum(piece.account in ("compute", "graph") for step in steps for piece in step)
+    around = sum(p.seconds for s in steps for p in s if p.account == "dispatch" and p.site)
+    if calls:
+        return around / calls
+    outside = phase.eager_s - phase.eager_op_s
+    return _OPS_PER_CALL * outside / phase.eager_ops if phase.eager_ops else 0.0
+
+
+def _launches_s(record: Record, phase: SteppingRow) -> float:
+    """Launching a step's kernels, as the modelled device's profile says; as any profile says of another's."""
+    profile = of_device(record.device.name) or PROFILES["a100"]
+    return float(phase.eager_ops / phase.steps * profile.launch_us * 1e-6)

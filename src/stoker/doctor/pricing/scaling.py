@@ -1,0 +1,170 @@
+"""The same program elsewhere: on another device, with a larger batch, on several replicas. A model, and a coarse one.
+
+What is scaled is a program as it would be replayed, after the repairs that were asked for. The figure that compares is
+examples a second: a larger batch makes fewer, longer steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from stoker.doctor.pricing.pieces import Piece
+from stoker.doctor.pricing.program import Program
+from stoker.doctor.pricing.simulation import Draw
+from stoker.doctor.software_gpu.profiles import Profile
+
+# What one processor core does in float32, between an old laptop's and a new server's: only for runs on a CPU.
+_CORE_FLOPS = (20e9, 120e9)
+# What a core gets from memory.
+_CORE_BYTES = (4e9, 12e9)
+# One message between two replicas, beside its bytes, on a fast network; between processes on CPUs it is ten times that.
+LATENCY_S = 50e-6
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What is to be different."""
+
+    device: Profile | None = None
+    # The device the run was measured on, if it was a modelled one.
+    measured_on: Profile | None = None
+    batch: float = 1.0
+    workers: int = 1
+    # Bytes of the weights that are trained: what replicas exchange at every step.
+    gradient_bytes: int = 0
+    # Bytes a second between replicas, and seconds a message.
+    bandwidth: float = 16e9
+    latency_s: float = LATENCY_S
+
+    @property
+    def uncertain(self) -> list[str]:
+        """What is not known exactly, by the names given to `Draw.between`."""
+        return [
+            *(["speed of the processor"] if self.device and self.measured_on is None else []),
+            *(["bound by arithmetic or memory"] if self.device else []),
+            *(["kernels of a larger batch"] if self.batch != 1 else []),
+        ]
+
+    def assumptions(self) -> list[str]:
+        """In words."""
+        said = []
+        if self.device:
+            core = "a processor core (20 to 120 GFLOP/s)"
+            said.append(
+                f"on {self.device.name} kernels are quicker by as much as its arithmetic, or its memory bandwidth, "
+                f"exceeds that of {self.measured_on.name if self.measured_on else core}"
+            )
+            said.append("the host stays as it is, and hands work over without waiting for it; reads wait")
+        if self.batch != 1:
+            said.append(
+                f"a batch {self.batch:g} times as large needs that many times the input and the copies, "
+                "and up to that many times the kernels"
+            )
+        if self.workers > 1:
+            said.append(
+                f"{self.workers} replicas, each with a host and an input of its own; per step a ring exchanges "
+                f"{self.gradient_bytes / 1e6:.1f} MB of gradients at {self.bandwidth / 1e9:g} GB/s and "
+                f"{self.latency_s * 1e6:.4g} us a message, overlapping no kernel"
+            )
+        return said
+
+
+def scaled(program: Program, scale: Scale, draw: Draw) -> Program:
+    """The program as it would be there."""
+    if scale.device is not None:
+        program = _on_device(program, scale, draw)
+    if scale.batch != 1:
+        program = _with_batch(program, scale.batch, draw)
+    if scale.workers > 1:
+        program = _replicated(program, exchange_seconds(scale))
+    return program
+
+
+def examples_factor(scale: Scale) -> float:
+    """How many times the examples one step has, over all replicas."""
+    return scale.batch * scale.workers
+
+
+def exchange_seconds(scale: Scale) -> float:
+    """A ring all-reduce: every byte travels nearly twice."""
+    bytes_moved = 2 * (scale.workers - 1) / scale.workers * scale.gradient_bytes
+    return bytes_moved / scale.bandwidth + 2 * (scale.workers - 1) * scale.latency_s
+
+
+def _device_factor(program: Program, scale: Scale, draw: Draw) -> float:
+    """What a second of kernels becomes."""
+    device, before = scale.device, scale.measured_on
+    assert device is not None
+    if before is not None:
+        arithmetic = before.float32_flops * before.compute_efficiency
+        memory = before.memory_bandwidth * before.memory_efficiency
+    else:
+        arithmetic = draw.between(*_CORE_FLOPS, "speed of the processor") * program.kernel_threads
+        memory = draw.between(*_CORE_BYTES, "speed of the processor") * program.kernel_threads
+    faster = device.float32_flops * device.compute_efficiency / arithmetic
+    wider = device.memory_bandwidth * device.memory_efficiency / memory
+    return 1 / draw.between(min(faster, wider), max(faster, wider), "bound by arithmetic or memory")
+
+
+def _on_device(program: Program, scale: Scale, draw: Draw) -> Program:
+    device = scale.device
+    assert device is not None
+    factor, least = _device_factor(program, scale, draw), device.kernel_us * 1e-6
+
+    def change(piece: Piece) -> Piece:
+        if piece.device:
+            return replace(piece, device=max(piece.device * factor, least))
+        if piece.account == "compute":
+            # Handed over: the host is free while it runs.
+            return replace(
+                piece,
+                account="launch",
+                seconds=device.launch_us * 1e-6,
+                device=max(piece.seconds * factor, least),
+            )
+        if piece.account == "eager" and not program.asynchronous:
+            kernels = piece.seconds * program.eager_kernels
+            return replace(piece, seconds=piece.seconds - kernels, device=max(kernels * factor, least))
+        if piece.account == "sync":
+            return replace(piece, seconds=max(piece.seconds - piece.wait, device.sync_us * 1e-6), wait=0.0)
+        return piece
+
+    steps = [[change(piece) for piece in step] for step in program.steps]
+    return replace(program, steps=steps, asynchronous=True)
+
+
+def _with_batch(program: Program, batch: float, draw: Draw) -> Program:
+    """Linear on a processor; on an accelerator kernels may have room for more rows."""
+    kernels = (
+        draw.between(min(1.0, batch), max(1.0, batch), "kernels of a larger batch")
+        if program.asynchronous
+        else batch
+    )
+    factors = {"compute": batch, "input": batch, "transfer": batch}
+
+    def change(piece: Piece) -> Piece:
+        eager = (
+            program.eager_kernels * (batch - 1)
+            if piece.account == "eager" and not program.asynchronous
+            else 0.0
+        )
+        factor = factors.get(piece.account, 1.0) + eager
+        return replace(piece, seconds=piece.seconds * factor, device=piece.device * kernels)
+
+    source = program.source
+    return replace(
+        program,
+        steps=[[change(piece) for piece in step] for step in program.steps],
+        source=None if source is None else replace(source, seconds=source.seconds * batch),
+    )
+
+
+def _replicated(program: Program, exchange: float) -> Program:
+    """After each step the replicas exchange their gradients."""
+
+    def extend(step: list[Piece]) -> list[Piece]:
+        if not program.asynchronous:
+            return [*step, Piece("exchange", exchange)]
+        return [*step, Piece("exchange", 0.0, device=exchange)]
+
+    return replace(program, steps=[extend(step) for step in program.steps])

@@ -1,0 +1,153 @@
+"""Replaying a program's steps: a host thread, a device beside it, and an input pipeline, event by event.
+
+The host goes from piece to piece. Work for an asynchronous device joins the device's queue; a read waits until the
+queue is empty. An element made ahead is waited for until it is there; one made on demand takes its time. Where more
+threads want processors than there are, kernels take longer.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from stoker.doctor.pricing.feeding import Source, is_element
+from stoker.doctor.pricing.pieces import PYTHON, Piece, python_s
+
+if TYPE_CHECKING:
+    from stoker.doctor.pricing.program import Program
+
+_ROUNDS = 3
+# How many times as long Python takes beside a thread that always wants its lock: at best both have it half of the time.
+# Whoever lets go of it, as every op does, may have to wait five milliseconds to get it back.
+_LOCK = (1.5, 5.0)
+# Python's work that lets kernels run.
+_DISPATCHING = frozenset({"dispatch", "launch", "eager"})
+# Steps that stay together when a run is reassembled: a slow moment of the machine lasts longer than a step.
+_STRETCH = 8
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One choice of everything that is not known exactly; `Draw()` is the middle of all."""
+
+    places: Mapping[str, float] = field(default_factory=dict)
+    # Which steps to replay, as they were and as they would be; None for all.
+    steps: tuple[int, ...] | None = None
+
+    def between(self, low: float, high: float, what: str) -> float:
+        """A value in a range, by ratio, not by difference."""
+        if low <= 0 or high <= low:
+            return max(low, high)
+        return low * math.exp(math.log(high / low) * self.places.get(what, 0.5))
+
+
+def draws(program: Program, names: list[str], count: int) -> list[Draw]:
+    """The run's stretches reassembled, with everything uncertain chosen again for each; always the same ones."""
+    chance = random.Random(7)
+    total = len(program.steps)
+    length = min(total, _STRETCH)
+
+    def another_run() -> tuple[int, ...]:
+        starts = [chance.randrange(total) for _ in range(max(1, total // length))]
+        return tuple((start + i) % total for start in starts for i in range(length))
+
+    return [Draw({name: chance.random() for name in names}, another_run()) for _ in range(count)]
+
+
+def seconds_per_step(program: Program, draw: Draw, which: tuple[int, ...] | None = None) -> float:
+    """What one step takes when the program, or these of its steps, are replayed."""
+    source, measured = program.source, program.measured
+    steps = program.steps if which is None else [program.steps[i] for i in which]
+    if source is None or measured is None:
+        return replay(steps, source, program.asynchronous)
+    # Before: the pieces were measured beside the input as it was. After: they run beside the input as it is.
+    kernels, lock = slowdowns(program, measured, measured.duty, draw)
+    step, duty, made = program.step_s, measured.duty, source
+    for _ in range(_ROUNDS):
+        kernels_now, lock_now = slowdowns(program, source, duty, draw)
+        slower = {"compute": kernels_now / kernels, **dict.fromkeys(PYTHON, lock_now / lock)}
+        python = python_s(steps, program.eager_kernels) * lock_now / lock
+        made = _beside_python(source, program, python, step, draw)
+        step = replay(steps, made, program.asynchronous, slower)
+        duty = min(1.0, source.seconds / step) if source.ahead and step > 0 else 0.0
+    return max(step, _work(steps, program, made, kernels, lock) / program.cores)
+
+
+def slowdowns(program: Program, source: Source, duty: float, draw: Draw) -> tuple[float, float]:
+    """How much longer kernels take beside the input's threads, and Python beside a Python input."""
+    threads = program.kernel_threads + source.threads
+    crowded = 1.0
+    if threads > program.cores and not program.asynchronous:
+        fair = threads / program.cores
+        # A kernel ends when its slowest thread does, and that one shares its processor; at best all is shared fairly.
+        slowest = max(fair, 1.0 + math.ceil(source.threads / program.cores))
+        crowded = draw.between(fair, slowest * slowest / fair, "crowding")
+    lock = _lock(draw) if source.python else 1.0
+    return 1 + (crowded - 1) * duty, 1 + (lock - 1) * duty
+
+
+def _lock(draw: Draw) -> float:
+    """How much longer Python takes beside another thread that always wants its lock."""
+    return draw.between(*_LOCK, "lock")
+
+
+def _beside_python(source: Source, program: Program, python: float, step_s: float, draw: Draw) -> Source:
+    """The input as it is beside the host's Python of now: a Python input was measured beside that of then."""
+    if not source.python or step_s <= 0:
+        return source
+    now = min(1.0, python / step_s)
+    then = min(1.0, program.python_s / program.step_s)
+    beyond = _lock(draw) - 1
+    return replace(source, seconds=source.seconds * (1 + beyond * now) / (1 + beyond * then))
+
+
+def _work(steps: list[list[Piece]], program: Program, source: Source, slowdown: float, lock: float) -> float:
+    """Processor seconds of a step whose input is made ahead: no step ends, on average, before they are worked off.
+
+    The pieces were measured while kernels took `slowdown` and Python `lock` times as long, waiting.
+    """
+    if not source.ahead or program.asynchronous:
+        return 0.0
+    kernels = sum(p.seconds for s in steps for p in s if p.account == "compute") / len(steps) / slowdown
+    host = sum(p.seconds for s in steps for p in s if p.account in _DISPATCHING) / len(steps) / lock
+    return kernels * program.kernel_threads + host + source.seconds * source.threads / slowdown
+
+
+def replay(
+    steps: list[list[Piece]],
+    source: Source | None,
+    asynchronous: bool,
+    slower: Mapping[str, float] = MappingProxyType({}),
+) -> float:
+    """Seconds a step, when these steps come again and again: the second time round counts.
+
+    `slower` is how many times as long pieces of an account take.
+    """
+    if not asynchronous and (source is None or not source.ahead):
+        # One thing after the other.
+        return sum(p.seconds * slower.get(p.account, 1.0) for s in steps for p in s) / max(1, len(steps))
+    host = device = made_until = started = 0.0
+    taken: list[float] = []
+    for number, step in enumerate([*steps, *steps]):
+        if number == len(steps):
+            started = max(host, device)
+        for piece in step:
+            if source is not None and source.ahead and is_element(piece):
+                # The maker goes on as long as there is room for what it makes.
+                room = taken[-source.ahead] if len(taken) >= source.ahead else 0.0
+                made_until = max(made_until, room) + source.seconds
+                host = max(host, made_until)
+                taken.append(host)
+                continue
+            if piece.account == "sync" and asynchronous:
+                host = max(host, device) + piece.seconds - piece.wait
+                continue
+            seconds = piece.seconds * slower.get(piece.account, 1.0)
+            if piece.device or piece.tail:
+                device = max(max(device, host) + piece.device, host + seconds + piece.tail)
+            host += seconds
+    return (max(host, device) - started) / max(1, len(steps))

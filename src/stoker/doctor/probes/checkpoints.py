@@ -1,0 +1,93 @@
+"""Checkpoints: time spent saving and loading models, by the line that asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from stoker.doctor.attach import announced
+from stoker.doctor.probes.probe import Probe
+from stoker.doctor.probes.recorder import CHECKPOINT
+
+
+class Checkpoints(Probe):
+    """Times the common ground of TensorFlow's savers."""
+
+    name = "checkpoint"
+
+    def attach(self) -> None:
+        from tensorflow.python.checkpoint import checkpoint, checkpoint_management
+        from tensorflow.python.saved_model import load, save
+
+        for name in ("save", "restore"):
+            self.replace(checkpoint.TrackableSaver, name, partial(self._saver, name))
+        # Around its saver it deletes old files and keeps a list of them: that is saving, too.
+        self.replace(checkpoint_management.CheckpointManager, "save", partial(self._saver, "save"))
+        self.replace(save, "save_and_return_nodes", partial(self._saver, "save"))
+        self.replace(load, "load_partial", partial(self._saver, "restore"))
+        for what in (announced.SAVE, announced.RESTORE):
+            self.on_detach(announced.listen(what, partial(self._announced, what)))
+
+    def _saver(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **kwds: Any) -> Any:
+            if not self._counts():
+                return original(*args, **kwds)
+            started = self.recorder.enter(CHECKPOINT)
+            try:
+                return original(*args, **kwds)
+            finally:
+                self._end(name, started)
+
+        return run
+
+    @contextmanager
+    def _announced(self, name: str) -> Iterator[None]:
+        """Stoker's own saver at work."""
+        if not self._counts():
+            yield
+            return
+        started = self.recorder.enter(CHECKPOINT)
+        try:
+            yield
+        finally:
+            self._end(name, started)
+
+    def _counts(self) -> bool:
+        """Whether time is to be charged here: it is not if it is on the account already."""
+        return self.active and self.recorder.on_main_thread() and self.recorder.top != CHECKPOINT
+
+    def _end(self, name: str, started: int) -> None:
+        ended = self.recorder.leave()
+        try:
+            self._count(name, started, ended)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+            self.fail(error)
+
+    def _count(self, name: str, started: int, ended: int) -> None:
+        elapsed = ended - started
+        site, _ = self.recorder.sites.caller()
+        if site is None:
+            return
+        if self.recorder.window is not None:
+            self.recorder.window.label(started, CHECKPOINT, site, name)
+        tally = self.recorder.tally("checkpoint", site)
+        tally.detail.setdefault("what", name)
+        tally.count += 1
+        tally.ns += elapsed
+        tally.lost_ns += elapsed
+
+
+class KerasCheckpoints(Checkpoints):
+    """Times Keras' own file formats."""
+
+    name = "keras checkpoint"
+
+    def attach(self) -> None:
+        from keras.src.saving import saving_lib
+
+        for name in ("save_model", "save_weights_only"):
+            self.replace(saving_lib, name, partial(self._saver, "save"))
+        for name in ("load_model", "load_weights_only"):
+            self.replace(saving_lib, name, partial(self._saver, "restore"))

@@ -1,0 +1,154 @@
+"""The device: what the program computes on, and for NVIDIA GPUs their load and memory as the driver tells them.
+
+Nothing here touches TensorFlow before the program has: listing devices would initialise them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from stoker import clock
+from stoker.doctor import software_gpu
+from stoker.doctor.probes.memory import MemoryHistory, resident_bytes
+from stoker.doctor.probes.probe import Probe
+from stoker.doctor.probes.recorder import STARTUP, Recorder
+from stoker.doctor.software_gpu import profiles
+
+SOFTWARE_GPU = "SOFTWARE_GPU"
+
+
+class DeviceProbe(Probe):
+    """Knows the device once TensorFlow has one; samples NVML, or the software GPU's own counters."""
+
+    name = "device"
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder)
+        self.kind = "CPU"
+        self.device_name = _cpu_name()
+        self.count = 1
+        self.gpu_load: list[float] = [0.0, 0.0]
+        self.gpu_memory_peak = 0
+        self.memory = MemoryHistory()
+        # The software GPU's counts, one row a device.
+        self.rows: list[dict[str, Any]] = []
+        self._known = False
+        self._handles: list[Any] = []
+        self._nvml: Any = None
+
+    def attach(self) -> None:
+        from tensorflow.python import pywrap_tfe
+        from tensorflow.python.eager import context
+
+        self._context = context
+        # Devices come up with the first op: that is start-up, not the op's cost.
+        self.replace(pywrap_tfe, "TFE_NewContext", self._start_up)
+
+    def bring_up(self, settings: Mapping[str, Any]) -> None:
+        """Give the program a software GPU, before its first op. From here on the clock is the model's."""
+        software_gpu.enable(**settings)
+        clock.now_ns = software_gpu.raw_clock()
+        self.recorder.meter = software_gpu.Meter()
+        self.recorder.queued = software_gpu.queue_clock()
+        self.kind, self.count, self._known = SOFTWARE_GPU, int(settings["count"]), True
+        self.device_name = profiles.device_name(software_gpu.counters().profile)
+        self.recorder.note(
+            "device time is modelled, not measured: counts and bytes are exact, seconds are what the profile says"
+        )
+
+    def _start_up(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self.recorder
+
+        def new_context(*args: Any) -> Any:
+            if not self.active or not recorder.on_main_thread():
+                return original(*args)
+            recorder.enter(STARTUP)
+            try:
+                return original(*args)
+            finally:
+                recorder.leave()
+
+        return new_context
+
+    def poll(self) -> None:
+        """Look at the device; called on the heartbeat's thread."""
+        if not self.active:
+            return
+        try:
+            if not self._known:
+                self._look()
+            in_use = self._sample()
+            since_s = (clock.now_ns() - self.recorder.start_ns) / 1e9
+            self.memory.add(since_s, resident_bytes(), in_use)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+            self.fail(error)
+
+    def _look(self) -> None:
+        current = self._context._context
+        if current is None or not current._initialized:
+            return
+        self._known = True
+        gpus = [device for device in current.list_logical_devices() if device.device_type == "GPU"]
+        if not gpus:
+            return
+        import tensorflow as tf
+
+        physical = tf.config.list_physical_devices("GPU")
+        details = tf.config.experimental.get_device_details(physical[0]) if physical else {}
+        self.kind, self.count = "GPU", len(gpus)
+        self.device_name = str(details.get("device_name", "GPU"))
+        self._open_nvml()
+
+    def _open_nvml(self) -> None:
+        try:
+            import pynvml
+        except ImportError:
+            self.recorder.note("install nvidia-ml-py to see the GPU's own load and memory")
+            return
+        try:
+            pynvml.nvmlInit()
+            self._handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+        except pynvml.NVMLError as error:
+            self.recorder.note(f"the GPU's driver does not answer ({error})")
+            return
+        self._nvml = pynvml
+
+    def read_software_gpu(self, drained: bool = False) -> None:
+        """Take the counters as of now; `drained`, as of the moment at which all that is queued will be done."""
+        counters = software_gpu.counters()
+        rest = max(device.queued_s for device in counters.devices) if drained else 0.0
+        busy = sum(device.busy_s + device.queued_s * drained for device in counters.devices)
+        self.gpu_load = [busy / len(counters.devices) / max(1e-9, counters.wall_s + rest), 1.0]
+        self.gpu_memory_peak = max(device.memory_peak for device in counters.devices)
+        self.rows = [dataclasses.asdict(device) for device in counters.devices]
+
+    def _sample(self) -> int | None:
+        """Load and memory as of now; returns the bytes in use on all devices, if they tell."""
+        if self.kind == SOFTWARE_GPU:
+            self.read_software_gpu()
+            return sum(int(row["memory_in_use"]) for row in self.rows)
+        in_use = 0
+        for handle in self._handles:
+            self.gpu_load[0] += self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100
+            self.gpu_load[1] += 1
+            used = int(self._nvml.nvmlDeviceGetMemoryInfo(handle).used)
+            self.gpu_memory_peak = max(self.gpu_memory_peak, used)
+            in_use += used
+        return in_use if self._handles else None
+
+
+def _cpu_name() -> str:
+    if sys.platform == "linux":
+        try:
+            lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        except OSError:
+            lines = []
+        for line in lines:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or "CPU"

@@ -1,0 +1,213 @@
+"""Calls of compiled functions: the time inside the graph, the Python around it, and which calls are steps."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from stoker.doctor.attach.sites import SiteKey, definition
+from stoker.doctor.probes.probe import Probe
+from stoker.doctor.probes.recorder import DISPATCH, GRAPH, PYTHON, Recorder
+from stoker.doctor.probes.retrace import Retrace
+from stoker.doctor.probes.steps import CALLS, TRAINING, Steps
+
+_MAX_FUNCTIONS = 1000
+# Looking at the stack and the arguments of every call would cost more than some calls.
+_LOOK_EVERY = 64
+_SEVERAL = 3
+# The end of the name of a span in which a new graph ran first: it was optimised, perhaps compiled.
+FIRST_CALL = ", first call"
+
+
+@dataclass
+class Execution:
+    """Runs of one concrete function: the first one also optimises the graph, and compiles it under XLA."""
+
+    calls: int = 0
+    ns: int = 0
+    first_ns: int = 0
+
+
+@dataclass
+class CalledFunction:
+    """All calls of the functions made from one definition."""
+
+    name: str
+    definition: SiteKey | None
+    jit_compile: bool = False
+    calls: int = 0
+    # Whole call, the part of it inside the graph, and the Python around the graph (tracing left out).
+    ns: int = 0
+    graph_ns: int = 0
+    dispatch_ns: int = 0
+    # Of that, the first call's, which looks up and keeps what later ones find.
+    first_dispatch_ns: int = 0
+    batch: int = 0
+    # Whether a call of it trains; -1 until it was traced.
+    rank: int = -1
+    sites: dict[SiteKey, int] = field(default_factory=dict)
+    executions: dict[bytes, Execution] = field(default_factory=dict)
+
+    def first_call_excess_ns(self, busy_share: float = 1.0) -> int:
+        """What first executions took beyond a usual one: graph optimisation and XLA compilation.
+
+        A function executed once tells nothing by itself (a whole epoch may be one call), so it is measured
+        against its siblings. Where all of several were executed only once, `busy_share` of the time in graphs
+        was kernels, and the rest of theirs was getting ready.
+        """
+        later = [(e.ns - e.first_ns) / (e.calls - 1) for e in self.executions.values() if e.calls > 1]
+        if not later:
+            several = len(self.executions) >= _SEVERAL
+            return int(sum(e.ns for e in self.executions.values()) * (1 - busy_share)) if several else 0
+        usual = min(later)
+        return int(sum(max(0.0, e.first_ns - usual) for e in self.executions.values()))
+
+
+class GraphCalls(Probe):
+    """Times tf.function calls on the main thread."""
+
+    name = "graph calls"
+
+    def __init__(self, recorder: Recorder, retrace: Retrace, steps: Steps) -> None:
+        super().__init__(recorder)
+        self.functions: dict[Any, CalledFunction] = {}
+        self._retrace = retrace
+        self._steps = steps
+        # By id, with a reference that forgets the id when the function goes: a weak dictionary takes longer.
+        self._known: dict[int, tuple[CalledFunction, weakref.ref[Any]]] = {}
+        self._current: CalledFunction | None = None
+
+    def attach(self) -> None:
+        from tensorflow.python.eager import context
+        from tensorflow.python.eager.polymorphic_function import polymorphic_function
+
+        # Inside `__call__` stands TensorFlow's traceback filter: patched below it, we are never seen.
+        self.replace(polymorphic_function.Function, "_call", self._call)
+        self.replace(context.Context, "call_function", self._execute)
+
+    def _call(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self.recorder
+
+        def call(function: Any, *args: Any, **kwds: Any) -> Any:
+            if (
+                not self.active
+                or (recorder.top != PYTHON and recorder.top != DISPATCH)
+                or not recorder.on_main_thread()
+            ):
+                return original(function, *args, **kwds)
+            outer, totals = self._current, recorder.totals
+            entry = self._enter(function, args, kwds)
+            self._current = entry
+            started = recorder.enter(DISPATCH)
+            graph_before, dispatch_before = totals[GRAPH], totals[DISPATCH]
+            try:
+                return original(function, *args, **kwds)
+            finally:
+                ended = recorder.leave()
+                self._current = outer
+                if entry is not None:
+                    if recorder.window is not None:
+                        recorder.window.label(started, DISPATCH, entry, entry.name)
+                    entry.ns += ended - started
+                    entry.graph_ns += totals[GRAPH] - graph_before
+                    entry.dispatch_ns += totals[DISPATCH] - dispatch_before
+                    if entry.calls == 1:
+                        entry.first_dispatch_ns = entry.dispatch_ns
+                    if not self._steps.keras_depth:
+                        self._tick(entry, ended)
+
+        return call
+
+    def _execute(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self.recorder
+
+        def call_function(context: Any, name: bytes, *args: Any, **kwds: Any) -> Any:
+            if (recorder.top != PYTHON and recorder.top != DISPATCH) or not recorder.on_main_thread():
+                return original(context, name, *args, **kwds)
+            started = recorder.enter(GRAPH)
+            if not recorder.first_dispatch_ns:
+                recorder.first_dispatch_ns = started
+            try:
+                return original(context, name, *args, **kwds)
+            finally:
+                elapsed = recorder.leave() - started
+                entry = self._current
+                if entry is not None:
+                    first = self._executed(entry, name, elapsed)
+                    if recorder.window is not None:
+                        recorder.window.label(started, GRAPH, entry, entry.name + FIRST_CALL * first)
+
+        return call_function
+
+    def _executed(self, entry: CalledFunction, name: bytes, elapsed: int) -> bool:
+        """Count an execution; whether it was the function's first."""
+        execution = entry.executions.get(name)
+        first = execution is None
+        if execution is None:
+            if len(entry.executions) >= _MAX_FUNCTIONS:
+                return False
+            execution = entry.executions[name] = Execution(first_ns=elapsed)
+        execution.calls += 1
+        execution.ns += elapsed
+        return first
+
+    def _enter(self, function: Any, args: tuple[Any, ...], kwds: dict[str, Any]) -> CalledFunction | None:
+        try:
+            known = self._known.get(id(function))
+            entry = known[0] if known is not None else self._remember(function)
+            entry.calls += 1
+            self._retrace.call_serial += 1
+            if entry.calls <= 3 or entry.calls % _LOOK_EVERY == 0:
+                site, _ = self.recorder.sites.caller()
+                if site is not None and (site in entry.sites or len(entry.sites) < 20):
+                    entry.sites[site] = entry.sites.get(site, 0) + 1
+                entry.batch = leading_dimension((args, kwds))
+            return entry
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+            self.fail(error)
+            return None
+
+    def _remember(self, function: Any) -> CalledFunction:
+        number, entry = id(function), self._entry(function)
+        self._known[number] = (entry, weakref.ref(function, lambda _: self._known.pop(number, None)))
+        return entry
+
+    def _entry(self, function: Any) -> CalledFunction:
+        python_function = function._python_function
+        where = definition(python_function)
+        key = where or function._name
+        if key not in self.functions and len(self.functions) >= _MAX_FUNCTIONS:
+            key = "<other functions>"
+        entry = self.functions.get(key)
+        if entry is None:
+            entry = self.functions[key] = CalledFunction(str(function._name), where)
+        entry.jit_compile = entry.jit_compile or bool(function._jit_compile)
+        return entry
+
+    def _tick(self, entry: CalledFunction, now: int) -> None:
+        rank = entry.rank
+        if rank < 0:
+            traced = self._retrace.functions.get(entry.definition or entry.name)
+            # A function is traced at its first call: from then on its rank stays.
+            rank = entry.rank = TRAINING if traced is not None and traced.updates_variables else CALLS
+        self._steps.event(rank, entry.definition or entry.name, now, entry.batch)
+
+
+def leading_dimension(value: Any, depth: int = 0) -> int:
+    """The batch size, as the first dimension of the first array or tensor found in a structure; 0 if none."""
+    shape = getattr(value, "shape", None)
+    if shape is not None and not isinstance(value, (list, tuple, dict)):
+        try:
+            return int(shape[0]) if len(shape) else 0
+        except (TypeError, ValueError):
+            return 0
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)) and depth < 4:
+        for item in value[:8]:
+            found = leading_dimension(item, depth + 1)
+            if found > 1:
+                return found
+    return 0

@@ -1,0 +1,184 @@
+"""Host syncs: every way a tensor's value reaches Python or NumPy.
+
+All readers but one family go through `EagerTensor._numpy_internal`. NumPy functions and `memoryview` take the C
+buffer protocol instead; `EagerTensor` has no attribute for it, so the slot of the type is replaced. Formatting a
+tensor and iterating over one are reads with a cost of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from stoker import clock
+from stoker.doctor.attach.buffer_slot import BufferPatch
+from stoker.doctor.attach.sites import FRAMEWORK
+from stoker.doctor.probes.probe import Probe
+from stoker.doctor.probes.recorder import CHECKPOINT, PYTHON, SYNC, Recorder
+from stoker.doctor.probes.steps import READS, Steps
+
+# What a device-to-host copy of n bytes takes at least, to tell copying from waiting on a GPU: PCIe 3 x16 in
+# practice (12 GB/s) and a launch. Nothing here decides a price: only the share of wait in a read.
+_COPY_LATENCY_NS = 10_000
+_COPY_NS_PER_BYTE = 1 / 12
+
+
+# A read as short as this waited for nothing.
+_SHORT_NS = 20_000
+
+
+class HostSync(Probe):
+    """Counts, sizes and times reads of tensors, by the user's line."""
+
+    name = "host sync"
+
+    def __init__(self, recorder: Recorder, steps: Steps) -> None:
+        super().__init__(recorder)
+        self._steps = steps
+        self._depth = 0
+
+    def attach(self) -> None:
+        from tensorflow.python import pywrap_tfe
+        from tensorflow.python.eager import context
+        from tensorflow.python.framework import ops
+
+        self._context = context
+        tensor = ops.EagerTensor
+        self.replace(tensor, "_numpy_internal", lambda f: self._reader(f, "numpy"))
+        for name in ("__str__", "__repr__", "__format__"):
+            self.replace(tensor, name, lambda f: self._reader(f, "format"))
+        self.replace(tensor, "__iter__", self._iteration)
+        self.replace(pywrap_tfe, "TFE_ToDlpackCapsule", lambda f: self._reader(f, "dlpack"))
+        buffer = BufferPatch(tensor, lambda f: self._reader(f, "buffer"))
+        buffer.put_in()
+        self.on_detach(buffer.take_out)
+
+    def _reader(self, original: Callable[..., Any], how: str) -> Callable[..., Any]:
+        def read(tensor: Any, *args: Any) -> Any:
+            if self._depth or not self.active or not self.recorder.on_main_thread():
+                return self._read_aside(original, tensor, args, how)
+            started = self._begin()
+            try:
+                value = original(tensor, *args)
+            except BaseException:
+                self._abandon()
+                raise
+            self._end(tensor, started, how, getattr(value, "nbytes", -1))
+            return value
+
+        return read
+
+    def _iteration(self, original: Callable[..., Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
+        def iterate(tensor: Any) -> Iterator[Any]:
+            elements = original(tensor)
+            if not self.active or not self.recorder.on_main_thread():
+                yield from elements
+                return
+            first = True
+            while True:
+                started = self._begin()
+                try:
+                    element = next(elements)
+                except StopIteration:
+                    return
+                finally:
+                    self._end(tensor if first else None, started, "iteration")
+                first = False
+                yield element
+
+        return iterate
+
+    def _begin(self) -> int:
+        self._depth += 1
+        if self.recorder.meter is not None:
+            self.recorder.meter.start()
+        # What a saver reads is saving.
+        return self.recorder.enter(CHECKPOINT if self.recorder.top == CHECKPOINT else SYNC)
+
+    def _abandon(self) -> None:
+        """Nothing was read: NumPy tries the buffer first and falls back, for one."""
+        self.recorder.leave()
+        self._depth -= 1
+
+    def _end(self, tensor: Any, started: int, how: str, size: int = -1) -> None:
+        ended = self.recorder.leave()
+        self._depth -= 1
+        try:
+            self._count(tensor, started, ended, how, size)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+            self.fail(error)
+
+    def _read_aside(self, original: Callable[..., Any], tensor: Any, args: tuple[Any, ...], how: str) -> Any:
+        """A read inside a read (a format that calls numpy), or on another thread: no account, no depth."""
+        if not self.active or self.recorder.on_main_thread():
+            return original(tensor, *args)
+        started = clock.now_ns()
+        try:
+            return original(tensor, *args)
+        finally:
+            try:
+                self._count(tensor, started, clock.now_ns(), how)
+            except Exception as error:  # noqa: BLE001 - as above
+                self.fail(error)
+
+    def _count(self, tensor: Any, started: int, ended: int, how: str, size: int = -1) -> None:
+        """Put a read on the books; `size` is that of the value where it told, since asking the tensor takes longer."""
+        recorder = self.recorder
+        wait = self._wait(tensor, ended - started)
+        if wait is None:
+            return
+        # Had nobody waited, the device would have had work during the gap that followed the last sync.
+        gap = max(0, recorder.first_dispatch_ns - recorder.last_sync_end_ns)
+        recorder.last_sync_end_ns = ended
+        recorder.first_dispatch_ns = 0
+        if wait and recorder.queued is None:
+            self._steps.drained(ended)
+        key, _ = recorder.sites.caller(nearer_than=FRAMEWORK)
+        if key is None:
+            return
+        if recorder.window is not None and recorder.on_main_thread():
+            recorder.window.label(started, SYNC, key, how, wait)
+        tally = recorder.tally("sync", key)
+        if not tally.count and tensor is not None:
+            tally.detail = {"how": how, "shape": _shape(tensor), "dtype": _dtype(tensor)}
+            library = recorder.sites.through()
+            if library:
+                tally.detail["through"] = library
+        recorder.seen(tally, ended)
+        tally.count += tensor is not None
+        tally.ns += ended - started
+        tally.wait_ns += wait
+        tally.lost_ns += min(gap, wait) + (ended - started - wait)
+        if tensor is not None:
+            tally.bytes += nbytes(tensor) if size < 0 else size
+            if recorder.top == PYTHON and not self._steps.keras_depth and recorder.on_main_thread():
+                self._steps.event(READS, key, ended)
+
+    def _wait(self, tensor: Any, elapsed: int) -> int | None:
+        """How much of a read was waiting for the device, not copying; None if the device was not involved."""
+        meter = self.recorder.meter
+        if meter is not None and self.recorder.on_main_thread():
+            did = meter.stop()
+            return min(elapsed, did.wait_ns) if did.syncs or did.d2h_count else None
+        if tensor is None or elapsed < _SHORT_NS:
+            return 0
+        if "GPU" in tensor.backing_device:
+            return max(0, elapsed - _COPY_LATENCY_NS - int(nbytes(tensor) * _COPY_NS_PER_BYTE))
+        # On a CPU a read is a view: all that takes long is the wait for an asynchronous executor.
+        return elapsed if self._context.context().is_async() else 0
+
+
+def nbytes(tensor: Any) -> int:
+    """The size of a tensor's value."""
+    size = 1
+    for dimension in tensor.shape:
+        size *= int(dimension)
+    return int(size * max(1, tensor.dtype.size or 1))
+
+
+def _shape(tensor: Any) -> list[int]:
+    return [int(dimension) for dimension in tensor.shape]
+
+
+def _dtype(tensor: Any) -> str:
+    return str(tensor.dtype.name)

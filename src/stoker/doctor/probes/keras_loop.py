@@ -1,0 +1,311 @@
+"""Keras: what `fit`, `evaluate` and `predict` do with the time, callback by callback, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from stoker.doctor.attach import announced
+from stoker.doctor.attach.patching import as_framework
+from stoker.doctor.attach.sites import USER, SiteKey, definition
+from stoker.doctor.probes.eager_ops import EagerOps
+from stoker.doctor.probes.graph_calls import leading_dimension
+from stoker.doctor.probes.input_wait import batch_size
+from stoker.doctor.probes.probe import Probe
+from stoker.doctor.probes.recorder import CHECKPOINT, DISPATCH, GRAPH, PYTHON, SYNC, Recorder
+from stoker.doctor.probes.retrace import nbytes_of
+from stoker.doctor.probes.steps import EAGER_TRAINING, INFERENCE, TRAINING, Steps
+
+_BATCH_HOOKS = tuple(
+    f"on_{phase}batch_{moment}"
+    for phase in ("", "train_", "test_", "predict_")
+    for moment in ("begin", "end")
+)
+_EPOCH_HOOKS = (
+    "on_epoch_begin",
+    "on_epoch_end",
+    "on_train_begin",
+    "on_train_end",
+    "on_test_begin",
+    "on_test_end",
+)
+
+
+@dataclass
+class CallbackTime:
+    """One hook of one callback class."""
+
+    class_name: str
+    hook: str
+    site: SiteKey | None
+    # Defined in the user's own files.
+    own: bool
+    calls: int = 0
+    ns: int = 0
+    # Reads and checkpoints inside it, which are findings of their own.
+    elsewhere_ns: int = 0
+
+
+@dataclass
+class PredictCalls:
+    """Calls of `predict` from one line."""
+
+    calls: int = 0
+    rows: int = 0
+    ns: int = 0
+    graph_ns: int = 0
+
+
+class KerasLoop(Probe):
+    """Understands Keras' loops on the main thread."""
+
+    name = "keras"
+
+    def __init__(self, recorder: Recorder, steps: Steps, eager: EagerOps) -> None:
+        super().__init__(recorder)
+        self._eager = eager
+        self.callbacks: dict[tuple[str, str], CallbackTime] = {}
+        self.predicts: dict[SiteKey, PredictCalls] = {}
+        # Time of fit's own Python (its loop, the progress bar), by the line that calls it.
+        self.fits: dict[SiteKey, dict[str, int]] = {}
+        self._steps = steps
+        self._batch_size = 0
+        self._begin_step = 0
+        self._batches = 0
+        self._wrapped: set[Any] = set()
+        # Of the variables an eager optimizer updates.
+        self.variable_bytes = 0
+
+    def attach(self) -> None:
+        from keras.src.backend.tensorflow import trainer
+        from keras.src.callbacks import callback_list
+        from keras.src.layers import layer
+        from keras.src.optimizers import base_optimizer
+        from keras.src.utils import traceback_utils
+
+        loops = trainer.TensorFlowTrainer
+        for name in ("fit", "evaluate", "predict"):
+            # Below Keras' traceback filter, as far as it has one here.
+            self.replace(loops, name, partial(_refilter, traceback_utils, self._loop, name))
+        self.replace(trainer.TFEpochIterator, "__init__", self._epoch_iterator)
+        callbacks = callback_list.CallbackList
+        self.replace(callbacks, "__init__", self._callback_list)
+        self.replace(callbacks, "on_train_batch_begin", self._batch_begin)
+        self.replace(callbacks, "on_test_batch_begin", self._batch_begin)
+        self.replace(callbacks, "on_predict_batch_begin", self._batch_begin)
+        self.replace(callbacks, "on_train_batch_end", partial(self._batch_end, TRAINING, "fit"))
+        self.replace(callbacks, "on_test_batch_end", partial(self._batch_end, INFERENCE, "evaluate"))
+        self.replace(callbacks, "on_predict_batch_end", partial(self._batch_end, INFERENCE, "predict"))
+        self.replace(base_optimizer.BaseOptimizer, "apply", self._apply)
+        self.replace(base_optimizer.BaseOptimizer, "apply", self._eager.dispatching)
+        self.replace(layer.Layer, "__call__", self._eager.layer)
+        self.on_detach(announced.listen(announced.LOOP, self._announced_loop))
+        self.on_detach(announced.listen(announced.BATCHES, self._announced_batches))
+
+    def join(self) -> None:
+        """Enter a loop that began before the probe came, as a callback of it does."""
+        self._steps.keras_depth += 1
+        self.recorder.enter(DISPATCH)
+
+    def part(self) -> None:
+        """Leave what `join` entered."""
+        self.recorder.leave()
+        self._steps.keras_depth -= 1
+
+    @contextmanager
+    def _announced_loop(self, batch_size: int) -> Iterator[None]:
+        """`stoker.fit` or a `stoker.Trainer` is at work: its batch hooks tell the steps, also several at once."""
+        if not self.active or not self.recorder.on_main_thread():
+            yield
+            return
+        outside, self._batch_size = self._batch_size, batch_size
+        self.join()
+        try:
+            yield
+        finally:
+            self.part()
+            self._batch_size = outside
+
+    @contextmanager
+    def _announced_batches(self, batches: int) -> Iterator[None]:
+        """`stoker.predict` or `stoker.evaluate` has run so many."""
+        yield
+        if self.active and self.recorder.on_main_thread():
+            self._steps.tick(INFERENCE, "predict", batches, 0, self.recorder.since)
+
+    def _loop(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
+        recorder = self.recorder
+
+        def run(model: Any, *args: Any, **kwds: Any) -> Any:
+            if not self.active or not recorder.on_main_thread():
+                return original(model, *args, **kwds)
+            self._steps.keras_depth += 1
+            batch_size_outside, batches_before = self._batch_size, self._batches
+            before = list(recorder.totals)
+            started = recorder.enter(DISPATCH)
+            try:
+                return original(model, *args, **kwds)
+            finally:
+                elapsed = recorder.leave() - started
+                self._steps.keras_depth -= 1
+                self._batch_size = batch_size_outside
+                try:
+                    self._count(name, args, kwds, before, started, elapsed)
+                    self._ended(name, self._batches - batches_before)
+                except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+                    self.fail(error)
+
+        return run
+
+    def _ended(self, name: str, batches: int) -> None:
+        if not self._steps.keras_depth:
+            rank = TRAINING if name == "fit" else INFERENCE
+            self._steps.keras_call(name, rank, batches, self.recorder.since)
+
+    def _count(self, name: str, args: Any, kwds: Any, before: list[int], started: int, elapsed: int) -> None:
+        recorder = self.recorder
+        # Not `nearer_than`: the loop's own frame is Keras' and stands between.
+        site, _ = recorder.sites.caller()
+        if site is None or self._steps.keras_depth:
+            return
+        spent = [after - b for after, b in zip(recorder.totals, before, strict=True)]
+        if name == "predict":
+            calls = self.predicts.setdefault(site, PredictCalls())
+            calls.calls += 1
+            calls.rows += leading_dimension(args[0] if args else kwds.get("x"))
+            calls.ns += elapsed
+            calls.graph_ns += spent[GRAPH]
+            if recorder.window is not None:
+                recorder.window.claim(started, site, name)
+        else:
+            entry = self.fits.setdefault(site, {"calls": 0, "ns": 0, "dispatch": 0, "graph": 0})
+            entry["calls"] += 1
+            entry["ns"] += elapsed
+            entry["dispatch"] += spent[DISPATCH]
+            entry["graph"] += spent[GRAPH]
+
+    def _epoch_iterator(self, original: Callable[..., None]) -> Callable[..., None]:
+        def init(iterator: Any, *args: Any, **kwds: Any) -> None:
+            original(iterator, *args, **kwds)
+            if self.active:
+                try:
+                    adapter = iterator.data_adapter
+                    size = adapter.batch_size
+                    self._batch_size = int(size) if size else batch_size(adapter.get_tf_dataset())
+                except Exception as error:  # noqa: BLE001 - as above
+                    self.fail(error)
+
+        return init
+
+    def _callback_list(self, original: Callable[..., None]) -> Callable[..., None]:
+        def init(callbacks: Any, *args: Any, **kwds: Any) -> None:
+            original(callbacks, *args, **kwds)
+            if self.active:
+                try:
+                    for callback in callbacks.callbacks:
+                        self._time_hooks(type(callback))
+                except Exception as error:  # noqa: BLE001 - as above
+                    self.fail(error)
+
+        return init
+
+    def _time_hooks(self, callback_type: type) -> None:
+        """Wrap the hooks a callback class defines itself, once. Keras' own bookkeeping is part of its loop."""
+        for cls in callback_type.__mro__:
+            if cls in self._wrapped or cls.__name__ in ("History", "ProgbarLogger", "Callback", "object"):
+                continue
+            self._wrapped.add(cls)
+            for hook in (*_BATCH_HOOKS, *_EPOCH_HOOKS):
+                if callable(vars(cls).get(hook)):
+                    self.replace(cls, hook, partial(self._hook, cls, hook))
+
+    def _hook(self, cls: type, hook: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        where = definition(original)
+        own = where is not None and self.recorder.sites.kind_of(where[0]) == USER
+        entry = self.callbacks.setdefault((cls.__name__, hook), CallbackTime(cls.__name__, hook, where, own))
+        recorder = self.recorder
+
+        def call(callback: Any, *args: Any, **kwds: Any) -> Any:
+            if not self.active or not recorder.on_main_thread():
+                return original(callback, *args, **kwds)
+            totals = recorder.totals
+            elsewhere = totals[SYNC] + totals[CHECKPOINT]
+            started = recorder.enter(PYTHON)
+            try:
+                return original(callback, *args, **kwds)
+            finally:
+                ended = recorder.leave()
+                if recorder.window is not None:
+                    recorder.window.label(started, PYTHON, where, f"{cls.__name__}.{hook}")
+                entry.ns += ended - started
+                entry.calls += 1
+                entry.elsewhere_ns += totals[SYNC] + totals[CHECKPOINT] - elsewhere
+
+        # Keras asks its hooks whether they are the do-nothing defaults.
+        call.__dict__.update(original.__dict__)
+        call.__wrapped__ = original  # type: ignore[attr-defined]
+        return call
+
+    def _batch_begin(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def begin(callbacks: Any, batch: Any, logs: Any = None) -> Any:
+            self._begin_step = batch
+            return original(callbacks, batch, logs)
+
+        return begin
+
+    def _batch_end(self, rank: int, source: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def end(callbacks: Any, batch: Any, logs: Any = None) -> Any:
+            result = original(callbacks, batch, logs)
+            if self.active and self.recorder.on_main_thread():
+                try:
+                    steps = max(1, int(batch) - int(self._begin_step) + 1)
+                    now = self.recorder.since
+                    self._batches += steps
+                    self._steps.tick(rank, source, steps, steps * self._batch_size, now)
+                except Exception as error:  # noqa: BLE001 - as above
+                    self.fail(error)
+            return result
+
+        return end
+
+    def _measure_variables(self, optimizer: Any) -> None:
+        try:
+            # A Keras variable holds TensorFlow's as `value`; on a plain tf.Variable that is a method.
+            variables = [v if callable(v.value) else v.value for v in optimizer._trainable_variables]
+            self.variable_bytes = nbytes_of(variables) or 1
+        except Exception as error:  # noqa: BLE001 - as above
+            self.fail(error)
+
+    def _apply(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self.recorder
+
+        def apply(optimizer: Any, *args: Any, **kwds: Any) -> Any:
+            result = original(optimizer, *args, **kwds)
+            # While a function is traced, or inside fit, the step is counted elsewhere.
+            if (
+                self.active
+                and not self._steps.keras_depth
+                and recorder.top in (PYTHON, DISPATCH)
+                and recorder.on_main_thread()
+            ):
+                if not self.variable_bytes:
+                    self._measure_variables(optimizer)
+                self._steps.event(EAGER_TRAINING, id(optimizer), recorder.since)
+            return result
+
+        return apply
+
+
+def _refilter(traceback_utils: Any, wrap: Callable[..., Any], name: str, loop: Any) -> Any:
+    """`wrap` put inside the traceback filter Keras has around `fit`, so that tracebacks look the same."""
+    inner = getattr(loop, "__wrapped__", None)
+    if inner is None:
+        return wrap(loop, name)
+    wrapped = as_framework(wrap(inner, name))
+    for attribute in ("__name__", "__qualname__", "__doc__", "__module__"):
+        setattr(wrapped, attribute, getattr(inner, attribute))
+    wrapped.__wrapped__ = inner
+    return traceback_utils.filter_traceback(wrapped)

@@ -1,0 +1,296 @@
+"""The user's loops, and when a new turn of one has begun: told from where on the stack events happen.
+
+An event (a compiled call, an optimizer's update, a read) comes from an instruction of the user's in each frame above
+it. If it comes from the same instruction as the last event, or from an earlier one, a loop has gone round. Loops are
+found in the bytecode, so that a turn is told without tracing lines and without the source.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import itertools
+import sys
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+from stoker.doctor.attach.sites import KERAS_LOOP, OWN_ROOT, USER, SiteKey, Sites
+
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+# After these the next instruction is not the next one that runs.
+_NEVER_GO_ON = frozenset(
+    {
+        "JUMP_FORWARD",
+        "JUMP_ABSOLUTE",
+        "JUMP_BACKWARD",
+        "JUMP_BACKWARD_NO_INTERRUPT",
+        "RETURN_VALUE",
+        "RETURN_CONST",
+        "RAISE_VARARGS",
+        "RERAISE",
+    }
+)
+# Functions and frames remembered; a program that makes new ones without end must not make us grow.
+_MAX_KEPT = 2000
+# Keras' loops that train nothing: an eager op below them is part of their own price.
+_INFERENCE = frozenset({"predict", "evaluate"})
+# Functions of Keras that are a step, or make steps.
+_STEPS = ("fit", "train_step", "test_step", "train_on_batch", "test_on_batch")
+# Keras' function around every layer's `build`.
+_BUILD = "build_wrapper"
+_MAX_FRAMES = 12
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop in one function: its file, line and function, and its instructions."""
+
+    file: str
+    line: int
+    function: str
+    start: int
+    end: int
+    # Looked up several times a step: worked out once.
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        place = (self.file, self.line, self.function, self.start, self.end)
+        object.__setattr__(self, "_hash", hash(place))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __contains__(self, instruction: int) -> bool:
+        return self.start <= instruction <= self.end
+
+
+@dataclass
+class _Chain:
+    """Where the last event was, if in a loop of the innermost frame, and what the next one there means."""
+
+    # By id: frames must not be kept alive.
+    frame: int
+    code: CodeType
+    caller: tuple[int, int]
+    here: int
+    innermost: Loop
+    # The loops around, innermost first: with a new turn of the innermost, and without one.
+    turned: list[tuple[Loop, bool]]
+    goes_on: list[tuple[Loop, bool]]
+    # Instructions of which `innermost` is the innermost loop, or not.
+    inside: dict[int, bool]
+
+
+class UserFrame(NamedTuple):
+    """A frame of the user's on the stack: where it is, and the loops of its function around that place."""
+
+    site: SiteKey
+    loops: tuple[Loop, ...]
+
+
+def loops_of(code: CodeType) -> tuple[Loop, ...]:
+    """The loops of a function, inner ones before those around them."""
+    instructions = list(dis.get_instructions(code))
+    jumps = [
+        (one.argval, one.offset)
+        for one in instructions
+        if one.opcode in _JUMPS and isinstance(one.argval, int) and one.argval <= one.offset
+    ]
+    heads = _heads(instructions, jumps) if jumps else set()
+    ranges: dict[int, int] = {}
+    for target, offset in jumps:
+        if target in heads:
+            ranges[target] = max(ranges.get(target, 0), offset)
+    lines = {start: line for start, _, line in code.co_lines() if line is not None}
+    places = sorted(lines)
+    found = []
+    for start, end in _joined(sorted(ranges.items())):
+        line = next((lines[place] for place in reversed(places) if place <= start), code.co_firstlineno)
+        found.append(Loop(code.co_filename, line, code.co_name, start, end))
+    return tuple(sorted(found, key=lambda loop: loop.end - loop.start))
+
+
+def _heads(instructions: list[dis.Instruction], jumps: list[tuple[int, int]]) -> set[int]:
+    """Of the targets of jumps backwards, those that lead to such a jump again.
+
+    What leaves a `with` because of an exception may jump back, too: to what comes after it, and nothing leads there but
+    the exception. So does the wait for an awaited value, to itself.
+    """
+    following = {one.offset: after.offset for one, after in itertools.pairwise(instructions)}
+    by_offset = {one.offset: one for one in instructions}
+    heads = set()
+    for target in {target for target, _ in jumps}:
+        ends = {
+            offset
+            for its, offset in jumps
+            if its == target and by_offset[offset].opname != "JUMP_BACKWARD_NO_INTERRUPT"
+        }
+        seen, left = {target}, [target]
+        while left and not ends & seen:
+            one = by_offset[left.pop()]
+            ways = [one.argval] if one.opcode in _JUMPS and isinstance(one.argval, int) else []
+            if one.opname not in _NEVER_GO_ON and one.offset in following:
+                ways.append(following[one.offset])
+            new = [way for way in ways if way not in seen and way in by_offset]
+            seen.update(new)
+            left += new
+        if ends & seen:
+            heads.add(target)
+    return heads
+
+
+def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges that overlap without one holding the other are two ways back to the top of one loop."""
+    joined: list[tuple[int, int]] = []
+    for start, end in ranges:
+        last = next((i for i, (a, b) in enumerate(joined) if a <= start <= b < end), None)
+        if last is None:
+            joined.append((start, end))
+        else:
+            joined[last] = (joined[last][0], end)
+    return joined
+
+
+def _caller_of(frame: FrameType) -> tuple[int, int]:
+    """Who called a function, and from where: another call may get the same frame again."""
+    caller = frame.f_back
+    return (id(caller), caller.f_lasti) if caller is not None else (0, 0)
+
+
+class LoopTurns:
+    """Follows the loops of the user's functions from event to event."""
+
+    def __init__(self, sites: Sites) -> None:
+        self._sites = sites
+        self._loops: dict[CodeType, tuple[Loop, ...]] = {}
+        # By frame: its code, the instruction of the last event, and whether a generator stood inside it then. By id: a
+        # frame must not be kept alive.
+        self._last: dict[int, tuple[CodeType, int, bool]] = {}
+        self._chain: _Chain | None = None
+
+    def around(self, again: bool = True) -> list[tuple[Loop, bool]]:
+        """The loops around the running line, innermost first, each with whether a new turn of it began.
+
+        `again` is whether an event from the same instruction as the last one is of a new turn: one instruction may
+        have several events, such as a print of three tensors.
+        """
+        frame: FrameType | None = sys._getframe(1)
+        kinds, left = self._sites._kinds, _MAX_FRAMES
+        while frame is not None and kinds.get(frame.f_code.co_filename, USER) != USER:
+            frame = frame.f_back
+        if frame is not None and self._chain is not None:
+            known = self._followed(self._chain, frame, again)
+            if known is not None:
+                return known
+        innermost = frame
+        found: list[tuple[Loop, bool]] = []
+        # Whether the user's frame inside the one looked at was entered again; the innermost has none inside.
+        fresh, inside = again, False
+        while frame is not None and left:
+            code = frame.f_code
+            kind = kinds.get(code.co_filename)
+            if kind is None:
+                kind = self._sites.kind_of(code.co_filename)
+            if kind == USER:
+                fresh = self._look(frame, code, fresh, inside, found)
+                inside = bool(code.co_flags & inspect.CO_GENERATOR)
+                left -= 1
+            frame = frame.f_back
+        self._chain = self._chained(innermost, found) if innermost is not None and found else None
+        return found
+
+    def _chained(self, frame: FrameType, found: list[tuple[Loop, bool]]) -> _Chain | None:
+        """What the next event means, if it comes from the same innermost loop of the same frame."""
+        code, here, innermost = frame.f_code, frame.f_lasti, found[0][0]
+        if innermost not in self.loops(code):
+            return None
+        return _Chain(
+            id(frame),
+            code,
+            _caller_of(frame),
+            here,
+            innermost,
+            turned=[(loop, number == 0) for number, (loop, _) in enumerate(found)],
+            goes_on=[(loop, False) for loop, _ in found],
+            inside={here: True},
+        )
+
+    def _followed(self, chain: _Chain, frame: FrameType, again: bool) -> list[tuple[Loop, bool]] | None:
+        """The usual case: nothing has moved but the innermost loop. None if that is not sure."""
+        number, here = id(frame), frame.f_lasti
+        if number != chain.frame or frame.f_code is not chain.code or _caller_of(frame) != chain.caller:
+            return None
+        inside = chain.inside.get(here)
+        if inside is None:
+            loop = next((loop for loop in self.loops(chain.code) if here in loop), None)
+            inside = chain.inside[here] = loop == chain.innermost
+        if not inside:
+            return None
+        turned = here < chain.here or (here == chain.here and again)
+        if here != chain.here:
+            chain.here = here
+            self._last[number] = (chain.code, here, False)
+        return chain.turned if turned else chain.goes_on
+
+    def stack(self, limit: int = _MAX_FRAMES) -> tuple[UserFrame, ...]:
+        """The user's frames, innermost first.
+
+        None for what a loop does for itself (Stoker's, or `predict`), and none where a layer is built: its weights are
+        drawn once, whoever needs them first.
+        """
+        found: list[UserFrame] = []
+        frame: FrameType | None = sys._getframe(1)
+        in_loop = False
+        while frame is not None and len(found) < limit:
+            code = frame.f_code
+            kind = self._sites.kind_of(code.co_filename)
+            if kind == KERAS_LOOP and not found:
+                if code.co_name in _INFERENCE or (not in_loop and code.co_filename.startswith(OWN_ROOT)):
+                    return ()
+                # The user's line may have asked for eager steps; the rest of Keras' trainer serves whoever calls it.
+                in_loop = in_loop or code.co_name in _STEPS
+            if kind != USER and code.co_name == _BUILD:
+                return ()
+            if kind == USER:
+                loops = tuple(loop for loop in self.loops(code) if frame.f_lasti in loop)
+                found.append(UserFrame((code.co_filename, frame.f_lineno, code.co_name), loops))
+            frame = frame.f_back
+        return tuple(found)
+
+    def loops(self, code: CodeType) -> tuple[Loop, ...]:
+        """The loops of a function, looked up once."""
+        known = self._loops.get(code)
+        if known is None:
+            if len(self._loops) >= _MAX_KEPT:
+                self._loops.clear()
+            known = self._loops[code] = loops_of(code)
+        return known
+
+    def _look(
+        self, frame: FrameType, code: CodeType, again: bool, inside: bool, found: list[tuple[Loop, bool]]
+    ) -> bool:
+        """Look at one frame, which a generator is `inside` of; returns whether it was entered since the last event."""
+        loops = self.loops(code)
+        here, number = frame.f_lasti, id(frame)
+        known = self._last.get(number)
+        if known is None and len(self._last) >= _MAX_KEPT:
+            self._last.clear()
+        self._last[number] = (code, here, inside)
+        if known is None or known[0] is not code:
+            found += [(loop, True) for loop in loops if here in loop]
+            return True
+        before = known[1]
+        # `f(*(tf.constant(x) for x in row))`: one instruction exhausts the generator and calls the function.
+        called = known[2] and not inside
+        back = here < before or (here == before and again and not called)
+        for loop in loops:
+            if here not in loop:
+                continue
+            if before not in loop:
+                found.append((loop, True))
+                continue
+            found.append((loop, back))
+            # The inner loop has gone round: that explains it, the outer ones and the function go on.
+            back = False
+        return back

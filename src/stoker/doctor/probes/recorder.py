@@ -1,0 +1,176 @@
+"""The running books of one program: where the main thread's time goes, and what each site did.
+
+Every second of the main thread is on exactly one account. A probe opens a span with `enter(account)` and closes
+it with `leave()`; time belongs to the innermost open span. Sums are kept, and single spans only while a window is
+open (spans.py), so memory does not grow with the length of the run. Other threads have no account, but what they
+do is tallied by site all the same.
+
+    recorder = Recorder(start_ns=clock.now_ns(), sites=Sites("train.py"))
+    recorder.enter(SYNC)
+    ...
+    recorder.leave()
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from stoker import clock
+from stoker.doctor.attach.sites import SiteKey, Sites
+from stoker.doctor.probes.spans import Window
+from stoker.doctor.software_gpu import Meter
+
+# Accounts as list indexes: the probes charge them millions of times. Two are raw: time inside a compiled
+# function and inside eager ops, which the profiler's windows later divide into compute, input and dispatch.
+STARTUP, TRACE, INPUT, TRANSFER, SYNC, CHECKPOINT, PYTHON, DISPATCH, GRAPH, EAGER, TEARDOWN = range(11)
+ACCOUNT_NAMES = (
+    "startup",
+    "trace",
+    "input",
+    "transfer",
+    "sync",
+    "checkpoint",
+    "python",
+    "dispatch",
+    "graph",
+    "eager",
+    "teardown",
+)
+
+# A program that makes new sites without end (generated code) must not make us grow without end.
+MAX_SITES = 2000
+
+
+@dataclass(kw_only=True)
+class Placed:
+    """Between how many different steps something happened, and which was the last of them."""
+
+    between: int = 0
+    last_step: int = -1
+
+
+@dataclass
+class Tally(Placed):
+    """What one probe saw at one site."""
+
+    count: int = 0
+    ns: int = 0
+    wait_ns: int = 0
+    lost_ns: int = 0
+    bytes: int = 0
+    # Of copies: how often it was the array that was copied first.
+    same: int = 0
+    # When the first and the last one ended; 0 where the probe does not say.
+    first_end_ns: int = 0
+    last_end_ns: int = 0
+    # What was seen, in words: shape, dtype, how it was read. Of the first event only.
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+class Recorder:
+    """The books. One per process; probes hold a reference to it."""
+
+    def __init__(self, start_ns: int, sites: Sites) -> None:
+        self.start_ns = start_ns
+        self.sites = sites
+        self.totals = [0] * len(ACCOUNT_NAMES)
+        self.since = start_ns
+        self.top = STARTUP
+        self.main_thread = threading.main_thread().ident
+        # Steps that have ended, of whatever source but reads.
+        self.steps = 0
+        # Start of the first device work after the last sync: what lies between is the device's idle gap.
+        self.first_dispatch_ns = 0
+        self.last_sync_end_ns = 0
+        # Of a software GPU: tells what one call did to the device.
+        self.meter: Meter | None = None
+        # Of a device that can tell: nanoseconds of work still queued on it.
+        self.queued: Callable[[], int] | None = None
+        # Open now and then, for a few steps.
+        self.window: Window | None = None
+        self.tallies: dict[str, dict[SiteKey, Tally]] = {}
+        self.notes: list[str] = []
+        self.versions: dict[str, str] = {}
+        self._stack: list[int] = []
+        self._lock = threading.Lock()
+
+    def on_main_thread(self) -> bool:
+        """Whether the caller's time is on the books."""
+        return threading.get_ident() == self.main_thread
+
+    def enter(self, account: int) -> int:
+        """Open a span on the main thread; returns the time."""
+        now = clock.now_ns()
+        top = self.top
+        self.totals[top] += now - self.since
+        if self.window is not None:
+            self.window.add(self.since, now, top)
+        self.since = now
+        self._stack.append(top)
+        self.top = account
+        return now
+
+    def leave(self) -> int:
+        """Close the innermost span; returns the time."""
+        now = clock.now_ns()
+        self.totals[self.top] += now - self.since
+        if self.window is not None:
+            self.window.add(self.since, now, self.top)
+        self.since = now
+        # A KeyboardInterrupt can fall between any two lines: the stack may be short, never the program broken.
+        self.top = self._stack.pop() if self._stack else PYTHON
+        return now
+
+    def rebase(self, account: int) -> None:
+        """Change the account of time outside all spans (start-up is over)."""
+        now = clock.now_ns()
+        if self._stack:
+            self._stack[0] = account
+            return
+        self.totals[self.top] += now - self.since
+        self.since = now
+        self.top = account
+
+    def tally(self, probe: str, key: SiteKey) -> Tally:
+        """The tally of a probe at a site, made at its first event."""
+        tallies = self.tallies.get(probe)
+        if tallies is None:
+            tallies = self.tallies.setdefault(probe, {})
+        found = tallies.get(key)
+        if found is None:
+            if len(tallies) >= MAX_SITES:
+                key = ("<other sites>", 0, "")
+            found = tallies.setdefault(key, Tally())
+        return found
+
+    def seen(self, tally: Tally, ended: int) -> None:
+        """Something happened there just now."""
+        if not tally.count:
+            tally.first_end_ns = ended
+        tally.last_end_ns = ended
+        self.place(tally)
+
+    def place(self, found: Placed) -> None:
+        """It happened after the last step that has ended."""
+        if found.last_step != self.steps:
+            found.last_step = self.steps
+            found.between += 1
+
+    def note(self, text: str) -> None:
+        """Something the reader of the report must know; said once."""
+        with self._lock:
+            if text not in self.notes:
+                self.notes.append(text)
+
+    def balances(self) -> tuple[list[int], int]:
+        """Nanoseconds by account up to now, and now. Safe to call from another thread."""
+        while True:
+            since = self.since
+            totals, top, now = list(self.totals), self.top, clock.now_ns()
+            # The main thread may have moved on while we copied: its `since` tells.
+            if self.since == since:
+                totals[top] += now - since
+                return totals, now

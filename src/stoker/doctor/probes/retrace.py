@@ -1,0 +1,225 @@
+"""Tracing: every trace of every tf.function, its seconds, what changed in the arguments, and who called.
+
+Signatures are kept as text, never as TensorFlow objects, so that the probe keeps nothing of the program alive.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from stoker.doctor.attach.sites import USER, SiteKey, definition
+from stoker.doctor.probes.probe import Probe
+from stoker.doctor.probes.recorder import TRACE, Recorder
+
+_MAX_FUNCTIONS = 1000
+_MAX_CHANGES = 20
+
+
+@dataclass
+class Change:
+    """One argument whose new value or type made TensorFlow trace again."""
+
+    argument: str
+    old: str
+    new: str
+    # A Python value, as against a tensor's shape or dtype.
+    python: bool
+
+
+@dataclass
+class TracedFunction:
+    """All traces of the functions made from one definition."""
+
+    name: str
+    definition: SiteKey | None
+    # How many tf.function objects this one definition was wrapped into.
+    objects: int = 0
+    traces: int = 0
+    # Traces of an object that had been traced before with other arguments.
+    retraces: int = 0
+    ns: int = 0
+    # The part of `ns` after the first trace: what repeated tracing costs.
+    repeated_ns: int = 0
+    updates_variables: bool = False
+    # Of the variables it trains.
+    variable_bytes: int = 0
+    # What a step of it exchanges with other workers: how many times, and how many bytes in all.
+    collectives: int = 0
+    collective_bytes: int = 0
+    last_serial: int = -1
+    sites: dict[SiteKey, int] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+
+
+class Retrace(Probe):
+    """Times tracing on the main thread and explains repeated traces."""
+
+    name = "retrace"
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder)
+        self.functions: dict[Any, TracedFunction] = {}
+        # Signature of the last trace, by the id of the function's own cache (one per tf.function object).
+        self._signatures: dict[int, dict[str, tuple[str, bool]]] = {}
+        # Counted up by every call of a compiled function: a first call may trace twice, to create variables.
+        self.call_serial = 0
+
+    def attach(self) -> None:
+        from tensorflow.python.eager.polymorphic_function import tracing_compilation
+
+        self.replace(tracing_compilation, "_create_concrete_function", self._creation)
+
+    def _creation(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def create(function_type: Any, type_context: Any, func_graph: Any, tracing_options: Any) -> Any:
+            recorder = self.recorder
+            if not self.active or not recorder.on_main_thread():
+                return original(function_type, type_context, func_graph, tracing_options)
+            nested = recorder.top == TRACE
+            started = recorder.enter(TRACE)
+            concrete = None
+            try:
+                concrete = original(function_type, type_context, func_graph, tracing_options)
+                return concrete
+            finally:
+                ended = recorder.leave()
+                if not nested:
+                    try:
+                        entry = self._record(function_type, tracing_options, concrete, ended - started)
+                        if recorder.window is not None:
+                            recorder.window.label(started, TRACE, entry, entry.name)
+                    except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+                        self.fail(error)
+
+        return create
+
+    def _record(self, function_type: Any, options: Any, concrete: Any, elapsed: int) -> TracedFunction:
+        entry = self._entry(options.python_function)
+        site, _ = self.recorder.sites.caller()
+        signature = signature_of(function_type)
+        previous = self._previous(options.function_cache, signature)
+        new_object = previous is None and entry.last_serial != self.call_serial
+        entry.last_serial = self.call_serial
+        entry.objects += new_object
+        changes = changes_between(previous, signature) if previous is not None else []
+        if entry.traces and (changes or new_object):
+            entry.repeated_ns += elapsed
+        if changes:
+            entry.retraces += 1
+            entry.changes = (entry.changes + changes)[:_MAX_CHANGES]
+        entry.traces += 1
+        entry.ns += elapsed
+        if site is not None and len(entry.sites) < _MAX_CHANGES:
+            entry.sites[site] = entry.sites.get(site, 0) + 1
+        if concrete is not None:
+            entry.updates_variables = entry.updates_variables or updates_variables(concrete.graph)
+            entry.variable_bytes = max(entry.variable_bytes, nbytes_of(concrete.graph.trainable_variables))
+            entry.collectives, entry.collective_bytes = collectives(concrete.graph)
+        return entry
+
+    def _previous(
+        self, cache: Any, signature: dict[str, tuple[str, bool]]
+    ) -> dict[str, tuple[str, bool]] | None:
+        """The signature this function was traced with before; None for a function never traced.
+
+        A cache cannot be referenced weakly, and its id may be used again; an empty one is a new function's.
+        """
+        if cache is None:
+            return None
+        previous = self._signatures.get(id(cache)) if len(cache) else None
+        if len(self._signatures) > _MAX_FUNCTIONS:
+            self._signatures.clear()
+        self._signatures[id(cache)] = signature
+        return previous
+
+    def _entry(self, python_function: Any) -> TracedFunction:
+        where = definition(python_function)
+        name = getattr(python_function, "__name__", "") or (where[2] if where else "function")
+        key = where or name
+        entry = self.functions.get(key)
+        if entry is None:
+            if len(self.functions) >= _MAX_FUNCTIONS:
+                key = "<other functions>"
+            entry = self.functions.setdefault(key, TracedFunction(name, where))
+        return entry
+
+    def is_users(self, entry: TracedFunction) -> bool:
+        """Whether the traced Python function is in the user's own files."""
+        return entry.definition is not None and self.recorder.sites.kind_of(entry.definition[0]) == USER
+
+
+def nbytes_of(variables: Any) -> int:
+    """What the values of variables take; one of unknown shape counts for nothing."""
+    return sum(int(v.dtype.size) * int(v.shape.num_elements() or 0) for v in variables)
+
+
+def signature_of(function_type: Any) -> dict[str, tuple[str, bool]]:
+    """Each argument's traced type as text, and whether it is a Python value."""
+    signature = {}
+    for name, parameter in function_type.parameters.items():
+        text = str(parameter.type_constraint)
+        signature[name] = (_plain(text), "Literal" in text or "Tensor" not in text)
+    return signature
+
+
+def _plain(text: str) -> str:
+    """`TensorSpec(shape=(32, 10), dtype=tf.float32, name=None)` is `float32[32, 10]`; `Literal[3]` is `3`."""
+    text = re.sub(
+        r"TensorSpec\(shape=\(?(.*?)\)?, dtype=tf\.(\w+), name=[^)]*\)",
+        lambda m: f"{m[2]}[{m[1].rstrip(',')}]",
+        text,
+    )
+    text = re.sub(r"Literal\[([^\]]*)\]", r"\1", text)
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def changes_between(old: dict[str, tuple[str, bool]], new: dict[str, tuple[str, bool]]) -> list[Change]:
+    """The arguments that differ between two signatures."""
+    changes = []
+    for name, (text, python) in new.items():
+        before = old.get(name, ("absent", python))
+        if before[0] != text:
+            changes.append(Change(name, before[0], text, python))
+    return changes
+
+
+def updates_variables(graph: Any) -> bool:
+    """Whether the graph assigns to variables that train: then a call of it is part of a training step.
+
+    A validation step only assigns to its metrics. Of the functions a graph calls it is not known which variables
+    they assign to: there any assignment counts, if the graph has anything to train.
+    """
+    if not graph.trainable_variables:
+        return False
+    trained = {id(v.handle) for v in graph.trainable_variables}
+    inside = {id(internal) for external, internal in graph.captures if id(external) in trained}
+    if any(id(op.inputs[0]) in inside for op in graph.get_operations() if _assigns(op)):
+        return True
+    called = [getattr(f, "graph", None) for f in getattr(graph, "_functions", {}).values()]
+    return any(_assigns(op) for g in called if g is not None for op in g.get_operations())
+
+
+def collectives(graph: Any) -> tuple[int, int]:
+    """How many exchanges with other workers a step has, and of how many bytes.
+
+    Where the graph calls functions that have some, as a loop over steps does, those of one of them count, and not what
+    comes once before or after the loop.
+    """
+    called = [getattr(f, "graph", None) for f in getattr(graph, "_functions", {}).values()]
+    inside = [found for inner in called if inner is not None and (found := _exchanged(inner))]
+    exchanged = max(inside, key=len) if inside else _exchanged(graph)
+    return len(exchanged), sum(exchanged)
+
+
+def _exchanged(graph: Any) -> list[int]:
+    """The bytes of each exchange of a graph."""
+    exchanged = [
+        op.inputs[0] for op in graph.get_operations() if op.type.startswith("Collective") and op.inputs
+    ]
+    return [int(t.dtype.size) * int(t.shape.num_elements() or 0) for t in exchanged if t.dtype.size]
+
+
+def _assigns(op: Any) -> bool:
+    return bool(op.type.startswith(("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")))

@@ -1,0 +1,316 @@
+"""Steps, found by themselves: a Keras batch, or a turn of the user's loop that updates, predicts, calls or reads.
+
+What happens in one turn is one step, however many functions and optimizers it takes (a GAN's two, an agent's move
+and its update). Training counts before inference: only a program that never trains has its predictions, its calls,
+or the reads of its hottest loop taken for steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from stoker.doctor.probes.loop_turns import Loop, LoopTurns
+from stoker.doctor.probes.recorder import SYNC, Recorder
+from stoker.doctor.probes.spans import SpanWindows
+
+# How a source of steps ranks: the best class that has any steps is the one reported. Updates are one class, be they
+# compiled or eager.
+TRAINING, EAGER_TRAINING, TAPES, INFERENCE, CALLS, LAYERS, READS = range(7)
+# An inner loop of so few turns is part of the step around it (five updates of a critic, then one of the generator).
+_INNER_TURNS = 8
+# A call of fit or predict that runs so few batches is itself but a part of a step.
+_FEW_BATCHES = 2
+_MIN_CALLS = 5
+
+# Single steps whose duration is kept; beyond, every other goes and every second, fourth ... step is kept.
+MAX_TIMES = 512
+
+
+@dataclass
+class StepCount:
+    """Steps from one source: where it is, how many, and from when to when."""
+
+    rank: int
+    source: object = None
+    books: Steps | None = None
+    steps: int = 0
+    # A tick is one step, or the several that one call runs.
+    ticks: int = 0
+    # Steps of the first tick: their time was before `first_ns`.
+    first_steps: int = 0
+    examples: int = 0
+    first_examples: int = 0
+    first_ns: int = 0
+    last_ns: int = 0
+    # When the device had done the work of the first and of the last one: later, if it runs beside the host.
+    first_done_ns: int = 0
+    last_done_ns: int = 0
+    # Nanoseconds of single steps, thinned: every `stride`-th.
+    times: list[int] = field(default_factory=list)
+    stride: int = 1
+    # The recorder's totals at the end of the first step and of the last one.
+    first_totals: list[int] = field(default_factory=list)
+    last_totals: list[int] = field(default_factory=list)
+    # Of a loop: those it was seen inside of.
+    outer: set[Loop] = field(default_factory=set)
+    # A turn that nothing but something minor, such as a read, has happened in so far is not counted yet: when that was,
+    # and the recorder's totals then.
+    turning: tuple[int, list[int]] | None = None
+    _since_kept: int = 0
+    _turn_examples: int = 0
+
+    def tick(self, steps: int, examples: int, now: int, totals: list[int] | None = None) -> None:
+        """`steps` steps over `examples` examples ended now, or then, when these were the totals."""
+        books = self.books
+        self.turning = None
+        queued = books.recorder.queued if books is not None and books.recorder is not None else None
+        done = now if queued is None else now + queued()
+        if not self.steps:
+            self.first_ns, self.first_steps, self.first_examples = now, steps, examples
+            self.first_done_ns = done
+            if books is not None and books.recorder is not None:
+                self.first_totals = totals or list(books.recorder.totals)
+        else:
+            self._since_kept += 1
+            if self._since_kept >= self.stride:
+                self._since_kept = 0
+                self.times.append((done - self.last_done_ns) // steps)
+                if len(self.times) >= MAX_TIMES:
+                    del self.times[::2]
+                    self.stride *= 2
+        self.steps += steps
+        self.ticks += 1
+        self._turn_examples = 0
+        self.examples += examples
+        self.last_ns, self.last_done_ns = now, done
+        if books is not None and books.recorder is not None:
+            self.last_totals = totals or list(books.recorder.totals)
+            books.recorder.steps += self.rank < READS
+            books.recorder.window = books.windows.step_ended(now, self.rank, steps, self.source)
+
+    def minor(self, turned: bool, now: int) -> None:
+        """Something happened that makes no step where others do: if it opens a turn, that waits to be counted."""
+        if turned or self.turning is not None:
+            recorder = self.books.recorder if self.books is not None else None
+            self.turning = (now, list(recorder.totals) if recorder is not None else [])
+
+    def settle(self) -> None:
+        """Count a turn in which nothing but reads came."""
+        if self.turning is not None:
+            self.tick(1, 0, *self.turning)
+
+    def first_again(self, now: int) -> None:
+        """The first step ends only here: what was taken for its end was a read at its beginning."""
+        books = self.books
+        self.first_ns = self.first_done_ns = self.last_ns = self.last_done_ns = now
+        if books is not None and books.recorder is not None:
+            self.first_totals = self.last_totals = list(books.recorder.totals)
+            books.recorder.window = books.windows.begin_again(now)
+
+    @property
+    def drain_ns(self) -> int:
+        """How much longer the device took than the host, from the end of the first step to that of the last."""
+        return max(0, self.last_done_ns - self.last_ns - (self.first_done_ns - self.first_ns))
+
+    @property
+    def elapsed_ns(self) -> int:
+        """From the end of the first step to the end of the last, when the work was done."""
+        return self.last_ns - self.first_ns + self.drain_ns
+
+    def saw_examples(self, examples: int) -> None:
+        """A call inside the turn had so many: of several calls, the largest counts."""
+        more = examples - self._turn_examples
+        if more > 0:
+            self._turn_examples = examples
+            self.examples += more
+            if self.ticks == 1:
+                self.first_examples += more
+
+
+@dataclass(frozen=True)
+class Phase:
+    """The stepping phase: from the end of the first step to the end of the last."""
+
+    rank: int = -1
+    # What the steps are counted by: loops, Keras' batches, functions.
+    sources: frozenset[object] = frozenset()
+    first_ns: int = 0
+    last_ns: int = 0
+    ns: int = 0
+    # The part of it after the host's last step in which the device finished.
+    drain_ns: int = 0
+    steps: int = 0
+    totals: tuple[int, ...] = ()
+    times: list[int] = field(default_factory=list)
+
+
+class Steps:
+    """All sources of steps of a run."""
+
+    def __init__(self, recorder: Recorder | None = None) -> None:
+        self.recorder = recorder
+        self.windows = SpanWindows()
+        self.sources: dict[tuple[int, object], StepCount] = {}
+        # Open calls of Keras' fit, evaluate and predict: what they call is not a step of its own.
+        self.keras_depth = 0
+        # How often each of them was called, and for a few batches only.
+        self.keras_calls: dict[str, int] = {}
+        self.short_calls: dict[str, int] = {}
+        # Counts up with what the program has TensorFlow do.
+        self.work: Callable[[], int] = int
+        self._work_seen = -1
+        # Who had events since the last turn of any loop.
+        self._since_turn: set[object] = set()
+        self.turns = LoopTurns(recorder.sites) if recorder is not None else None
+        self._loops: dict[Loop, StepCount] = {}
+
+    def source(self, rank: int, source: object) -> StepCount:
+        """The count of one source, to be held by who ticks it often."""
+        count = self.sources.get((rank, source))
+        if count is None:
+            count = self.sources[rank, source] = StepCount(rank, source, self)
+        return count
+
+    def tick(self, rank: int, source: object, steps: int, examples: int, now: int) -> None:
+        """`steps` steps over `examples` examples just ended."""
+        self.source(rank, source).tick(steps, examples, now)
+
+    def event(self, rank: int, source: object, now: int, examples: int = 0) -> None:
+        """Something that makes a step happened: one step of the loop it is in, if it opens a new turn of it.
+
+        Outside of all loops each event of a `source` is a step.
+        """
+        # A call, an update is work by itself.
+        worked = self.work() if rank >= LAYERS else -1
+        # Two optimizers stepped by one line of a library's caller are one turn; so are the reads of one print.
+        again = source in self._since_turn and (rank < LAYERS or worked != self._work_seen)
+        loops = self.turns.around(again) if self.turns else []
+        self._work_seen = worked
+        if loops and loops[0][1]:
+            self._since_turn.clear()
+        self._since_turn.add(source)
+        if not loops:
+            if rank < LAYERS:
+                self.source(rank, source).tick(1, examples, now)
+            return
+        innermost, turned = loops[0]
+        count = self._loops.get(innermost)
+        if count is None:
+            count = self._loops[innermost] = self.source(rank, innermost)
+            count.outer.update(loop for loop, _ in loops[1:])
+        elif rank < count.rank:
+            late = rank < LAYERS <= count.rank and count.ticks == 1 and not turned
+            count.rank = rank
+            if late:
+                count.first_again(now)
+        for loop, turned in loops:
+            self._turned(loop, turned, rank, now)
+        if examples:
+            count.saw_examples(examples)
+
+    def _turned(self, loop: Loop, turned: bool, rank: int, now: int) -> None:
+        """Count a turn of a loop where its work is done: a read may come before the call it is read for."""
+        count = self._loops.get(loop)
+        if count is None:
+            return
+        if turned:
+            count.settle()
+        if rank >= LAYERS > count.rank:
+            count.minor(turned, now)
+        elif turned or count.turning is not None or not count.steps:
+            # A loop may be known only late in its first turn.
+            count.tick(1, 0, now)
+
+    def keras_call(self, name: str, rank: int, batches: int, now: int) -> None:
+        """A call of fit or predict ended: if it was for a batch or two, the loop around it is what steps."""
+        self.keras_calls[name] = self.keras_calls.get(name, 0) + 1
+        if batches <= _FEW_BATCHES:
+            self.short_calls[name] = self.short_calls.get(name, 0) + 1
+            self.event(rank, None, now)
+
+    def settle(self) -> None:
+        """The run is over: turns that wait to be counted count as they are."""
+        for count in self._loops.values():
+            count.settle()
+
+    def reported(self) -> list[StepCount]:
+        """The counts of the best class that has any; of plain calls and reads only the hottest."""
+        counts = [count for count in list(self.sources.values()) if count.steps]
+        counts = [count for count in counts if not self._stands_for_calls(count, counts)]
+        if not counts:
+            return []
+        best = max(EAGER_TRAINING, min(count.rank for count in counts))
+        chosen = [count for count in counts if count.rank <= best]
+        if best < CALLS:
+            return _steps_around(chosen)
+        span = max(count.last_ns - count.first_ns for count in chosen)
+        hot = [count for count in chosen if (count.last_ns - count.first_ns) * 2 >= span]
+        return [max(hot, key=lambda c: c.steps)]
+
+    def _stands_for_calls(self, count: StepCount, counts: list[StepCount]) -> bool:
+        """Whether these are Keras' batches, one or two a call: then the turns around the calls are the steps."""
+        calls = self.short_calls.get(count.source, 0) if isinstance(count.source, str) else 0
+        if calls < _MIN_CALLS or calls * 2 < self.keras_calls.get(str(count.source), 0):
+            return False
+        return any(isinstance(c.source, Loop) and c.rank <= count.rank for c in counts)
+
+    def phase(self) -> Phase:
+        """The stepping phase of the reported steps, whichever of their sources they came from."""
+        counts = [count for count in self.reported() if count.last_ns > count.first_ns]
+        if not counts:
+            return Phase()
+        first, last = min(counts, key=lambda c: c.first_ns), max(counts, key=lambda c: c.last_ns)
+        ends = zip(last.last_totals, first.first_totals, strict=False)
+        totals = [end - start for end, start in ends]
+        if totals:
+            # The host waits for the rest sooner or later, if only to read the result.
+            totals[SYNC] += last.drain_ns
+        return Phase(
+            rank=first.rank,
+            sources=frozenset(count.source for count in counts),
+            first_ns=first.first_ns,
+            last_ns=last.last_ns,
+            ns=last.last_ns - first.first_ns + last.drain_ns,
+            drain_ns=last.drain_ns,
+            steps=sum(count.steps for count in counts) - first.first_steps,
+            totals=tuple(totals),
+            times=list(max(counts, key=lambda c: c.steps).times),
+        )
+
+    def drained(self, now: int) -> None:
+        """A read waited for the device: what was launched before is done. For devices that do not tell themselves."""
+        for count in self.sources.values():
+            if count.last_done_ns == count.last_ns:
+                count.last_done_ns = now
+
+    def total(self) -> int:
+        """Steps so far."""
+        return sum(count.steps for count in self.reported())
+
+    def tick_seconds(self) -> float | None:
+        """How long a tick takes: what runs several steps in one call shows nothing of itself before it ends."""
+        counts = self.reported()
+        ticks = sum(count.ticks - 1 for count in counts)
+        return sum(count.last_ns - count.first_ns for count in counts) / 1e9 / ticks if ticks > 0 else None
+
+    def rates(self) -> tuple[float | None, float | None]:
+        """Steps and examples a second, from the end of each source's first step to its last, the work done."""
+        counts = self.reported()
+        seconds = sum(count.elapsed_ns for count in counts) / 1e9
+        if seconds <= 0:
+            return None, None
+        steps = sum(count.steps - count.first_steps for count in counts)
+        examples = sum(count.examples - count.first_examples for count in counts)
+        return steps / seconds, examples / seconds if examples else None
+
+
+def _steps_around(counts: list[StepCount]) -> list[StepCount]:
+    """Of loops inside one another one is the step: the outer one, unless the inner one turns far more often."""
+    loops = {count.source: count for count in counts if isinstance(count.source, Loop)}
+    dropped: set[object] = set()
+    for inner in loops.values():
+        for loop in inner.outer & loops.keys():
+            outer = loops[loop]
+            dropped.add(outer.source if inner.steps > _INNER_TURNS * outer.steps else inner.source)
+    return [count for count in counts if count.source not in dropped]

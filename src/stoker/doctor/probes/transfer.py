@@ -1,0 +1,106 @@
+"""Host to device: NumPy arrays and lists that become tensors, wherever the conversion is asked for.
+
+`tf.constant`, `tf.convert_to_tensor`, an array given to an op or to a tf.function all end in
+`convert_to_eager_tensor`. Scalars pass uncounted: they are constants of the program, not its data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stoker import clock
+from stoker.doctor.attach.sites import INTERNAL, SiteKey
+from stoker.doctor.probes.probe import Probe
+from stoker.doctor.probes.recorder import PYTHON, TRANSFER, Recorder
+from stoker.doctor.probes.steps import READS, Steps
+
+# Shapes, axes and indexes are short lists; a batch is not.
+_MIN_LIST = 32
+_MIN_BYTES = 64
+
+
+def data_size(value: Any, array_type: type) -> int | None:
+    """Bytes of host data that is about to be converted, 0 if not known yet; None if it is a mere constant."""
+    if isinstance(value, array_type):
+        size = int(value.nbytes)  # type: ignore[attr-defined]
+        return size if size >= _MIN_BYTES else None
+    if type(value) not in (list, tuple) or not value:
+        return None
+    first = value[0]
+    if isinstance(first, array_type):
+        # A list of observations, as agents keep them.
+        return 0 if len(value) * int(first.nbytes) >= _MIN_BYTES else None  # type: ignore[attr-defined]
+    rows = len(first) if type(first) in (list, tuple) else 1
+    return 0 if len(value) * rows >= _MIN_LIST else None
+
+
+class Transfer(Probe):
+    """Counts, sizes and times conversions of host data, by the user's line."""
+
+    name = "host-to-device"
+
+    def __init__(self, recorder: Recorder, steps: Steps) -> None:
+        super().__init__(recorder)
+        self._steps = steps
+        # The first array converted at a site.
+        self._first: dict[SiteKey, int] = {}
+
+    def attach(self) -> None:
+        import numpy as np
+        from tensorflow.python.framework import constant_op
+
+        self._array_type = np.ndarray
+        self.replace(constant_op, "convert_to_eager_tensor", self._conversion)
+
+    def _conversion(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def convert(value: Any, ctx: Any, dtype: Any = None) -> Any:
+            size = data_size(value, self._array_type)
+            if size is None or not self.active:
+                return original(value, ctx, dtype)
+            return self._timed(original, value, ctx, dtype, size)
+
+        return convert
+
+    def _timed(self, original: Callable[..., Any], value: Any, ctx: Any, dtype: Any, size: int) -> Any:
+        recorder = self.recorder
+        on_books = recorder.on_main_thread()
+        started = recorder.enter(TRANSFER) if on_books else clock.now_ns()
+        tensor = None
+        try:
+            tensor = original(value, ctx, dtype)
+            return tensor
+        finally:
+            ended = recorder.leave() if on_books else clock.now_ns()
+            try:
+                self._count(value, tensor, size, started, ended, on_books)
+            except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+                self.fail(error)
+
+    def _count(self, value: Any, tensor: Any, size: int, started: int, ended: int, on_books: bool) -> None:
+        elapsed = ended - started
+        key, _ = self.recorder.sites.caller(nearer_than=INTERNAL)
+        if key is None:
+            return
+        if self.recorder.window is not None and on_books:
+            self.recorder.window.label(started, TRANSFER, key, type(value).__name__)
+        tally = self.recorder.tally("transfer", key)
+        if not tally.count:
+            tally.detail = {
+                "type": type(value).__name__,
+                "shape": [int(n) for n in getattr(value, "shape", (len(value),))],
+                "dtype": str(getattr(value, "dtype", "")),
+            }
+            self._first[key] = id(value)
+        self.recorder.seen(tally, ended)
+        if not size and tensor is not None:
+            size = int(tensor.dtype.size) * int(tensor.shape.num_elements() or 0)
+        # An id may be used again by another array, but hardly every time.
+        tally.same += self._first.get(key) == id(value)
+        tally.count += 1
+        tally.ns += elapsed
+        tally.lost_ns += elapsed
+        tally.bytes += size
+        # What a compiled call or a layer converts is part of that event.
+        if on_books and self.recorder.top == PYTHON and not self._steps.keras_depth:
+            self._steps.event(READS, key, ended)

@@ -1,0 +1,222 @@
+"""A comparison on the terminal, as JSON and as a page."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from stoker.doctor.diagnosis.comparison import FASTER, SLOWER, Changes, Comparison
+from stoker.doctor.probes.environment import OTHER_WORK
+from stoker.doctor.report.headline import Words
+from stoker.doctor.report.page import data, document
+from stoker.doctor.report.terminal import Terminal
+from stoker.doctor.report.whatif import times
+from stoker.doctor.report.words import MINOR, rate
+from stoker.records import ACCOUNTS, Finding, Record, plain
+from stoker.units import duration
+
+_MAX_SHOWN = 8
+
+Side = Sequence[Record]
+
+
+def show(a: Side, b: Side, result: Comparison, found: Changes) -> None:
+    """Print it."""
+    Terminal().print(render(a, b, result, found))
+
+
+def render(a: Side, b: Side, result: Comparison, found: Changes) -> RenderableType:
+    """Verdict, accounts, findings."""
+    style = {FASTER: "bold green", SLOWER: "bold red"}.get(result.verdict, "bold")
+    parts: list[RenderableType] = [
+        Text.assemble("A  ", (names(a), "bright_black")),
+        Text.assemble("B  ", (names(b), "bright_black")),
+        Text(),
+        Text("".join(words.text for words in sentence(result)), style=style),
+        Text(runs_words(result), style="bright_black"),
+        Text(),
+        _accounts(a, b),
+        Text(),
+    ]
+    for title, findings in (("gone", found.gone), ("new", found.new)):
+        parts += _listed(title, findings, a if title == "gone" else b)
+    parts += [Text(f"note: {note}", style="yellow") for note in result.notes]
+    return Group(*parts)
+
+
+def sentence(result: Comparison) -> list[Words]:
+    """`B is 25 % faster than A (18 % to 33 %): 30.5 against 24.4 steps a second.`"""
+    speeds = Words(f": {_speed(result.speed_b)} against {_speed(result.speed_a)} {result.measure}.")
+    between = f"between {percent(result.low)} and {percent(result.high)}"
+    if result.verdict in (FASTER, SLOWER):
+        share = percent(abs(result.change), signed=False)
+        twice = result.change >= 1
+        words = f"{share} {'as fast' if twice else result.verdict}"
+        return [
+            Words("B is "),
+            Words(words, True),
+            Words(f" {'as' if twice else 'than'} A ({between})"),
+            speeds,
+        ]
+    return [
+        Words("No difference that can be told from noise", True),
+        Words(f": {percent(result.change)}, but it may be anything {between}"),
+        speeds,
+    ]
+
+
+def runs_words(result: Comparison) -> str:
+    """How noisy it is, and what it would take to see more."""
+    noise = f"One run is right to about ±{result.noise:.1%}"
+    if result.verdict in (FASTER, SLOWER):
+        return f"{noise}."
+    share = percent(result.visible, signed=False)
+    if result.runs_needed is None:
+        return (
+            f"{noise}: a difference of {share} cannot be seen on this machine with a sensible number of runs."
+        )
+    return f"{noise}: to tell a difference of {share} from it takes about {result.runs_needed} runs per side."
+
+
+def percent(share: float, signed: bool = True) -> str:
+    """`+2.1 %`; whole numbers from ten on, and from twice as fast on `2.5x`."""
+    if share >= 1:
+        return times(1 + share)
+    digits = 0 if abs(share) >= 0.0995 else 1
+    return f"{share * 100:{'+' if signed else ''}.{digits}f} %"
+
+
+def names(side: Side) -> str:
+    """Program and ids of a side."""
+    return f"{data.program(side[0])}  ({', '.join(record.id for record in side)})"
+
+
+def as_json(a: Side, b: Side, result: Comparison, found: Changes) -> dict[str, Any]:
+    """For other programs."""
+    return {
+        "a": [record.id for record in a],
+        "b": [record.id for record in b],
+        **dataclasses.asdict(result),
+        "accounts": {name: [_mean(a, name), _mean(b, name)] for name in ACCOUNTS},
+        "gone": [plain(finding) for finding in found.gone],
+        "new": [plain(finding) for finding in found.new],
+        "stayed": [[plain(old), plain(new)] for old, new in found.stayed],
+    }
+
+
+def page(a: Side, b: Side, result: Comparison, found: Changes) -> str:
+    """The page of a comparison."""
+    return document.draw(_data(a, b, result, found))
+
+
+def _data(a: Side, b: Side, result: Comparison, found: Changes) -> dict[str, Any]:
+    return {
+        "page": "compare",
+        "title": f"{data.program(a[0])} → {data.program(b[0])}",
+        "sentence": [dataclasses.asdict(words) for words in sentence(result)],
+        "facts": [
+            ["A", f"{_speed(result.speed_a)} {result.measure}"],
+            ["B", f"{_speed(result.speed_b)} {result.measure}"],
+            ["change", percent(result.change)],
+            ["95 % sure", f"{percent(result.low)} to {percent(result.high)}"],
+            ["runs", f"{len(a)} and {len(b)}"],
+        ],
+        "noise": runs_words(result),
+        "notes": list(result.notes),
+        "names": [names(a), names(b)],
+        "bars": [data.accounts(side[0]) for side in (a, b)],
+        "accounts": [
+            [name, duration(_mean(a, name)), duration(_mean(b, name)), _difference(a, b, name)]
+            for name in ACCOUNTS
+            if _mean(a, name) or _mean(b, name)
+        ],
+        "gone": [_row(finding, a) for finding in found.gone],
+        "new": [_row(finding, b) for finding in found.new],
+        "stayed": [[*_row(new, b), duration(old.lost_s)] for old, new in found.stayed],
+        "quantiles": [_quantiles(side) for side in (a, b)],
+        "environment": _differences(a[0], b[0]),
+    }
+
+
+def _row(finding: Finding, side: Side) -> list[str]:
+    wall = max(record.wall_s for record in side) or 1.0
+    share = (finding.lost_s or 0.0) / wall
+    where = f"{finding.file}:{finding.line}"
+    return [
+        finding.kind,
+        where,
+        finding.source,
+        "" if finding.lost_s is None else f"{share:.1%}",
+        duration(finding.lost_s),
+    ]
+
+
+def _quantiles(side: Side) -> list[float] | None:
+    """Step times in milliseconds at each percent of the steps, over all runs of a side."""
+    times = sorted(value * 1e3 for record in side for value in record.step_times)
+    if len(times) < 20:
+        return None
+    return [round(times[min(len(times) - 1, len(times) * percent_ // 100)], 4) for percent_ in range(100)]
+
+
+def _differences(a: Record, b: Record) -> list[list[str]]:
+    """What is not the same around the two: versions, machine, variables, arguments."""
+    sides = [
+        {
+            **record.environment,
+            **record.versions,
+            "device": record.device.name,
+            "program": data.program(record),
+        }
+        for record in (a, b)
+    ]
+    keys = dict.fromkeys([*sides[0], *sides[1]])
+    return [
+        [str(key), str(sides[0].get(key, "–")), str(sides[1].get(key, "–"))]  # noqa: RUF001 - a dash for "none"
+        for key in keys
+        if key != OTHER_WORK and sides[0].get(key) != sides[1].get(key)
+    ]
+
+
+def _mean(side: Side, account: str) -> float:
+    return sum(record.accounts.get(account, 0.0) for record in side) / len(side)
+
+
+def _difference(a: Side, b: Side, account: str) -> str:
+    difference = _mean(b, account) - _mean(a, account)
+    return f"{'-' if difference < 0 else '+'}{duration(abs(difference))}"
+
+
+def _speed(value: float) -> str:
+    return rate(value) if value >= 1 else f"{value:.3g}"
+
+
+def _accounts(a: Side, b: Side) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for title in ("account", "A", "B", "change"):
+        table.add_column(title, justify="left" if title == "account" else "right")
+    rows = [name for name in ACCOUNTS if max(_mean(a, name), _mean(b, name)) > 0.0005]
+    for name in sorted(rows, key=lambda name: -_mean(a, name)):
+        table.add_row(name, duration(_mean(a, name)), duration(_mean(b, name)), _difference(a, b, name))
+    return table
+
+
+def _listed(title: str, findings: list[Finding], side: Side) -> list[RenderableType]:
+    wall = max(record.wall_s for record in side) or 1.0
+    dear = [f for f in findings if (f.lost_s or 0) >= MINOR * wall]
+    style = "green" if title == "gone" else "red"
+    lines: list[RenderableType] = [
+        Text.assemble((f"{title:<5}", style), f"{f.kind}  {f.file}:{f.line}  {duration(f.lost_s)} lost")
+        for f in dear[:_MAX_SHOWN]
+    ]
+    hidden = len(findings) - min(len(dear), _MAX_SHOWN)
+    if hidden:
+        lines.append(
+            Text(f"{title:<5}{hidden} smaller {'one' if hidden == 1 else 'ones'}", style="bright_black")
+        )
+    return lines

@@ -1,0 +1,215 @@
+"""The ledger on the terminal: accounts as bars, then what was found, costliest first."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from stoker.doctor.report.terminal import Terminal
+from stoker.doctor.report.whatif import price, times
+from stoker.doctor.report.words import MEANINGS, MINOR, evidence, rate, reader, short_path
+from stoker.records import Finding, Record, RepairPlace, WhatIf, WorkerRow
+from stoker.units import duration
+
+_COLOURS = {
+    "startup": "bright_black",
+    "trace": "magenta",
+    "input": "yellow",
+    "transfer": "cyan",
+    "sync": "red",
+    "compute": "green",
+    "dispatch": "blue",
+    "communication": "bright_red",
+    "checkpoint": "bright_magenta",
+    "teardown": "bright_cyan",
+    "python": "bright_yellow",
+}
+_MAX_SHOWN = 10
+_MAX_PLACES = 4
+_MAX_IN_ORDER = 3
+# What these spoil is what is learnt, not how fast.
+_OF_RESULTS = ("shuffle-after-batch",)
+
+
+def show(record: Record, path: Path, to_stdout: bool = False) -> None:
+    """Print a record, to stderr unless it was asked for by itself."""
+    console = Terminal(stderr=not to_stdout, soft_wrap=False)
+    console.print(render(record, path, console.width))
+
+
+def show_finding(finding: Finding) -> None:
+    """One line to stderr, while the program runs."""
+    Terminal(stderr=True).print(
+        Text(f"stoker: {finding.kind} at {finding.file}:{finding.line}: {finding.title}. {finding.remedy}")
+    )
+
+
+def render(record: Record, path: Path, width: int) -> RenderableType:
+    """The whole report."""
+    parts: list[RenderableType] = [Text(), _headline(record)]
+    if record.accounts and record.wall_s:
+        parts += [Text(), _accounts(record, width)]
+    if record.tables.workers:
+        parts += [Text(), _workers(record.tables.workers)]
+    parts += [Text(), *_findings(record, width)]
+    parts += [Text(f"note: {note}", style="yellow") for note in _notes(record)]
+    parts.append(Text(f"record: {path}", style="bright_black"))
+    return Group(*parts)
+
+
+def _notes(record: Record) -> list[str]:
+    """What the reader must know: of the run, and, once each, of its findings."""
+    of_findings = dict.fromkeys(f.detail["note"] for f in record.findings if "note" in f.detail)
+    return [*record.notes, *of_findings]
+
+
+def _headline(record: Record) -> Text:
+    facts = [f"{record.wall_s:.1f} s"]
+    if record.steps:
+        facts.append(f"{record.steps:,} steps")
+    if record.steps_per_s is not None:
+        facts.append(f"{rate(record.steps_per_s)} steps/s")
+    if record.examples_per_s is not None:
+        facts.append(f"{rate(record.examples_per_s)} examples/s")
+    if record.device.busy is not None:
+        facts.append(f"{record.device.kind} {record.device.busy:.0%} busy")
+    if record.state == "running":
+        facts.append("did not end: this is what was saved last")
+    elif record.exit_code:
+        facts.append(f"exit code {record.exit_code}")
+    line = Text().append(f"stoker  {shlex.join([record.program, *record.argv])}", style="bold")
+    # A line may break between two facts, not inside one.
+    return line.append("  " + " · ".join(fact.replace(" ", "\u00a0") for fact in facts))
+
+
+def _accounts(record: Record, width: int) -> Table:
+    """Bars to the scale of the run, longest first."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column(justify="right")
+    table.add_column(no_wrap=True)
+    table.add_column(style="bright_black", no_wrap=True)
+    room = max(10, min(40, width - 64))
+    for name, spent in sorted(record.accounts.items(), key=lambda item: -item[1]):
+        share = spent / record.wall_s
+        if share < 0.0005:
+            continue
+        bar = Text("█" * max(1, round(share * room)) if share >= 0.01 else "▏", style=_COLOURS.get(name, ""))
+        table.add_row(name, f"{spent:.2f} s", f"{share:.1%}", bar, MEANINGS.get(name, ""))
+    return table
+
+
+def _workers(rows: list[WorkerRow]) -> Table:
+    """The workers of a job, and what each spends on the exchange and on waiting for the others."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="bright_black")
+    for name in ("worker", "steps", "steps/s", "waiting for peers", "exchange", "most on"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        own = {name: spent for name, spent in row.accounts.items() if name != "communication"}
+        most = max(own, key=lambda name: own[name], default="")
+        table.add_row(
+            str(row.rank),
+            f"{row.steps:,}",
+            "?" if row.steps_per_s is None else rate(row.steps_per_s),
+            duration(row.waiting_s),
+            duration(row.exchange_s),
+            f"{most} {duration(own[most])}" if most else "",
+        )
+    return table
+
+
+def _findings(record: Record, width: int) -> list[RenderableType]:
+    if not record.accounts:
+        return []
+    if not record.findings:
+        return [Text("Nothing stalls this program.", style="green")]
+    shown = [f for f in record.findings if not _is_minor(f, record)]
+    parts: list[RenderableType] = []
+    if not shown:
+        parts.append(Text("Nothing here costs 2 % or more.", style="green"))
+    for number, finding in enumerate(shown[:_MAX_SHOWN], 1):
+        parts.append(_finding(number, finding, record, width))
+    hidden = len(shown) - _MAX_SHOWN
+    if hidden > 0:
+        parts.append(Text(f"... and {hidden} more in the record", style="bright_black"))
+    minor = [f for f in record.findings if _is_minor(f, record)]
+    if minor:
+        parts += [*_folded(minor), Text()]
+    if record.what_if and record.what_if.all and record.what_if.all.speedup >= 1 + MINOR and shown:
+        parts += [_together(record.what_if.all, record.what_if.order), Text()]
+    return parts
+
+
+def _is_minor(finding: Finding, record: Record) -> bool:
+    """Worth under 2 %, by its price; where it has none, by what was lost there."""
+    if finding.what_if is not None:
+        return finding.what_if.speedup < 1 + MINOR
+    return (finding.lost_s or 0) < MINOR * record.wall_s
+
+
+def _folded(findings: list[Finding]) -> list[RenderableType]:
+    """One line for each kind: where, and that it is worth little, or what else is wrong with it."""
+    lines: list[RenderableType] = []
+    for kind in dict.fromkeys(f.kind for f in findings):
+        alike = [f for f in findings if f.kind == kind]
+        worth = f"no time, but: {alike[0].title}" if kind in _OF_RESULTS else "under 2 %"
+        text = Text("    ").append(kind, style="bold").append(f"  {worth}  ", style="bright_black")
+        text.append(", ".join(_short_place(f) for f in alike[:_MAX_PLACES]), style="cyan")
+        if len(alike) > _MAX_PLACES:
+            text.append(f" and {len(alike) - _MAX_PLACES} more", style="bright_black")
+        lines.append(text)
+    return lines
+
+
+def _short_place(finding: Finding) -> str:
+    call = reader(finding)
+    return f"{short_path(finding.file)}:{finding.line}" + (f" {call}" if call else "")
+
+
+def _together(all_of_them: WhatIf, order: list[RepairPlace]) -> Text:
+    """What all repairs would gain, and which to make first; a repair that adds nothing any more is left out."""
+    line = Text("All repaired: ", style="bold").append(price(all_of_them), style="bold green")
+    before, steps = 1.0, []
+    for place in order[:_MAX_IN_ORDER]:
+        if place.together < before * (1 + MINOR):
+            break
+        before = place.together
+        steps.append(f"{place.kind} {short_path(place.file)}:{place.line} ({times(before)})")
+    if steps:
+        line.append("  first " + ", then ".join(steps))
+    return line.append("  (a model: `stoker whatif`)", style="bright_black")
+
+
+def _place(finding: Finding, room: int) -> tuple[str, str]:
+    """File and line, and the function: as much of it as leaves the price on the line."""
+    function = f" in {finding.function}" if finding.function not in ("", "<module>") else ""
+    short, name = short_path(finding.file), finding.file.replace("\\", "/").rsplit("/", 1)[-1]
+    for file, where in ((short, function), (short, ""), (name, "")):
+        if len(f"  {file}:{finding.line}{where}") <= room:
+            break
+    return f"{file}:{finding.line}", where
+
+
+def _finding(number: int, finding: Finding, record: Record, width: int) -> RenderableType:
+    share = (finding.lost_s or 0) / record.wall_s if record.wall_s else 0.0
+    minor = share < MINOR
+    if finding.what_if is not None:
+        cost = Text(f"  {price(finding.what_if)} without it", style="bold")
+    else:
+        cost = Text(f"  {duration(finding.lost_s)} lost, {share:.1%} of the run")
+    head = Text(f"{number:>2}  ")
+    head.append(f"{finding.kind}", style="bold" if minor else "bold red")
+    place, function = _place(finding, width - len(head) - len(cost))
+    head.append(f"  {place}", style="cyan").append(function, style="bright_black").append(cost)
+    lines: list[RenderableType] = []
+    if finding.source:
+        lines.append(Text(finding.source, style="on grey11", no_wrap=True, overflow="ellipsis"))
+    lines.append(Text(evidence(finding), style="bright_black"))
+    lines.append(Text("→ " + finding.remedy, style="default" if minor else "green"))
+    return Group(head, Padding(Group(*lines), (0, 0, 1, 4), expand=False))

@@ -1,0 +1,87 @@
+"""The one sentence at the top: how fast, what it could be, what to change first."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from stoker.doctor.report.whatif import times
+from stoker.doctor.report.words import MINOR, rate
+from stoker.records import Finding, Record, speedup_without
+from stoker.units import duration
+
+_UNIT = re.compile(r"(\d) (s|ms|%)(?![a-z])")
+
+
+@dataclass(frozen=True)
+class Words:
+    """A part of the sentence; strong ones are what the eye should catch."""
+
+    text: str
+    strong: bool = False
+
+    def __post_init__(self) -> None:
+        # A figure and its unit stay on one line.
+        object.__setattr__(self, "text", _UNIT.sub("\\1\u00a0\\2", self.text))
+
+
+def sentence(record: Record) -> list[Words]:
+    """The sentence, in parts."""
+    if not record.accounts:
+        return [Words("The program ended before anything was measured.")]
+    speed = [Words(_speed(record), strong=True)]
+    first, speedup = first_to_change(record), possible(record)
+    if first is None or speedup is None or speedup < 1 + MINOR:
+        return [*speed, Words(", and nothing was found that would make it noticeably faster.")]
+    place = f"{_short(first.file)}:{first.line}"
+    return [
+        *speed,
+        Words("; it could be "),
+        Words(_goal(record, speedup), strong=True),
+        Words("; first change "),
+        Words(place, strong=True),
+        Words(f": {_uncapitalised(first.title)}."),
+    ]
+
+
+def first_to_change(record: Record) -> Finding | None:
+    """The finding to begin with: as the simulation orders them, else the costliest."""
+    for place in record.what_if.order[:1] if record.what_if else []:
+        for finding in record.findings:
+            if (finding.kind, finding.file, finding.line) == (place.kind, place.file, place.line):
+                return finding
+    worth = (f for f in record.findings if (speedup_without(f, record) or 1.0) >= 1 + MINOR)
+    return next(worth, None)
+
+
+def possible(record: Record) -> float | None:
+    """How much faster it could be: all findings as simulated together, else the first one alone."""
+    if record.what_if and record.what_if.all:
+        return record.what_if.all.speedup
+    prices = [speedup_without(finding, record) or 1.0 for finding in record.findings]
+    return max(prices, default=None)
+
+
+def _speed(record: Record) -> str:
+    if record.steps_per_s is not None:
+        return f"{rate(record.steps_per_s)} steps a second"
+    return f"{duration(record.wall_s)} in all"
+
+
+def _goal(record: Record, speedup: float) -> str:
+    # The simulation speaks of the stepping phase; without it only the length of the run is known.
+    if record.steps_per_s is not None and record.what_if and record.what_if.all:
+        return f"{rate(record.steps_per_s * speedup)} ({times(speedup)})"
+    return (
+        f"done in {duration(record.wall_s / speedup)} instead of {duration(record.wall_s)} ({times(speedup)})"
+    )
+
+
+def _short(file: str) -> str:
+    """The last part of a path: the whole one stands with the finding."""
+    return file.replace("\\", "/").rsplit("/", 1)[-1] or file
+
+
+def _uncapitalised(title: str) -> str:
+    second_is_small = len(title) > 1 and not title[1].isupper() and not title.startswith(("NumPy", "Python"))
+    return title[0].lower() + title[1:] if title and second_is_small else title

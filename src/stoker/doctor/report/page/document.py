@@ -1,0 +1,96 @@
+"""The page of a run: one file that needs nothing else, and in which nothing of the user's can run.
+
+Source lines, file names and arguments are the user's. They are in the file only as JSON inside a block no browser
+executes, with every character that could end that block escaped; the page's script puts them in place as text. A
+content security policy allows exactly the scripts and styles shipped with Stoker, by their hashes, and no network.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from stoker.doctor.report.page.data import portable, run_data
+from stoker.errors import UsageError
+from stoker.records import Record
+
+_STYLES = ("uPlot.min.css", "page.css")
+# In this order, each a block of its own: the library, then ours.
+_LIBRARY = ("uPlot.iife.min.js",)
+_OURS = ("dom.js", "charts.js", "findings.js", "sections.js", "compare.js", "main.js")
+_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+def page(record: Record) -> str:
+    """The page of one run."""
+    return draw(run_data(record))
+
+
+def draw(data: dict[str, Any]) -> str:
+    """A page from its data."""
+    values = portable(data)
+    text = json.dumps(values, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return _assemble(values, text)
+
+
+def check(path: str) -> None:
+    """Say that a page cannot be written there before a long run, not after it."""
+    target = Path(path)
+    if target.is_dir():
+        raise UsageError(
+            f"cannot write {path}: it is a directory; name a file in it, such as {path}/run.html"
+        )
+    if not target.absolute().parent.is_dir():
+        raise UsageError(f"cannot write {path}: there is no directory {target.parent}; make it first")
+
+
+def _assemble(values: dict[str, Any], text: str) -> str:
+    scripts = ["\n".join(_asset(name) for name in names) for names in (_LIBRARY, _OURS)]
+    styles = ["\n".join(_asset(name) for name in _STYLES)]
+    policy = (
+        f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    title = html.escape(f"Stoker: {values['title']}")
+    sentence = html.escape("".join(str(part["text"]) for part in values["sentence"]))
+    return "".join(
+        (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
+            '<meta name="referrer" content="no-referrer">\n<link rel="icon" href="data:,">\n',
+            f"<title>{title}</title>\n",
+            # Its licence asks to be wherever the library is.
+            f"<!-- The charts are drawn by uPlot.\n{_asset('uPlot.LICENSE')}-->\n",
+            *(f"<style>{style}</style>\n" for style in styles),
+            "</head>\n<body>\n",
+            f"<noscript><p>{sentence}</p><p>The figures below it need JavaScript.</p></noscript>\n",
+            f'<script type="application/json" id="data">{escaped(text)}</script>\n',
+            *(f"<script>{script}</script>\n" for script in scripts),
+            "</body>\n</html>\n",
+        )
+    )
+
+
+def escaped(text: str) -> str:
+    """JSON that cannot end the block it stands in; it means the same to a JSON parser."""
+    return "".join(_ESCAPES.get(character, character) for character in text)
+
+
+def _asset(name: str) -> str:
+    return (
+        resources.files("stoker.doctor.report.page")
+        .joinpath("assets")
+        .joinpath(name)
+        .read_text(encoding="utf-8")
+    )
+
+
+def _hashes(blocks: list[str]) -> str:
+    digests = (hashlib.sha256(block.encode("utf-8")).digest() for block in blocks)
+    return " ".join(f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)

@@ -1,0 +1,85 @@
+"""The tf.data pipelines of a run: as they were written, and as TensorFlow ran them, the slow stage marked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker.doctor.probes.profiler_trace import BUFFERS, stage_name
+from stoker.kinds import KINDS
+from stoker.records import Finding, PipelineRow, PipelineStage, Record
+from stoker.units import duration
+
+_MAX_PIPELINES = 20
+
+
+def pipelines(record: Record) -> dict[str, Any]:
+    """`written`: a list of pipelines, source first; `ran`: the trees of the iterators."""
+    blamed = {
+        (f.file, f.line): f for f in record.findings if f.kind in KINDS and KINDS[f.kind].account == "input"
+    }
+    shown = sorted(record.tables.pipelines, key=lambda row: -row.wait_s)[:_MAX_PIPELINES]
+    return {"written": [_written(row, blamed) for row in shown], "ran": _ran(record)}
+
+
+def _written(row: PipelineRow, blamed: dict[tuple[str, int], Finding]) -> dict[str, Any]:
+    slow = _slow(row.stages, blamed)
+    stages = [
+        {
+            "name": stage.name,
+            "where": stage.where,
+            "python": stage.python,
+            "slow": stage is slow,
+        }
+        for stage in reversed(row.stages)
+    ]
+    waited = f"{duration(row.wait_s)} waited for"
+    facts = [f"{row.elements:,} elements", waited] if row.elements else ["read inside a graph"]
+    if row.first_wait_s:
+        facts.append(f"{duration(row.first_wait_s)} of it for the first element")
+    return {"stages": stages, "facts": " · ".join(facts)}
+
+
+def _slow(stages: list[PipelineStage], blamed: dict[tuple[str, int], Finding]) -> PipelineStage | None:
+    """The stage a finding speaks of: at its line, and where several are there, the one it names."""
+    for stage in stages:
+        finding = blamed.get((stage.file or "", stage.line or 0))
+        if finding is None:
+            continue
+        there = [s for s in stages if (s.file, s.line) == (finding.file, finding.line)]
+        python = [s for s in there if s.python]
+        if finding.kind == "python-input-pipeline" and python:
+            return python[0]
+        named = [s for s in there if s.name == finding.detail.get("slow_stage")]
+        return (named or there)[0]
+    return None
+
+
+def _ran(record: Record) -> list[dict[str, Any]]:
+    """Paths such as `Iterator::Root::Prefetch::BatchV2` made into trees."""
+    times: dict[tuple[str, ...], tuple[float, int]] = {}
+    for row in record.tables.stages:
+        parts = tuple(row.path.split("::")[1:])
+        if parts:
+            times[parts] = (max(0.0, row.self_s), row.calls)
+    total = sum(own for own, _ in times.values()) or 1.0
+    slow = max(
+        (parts for parts in times if stage_name(parts[-1]) not in BUFFERS),
+        key=lambda parts: times[parts][0],
+        default=None,
+    )
+    nodes: dict[tuple[str, ...], dict[str, Any]] = {}
+    roots: list[dict[str, Any]] = []
+    prefixes = {path[:depth] for path in times for depth in range(1, len(path) + 1)}
+    for parts in sorted(prefixes, key=len):
+        own, calls = times.get(parts, (0.0, 0))
+        node = nodes[parts] = {
+            "name": stage_name(parts[-1]),
+            "share": own / total,
+            "time": duration(own),
+            "calls": calls,
+            "buffer": stage_name(parts[-1]) in BUFFERS,
+            "slow": parts == slow,
+            "children": [],
+        }
+        (nodes[parts[:-1]]["children"] if len(parts) > 1 else roots).append(node)
+    return roots

@@ -1,0 +1,72 @@
+"""A rule's page as Markdown: what it does, why that is bad, an example, what to use instead."""
+
+from __future__ import annotations
+
+from stoker.doctor.check.rule import Rule
+
+
+def page(rule: Rule) -> str:
+    """The page of one rule; its examples are the rule's own first cases."""
+    info, words = rule.info, rule.page
+    fix = "A fix is offered for some cases. " if rule.fixable else ""
+    return "\n".join(
+        (
+            f"# {rule.kind} ({info.code})",
+            "",
+            f"{info.title}. Severity: {rule.severity}.",
+            "",
+            "## What it does",
+            "",
+            words.what,
+            "",
+            "## Why is this bad?",
+            "",
+            words.why,
+            "",
+            "## Example",
+            "",
+            "```python",
+            rule.bad[0].code.rstrip("\n"),
+            "```",
+            "",
+            "## Use instead",
+            "",
+            info.remedy,
+            "",
+            "```python",
+            rule.good[0].code.rstrip("\n"),
+            "```",
+            "",
+            "## Fix safety",
+            "",
+            fix + words.fix_safety,
+            "",
+            "## Known problems",
+            "",
+            words.known_problems,
+            "",
+            f"Allow it on a line with `# stoker: allow[{rule.kind}]`.",
+            "",
+        )
+    )
+
+
+def _fix(rule: Rule) -> str:
+    return "yes" if rule.fixable else ""
+
+
+def index(rules: tuple[Rule, ...]) -> str:
+    """The list of all rules."""
+    lines = [
+        "# Rules",
+        "",
+        "Generated from the rules themselves by `stoker explain --write docs/rules`.",
+        "",
+        "| code | kind | severity | fix | what |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    lines += [
+        f"| {r.info.code} | [{r.kind}]({r.kind}.md) | {r.severity} | {_fix(r)} | {r.info.title} |"
+        for r in rules
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,204 @@
+"""Runs of the store on the terminal: the list, one run, two side by side, the audit."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from stoker.doctor.report.terminal import Terminal
+from stoker.doctor.report.words import rate
+from stoker.tracking.store.differing import Difference, Differences
+from stoker.tracking.store.table import value_of
+from stoker.units import duration, printable, size
+
+_FEW_SERIES = 3
+_LONGEST = 60
+_GAP = 2  # between columns
+
+
+def show(
+    rows: list[dict[str, Any]], columns: list[str] | None, damaged: list[str], *, filtered: bool = False
+) -> None:
+    """The list of runs; without `columns`, with the series most of them have."""
+    console = Terminal()
+    if not rows and not damaged:
+        none = "no run is like that" if filtered else "no runs yet: start one with `stoker run train.py`"
+        console.print(none)
+        return
+    names = columns if columns is not None else _common_series(rows)
+    cells = [_cells(row, names) for row in rows]
+    # What no run has takes no room; only a name may be folded.
+    shown = [title for title in (cells[0] if cells else ()) if any(row[title] != "-" for row in cells)]
+    if columns is None:
+        shown = _fitting(shown, cells, console.width, [*reversed(names[1:]), "steps/s", *names[:1]])
+    table = Table(box=None, pad_edge=False)
+    for title in shown:
+        table.add_column(title, no_wrap=title != "name")
+    for row in cells:
+        table.add_row(*(_line(row[title]) for title in shown))
+    console.print(table)
+    for line in damaged:
+        console.print(_line(line, "yellow"))
+
+
+def _fitting(titles: list[str], cells: list[dict[str, str]], width: int, spared: Iterable[str]) -> list[str]:
+    """The columns there is room for: half a number would say nothing, so columns are left out whole."""
+    wide = {title: max(len(title), *(len(row[title]) for row in cells)) + _GAP for title in titles}
+    for title in spared:
+        if sum(wide.values()) - _GAP <= width:
+            break
+        wide.pop(title, None)
+    return list(wide)
+
+
+def _cells(row: dict[str, Any], names: list[str]) -> dict[str, str]:
+    """A row of the list, by title."""
+    is_program = row["kind"] == "run"
+    return {
+        "id": row["id"],
+        "name": f"{row['program']} {row['arguments']}".strip() if is_program else row["name"],
+        "kind": row["kind"],
+        "state": _state(row),
+        "seconds": "-" if row["seconds"] is None else f"{row['seconds']:.1f}",
+        "steps/s": "-" if row["steps_per_s"] is None else rate(row["steps_per_s"]),
+        **{name: _value(value_of(row, name)) for name in names},
+        "first finding": row.get("finding") or "-",
+    }
+
+
+def show_one(run: dict[str, Any]) -> None:
+    """Everything about a run."""
+    console = Terminal()
+    console.print(_line(f"{run['name']}  {run['id']}", "bold"))
+    facts = {
+        "kind": run["kind"],
+        "state": _state(run) + (f": {run['error']}" if run["error"] else ""),
+        "program": f"{run['program']} {' '.join(run['arguments'])}".strip(),
+        "started": _moment(run["started"]),
+        "took": "-" if run["seconds"] is None else duration(run["seconds"]),
+        "steps": _value(run["steps"]),
+        "parent": run["parent"] or "-",
+        "commit": (run["git_commit"] or "-") + (" with uncommitted changes" if run["git_diff"] else ""),
+    }
+    _pairs(console, "", facts)
+    _pairs(console, "parameters", run["parameters"])
+    _series(console, run["series"])
+    _pairs(console, "ledger", {account: duration(seconds) for account, seconds in run["ledger"].items()})
+    found = {f"{f['kind']} {f['file']}:{f['line']}": f["title"] for f in run["findings"]}
+    _pairs(console, "findings", found)
+    for one in run["artifacts"]:
+        much = "" if one["size"] is None else f", {size(one['size'])}"
+        where = one["path"] or one["name"]
+        console.print(_line(f"{one['relation']} {one['kind']} {where}{much}"))
+        console.print(_line(f"  {one['hash']}"))
+    _pairs(console, "versions", run["versions"])
+    _pairs(console, "machine", run["machine"])
+
+
+def show_differences(found: Differences) -> None:
+    """What was changed, then what it did."""
+    console = Terminal()
+    if not found.changed:
+        console.print("nothing was changed between them, as far as the store knows")
+    for section, differences in found.changed.items():
+        _differences(console, section, differences, found)
+    results = (
+        ("results, at the end", found.results),
+        ("speed", found.speed),
+        ("ledger, seconds", found.ledger),
+    )
+    for title, beside in results:
+        if beside:
+            _differences(console, title, beside, found)
+
+
+def show_audit(rows: list[dict[str, Any]]) -> None:
+    """The audit, oldest first."""
+    console = Terminal()
+    table = Table(box=None, pad_edge=False)
+    for title in ("row", "time", "by", "event", "run", "details"):
+        table.add_column(title, no_wrap=title in ("row", "time", "run"))
+    for row in rows:
+        details = (str(row["seq"]), _moment(row["time"]), row["actor"], row["event"], row["run"] or "-")
+        table.add_row(*(_line(part) for part in (*details, row["details"])))
+    console.print(table if rows else "the audit is empty")
+
+
+def _differences(console: Terminal, title: str, differences: list[Difference], found: Differences) -> None:
+    console.print()
+    table = Table(box=None, pad_edge=False)
+    for name in (title, found.a, found.b, "") if _numbers(differences) else (title, found.a, found.b):
+        table.add_column(name, overflow="fold")
+    for one in differences:
+        table.add_row(*map(_line, (one.name, _value(one.a), _value(one.b), _change(one))))
+    console.print(table)
+
+
+def _numbers(differences: list[Difference]) -> bool:
+    return any(_change(one) for one in differences)
+
+
+def _change(one: Difference) -> str:
+    """By how much, where both are numbers."""
+    both = isinstance(one.a, int | float) and isinstance(one.b, int | float)
+    if not both or not one.a or isinstance(one.a, bool):
+        return ""
+    return f"{(one.b - one.a) / abs(one.a):+.1%}"
+
+
+def _common_series(rows: list[dict[str, Any]]) -> list[str]:
+    series = (name.removeprefix("metrics.") for row in rows for name in row if name.startswith("metrics."))
+    counted = Counter(
+        name for name in series if not name.startswith(("ledger/", "event/")) and name != "epoch"
+    )
+    return [name for name, _ in counted.most_common(_FEW_SERIES)]
+
+
+def _pairs(console: Terminal, title: str, pairs: dict[str, Any]) -> None:
+    if not pairs:
+        return
+    if title:
+        console.print(Text(f"\n{title}", style="bold"))
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for name, value in pairs.items():
+        table.add_row(_line(f"  {name}" if title else name), _line(_value(value)))
+    console.print(table)
+
+
+def _series(console: Terminal, series: dict[str, dict[str, Any]]) -> None:
+    if not series:
+        return
+    console.print()
+    table = Table(box=None, pad_edge=False)
+    for title in ("series", "last", "least", "most", "step", "points"):
+        table.add_column(title)
+    for name, one in series.items():
+        figures = (one["last"], one["min"], one["max"], one["last_step"], one["count"])
+        table.add_row(_line(name), *(_value(figure) for figure in figures))
+    console.print(table)
+
+
+def _line(text: str, style: str = "") -> Text:
+    """Text of others, in one line: a name with a line break must not look like two runs."""
+    return Text(printable(text), style=style)
+
+
+def _state(row: dict[str, Any]) -> str:
+    code = row.get("exit_code")
+    return f"{row['state']} ({code})" if code else str(row["state"])
+
+
+def _moment(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "-"
+    text = f"{value:.5g}" if isinstance(value, float) else " ".join(str(value).split())
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -1,0 +1,93 @@
+"""What the tuner found, on the terminal: the rates, the tree of stages, what was changed, what was left and why."""
+
+from __future__ import annotations
+
+from stoker.doctor.report.words import rate
+from stoker.records import TunedStage, TuningRow
+from stoker.units import size
+
+_WIDEST = 64
+
+
+def text(report: TuningRow) -> str:
+    """The whole report."""
+    parts = [headline(report)]
+    parts += [_table(stages, title) for title, stages in trees(report)]
+    if report.changes:
+        lines = [
+            f"  {change.name}: {change.stage}{factor(change.before, change.after)}"
+            for change in report.changes
+        ]
+        parts.append("\n".join(["Changed", *lines, f"  {evidence(report)}"]))
+    if report.left:
+        lines = [f"  {left.name}: {left.stage}: {left.why}" for left in report.left]
+        parts.append("\n".join(["Left alone", *lines]))
+    return "\n\n".join(parts)
+
+
+def headline(report: TuningRow) -> str:
+    """`The step takes 820/s, the pipeline gives 310/s and could give 5,900/s.`"""
+    if report.before is None or report.after is None:
+        return "The pipeline was not measured."
+    said = f"the pipeline gives {_of(report, report.before)}"
+    if report.tuned:
+        said += f" and could give {_of(report, report.after)} ({report.gain:.1f}x)"
+    if report.step_per_s is not None:
+        said = f"the step takes {_of(report, report.step_per_s)}, {said}"
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _of(report: TuningRow, value: float) -> str:
+    if report.rows_per_element is None:
+        return f"{rate(value)} elements/s"
+    return f"{rate(value)} batches/s ({rate(value * report.rows_per_element)} rows/s)"
+
+
+def factor(before: float | None, after: float | None) -> str:
+    """`: 40.4 to 294/s, 7.3x`; nothing where it was not timed."""
+    if not before or not after:
+        return ""
+    return f": {rate(before)} to {rate(after)}/s, {after / before:.1f}x"
+
+
+def evidence(report: TuningRow) -> str:
+    """What was compared before a change stayed."""
+    if report.compared:
+        return (
+            f"compared bit for bit: {report.compared} elements of each of two epochs, and each changed piece"
+        )
+    return "compared bit for bit: each changed piece (the pipeline as a whole does not repeat itself)"
+
+
+HEAD = ("makes/s", "alone/s", "core", "element", "calls")
+
+
+def trees(report: TuningRow) -> list[tuple[str, list[TunedStage]]]:
+    """The stages as they were and as they are, each under its title."""
+    both = [("as it was" if report.tuned else "stage", report.stages), ("tuned", report.tuned)]
+    return [(title, stages) for title, stages in both if stages]
+
+
+def _table(stages: list[TunedStage], title: str) -> str:
+    names = ["  " * stage.depth + stage.stage for stage in stages]
+    width = min(_WIDEST, max(len(title), *(len(name) for name in names)))
+    lines = [_line(title, list(HEAD), width)]
+    for name, stage in zip(names, stages, strict=True):
+        lines.append(_line(name if len(name) <= width else name[: width - 1] + "…", figures(stage), width))
+    return "\n".join(lines)
+
+
+def _line(name: str, cells: list[str], width: int) -> str:
+    makes, alone, core, element, calls = cells
+    return f"{name:<{width}}  {makes:>9}  {alone:>9}  {core:>5}  {element:>9}  {calls}".rstrip()
+
+
+def figures(stage: TunedStage) -> list[str]:
+    """What stands under `HEAD`."""
+    return [
+        "" if stage.elements_per_s is None else rate(stage.elements_per_s),
+        "" if stage.alone_per_s is None else rate(stage.alone_per_s),
+        "" if stage.core is None else f"{stage.core:.0%}",
+        "" if stage.element_bytes is None else size(stage.element_bytes),
+        stage.parallel_calls or "",
+    ]

@@ -1,0 +1,174 @@
+"""STK103: a callback runs Python on the host after every batch."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from stoker.doctor.check.rule import Page, Problem, Rule, bad, good
+from stoker.doctor.check.source.analysis import Analysis
+from stoker.doctor.check.source.facts import Call, Fact, TensorRead
+from stoker.doctor.check.source.names import last_name
+from stoker.doctor.check.source.values import Func, Py
+
+_COSTLY = re.compile(
+    r"^(builtins\.(print|open)|wandb\.|logging\.|model\.(predict|evaluate|save|save_weights|get_weights|set_weights)"
+    r"|tf\.summary\.|keras\.backend\.(get_value|set_value)|np\.save"
+    r"|\?\.(write|writerow|info|debug|log|savefig|draw|plot|dump|commit|send|post|flush|add_scalar|log_metric|predict"
+    r"|evaluate|save|save_weights|imshow|pause))"
+)
+_BATCH_ARGUMENT = re.compile(r"^on_(train_|test_|predict_)?batch_(begin|end)$")
+# Every so few batches is as good as at every batch.
+_OFTEN = 10
+
+
+class HostCallbackPerBatch(Rule):
+    """Callbacks with costly work at every batch."""
+
+    kind = "host-callback-per-batch"
+    severity = "warning"
+    page = Page(
+        what="Reports a Keras callback that prints, logs, writes, predicts, evaluates, saves or reads tensors at every "
+        "batch: in its `on_train_batch_end` and the like, in a `LambdaCallback`, or through `TensorBoard("
+        "update_freq='batch')` and `ModelCheckpoint(save_freq=1)`. Keeping a number in a list is left alone.",
+        why="A callback runs between two steps, in Python: the device has nothing to do until it returns.",
+        known_problems="How long the work takes is not known without running.",
+    )
+    bad = (
+        bad(
+            """
+            from tensorflow import keras
+
+            class Printer(keras.callbacks.Callback):
+                def on_train_batch_end(self, batch, logs=None):  #!
+                    print("batch", batch, "loss", logs["loss"])
+            """
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            class Snapshots(tf.keras.callbacks.Callback):
+                def on_batch_end(self, batch, logs=None):  #!
+                    sample = self.model.predict(self.x)
+                    self.images.append(sample)
+            """
+        ),
+        bad(
+            """
+            from keras.callbacks import LambdaCallback
+
+            show = LambdaCallback(on_batch_end=lambda batch, logs: print(batch, logs))  #!
+            """
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            board = tf.keras.callbacks.TensorBoard("logs", update_freq="batch")  #!
+            saver = tf.keras.callbacks.ModelCheckpoint("last.keras", save_freq=1)  #!
+            """
+        ),
+        bad(
+            """
+            import wandb
+            from tensorflow.keras.callbacks import Callback
+
+            class Track(Callback):
+                def on_train_batch_end(self, batch, logs=None):  #!
+                    wandb.log(logs)
+            """
+        ),
+    )
+    good = (
+        good(
+            """
+            from tensorflow import keras
+
+            class Printer(keras.callbacks.Callback):
+                def on_train_batch_end(self, batch, logs=None):
+                    if batch % 100 == 0:
+                        print("batch", batch, "loss", logs["loss"])
+            """
+        ),
+        good(
+            """
+            from tensorflow import keras
+
+            class Losses(keras.callbacks.Callback):
+                def on_train_batch_end(self, batch, logs=None):
+                    self.losses.append(logs["loss"])
+
+                def on_epoch_end(self, epoch, logs=None):
+                    print(epoch, logs)
+            """
+        ),
+        good(
+            """
+            import tensorflow as tf
+
+            board = tf.keras.callbacks.TensorBoard("logs")
+            saver = tf.keras.callbacks.ModelCheckpoint("last.keras", save_freq="epoch")
+            """
+        ),
+        good(
+            """
+            import tensorflow as tf
+
+            class Trainer:
+                def on_train_batch_end(self, batch):
+                    print(batch)
+            """
+        ),
+        good(
+            """
+            from tensorflow import keras
+
+            class Sparse(keras.callbacks.Callback):
+                def on_train_batch_end(self, batch, logs=None):
+                    if batch % self.every != 0:
+                        return
+                    self.model.save_weights(self.path)
+            """
+        ),
+    )
+
+    def check(self, analysis: Analysis) -> Iterator[Problem]:
+        """Batch methods with costly work, and callbacks set to work at every batch."""
+        for fact in analysis.facts:
+            if fact.at.hot and fact.at.presumed in analysis.batch_methods and _is_costly(fact):
+                method = fact.at.presumed
+                assert method is not None
+                message = f"`{method.name}` does costly work in Python at every batch (line {fact.at.line})"
+                yield self.problem(fact.at, message, node=method)
+            elif isinstance(fact, Call) and fact.name.startswith("keras.callbacks.") and _often(fact):
+                yield self.problem(fact.at, "this callback works in Python at every batch or nearly so")
+
+
+def _is_costly(fact: Fact) -> bool:
+    return isinstance(fact, TensorRead) or (isinstance(fact, Call) and bool(_COSTLY.match(fact.name)))
+
+
+def _often(fact: Call) -> bool:
+    name = fact.name.rsplit(".", 1)[-1]
+    if name == "LambdaCallback":
+        return any(_BATCH_ARGUMENT.match(key) and _calls(value) for key, value in fact.keywords.items())
+    key = {"TensorBoard": "update_freq", "ModelCheckpoint": "save_freq", "BackupAndRestore": "save_freq"}.get(
+        name
+    )
+    value = fact.keywords.get(key or "")
+    if not isinstance(value, Py):
+        return False
+    return value.const == "batch" or (type(value.const) is int and value.const <= _OFTEN)
+
+
+def _calls(value: object) -> bool:
+    if not isinstance(value, Func):
+        return True
+    costly = (child for child in ast.walk(value.node) if isinstance(child, ast.Call))
+    gated = any(isinstance(child, (ast.If, ast.IfExp, ast.BoolOp)) for child in ast.walk(value.node))
+    return not gated and any(last_name(child.func) not in ("append", "update") for child in costly)
+
+
+RULE = HostCallbackPerBatch()

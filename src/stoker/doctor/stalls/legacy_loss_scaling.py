@@ -1,0 +1,265 @@
+"""STK401: loss-scaling calls that Keras 3 removed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stoker.doctor.check.edits import replace_node
+from stoker.doctor.check.gradients import SCALED, UNSCALED, bound_name, scaling_pair
+from stoker.doctor.check.rule import Edit, Fix, Page, Problem, Rule, bad, character, good
+from stoker.doctor.check.source.analysis import Analysis
+from stoker.doctor.check.source.facts import Call
+from stoker.doctor.check.source.module import Module
+from stoker.doctor.check.source.values import Thing
+
+_REMOVED = {
+    SCALED: "`get_scaled_loss` was removed in Keras 3; it is `scale_loss` now",
+    UNSCALED: "`get_unscaled_gradients` was removed in Keras 3; `apply` unscales the gradients",
+}
+_PLAIN = ", and {name} scales nothing: wrap it in keras.mixed_precision.LossScaleOptimizer"
+_USED = (
+    ". Something else uses these gradients before that: clip through the inner optimizer's `global_clipnorm`, "
+    "or divide them by the optimizer's `dynamic_scale` where they are read"
+)
+_OLD_NAMES = (
+    "keras.mixed_precision.experimental.",
+    "tf.train.experimental.enable_mixed_precision_graph_rewrite",
+    "tf1.train.experimental.enable_mixed_precision_graph_rewrite",
+    "tf.train.experimental.MixedPrecisionLossScaleOptimizer",
+    "tf.mixed_precision.experimental.",
+    "tf.train.experimental.DynamicLossScale",
+)
+
+
+class LegacyLossScaling(Rule):
+    """Calls of the loss-scaling interface that is gone."""
+
+    kind = "legacy-loss-scaling"
+    severity = "error"
+    page = Page(
+        what="Reports `optimizer.get_scaled_loss`, `optimizer.get_unscaled_gradients` and the experimental "
+        "mixed-precision modules.",
+        why="Keras 3 has none of them: the program stops with an AttributeError at its first step. The optimizer "
+        "unscales gradients by itself when it applies them.",
+        fix_safety="Safe where the optimizer is seen to be a `LossScaleOptimizer` and the gradients of the scaled loss go "
+        "into its `apply_gradients` and nowhere else: `get_scaled_loss(loss)` becomes `scale_loss(loss)`, and the call of "
+        "`get_unscaled_gradients` goes away, since `apply_gradients` unscales. Unsafe where nothing shows what the "
+        "optimizer is: a plain one scales nothing. Not offered where anything else uses the gradients (a clip, a "
+        "norm, another optimizer, a caller): it would see them scaled.",
+        known_problems="Programs that stay on Keras 2 through `tf_keras` still have these calls; files that import "
+        "`tf_keras` are left alone.",
+    )
+    bad = (
+        bad(
+            """
+            import tensorflow as tf
+
+            optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+
+            @tf.function
+            def step(x, y):
+                with tf.GradientTape() as tape:
+                    loss = loss_fn(y, model(x))
+                    scaled = optimizer.get_scaled_loss(loss)  #!
+                grads = tape.gradient(scaled, model.trainable_variables)
+                grads = optimizer.get_unscaled_gradients(grads)  #!
+                optimizer.apply_gradients(zip(grads, model.trainable_variables))
+            """,
+            fixed="""
+            import tensorflow as tf
+
+            optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+
+            @tf.function
+            def step(x, y):
+                with tf.GradientTape() as tape:
+                    loss = loss_fn(y, model(x))
+                    scaled = optimizer.scale_loss(loss)
+                grads = tape.gradient(scaled, model.trainable_variables)
+                optimizer.apply_gradients(zip(grads, model.trainable_variables))
+            """,
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            policy = tf.keras.mixed_precision.experimental.Policy("mixed_float16")  #!
+            tf.keras.mixed_precision.experimental.set_policy(policy)  #!
+            """
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            opt = tf.keras.optimizers.Adam()
+            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)  #!
+            """
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            class Trainer:
+                def apply(self, tape, loss):
+                    grads = tape.gradient(loss, self.model.trainable_variables)
+                    return self.optimizer.get_unscaled_gradients(grads)  #!
+            """
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+
+            def step(x):
+                with tf.GradientTape() as tape:
+                    loss = opt.get_scaled_loss(tf.reduce_mean(model(x)))  #!
+                grads = tape.gradient(loss, model.trainable_variables)
+                grads = opt.get_unscaled_gradients(grads)  #!
+                grads, _ = tf.clip_by_global_norm(grads, 1.0)
+                opt.apply_gradients(zip(grads, model.trainable_variables))
+            """,
+            fixed="""
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+
+            def step(x):
+                with tf.GradientTape() as tape:
+                    loss = opt.get_scaled_loss(tf.reduce_mean(model(x)))
+                grads = tape.gradient(loss, model.trainable_variables)
+                grads = opt.get_unscaled_gradients(grads)
+                grads, _ = tf.clip_by_global_norm(grads, 1.0)
+                opt.apply_gradients(zip(grads, model.trainable_variables))
+            """,
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.set_global_policy("mixed_float16")
+            opt = tf.keras.optimizers.Adam()
+
+            def step(x):
+                with tf.GradientTape() as tape:
+                    scaled = opt.get_scaled_loss(tf.reduce_mean(model(x)))  #!
+                grads = tape.gradient(scaled, model.trainable_variables)
+                opt.apply_gradients(zip(opt.get_unscaled_gradients(grads), model.trainable_variables))  #!
+            """,
+            fixed="""
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.set_global_policy("mixed_float16")
+            opt = tf.keras.optimizers.Adam()
+
+            def step(x):
+                with tf.GradientTape() as tape:
+                    scaled = opt.get_scaled_loss(tf.reduce_mean(model(x)))
+                grads = tape.gradient(scaled, model.trainable_variables)
+                opt.apply_gradients(zip(opt.get_unscaled_gradients(grads), model.trainable_variables))
+            """,
+        ),
+    )
+    good = (
+        good(
+            """
+            import tensorflow as tf
+
+            optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+
+            @tf.function
+            def step(x, y):
+                with tf.GradientTape() as tape:
+                    loss = optimizer.scale_loss(loss_fn(y, model(x)))
+                grads = tape.gradient(loss, model.trainable_variables)
+                optimizer.apply(grads, model.trainable_variables)
+            """
+        ),
+        good(
+            """
+            import tf_keras
+
+            def scaled(optimizer, loss):
+                return optimizer.get_scaled_loss(loss)
+            """
+        ),
+        good(
+            """
+            from tensorflow import keras
+
+            keras.mixed_precision.set_global_policy("mixed_float16")
+            """
+        ),
+        good(
+            """
+            import tensorflow as tf
+
+            class Scaler:
+                def get_scaled_loss(self, loss):
+                    return loss * 128.0
+
+            scaler = Scaler()
+            loss = scaler.get_scaled_loss(loss)
+            """
+        ),
+    )
+
+    def check(self, analysis: Analysis) -> Iterator[Problem]:
+        """Removed methods of optimizers, and removed modules."""
+        for fact in analysis.facts:
+            if not isinstance(fact, Call) or fact.at.module.imports_any("tf_keras"):
+                continue
+            method = fact.name.removeprefix("optimizer.")
+            if fact.name.startswith("optimizer.") and method in _REMOVED:
+                yield self.problem(fact.at, *_judged(fact, method))
+            elif fact.name.startswith(_OLD_NAMES):
+                yield self.problem(fact.at, f"`{fact.name}` is gone: use keras.mixed_precision")
+
+
+def _judged(fact: Call, method: str) -> tuple[str, Fix | None]:
+    """What to say of a removed method, and its repair where one leaves the training as it was."""
+    message = _REMOVED[method]
+    maker = fact.receiver.name if isinstance(fact.receiver, Thing) else "?"
+    scales = maker.endswith("LossScaleOptimizer")
+    if not scales and maker not in ("?", "keras.optimizers.Optimizer"):
+        return message + _PLAIN.format(name=f"a plain `{maker.rsplit('.', 1)[-1]}`"), None
+    pair = scaling_pair(fact.at.module, fact.call)
+    if pair is None:
+        return message + (_USED if method == UNSCALED else ""), None
+    scaled, unscaled = pair
+    safety = "safe" if scales else "unsafe"
+    if method == SCALED:
+        return message, Fix(safety, (_renamed(fact.at.module, scaled),), "Rename to scale_loss")
+    return message, Fix(safety, (_dropped(fact.at.module, unscaled),), "Drop the call")
+
+
+def _renamed(module: Module, call: ast.Call) -> Edit:
+    line = int(call.func.end_lineno or call.func.lineno)
+    end = character(module, line, int(call.func.end_col_offset or 0))
+    return Edit(line, end - len(SCALED), line, end, "scale_loss")
+
+
+def _dropped(module: Module, call: ast.Call) -> Edit:
+    """The gradients in place of the call; nothing at all in place of `g = optimizer.get_unscaled_gradients(g)`."""
+    raw, statement = call.args[0], module.parents.get(call)
+    alone = (
+        isinstance(statement, ast.Assign)
+        and isinstance(raw, ast.Name)
+        and bound_name(module, call) == raw.id
+        and module.lines[statement.lineno - 1][: statement.col_offset].strip() == ""
+        and module.lines[(statement.end_lineno or statement.lineno) - 1][statement.end_col_offset :].strip()
+        == ""
+    )
+    if alone and isinstance(statement, ast.Assign) and _has_siblings(module, statement):
+        return Edit(statement.lineno, 0, int(statement.end_lineno or statement.lineno) + 1, 0, "")
+    return replace_node(module, call, module.segment(raw))
+
+
+def _has_siblings(module: Module, statement: ast.stmt) -> bool:
+    blocks = [getattr(module.parents[statement], name, []) for name in ("body", "orelse", "finalbody")]
+    block: list[ast.stmt] = next((b for b in blocks if isinstance(b, list) and statement in b), [])
+    return len(block) > 1 and block[-1] is not statement
+
+
+RULE = LegacyLossScaling()

@@ -1,0 +1,270 @@
+"""STK301: the input pipeline does not prefetch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stoker.doctor.check.edits import autotune, insert_after, remove_between
+from stoker.doctor.check.rule import Fix, Page, Problem, Rule, bad, good
+from stoker.doctor.check.source.analysis import Analysis
+from stoker.doctor.check.source.facts import Consumed
+from stoker.doctor.check.source.loops import LOOK
+from stoker.doctor.check.source.values import Dataset, Py, Stage
+
+# What may follow a prefetch without undoing it: it neither computes nor waits.
+_LIGHT = frozenset({"repeat", "take", "skip", "with_options", "enumerate", "shard", "ignore_errors"})
+# What a pipeline's function may call whose result, or effect, depends on when it is called.
+_CHANGEABLE = (
+    "tf.py_function",
+    "tf.numpy_function",
+    "tf.py_func",
+    "tf.print",
+    "tf.summary",
+    "tf.random.Generator",
+    "tf.random.get_global_generator",
+    "tf.Variable",
+    "tf.lookup",
+    "tf.queue",
+    "tf.timestamp",
+    "tf.io.gfile",
+    "tf.io.write_file",
+)
+
+
+class MissingPrefetch(Rule):
+    """Pipelines that are consumed without a prefetch at their end."""
+
+    kind = "missing-prefetch"
+    severity = "warning"
+    page = Page(
+        what="Reports a tf.data pipeline that feeds `fit`, `evaluate`, `predict` or a loop of steps and whose last "
+        "working transformation is not followed by `prefetch`. A prefetch further up, with work after it, does not "
+        "count. Distributed datasets and the directory readers of Keras prefetch by themselves.",
+        why="Without it the next batch is prepared only when the step asks for it: input and compute take turns "
+        "instead of overlapping.",
+        fix_safety="Adding `.prefetch(tf.data.AUTOTUNE)` at the end, or moving an early one there, gives the same elements "
+        "in the same order, only sooner. It is safe where all of the pipeline can be seen and is TensorFlow's own ops; "
+        "unsafe where an element may depend on when it is made: a generator, a variable that the loop assigns, a model, "
+        "a function that could not be followed.",
+        known_problems="A pipeline that a function returns is judged where its callers can be seen; if none can, a "
+        "caller elsewhere may add the prefetch.",
+    )
+    bad = (
+        bad(
+            """
+            import tensorflow as tf
+
+            dataset = tf.data.TFRecordDataset(files).map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+            dataset = dataset.shuffle(1000).batch(32)  #!
+            model.fit(dataset, epochs=3)
+            """,
+            fixed="""
+            import tensorflow as tf
+
+            dataset = tf.data.TFRecordDataset(files).map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+            dataset = dataset.shuffle(1000).batch(32).prefetch(tf.data.AUTOTUNE)
+            model.fit(dataset, epochs=3)
+            """,
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            dataset = tf.data.Dataset.from_tensor_slices((x, y)).prefetch(1).batch(64)  #!
+            for a, b in dataset:
+                train_step(a, b)
+            """,
+            fixed="""
+            import tensorflow as tf
+
+            dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(64).prefetch(1)
+            for a, b in dataset:
+                train_step(a, b)
+            """,
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            def load(split):
+                ds = tf.data.Dataset.list_files(split + "/*.jpg")
+                ds = ds.map(decode, num_parallel_calls=8)
+                return ds.batch(16)  #!
+
+            model.fit(load("train"), validation_data=load("val"))
+            """,
+            fixed="""
+            import tensorflow as tf
+
+            def load(split):
+                ds = tf.data.Dataset.list_files(split + "/*.jpg")
+                ds = ds.map(decode, num_parallel_calls=8)
+                return ds.batch(16).prefetch(tf.data.AUTOTUNE)
+
+            model.fit(load("train"), validation_data=load("val"))
+            """,
+        ),
+        bad(
+            """
+            import tensorflow_datasets as tfds
+            import tensorflow as tf
+
+            train, info = tfds.load("mnist", split="train", as_supervised=True, with_info=True)
+            train = (
+                train.map(scale, num_parallel_calls=tf.data.AUTOTUNE)
+                .cache()
+                .batch(128)  #!
+            )
+            it = iter(train)
+            for step in range(1000):
+                x, y = next(it)
+                train_step(x, y)
+            """
+        ),
+    )
+    good = (
+        good(
+            """
+            import tensorflow as tf
+
+            dataset = tf.data.TFRecordDataset(files).map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+            dataset = dataset.shuffle(1000).batch(32).prefetch(tf.data.AUTOTUNE)
+            model.fit(dataset, epochs=3)
+            """
+        ),
+        good(
+            """
+            import tensorflow as tf
+
+            strategy = tf.distribute.MirroredStrategy()
+            dataset = tf.data.Dataset.from_tensor_slices(x).batch(64)
+            dataset = strategy.experimental_distribute_dataset(dataset)
+            for batch in dataset:
+                distributed_train_step(batch)
+            """
+        ),
+        good(
+            """
+            from tensorflow import keras
+
+            train = keras.utils.image_dataset_from_directory("photos", image_size=(180, 180), batch_size=32)
+            model.fit(train, epochs=2)
+            """
+        ),
+        good(
+            """
+            import tensorflow as tf
+
+            dataset = tf.data.Dataset.from_tensor_slices(x).batch(32)
+            for batch in dataset.take(1):
+                model(batch)
+            """
+        ),
+        good(
+            """
+            import tensorflow as tf
+
+            def tuned(ds):
+                return ds.batch(32).prefetch(2)
+
+            dataset = tuned(tf.data.Dataset.range(100).shuffle(100)).repeat()
+            model.fit(dataset, steps_per_epoch=10)
+            """
+        ),
+    )
+
+    def check(self, analysis: Analysis) -> Iterator[Problem]:
+        """Consumed pipelines whose end is not prefetched."""
+        for fact in analysis.facts:
+            if not isinstance(fact, Consumed) or fact.how == "distribute":
+                continue
+            last = unprefetched(fact)
+            if last is not None:
+                message = (
+                    "the pipeline ends here without prefetch: the step waits while the next batch is made"
+                )
+                yield self.problem_at(last.module, last.node, message, _fix(fact.dataset, last), fact.at)
+
+
+def unprefetched(fact: Consumed) -> Stage | None:
+    """The last working stage of a consumed pipeline, if no prefetch follows it."""
+    dataset = fact.dataset
+    if dataset.distributed or dataset.inner or not dataset.stages or _is_look(dataset):
+        return None
+    working = [stage for stage in dataset.stages if stage.name not in _LIGHT]
+    if not working or ends_prefetched(dataset):
+        return None
+    if all(stage.name == "cache" for stage in working) and dataset.prefetched:
+        return None
+    if fact.how in ("returned", "stored") and (
+        dataset.source == "?" or not any("batch" in s.name for s in working)
+    ):
+        # Half of a pipeline: whoever called for it goes on with it.
+        return None
+    return working[-1]
+
+
+def ends_prefetched(dataset: Dataset) -> bool:
+    """Whether its last working stage is a prefetch, or puts together pipelines that all end in one."""
+    working = [stage for stage in dataset.stages if stage.name not in _LIGHT]
+    if not working:
+        return dataset.prefetched
+    joins = len(working) == 1 and bool(dataset.parts) and dataset.stages[0] is working[0]
+    return working[-1].name == "prefetch" or (joins and all(map(ends_prefetched, dataset.parts)))
+
+
+def _is_look(dataset: Dataset) -> bool:
+    return any(
+        stage.name == "take" and isinstance(stage.argument, Py) and (stage.argument.const or LOOK + 1) <= LOOK
+        for stage in dataset.stages
+    )
+
+
+def _fix(dataset: Dataset, last: Stage) -> Fix | None:
+    safety = "safe" if _is_settled(dataset) else "unsafe"
+    early = [stage for stage in dataset.stages if stage.name == "prefetch"]
+    module = last.module
+    if not early:
+        name = autotune(module, last.node)
+        if name is None:
+            return None
+        edits = (insert_after(module, last.node, f".prefetch({name})"),)
+        return Fix(safety, edits, "Add prefetch at the end")
+    moved = early[-1]
+    owner = moved.node.func.value if isinstance(moved.node.func, ast.Attribute) else None
+    same = moved.module is module and _contains(last.node, moved.node)
+    if not same or owner is None or len(early) > 1:
+        return None
+    arguments = ", ".join(
+        module.segment(node) for node in (*moved.node.args, *(k.value for k in moved.node.keywords))
+    )
+    moves = (
+        remove_between(module, owner, moved.node),
+        insert_after(module, last.node, f".prefetch({arguments})"),
+    )
+    return Fix(safety, moves, "Move prefetch to the end")
+
+
+def _is_settled(dataset: Dataset) -> bool:
+    """Whether an element is the same whenever it is made: nothing it is made from changes while the program runs."""
+    if dataset.source.startswith("tf.data.") and dataset.source.endswith(("from_generator", ".scan")):
+        return False
+    if not dataset.source.startswith(("tf.data.", "tfds.", "keras.")):
+        return False
+    effects = {effect for stage in dataset.stages for effect in stage.effects}
+    return all(map(_is_pure, effects)) and all(map(_is_settled, dataset.parts))
+
+
+def _is_pure(effect: str) -> bool:
+    if effect == "+weak":
+        return True
+    # NumPy and Python run once, while the function is traced.
+    return effect.startswith(("tf.", "np.", "builtins.", "math.")) and not effect.startswith(_CHANGEABLE)
+
+
+def _contains(outer: ast.AST, inner: ast.AST) -> bool:
+    return outer is not inner and any(node is inner for node in ast.walk(outer))
+
+
+RULE = MissingPrefetch()

@@ -1,0 +1,183 @@
+"""STK403: the device has fast half precision and the model does not use it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stoker.doctor.check.rule import Page, Problem, Rule, bad, good
+from stoker.doctor.check.source.analysis import Analysis
+from stoker.doctor.check.source.calls import Arguments
+from stoker.doctor.check.source.facts import Call
+from stoker.doctor.check.source.module import Module
+from stoker.doctor.check.source.values import Thing, Value
+
+# What a file says that is meant for GPUs.
+_FOR_GPU = re.compile(r"""["']/?(?:device:)?GPU\b|CUDA_VISIBLE_DEVICES|MirroredStrategy|set_memory_growth""")
+_ON_CPU = re.compile(r"""CUDA_VISIBLE_DEVICES["']\]\s*=\s*["'](?:-1)?["']|set_visible_devices\(\[\]""")
+# Whoever writes one of these has thought of precision.
+_PRECISION = re.compile(
+    r"mixed_precision|mixed_float16|mixed_bfloat16|float16|dtype_policy|float64|auto_mixed"
+)
+# Below this a layer is too small for tensor cores to matter; positions of the size among the arguments.
+_LARGE = {"Conv2D": 64, "Conv3D": 32, "Conv1D": 256, "Dense": 1024, "LSTM": 512, "GRU": 512}
+_SIZES = {"Dense": "units", "LSTM": "units", "GRU": "units"}
+
+
+class NoMixedPrecision(Rule):
+    """Large models of programs written for GPUs, trained in float32."""
+
+    kind = "no-mixed-precision"
+    severity = "info"
+    page = Page(
+        what="Reports a Keras model with large layers (64 filters or 1024 units and more, or one of "
+        "`keras.applications`) that `fit` trains in a file that asks for GPUs and nowhere speaks of precision.",
+        why="GPUs with tensor cores multiply float16 matrices two to eight times as fast as float32 ones, and half the "
+        "bytes go over the bus. Variables stay in float32, so accuracy rarely suffers.",
+        known_problems="Nobody can see in the code which GPU it will run on: one without tensor cores gains little. "
+        "Only models whose layers the code shows, `Sequential` ones and those of `keras.applications`, are judged.",
+    )
+    bad = (
+        bad(
+            """
+            import tensorflow as tf
+
+            for gpu in tf.config.list_physical_devices("GPU"):
+                tf.config.experimental.set_memory_growth(gpu, True)
+
+            model = tf.keras.Sequential([  #!
+                tf.keras.layers.Conv2D(64, 3, activation="relu"),
+                tf.keras.layers.Conv2D(128, 3, activation="relu"),
+                tf.keras.layers.Flatten(),
+                tf.keras.layers.Dense(10),
+            ])
+            model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+            model.fit(train, validation_data=val, epochs=10)
+            """
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            strategy = tf.distribute.MirroredStrategy()
+            with strategy.scope():
+                model = tf.keras.applications.ResNet50(weights=None, classes=10)  #!
+                model.compile("sgd", "sparse_categorical_crossentropy")
+            model.fit(train, validation_data=val)
+            """
+        ),
+        bad(
+            """
+            import os
+            os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+            from tensorflow import keras
+
+            model = keras.Sequential()  #!
+            model.add(keras.layers.Dense(4096, activation="relu"))
+            model.add(keras.layers.Dense(4096, activation="relu"))
+            model.add(keras.layers.Dense(1))
+            model.compile("adam", "mse")
+            model.fit(x, y, validation_split=0.1)
+            """
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            with tf.device("/GPU:0"):
+                net = tf.keras.Sequential([tf.keras.layers.LSTM(units=1024), tf.keras.layers.Dense(50)])  #!
+                net.compile("adam", "mse")
+                net.fit(x, y, validation_split=0.1)
+            """
+        ),
+    )
+    good = (
+        good(
+            """
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.set_global_policy("mixed_float16")
+            strategy = tf.distribute.MirroredStrategy()
+            with strategy.scope():
+                model = tf.keras.applications.ResNet50(weights=None, classes=10)
+                model.compile("sgd", "sparse_categorical_crossentropy")
+            model.fit(train, validation_data=val)
+            """
+        ),
+        good(
+            """
+            from tensorflow import keras
+
+            model = keras.Sequential([keras.layers.Conv2D(128, 3), keras.layers.Flatten(), keras.layers.Dense(10)])
+            model.compile("adam", "mse")
+            model.fit(x, y, validation_split=0.1)
+            """
+        ),
+        good(
+            """
+            import tensorflow as tf
+
+            print(tf.config.list_physical_devices("GPU"))
+            model = tf.keras.Sequential([tf.keras.layers.Dense(64), tf.keras.layers.Dense(10)])
+            model.compile("adam", "mse")
+            model.fit(x, y, validation_split=0.1)
+            """
+        ),
+        good(
+            """
+            import os
+            os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+            import tensorflow as tf
+
+            model = tf.keras.Sequential([tf.keras.layers.Dense(4096), tf.keras.layers.Dense(4096)])
+            model.compile("adam", "mse")
+            model.fit(x, y, validation_split=0.1)
+            """
+        ),
+        good(
+            """
+            import tensorflow as tf
+
+            print(tf.config.list_physical_devices("GPU"))
+            model = tf.keras.applications.VGG16()
+            features = model.predict(images)
+            """
+        ),
+    )
+
+    def check(self, analysis: Analysis) -> Iterator[Problem]:
+        """Every large model that is trained."""
+        seen: set[int] = set()
+        for fact in analysis.facts:
+            model = fact.receiver if isinstance(fact, Call) and fact.name == "model.fit" else None
+            if not isinstance(model, Thing) or model.node is None or model.module is None:
+                continue
+            if id(model.node) not in seen and _is_large(model) and _wants_gpu(model.module, fact.at.module):
+                seen.add(id(model.node))
+                message = "this model trains in float32; mixed precision would use the GPU's tensor cores"
+                yield self.problem_at(model.module, model.node, message)
+
+
+def _wants_gpu(*modules: Module) -> bool:
+    texts = [module.text for module in modules]
+    silent = not any(_PRECISION.search(text) or _ON_CPU.search(text) for text in texts)
+    return silent and any(_FOR_GPU.search(text) for text in texts)
+
+
+def _is_large(model: Thing) -> bool:
+    if model.name.startswith("keras.applications."):
+        return True
+    layers = model.about.get("layer_list")
+    return isinstance(layers, list) and any(map(_is_large_layer, layers))
+
+
+def _is_large_layer(layer: Value) -> bool:
+    arguments = layer.about.get("arguments") if isinstance(layer, Thing) else None
+    if not isinstance(layer, Thing) or not isinstance(arguments, Arguments):
+        return False
+    kind = layer.name.rsplit(".", 1)[-1]
+    size = arguments.const(0, _SIZES.get(kind, "filters"))
+    return kind in _LARGE and isinstance(size, int) and size >= _LARGE[kind]
+
+
+RULE = NoMixedPrecision()

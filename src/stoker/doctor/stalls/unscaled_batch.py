@@ -1,0 +1,161 @@
+"""STK405: the global batch was not scaled by the number of replicas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stoker.doctor.check.rule import Page, Problem, Rule, bad, good
+from stoker.doctor.check.source.analysis import Analysis
+from stoker.doctor.check.source.facts import Call, Consumed
+from stoker.doctor.check.source.values import Dataset, Py, Stage, Value
+
+_STRATEGIES = ("MirroredStrategy", "TPUStrategy", "CollectiveAllReduceStrategy")
+# The program multiplies by the replicas somewhere, or counts its batch per replica.
+_SCALES = re.compile(
+    r"num_replicas_in_sync\s*\)?\s*\*|\*\s*\(?[\w.]*num_replicas_in_sync|per_replica", re.IGNORECASE
+)
+_TRAINING = frozenset({"fit", "loop", "distribute"})
+
+
+class UnscaledBatch(Rule):
+    """A constant batch size under a strategy."""
+
+    kind = "unscaled-batch"
+    severity = "warning"
+    page = Page(
+        what="Reports a constant batch size in a program that trains under a mirrored, multi-worker or TPU strategy "
+        "and never mentions `num_replicas_in_sync`.",
+        why="The batch size of a dataset is the global one: eight replicas share it. Each then gets an eighth of the "
+        "work it could do at once, and most of the devices' time goes into waiting for each other.",
+        known_problems="A constant that was chosen as a global batch on purpose looks the same; say so with a comment.",
+    )
+    bad = (
+        bad(
+            """
+            import tensorflow as tf
+
+            strategy = tf.distribute.MirroredStrategy()
+            print("devices:", strategy.num_replicas_in_sync)
+            with strategy.scope():
+                model = build()
+            train = tf.data.Dataset.from_tensor_slices((x, y)).batch(64).prefetch(2)  #!
+            model.fit(train, epochs=5)
+            """
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            BATCH_SIZE = 32
+            strategy = tf.distribute.MultiWorkerMirroredStrategy()
+            ds = tf.data.TFRecordDataset(files).map(parse, num_parallel_calls=4)
+            ds = ds.shuffle(1000).batch(BATCH_SIZE)  #!
+            dist = strategy.experimental_distribute_dataset(ds)
+            """
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            strategy = tf.distribute.MirroredStrategy(["GPU:0", "GPU:1"])
+            with strategy.scope():
+                model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+                model.compile("sgd", "mse")
+            model.fit(x, y, batch_size=32, epochs=10)  #!
+            """
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            def pipeline(files):
+                return tf.data.TFRecordDataset(files).batch(128, drop_remainder=True).prefetch(2)  #!
+
+            resolver = tf.distribute.cluster_resolver.TPUClusterResolver()
+            strategy = tf.distribute.TPUStrategy(resolver)
+            with strategy.scope():
+                model = build()
+            model.fit(pipeline(files))
+            """
+        ),
+    )
+    good = (
+        good(
+            """
+            import tensorflow as tf
+
+            strategy = tf.distribute.MirroredStrategy()
+            batch = 64 * strategy.num_replicas_in_sync
+            train = tf.data.Dataset.from_tensor_slices((x, y)).batch(batch).prefetch(2)
+            model.fit(train, epochs=5)
+            """
+        ),
+        good(
+            """
+            import tensorflow as tf
+
+            train = tf.data.Dataset.from_tensor_slices((x, y)).batch(64).prefetch(2)
+            model.fit(train, epochs=5)
+            """
+        ),
+        good(
+            """
+            import tensorflow as tf
+
+            strategy = tf.distribute.OneDeviceStrategy("GPU:0")
+            with strategy.scope():
+                model = build()
+            model.fit(x, y, batch_size=32)
+            """
+        ),
+        good(
+            """
+            import tensorflow as tf
+
+            strategy = tf.distribute.MirroredStrategy()
+
+            def make(context):
+                size = context.get_per_replica_batch_size(GLOBAL)
+                return tf.data.TFRecordDataset(files).batch(size)
+
+            dist = strategy.distribute_datasets_from_function(make)
+            """
+        ),
+    )
+
+    def check(self, analysis: Analysis) -> Iterator[Problem]:
+        """Constant batches of what is trained on, once a strategy with replicas is made."""
+        if not any(isinstance(f, Call) and _makes_strategy(f) for f in analysis.facts):
+            return
+        if _SCALES.search(analysis.module.text):
+            return
+        message = "this global batch is shared by all replicas: multiply it by strategy.num_replicas_in_sync"
+        for fact in analysis.facts:
+            if isinstance(fact, Consumed) and fact.how in _TRAINING:
+                stage = _batch(fact.dataset)
+                if stage is not None and _is_constant(stage.argument):
+                    yield self.problem_at(stage.module, stage.node, message, at=fact.at)
+            elif (
+                isinstance(fact, Call)
+                and fact.name == "model.fit"
+                and _is_constant(fact.keywords.get("batch_size"))
+            ):
+                yield self.problem(fact.at, message)
+
+
+def _makes_strategy(fact: Call) -> bool:
+    return fact.name.startswith("tf.distribute.") and fact.name.endswith(_STRATEGIES)
+
+
+def _batch(dataset: Dataset) -> Stage | None:
+    return next(
+        (stage for stage in reversed(dataset.stages) if stage.name in ("batch", "padded_batch")), None
+    )
+
+
+def _is_constant(value: Value | None) -> bool:
+    return isinstance(value, Py) and isinstance(value.const, int) and not value.replicas
+
+
+RULE = UnscaledBatch()

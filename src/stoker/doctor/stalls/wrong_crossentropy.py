@@ -1,0 +1,227 @@
+"""STK504: loss, last activation and labels do not fit together."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stoker.doctor.check.models import activation, last_layer, units
+from stoker.doctor.check.rule import Page, Problem, Rule, bad, good
+from stoker.doctor.check.source.analysis import Analysis
+from stoker.doctor.check.source.calls import Arguments
+from stoker.doctor.check.source.facts import Call
+from stoker.doctor.check.source.values import Array, Py, Thing, Value
+
+_NAMES = {
+    "sparse_categorical_crossentropy": "sparse",
+    "SparseCategoricalCrossentropy": "sparse",
+    "categorical_crossentropy": "categorical",
+    "CategoricalCrossentropy": "categorical",
+    "binary_crossentropy": "binary",
+    "BinaryCrossentropy": "binary",
+}
+
+
+class WrongCrossentropy(Rule):
+    """Cross-entropies that contradict the model's end or the labels."""
+
+    kind = "wrong-crossentropy"
+    severity = "error"
+    page = Page(
+        what="Reports `from_logits=True` behind a softmax or sigmoid, a cross-entropy of probabilities behind a layer "
+        "without activation, a softmax over one output, a binary cross-entropy over a softmax, integer labels with the "
+        "categorical loss and one-hot labels with the sparse one.",
+        why="Nothing fails: the model trains towards the wrong target, slowly or not at all, and every hour of it is "
+        "lost.",
+        known_problems="Only models whose last layer can be seen in the code are judged.",
+    )
+    bad = (
+        bad(
+            """
+            from tensorflow import keras
+
+            model = keras.Sequential([
+                keras.layers.Dense(128, activation="relu"),
+                keras.layers.Dense(10, activation="softmax"),
+            ])
+            model.compile(
+                optimizer="adam",
+                loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),  #!
+            )
+            """
+        ),
+        bad(
+            """
+            from tensorflow import keras
+
+            model = keras.Sequential()
+            model.add(keras.layers.Dense(64, activation="relu"))
+            model.add(keras.layers.Dense(10))
+            model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])  #!
+            """
+        ),
+        bad(
+            """
+            from keras import Input, Model, layers
+
+            inputs = Input((20,))
+            x = layers.Dense(16, activation="relu")(inputs)
+            outputs = layers.Dense(1, activation="softmax")(x)
+            model = Model(inputs, outputs)
+            model.compile(loss="binary_crossentropy", optimizer="sgd")  #!
+            """
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            (x, y), _ = tf.keras.datasets.mnist.load_data()
+            model = tf.keras.Sequential([tf.keras.layers.Flatten(), tf.keras.layers.Dense(10, activation="softmax")])
+            model.compile(optimizer="adam", loss="categorical_crossentropy")  #!
+            model.fit(x / 255.0, y, epochs=5)
+            """
+        ),
+        bad(
+            """
+            import tensorflow as tf
+
+            (x, y), _ = tf.keras.datasets.cifar10.load_data()
+            y = tf.keras.utils.to_categorical(y, 10)
+            model = tf.keras.Sequential([tf.keras.layers.Dense(10, activation="softmax")])
+            model.compile(optimizer="adam", loss=tf.keras.losses.SparseCategoricalCrossentropy())  #!
+            model.fit(x, y)
+            """
+        ),
+    )
+    good = (
+        good(
+            """
+            from tensorflow import keras
+
+            model = keras.Sequential([
+                keras.layers.Dense(128, activation="relu"),
+                keras.layers.Dense(10),
+            ])
+            model.compile(
+                optimizer="adam",
+                loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            )
+            """
+        ),
+        good(
+            """
+            from tensorflow import keras
+
+            model = keras.Sequential([keras.layers.Dense(1, activation="sigmoid")])
+            model.compile("adam", "binary_crossentropy")
+            """
+        ),
+        good(
+            """
+            import tensorflow as tf
+
+            (x, y), _ = tf.keras.datasets.mnist.load_data()
+            y = tf.keras.utils.to_categorical(y)
+            model = tf.keras.Sequential([tf.keras.layers.Dense(10, activation="softmax")])
+            model.compile(optimizer="adam", loss="categorical_crossentropy")
+            model.fit(x, y)
+            """
+        ),
+        good(
+            """
+            from tensorflow import keras
+
+            model = keras.Sequential([keras.layers.Dense(10), keras.layers.Softmax()])
+            model.compile("adam", "sparse_categorical_crossentropy")
+            """
+        ),
+    )
+
+    def check(self, analysis: Analysis) -> Iterator[Problem]:
+        """Compiled models against their last layer, and against the labels they are fitted to."""
+        for fact in analysis.facts:
+            if not isinstance(fact, Call):
+                continue
+            if fact.name == "model.compile":
+                loss, message = fact.argument(1, "loss"), None
+                layer = last_layer(fact.receiver)
+                if layer is not None:
+                    message = against_layer(loss, layer)
+                if message is not None:
+                    yield self.problem(fact.at, message, node=_loss_node(fact))
+            elif fact.name == "model.fit":
+                yield from self._against_labels(fact)
+
+    def _against_labels(self, fact: Call) -> Iterator[Problem]:
+        labels, model = fact.argument(1, "y"), fact.receiver
+        compiled = model.about.get("compiled_by") if isinstance(model, Thing) else None
+        if (
+            not isinstance(labels, Array)
+            or not isinstance(compiled, Arguments)
+            or not isinstance(model, Thing)
+        ):
+            return
+        kind, node = family(compiled.get(1, "loss")), compiled.expression(1, "loss")
+        wrong = (kind == "categorical" and labels.labels == "integer") or (
+            kind == "sparse" and labels.labels == "one-hot"
+        )
+        if wrong and node is not None and _single_output(model):
+            other = "sparse" if kind == "categorical" else "categorical"
+            message = f"the labels are {labels.labels}: use the {other} cross-entropy"
+            yield self.problem(fact.at, message, node=node)
+
+
+def _single_output(model: Thing) -> bool:
+    layer = last_layer(model)
+    return layer is not None or "layer_list" in model.about
+
+
+def _loss_node(fact: Call) -> ast.expr:
+    for keyword in fact.call.keywords:
+        if keyword.arg == "loss":
+            return keyword.value
+    return fact.call.args[1] if len(fact.call.args) > 1 else fact.call
+
+
+def family(loss: Value | None) -> str:
+    """`sparse`, `categorical` or `binary`; empty for another loss."""
+    if isinstance(loss, Py) and isinstance(loss.const, str):
+        return _NAMES.get(loss.const, "")
+    if isinstance(loss, Thing) and loss.type == "loss":
+        return _NAMES.get(loss.name.rsplit(".", 1)[-1], "")
+    return ""
+
+
+def from_logits(loss: Value | None) -> bool | None:
+    """Whether the loss takes logits; None where it cannot be known."""
+    if isinstance(loss, Py):
+        return False
+    given = loss.about.get("from_logits") if isinstance(loss, Thing) else None
+    if given is None:
+        arguments = loss.about.get("arguments") if isinstance(loss, Thing) else None
+        given = arguments.get(0, "from_logits") if isinstance(arguments, Arguments) else None
+    if given is None:
+        return False
+    return given.const if isinstance(given, Py) and isinstance(given.const, bool) else None
+
+
+def against_layer(loss: Value | None, layer: Thing) -> str | None:
+    """What is wrong between a loss and a model's last layer."""
+    kind, last, logits = family(loss), activation(layer), from_logits(loss)
+    if not kind or last is None or logits is None:
+        return None
+    size = units(layer)
+    if last == "softmax" and size == 1:
+        return "a softmax over one output is always 1: use a sigmoid"
+    if logits and last in ("softmax", "sigmoid"):
+        return f"from_logits=True, but the model ends in a {last}"
+    if not logits and last == "" and layer.name.endswith(".Dense"):
+        return "the loss expects probabilities, but the model ends without activation: pass from_logits=True"
+    if kind == "binary" and last == "softmax" and size not in (None, 2):
+        return "a binary cross-entropy over a softmax: use the categorical one"
+    if kind in ("sparse", "categorical") and size == 1:
+        return "a categorical cross-entropy over one output: use the binary one"
+    return None
+
+
+RULE = WrongCrossentropy()

@@ -1,0 +1,198 @@
+"""`stoker.Watch`: the ledger of any `fit`, `evaluate` or `predict`, Keras' or Stoker's, as a callback.
+
+    model.fit(data, callbacks=[stoker.Watch()])
+
+Importing this module imports Keras.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from stoker.doctor.attach.sites import KERAS_LOOP, Sites
+from stoker.doctor.measure.run import MeasuredRun
+from stoker.doctor.report import console
+from stoker.errors import UsageError, check_local_path
+from stoker.periodic import Every
+from stoker.records import Record
+
+# How often the findings are looked through while batches run.
+_LOOK_EVERY_S = 2.0
+
+
+class Watch(keras.callbacks.Callback):  # type: ignore[misc]
+    """Keeps the books of a Keras loop from its beginning to its end.
+
+    Args:
+        show: print findings as they appear, once each, and the ledger at the end, both to stderr.
+        log_dir: where to write scalars for TensorBoard: steps per second, the device's busy share, the seconds on
+            each account. They are plotted against the number of steps.
+
+    Under `stoker.fit` it is called once a call, not for every batch.
+
+    After a loop, `record` is what `stoker run` would have saved; it is saved too, for `stoker report`.
+    """
+
+    every_batch = False
+
+    def __init__(self, show: bool = True, log_dir: str | None = None) -> None:
+        super().__init__()
+        check_local_path(log_dir)
+        if log_dir is not None and importlib.util.find_spec("tensorboard") is None:
+            raise UsageError(
+                "log_dir writes scalars for TensorBoard, which is missing: pip install tensorboard"
+            )
+        self.record: Record | None = None
+        self._show = show
+        self._log_dir = log_dir
+        self._writer: Any = None
+        self._depth = 0
+        self._thread = 0
+        self._sites = Sites()
+        self._told: set[tuple[str, str, int]] = set()
+        self._run: MeasuredRun | None = None
+        self._looks = Every(seconds=_LOOK_EVERY_S)
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """`fit` begins."""
+        self._begin("fit")
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        """`evaluate` begins, or the validation inside `fit`."""
+        self._begin("evaluate")
+
+    def on_predict_begin(self, logs: Any = None) -> None:
+        """`predict` begins."""
+        self._begin("predict")
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """`fit` ends: the ledger is drawn."""
+        self._end()
+
+    def on_test_end(self, logs: Any = None) -> None:
+        """`evaluate` ends: the ledger is drawn, unless a `fit` around it goes on."""
+        self._end()
+
+    def on_predict_end(self, logs: Any = None) -> None:
+        """`predict` ends: the ledger is drawn."""
+        self._end()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """A step of `fit`: now and then, tell what is new."""
+        self._look()
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        """A step of `evaluate`: now and then, tell what is new."""
+        self._look()
+
+    def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
+        """A step of `predict`: now and then, tell what is new."""
+        self._look()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Tell what is new, and write the scalars."""
+        if self._run is not None:
+            current = self._run.look()
+            self._tell(current)
+            self._write(current)
+
+    def _begin(self, loop: str) -> None:
+        if self._run is not None and loop == "evaluate" and self._is_running("fit"):
+            self._depth += 1
+            return
+        # A loop that ended with an exception never told us.
+        self._stop()
+        self._depth = 1
+        self._thread = threading.get_ident()
+        self._told.clear()
+        self._run = MeasuredRun.here(f"{Path(sys.argv[0]).name or 'python'} {loop}")
+        self._run.begin(self._poll)
+        self._run.session.keras.join()
+        self._looks.mark()
+
+    def _end(self) -> None:
+        self._depth -= 1
+        run = self._run
+        if self._depth > 0 or run is None:
+            return
+        run.session.keras.part()
+        self.record = run.end(exit_code=0)
+        self._run = None
+        self._tell(self.record)
+        self._write(self.record)
+        self._close_writer()
+        self._keep(run, self.record)
+
+    def _keep(self, run: MeasuredRun, finished: Record) -> None:
+        try:
+            run.keep(finished)
+        except (UsageError, OSError) as error:
+            # The loop went well; that it leaves no record must not make it fail.
+            sys.stderr.write(f"stoker: the record is not kept: {error}\n")
+        if self._show:
+            console.show(finished, run.path)
+
+    def _stop(self) -> None:
+        if self._run is not None:
+            self._run.session.keras.part()
+            self._run.abandon()
+            self._run = None
+        self._close_writer()
+
+    def _close_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _poll(self) -> None:
+        """On the heartbeat's thread: look at the device, and notice a loop that ended with an exception."""
+        run = self._run
+        if run is None:
+            return
+        if self._is_running("fit", "evaluate", "predict"):
+            run.session.poll()
+        else:
+            self._run = None
+            run.abandon(wait=False)
+
+    def _is_running(self, *loops: str) -> bool:
+        """Whether one of these loops is on the stack of the thread that began."""
+        frame = sys._current_frames().get(self._thread)
+        while frame is not None:
+            if frame.f_code.co_name in loops and self._sites.kind_of(frame.f_code.co_filename) == KERAS_LOOP:
+                return True
+            frame = frame.f_back
+        return False
+
+    def _look(self) -> None:
+        if self._run is not None and self._looks.due():
+            self._tell(self._run.look())
+            self._looks.mark()
+
+    def _tell(self, current: Record) -> None:
+        new = [f for f in current.findings if (f.kind, f.file, f.line) not in self._told]
+        self._told.update((f.kind, f.file, f.line) for f in new)
+        if self._show:
+            for finding in new:
+                console.show_finding(finding)
+
+    def _write(self, current: Record) -> None:
+        if self._log_dir is None:
+            return
+        import tensorflow as tf
+
+        if self._writer is None:
+            self._writer = tf.summary.create_file_writer(self._log_dir)
+        scalars: dict[str, float | None] = {"steps_per_s": current.steps_per_s, "busy": current.device.busy}
+        scalars |= {f"seconds/{account}": seconds for account, seconds in current.accounts.items()}
+        with self._writer.as_default():
+            for name, value in scalars.items():
+                if value is not None:
+                    tf.summary.scalar(f"stoker/{name}", value, step=current.steps)
+        self._writer.flush()

@@ -1,0 +1,85 @@
+"""Which store is meant: what was asked for, `STOKER_STORE`, `[tool.stoker] store`, or `.stoker/stoker.db`; or none."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from stoker import config
+from stoker.errors import UsageError
+from stoker.files import HOME
+from stoker.tracking.store import around
+
+DEFAULT = f"sqlite:///{HOME / 'stoker.db'}"
+VARIABLE = "STOKER_STORE"
+OFF = "off"
+
+
+@dataclass(frozen=True)
+class Address:
+    """A store: the file of a SQLite database, or the URL of a PostgreSQL one."""
+
+    path: Path | None = None
+    url: str = ""
+
+    def __str__(self) -> str:
+        """For people and files: without the password."""
+        if self.path is not None:
+            return f"sqlite:///{self.path}"
+        parts = urlsplit(self.url)
+        host = parts.netloc.rpartition("@")[2]
+        user = parts.username or ""
+        return urlunsplit(parts._replace(netloc=f"{user}@{host}" if user else host, query=""))
+
+    @property
+    def home(self) -> Path:
+        """The directory for what belongs to the store but is not in it: the spool, the audit's last head."""
+        return self.path.parent if self.path is not None else HOME.absolute()
+
+    @property
+    def mark(self) -> str:
+        """A short name that no other store has."""
+        return hashlib.sha256(str(self).encode()).hexdigest()[:12]
+
+
+def find(given: str | None = None) -> Address | None:
+    """The store that is meant; None if it is switched off.
+
+    Raises:
+        UsageError: there is no such kind of store.
+    """
+    text = given or around.store or os.environ.get(VARIABLE) or config.load(Path()).store or DEFAULT
+    return None if text.strip().lower() == OFF else parse(text)
+
+
+def needed(given: str | None = None) -> Address:
+    """As `find`, where there must be one.
+
+    Raises:
+        UsageError: it is switched off, or there is no such kind of store.
+    """
+    found = find(given)
+    if found is None:
+        raise UsageError(
+            f"the store is switched off ({VARIABLE} or [tool.stoker] says {OFF!r}): give --store URL"
+        )
+    return found
+
+
+def parse(text: str) -> Address:
+    """The address a URL means.
+
+    Raises:
+        UsageError: it is neither SQLite's nor PostgreSQL's.
+    """
+    scheme, colon, rest = text.partition("://")
+    if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
+        return Address(path=Path(rest[1:]).expanduser().absolute())
+    if scheme in ("postgresql", "postgres") and colon and rest:
+        return Address(url=f"postgresql://{rest}")
+    raise UsageError(
+        f"no store {text!r}: use sqlite:///path/to/file.db, postgresql://user@host/database, or {OFF!r}"
+    )

@@ -1,0 +1,190 @@
+"""Content hashes: of files, of directories, of arrays, of pipelines by their sources.
+
+The same content has the same hash wherever it is.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stoker.errors import ArgumentError
+from stoker.tracking.store import pipelines
+
+_BLOCK = 1 << 20
+# Arrays up to this size are read whole; of larger ones, this many bytes in blocks spread evenly over them.
+WHOLE = 1 << 30
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """A hash that says what it is of, and the bytes there are.
+
+    `sha256:...` is of all of it, `sampled:...` of a part, `sources:...` of what a pipeline is made of (`pipelines`),
+    `spec:...` of its form, where nothing else is known.
+    """
+
+    hash: str
+    size: int | None
+
+
+def of_path(path: Path) -> Fingerprint:
+    """Of a file, or of a directory: its files, by name.
+
+    Raises:
+        ArgumentError: there is nothing, or it cannot be read.
+    """
+    try:
+        if not path.is_dir():
+            return _of_file(path)
+        whole = hashlib.sha256()
+        size = 0
+        for file in sorted(one for one in path.rglob("*") if one.is_file()):
+            inner = _of_file(file)
+            whole.update(
+                f"{file.relative_to(path).as_posix()}\0{inner.hash}\n".encode("utf-8", "surrogateescape")
+            )
+            size += inner.size or 0
+        return Fingerprint(f"sha256:{whole.hexdigest()}", size)
+    except OSError as error:
+        raise ArgumentError(
+            f"the artifact {path} cannot be read ({error.strerror}): give a file or a directory"
+        ) from None
+
+
+def _of_file(path: Path) -> Fingerprint:
+    whole = hashlib.sha256()
+    size = 0
+    # Not to wait for somebody to write into a pipe.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "neither a file nor a directory")
+        while block := file.read(_BLOCK):
+            whole.update(block)
+            size += len(block)
+    return Fingerprint(f"sha256:{whole.hexdigest()}", size)
+
+
+def of_data(data: Any) -> Fingerprint:
+    """Of what a model is trained on: arrays, tensors on the host, tables, and tuples and dicts of them.
+
+    A pipeline is known by its sources and steps. A generator has no content until it is run, and a tensor on an
+    accelerator could only be read by waiting for it: of those, only the form is known.
+    """
+    if hasattr(data, "element_spec"):
+        return _of_pipeline(data)
+    whole = hashlib.sha256()
+    size, sampled = 0, False
+    for name, array in _arrays(data, ""):
+        if array is None:
+            return _of_form(_form(data))
+        whole.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        sampled |= array.nbytes > WHOLE
+        size += int(array.nbytes)
+        for block in _blocks(array):
+            whole.update(block)
+    return Fingerprint(f"{'sampled' if sampled else 'sha256'}:{whole.hexdigest()}", size)
+
+
+def _of_pipeline(dataset: Any) -> Fingerprint:
+    whole = hashlib.sha256()
+    size, sampled = 0, False
+    try:
+        for name, content in pipelines.parts(dataset):
+            whole.update(f"{name}\n".encode())
+            if isinstance(content, pipelines.Files):
+                sampled |= _add_files(whole, content)
+                size += content.size
+            elif content is not None:
+                array = _as_array(content)
+                whole.update(f"{array.dtype} {array.shape}\n".encode())
+                sampled |= array.nbytes > WHOLE
+                size += int(array.nbytes)
+                for block in _blocks(array):
+                    whole.update(block)
+    except (pipelines.UnseenError, OSError):  # or a file that is gone by now
+        return _of_form(str(dataset.element_spec))
+    return Fingerprint(f"{'sampled' if sampled else 'sources'}:{whole.hexdigest()}", size)
+
+
+def _add_files(whole: Any, files: pipelines.Files) -> bool:
+    """Their names and content, block by block; whether some were left out."""
+    every = max(1, -(-files.size // WHOLE))
+    number = 0
+    for name, path in zip(files.names, files.paths, strict=True):
+        size = os.path.getsize(path)
+        whole.update(f"{name} {size}\n".encode("utf-8", "surrogateescape"))
+        with open(path, "rb") as file:
+            for start in range(0, size, _BLOCK):
+                if number % every == 0:
+                    file.seek(start)
+                    whole.update(file.read(_BLOCK))
+                number += 1
+    return every > 1
+
+
+def _as_array(content: Any) -> Any:
+    import numpy as np
+
+    return np.asarray(content)
+
+
+def _of_form(form: str) -> Fingerprint:
+    return Fingerprint(f"spec:{hashlib.sha256(form.encode()).hexdigest()}", None)
+
+
+def _form(data: Any) -> str:
+    if isinstance(data, Mapping):
+        return str({name: _form(inner) for name, inner in data.items()})
+    if isinstance(data, tuple | list) and any(hasattr(inner, "shape") for inner in data):
+        return str([_form(inner) for inner in data])
+    shape, kind = getattr(data, "shape", None), getattr(data, "dtype", None)
+    return f"{type(data).__name__} {shape} {kind}"
+
+
+def _arrays(data: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """The arrays in it with their names, None for what cannot be read."""
+    import numpy as np
+
+    if data is None:
+        return
+    if isinstance(data, Mapping):
+        for key in sorted(data, key=str):
+            yield from _arrays(data[key], f"{name}/{key}")
+    elif isinstance(data, np.ndarray):
+        yield name, data
+    elif hasattr(data, "columns") and hasattr(data, "to_numpy"):
+        for column in data.columns:
+            yield f"{name}/{column}", np.asarray(data[column])
+    elif isinstance(data, Sequence) and not isinstance(data, str | bytes):
+        if data and all(isinstance(item, int | float | str) for item in data):
+            yield name, np.asarray(data)
+        else:
+            for place, inner in enumerate(data):
+                yield from _arrays(inner, f"{name}/{place}")
+    elif "CPU" in str(getattr(data, "device", "")) or hasattr(data, "to_numpy"):
+        yield name, np.asarray(data)
+    else:
+        yield name, None
+
+
+def _blocks(array: Any) -> Iterator[Any]:
+    """The bytes of an array, without copying all of it."""
+    if array.dtype.hasobject:
+        yield "\0".join(str(item) for item in array.ravel()).encode("utf-8", "replace")
+        return
+    if array.ndim == 0 or array.size == 0:
+        yield array.tobytes()
+        return
+    rows = max(1, _BLOCK // max(1, array.nbytes // len(array)))
+    starts = range(0, len(array), rows)
+    every = max(1, -(-array.nbytes // WHOLE))
+    for start in starts[::every]:
+        block = array[start : start + rows]
+        yield memoryview(block.tobytes() if not block.flags.c_contiguous else block).cast("B")

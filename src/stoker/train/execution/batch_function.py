@@ -1,0 +1,79 @@
+"""A step of one batch, traced for any number of rows, and the compiled loops around it: what predict calls.
+
+Row counts are left open in its signature, so that no number of rows traces again (only a single row has a function of
+its own: with one row as a constant the graph is a good deal shorter); another inner shape opens the dimensions in
+which it differs. So the number of traces is bounded.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from stoker.train.execution.structures import rebuild
+from stoker.train.execution.trivial_products import without_trivial_products
+
+Step = Callable[[Any], Any]
+Inner = tuple[int | None, ...]
+
+tracing = threading.RLock()
+"""Held while something is traced: predict may be called from several threads."""
+
+
+class BatchFunction:
+    """A step of one batch as a concrete function, and the inner shapes it was traced for."""
+
+    def __init__(self, model: keras.Model, step: Step, skeleton: Any, specs: Sequence[tf.TensorSpec]) -> None:
+        self.inner: tuple[Inner, ...] = tuple(tuple(spec.shape[1:]) for spec in specs)
+        self.specs = list(specs)
+        # XLA where Keras would use it: on the step.
+        compiled = tf.function(step, jit_compile=True) if model.jit_compile else step
+
+        def one_batch(*leaves: Any) -> Any:
+            return compiled(rebuild(skeleton, iter(leaves)))
+
+        function = tf.function(
+            without_trivial_products(one_batch), input_signature=self.specs, autograph=False
+        )
+        self.call = function.get_concrete_function()
+        self.outputs = tf.nest.map_structure(_spec_of, self.call.structured_outputs)
+        self._loops: dict[str, Any] = {}
+        self.batch_seconds: float | None = None  # what a batch took last, when many were run
+        self.single_calls = 0  # batches of datasets that were too short to be worth a loop
+
+    def joinable(self) -> bool:
+        """Can the outputs of several batches be joined in the graph: dense, all but the rows known?"""
+        return all(
+            isinstance(spec, tf.TensorSpec)
+            and spec.shape.rank is not None
+            and (spec.shape.rank == 0 or spec.shape[1:].is_fully_defined())
+            for spec in tf.nest.flatten(self.outputs)
+        )
+
+    def has_loop(self, name: str) -> bool:
+        """Whether the loop of this name was made."""
+        return name in self._loops
+
+    def loop(self, name: str, make: Callable[[], Any]) -> Any:
+        """The compiled loop around this step, made at its first use."""
+        with tracing:
+            if name not in self._loops:
+                self._loops[name] = make()
+            return self._loops[name]
+
+
+def accepts(known: Sequence[Inner], given: Sequence[Inner]) -> bool:
+    """Whether what was traced for these inner shapes takes those."""
+    return all(
+        size is None or size == other
+        for mine, others in zip(known, given, strict=True)
+        for size, other in zip(mine, others, strict=True)
+    )
+
+
+def _spec_of(output: Any) -> Any:
+    return tf.TensorSpec(output.shape, output.dtype) if isinstance(output, tf.Tensor) else output

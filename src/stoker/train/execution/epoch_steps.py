@@ -1,0 +1,150 @@
+"""Which steps an epoch has: passes over the data, `steps_per_epoch`, data that runs out. As Keras counts them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Protocol, runtime_checkable
+
+from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
+
+from stoker.train.execution.feed import Feed
+
+_RAN_OUT = (
+    "Your input ran out of data; interrupting training. Make sure that your dataset or generator can generate at "
+    "least `steps_per_epoch * epochs` batches. You may need to use the `.repeat()` function when building your dataset."
+)
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """A `PyDataset` or a callback that says what it remembers."""
+
+    def get_state(self) -> Any: ...
+
+    def set_state(self, state: Any) -> None: ...
+
+
+def whole_executions(steps: int, steps_per_execution: int) -> int:
+    """So many steps in executions that are never cut: as many as Keras runs."""
+    return -(-steps // steps_per_execution) * steps_per_execution
+
+
+class EpochSteps:
+    """Counts steps in epochs and passes. A pass may span epochs when `steps_per_epoch` is given."""
+
+    def __init__(
+        self, feed: Feed, steps_per_epoch: int | None, adapter: Any = None, steps_per_execution: int = 1
+    ) -> None:
+        self.feed = feed
+        self.steps_per_epoch = steps_per_epoch
+        self._per_execution = steps_per_execution
+        self.passes = 0
+        self.step = 0
+        self.taken = 0
+        self._open = False
+        self._out = False
+        self._adapter = adapter
+        self._ended = 0
+
+    @property
+    def target(self) -> int | None:
+        """Steps in an epoch as callbacks are told them, None when only running out of data tells."""
+        return self.steps_per_epoch or self.feed.steps
+
+    def reset(self) -> None:
+        """Forget the pass: the next epoch begins a new one."""
+        self._open = False
+        self.taken = 0
+        if self._adapter is not None:
+            self._adapter.on_epoch_end()
+
+    def begin_epoch(self) -> None:
+        self.step = 0
+        self._out = False
+        if self._adapter is not None:
+            self._adapter.on_epoch_begin()
+        if not self._open or self.steps_per_epoch is None:
+            self._begin_pass()
+
+    def _begin_pass(self) -> None:
+        self.feed.begin_epoch(self.passes)
+        self.passes += 1
+        self.taken = 0
+        self._open = True
+
+    def room(self) -> int | None:
+        """How many steps may run in one call from here: 0 when the epoch is over, None when nobody knows."""
+        if self._out:
+            return 0
+        limits = []
+        if self.target is not None:
+            limits.append(whole_executions(self.target, self._per_execution) - self.step)
+        if self.feed.steps is not None:
+            left = self.feed.steps - self.taken
+            if left <= 0 and self.steps_per_epoch and self.step < self.steps_per_epoch:
+                self.ran_out()
+                return 0
+            limits.append(left)
+        return max(min(limits), 0) if limits else None
+
+    def advance(self, asked: int, ran: int) -> None:
+        """`ran` steps were done of `asked`; fewer means that the data is out."""
+        self.step += ran
+        self.taken += ran
+        if ran < asked:
+            self.ran_out()
+
+    def ran_out(self) -> None:
+        """The data ended before the epoch did, or within its last execution."""
+        if self.steps_per_epoch is None or self.step < self.steps_per_epoch:
+            warnings.warn(_RAN_OUT, stacklevel=2)
+        self._out = True
+        self._open = False
+
+    def end_epoch(self) -> None:
+        self._ended += 1
+        if self.feed.steps is not None and self.taken >= self.feed.steps:
+            self._open = False
+        if self._adapter is not None:
+            self._adapter.on_epoch_end()
+
+    def position(self) -> dict[str, Any]:
+        """Where we are, in values a checkpoint takes."""
+        own = self._own_data
+        return {
+            "ended": self._ended,
+            "data": own.get_state() if isinstance(own, Stateful) else None,
+            "passes": self.passes,
+            "step": self.step,
+            "taken": self.taken,
+            "open": self._open,
+            "out": self._out,
+            "feed": {**self.feed.position(), "taken": self.taken},
+        }
+
+    @property
+    def _own_data(self) -> Any:
+        """The user's `PyDataset`, if that is what the data is."""
+        return self._adapter.py_dataset if isinstance(self._adapter, PyDatasetAdapter) else None
+
+    def repeat_epochs(self, position: dict[str, Any]) -> None:
+        """Tell a `PyDataset` of the epochs before `position`: many change their order at the end of each."""
+        own = self._own_data
+        if isinstance(own, Stateful):
+            own.set_state(position["data"])
+        elif own is not None:
+            for _ in range(int(position["ended"]) - self._ended):
+                own.on_epoch_begin()
+                own.on_epoch_end()
+        self._ended = int(position["ended"])
+
+    def seek(self, position: dict[str, Any], blob: bytes | None = None, *, begun: bool = True) -> None:
+        """Go to where `position` was taken: inside an epoch that has begun, or between two."""
+        self.passes = int(position["passes"])
+        self.step = int(position["step"])
+        self.taken = int(position["taken"])
+        self._open = bool(position["open"])
+        self._out = bool(position["out"])
+        if begun and self._adapter is not None:
+            self._adapter.on_epoch_begin()
+        self.feed.seek(position["feed"], blob)

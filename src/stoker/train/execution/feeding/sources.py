@@ -1,0 +1,173 @@
+"""What `fit` was given, as feeds: arrays and tensors become rows, everything else a stream.
+
+Keras' own data adapters read the arguments, so whatever `model.fit` takes or refuses is taken or refused here, with
+the same words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras.src.backend import config as keras_config
+from keras.src.trainers import data_adapters
+from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
+from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
+
+from stoker import units
+from stoker.errors import ArgumentError
+from stoker.train.execution.feed import Feed
+from stoker.train.execution.feeding import memory
+from stoker.train.execution.feeding.distributed import Distributed, global_batch_size, is_distributed
+from stoker.train.execution.feeding.resident import Resident
+from stoker.train.execution.feeding.streamed import Streamed, StreamedRows
+
+
+@dataclass(frozen=True)
+class Source:
+    """Data as the user gave it, read by Keras' adapter.
+
+    Attributes:
+        adapter: Keras' reader; told of the beginning and end of epochs.
+        rows: the data as dense rows, when it is such; None for everything that must be streamed.
+        steps_per_epoch: as asked for.
+        why_streamed: for the plan, when there are no rows.
+    """
+
+    adapter: Any
+    rows: Any
+    steps_per_epoch: int | None
+    why_streamed: str = ""
+
+    @property
+    def bytes(self) -> int:
+        return sum(
+            int(np.prod(leaf.shape)) * tf.as_dtype(leaf.dtype).size
+            for leaf in keras.tree.flatten(self.rows)
+            if leaf is not None
+        )
+
+    @property
+    def batch_size(self) -> int | None:
+        """Rows in a batch; None where that is not known beforehand."""
+        dataset = getattr(self.adapter, "_dataset", None)
+        size = global_batch_size(dataset) if is_distributed(dataset) else self.adapter.batch_size
+        return None if size is None else int(size)
+
+    def fingerprint(self) -> str:
+        """Readable: two calls with different ones cannot go on from each other's checkpoints."""
+        if self.rows is None:
+            return f"{self.why_streamed}, steps_per_epoch={self.steps_per_epoch}"
+        shapes = [tuple(leaf.shape) for leaf in keras.tree.flatten(self.rows) if leaf is not None]
+        return (
+            f"rows={shapes[0][0]}, batch_size={self.adapter.batch_size}, shuffle={self.adapter._shuffle}, "
+            f"steps_per_epoch={self.steps_per_epoch}"
+        )
+
+    def too_large(self) -> str | None:
+        """Why the rows cannot lie on the device, None if they can."""
+        if self.rows is None:
+            return self.why_streamed
+        size, room = self.bytes, memory.room_for_data()
+        return f"{units.size(size)} of data, room for {units.size(room)}" if size > room else None
+
+    def feed_to_test(self) -> Feed:
+        """The feed of an evaluation: one compiled loop serves any number of rows."""
+        return self.feed("resident" if self.too_large() is None else "streamed", 0, any_rows=True)
+
+    def feed(self, kind: str, seed: int, *, any_rows: bool = False) -> Feed:
+        """The feed of this kind; `any_rows` as `Resident` has it."""
+        if self.rows is None:
+            dataset = self.adapter.get_tf_dataset()
+            stream = Distributed if is_distributed(dataset) else Streamed
+            return stream(dataset, self.adapter.num_batches)
+        options = {"shuffle": self.adapter._shuffle, "seed": seed}
+        if kind == "streamed":
+            return StreamedRows(self.rows, self.adapter.batch_size, **options)
+        return Resident(on_device(self.rows), self.adapter.batch_size, any_rows=any_rows, **options)
+
+
+def source(
+    x: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    batch_size: int | None = None,
+    steps_per_epoch: int | None = None,
+    shuffle: bool | str = False,
+    class_weight: Any = None,
+    name: str = "x",
+    empty: str | None = None,
+) -> Source:
+    """Read the arguments that say what to run over; `name` is what the user calls them, `empty` an error to raise."""
+    if x is None:
+        raise ArgumentError(f"{name} is missing: give arrays, tensors, a tf.data.Dataset or a PyDataset")
+    cap = keras_config.max_steps_per_epoch()
+    if cap and (not steps_per_epoch or cap < steps_per_epoch):
+        steps_per_epoch = cap
+    adapter = data_adapters.get_data_adapter(
+        x=x,
+        y=y,
+        sample_weight=sample_weight,
+        batch_size=batch_size,
+        steps_per_epoch=steps_per_epoch,
+        shuffle=shuffle,
+        class_weight=class_weight,
+    )
+    if not isinstance(adapter, ArrayDataAdapter):
+        return Source(adapter, None, steps_per_epoch, f"the data is a {_spoken(x)}")
+    leaves = [_dense(leaf) for leaf in keras.tree.flatten(adapter._inputs)]
+    if adapter.num_batches == 0:
+        raise ArgumentError(empty or f"{name} has no rows")
+    if any(leaf is _NOT_DENSE for leaf in leaves):
+        return Source(adapter, None, steps_per_epoch, "the data is sparse or ragged")
+    rows = keras.tree.pack_sequence_as(adapter._inputs, leaves)
+    return Source(adapter, keras.tree.lists_to_tuples(rows), steps_per_epoch)
+
+
+def validation_parts(validation_data: Any) -> tuple[Any, Any, Any]:
+    """x, y and weights of `validation_data`."""
+    parts: tuple[Any, Any, Any] = data_adapter_utils.unpack_x_y_sample_weight(validation_data)
+    return parts
+
+
+def split(x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, Any, Any], Any]:
+    """The last `share` of the rows for validation, as Keras cuts them."""
+    training, validation = array_slicing.train_validation_split((x, y, sample_weight), validation_split=share)
+    return training, validation
+
+
+def on_device(rows: Any) -> Any:
+    """Rows as tensors on the default device; text stays on the host, where all that works on it is."""
+
+    def put(leaf: Any) -> tf.Tensor:
+        with tf.device("CPU" if tf.as_dtype(leaf.dtype) == tf.string else None):
+            return tf.identity(tf.convert_to_tensor(leaf))
+
+    return keras.tree.map_structure(lambda leaf: None if leaf is None else put(leaf), rows)
+
+
+_NOT_DENSE = object()
+
+
+def _dense(leaf: Any) -> Any:
+    """The array or tensor with floats as Keras wants them, or `_NOT_DENSE`."""
+    if leaf is None:
+        return None
+    ready = array_slicing.convert_to_sliceable(leaf, target_backend="tensorflow")
+    if isinstance(ready, np.ndarray):
+        return tf.convert_to_tensor(ready) if ready.dtype.kind in "USO" else ready
+    if isinstance(ready, tf.Tensor) and ready.shape.is_fully_defined():
+        return ready
+    return _NOT_DENSE
+
+
+def _spoken(x: Any) -> str:
+    if is_distributed(x):
+        return "distributed dataset"
+    if data_adapters.is_tf_dataset(x):
+        return "tf.data.Dataset"
+    return "PyDataset" if isinstance(x, keras.utils.PyDataset) else type(x).__name__

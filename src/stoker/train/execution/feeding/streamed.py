@@ -1,0 +1,166 @@
+"""Streams: pipelines of tf.data, and rows in host memory that are sent batch by batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from stoker.train.execution.feed import without_optionals
+from stoker.train.execution.feeding import iterator_state, release
+from stoker.train.execution.feeding.host_random import host_random_state, restore_host_random_state
+from stoker.train.execution.feeding.resident import map_leaves, order_of, row_count
+
+
+class Streamed:
+    """Batches through a `tf.data` iterator, made ahead while the device works."""
+
+    kind = "streamed"
+
+    def __init__(self, dataset: tf.data.Dataset, steps: int | None = None) -> None:
+        self.dataset = dataset
+        self.steps = steps
+        self._epoch = 0
+        self._iterator: Any = None
+        self._random: Any = None
+
+    @property
+    def full_steps(self) -> int | None:
+        return self.steps
+
+    @property
+    def counted(self) -> bool:
+        return self.steps is not None
+
+    @property
+    def iterator(self) -> Any:
+        """The pass' iterator, for those who save its place."""
+        return self._iterator
+
+    def begin_epoch(self, epoch: int) -> None:
+        self._epoch = epoch
+        self._random = host_random_state()
+        begun = self._iterator is not None
+        if begun:
+            release.hand_over(self._iterator)
+        self._iterator = iter(self.dataset)
+        if begun:
+            release.let_go()
+
+    def close(self) -> None:
+        """The last pass is over: let go of its iterator, and of the batches made ahead."""
+        if self._iterator is not None:
+            release.hand_over(self._iterator)
+            self._iterator = None
+            release.let_go()
+
+    def operands(self) -> Any:
+        return self._iterator
+
+    def operand_specs(self) -> Any:
+        return None
+
+    @property
+    def shapes(self) -> Any:
+        return None
+
+    def widen(self, shapes: Any) -> None:
+        raise AssertionError("a stream has the shapes of its dataset")
+
+    def batch(self, operands: Any, index: tf.Tensor, *, whole: bool = True) -> Any:
+        return without_optionals(operands.get_next())
+
+    def tail(self, operands: Any) -> Any:
+        raise AssertionError("a stream has no batch of its own shape")
+
+    def spec(self) -> Any:
+        return without_optionals(self.dataset.element_spec)
+
+    def signature(self) -> Any:
+        return ("streamed", repr(self.dataset.element_spec), not self.counted)
+
+    def position(self) -> dict[str, Any]:
+        version = iterator_state.order_version(self.dataset)
+        return {"epoch": self._epoch, "random": self._random, "order_version": version}
+
+    def seek(self, position: dict[str, Any], blob: bytes | None = None) -> None:
+        iterator_state.check_order_version(self.dataset, position.get("order_version"))
+        # A seeded shuffle goes by how many iterators were made before this one.
+        iterator_state.skip_epochs(self.dataset, int(position["epoch"]))
+        if blob is None:
+            # A generator that draws from Python's or NumPy's generator begins the pass as it did then.
+            restore_host_random_state(position["random"])
+        self.begin_epoch(int(position["epoch"]))
+        taken = int(position["taken"])
+        if blob is None:
+            iterator_state.replay(self._iterator, taken)
+        elif self.steps is None or taken < self.steps:
+            iterator_state.restore_or_replay(self._iterator, blob, taken)
+        else:
+            # The pass is over: all it leaves behind are the seeds it has used up.
+            iterator_state.replay(self._iterator, 1)
+
+    def reseed(self, salt: int) -> None:
+        """The user's pipeline has its own order."""
+
+
+class _Order:
+    """The rows of a pass in their order. Apart from the feed, because TensorFlow never lets go of a generator."""
+
+    def __init__(self, rows: int, batch_size: int) -> None:
+        self.rows: np.ndarray[Any, Any] = np.arange(rows)
+        self.first = 0
+        self._batch_size = batch_size
+
+    def batches(self) -> Iterator[np.ndarray[Any, Any]]:
+        """From batch number `first` on."""
+        for start in range(self.first * self._batch_size, len(self.rows), self._batch_size):
+            yield self.rows[start : start + self._batch_size]
+
+
+class StreamedRows(Streamed):
+    """Rows that stay in host memory, gathered batch by batch in the order of the pass and sent ahead."""
+
+    def __init__(self, data: Any, batch_size: int, *, shuffle: bool | str = False, seed: int = 0) -> None:
+        with tf.device("CPU"):
+            self.data = map_leaves(tf.convert_to_tensor, data)
+        self.rows = row_count(self.data)
+        self.batch_size = min(batch_size, self.rows)
+        self.shuffle = shuffle
+        self.seed = seed
+        self._order = _Order(self.rows, self.batch_size)
+        super().__init__(self._pipeline(), math.ceil(self.rows / self.batch_size))
+
+    def _pipeline(self) -> tf.data.Dataset:
+        # The order comes in as elements, so that one pipeline serves all passes.
+        batches = tf.data.Dataset.from_generator(
+            self._order.batches, output_signature=tf.TensorSpec([None], tf.int64)
+        )
+        data = self.data
+        dataset = batches.map(
+            lambda chosen: map_leaves(lambda leaf: tf.gather(leaf, chosen), data),
+            num_parallel_calls=tf.data.AUTOTUNE,
+        )
+        return dataset.prefetch(tf.data.AUTOTUNE)
+
+    def begin_epoch(self, epoch: int) -> None:
+        self._begin(epoch, 0)
+
+    def _begin(self, epoch: int, first: int) -> None:
+        self._order.first = first
+        if self.shuffle:
+            self._order.rows = order_of(self.rows, self.batch_size, self.shuffle, self.seed, epoch)
+        super().begin_epoch(epoch)
+
+    def position(self) -> dict[str, Any]:
+        return {"epoch": self._epoch, "seed": self.seed}
+
+    def seek(self, position: dict[str, Any], blob: bytes | None = None) -> None:
+        self.seed = int(position["seed"])
+        self._begin(int(position["epoch"]), int(position["taken"]))
+
+    def reseed(self, salt: int) -> None:
+        self.seed += salt

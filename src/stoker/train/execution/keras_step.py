@@ -1,0 +1,120 @@
+"""A Keras model's own steps as steps of a loop, and what their logs come to."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import keras
+from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+from keras.src.trainers.trainer import Trainer
+
+from stoker.train.execution import fused_parts, fused_update
+from stoker.train.execution.feed import Feed
+from stoker.train.execution.kept import kept
+from stoker.train.execution.loop import Logs, Loop, numbers
+
+# What a step calls, whose results are then those of the model's metrics and nothing else.
+_THEIRS = {
+    "train_step": TensorFlowTrainer,
+    "test_step": TensorFlowTrainer,
+    "compute_metrics": Trainer,
+    "get_metrics_result": Trainer,
+}
+
+
+STEPS = tuple(_THEIRS)
+
+
+def keras_loop(
+    model: Any, kind: str, feed: Feed, jit: str, *, eager: bool = False, fused: bool = False
+) -> Loop:
+    """The kept loop of the model's "train_step" or "test_step" over a feed: one for `fit` and `evaluate`."""
+    testing = kind == "test_step"
+
+    def make() -> Loop:
+        strategy = model._distribute_strategy
+        if strategy is not None:
+            _build_in_scope(model, feed)
+        elif not testing:
+            _build_loss_scale(model, feed)
+        step = weakly(model, kind) if testing else _train_step(model, jit == "update", fused)
+        if strategy is not None:
+            return Loop(_on_the_replica(step, strategy), feed, eager=eager)
+        # A test's steps need not compute results that nobody reads.
+        results = weakly(model, "get_metrics_result") if testing and returns_metrics(model) else None
+        return Loop(step, feed, jit=jit, eager=eager, results=results)
+
+    owner = None if testing else model.optimizer
+    return kept(model).loop(
+        kind, feed, make, jit="eager" if eager else jit, owner=owner, fused=fused and not testing
+    )
+
+
+def _build_loss_scale(model: Any, feed: Feed) -> None:
+    """Before tracing: a `LossScaleOptimizer` that is not built would put its first scale into the graph, for good."""
+    optimizer = model.optimizer
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer) and not optimizer.built:
+        model._symbolic_build(data_batch=feed.spec())
+
+
+def _build_in_scope(model: Any, feed: Feed) -> None:
+    """Before tracing, as Keras does it: a step on a replica may not make variables."""
+    with model._distribute_strategy.scope():
+        model._symbolic_build(data_batch=feed.spec())
+
+
+def _on_the_replica(step: Callable[..., Logs], strategy: Any) -> Callable[..., Logs]:
+    """The step as a strategy of one replica runs it."""
+
+    def run(batch: Any) -> Logs:
+        logs: Logs = strategy.run(step, args=(batch,))
+        return logs
+
+    return run
+
+
+def _train_step(model: Any, compiled_update: bool, fused: bool) -> Callable[..., Logs]:
+    plain, weak = weakly(model, "train_step"), weakref.ref(model)
+
+    def step(*args: Any) -> Logs:
+        owner = weak()
+        assert owner is not None
+        with (
+            fused_update.fused(owner.optimizer) if compiled_update else nullcontext(),
+            fused_parts.fused(owner) if fused else nullcontext(),
+        ):
+            return plain(*args)
+
+    return step
+
+
+def weakly(model: Any, name: str) -> Callable[..., Logs]:
+    """A method of the model that does not keep it alive: loops are kept for the model's next run."""
+    weak = weakref.ref(model)
+
+    def method(*args: Any) -> Logs:
+        logs: Logs = getattr(weak(), name)(*args)
+        return logs
+
+    return method
+
+
+def returns_metrics(model: Any) -> bool:
+    """Whether the model's steps are Keras' own, which return what its metrics hold."""
+    return all(is_keras(model, name) for name in STEPS)
+
+
+def is_keras(model: Any, name: str) -> bool:
+    """Whether one of `STEPS` is Keras' own."""
+    return getattr(type(model), name) is getattr(_THEIRS[name], name) and name not in vars(model)
+
+
+def results(model: Any, logs: Logs) -> Logs:
+    """The logs of an epoch or an evaluation, given the last step's."""
+    # Keras' own step returns what its metrics hold: no need to ask them again.
+    if logs and returns_metrics(model):
+        return logs
+    return numbers(dict(model._get_metrics_result_or_logs(logs)))

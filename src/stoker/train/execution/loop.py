@@ -1,0 +1,269 @@
+"""The loop: many steps in one compiled call.
+
+The trip count is an argument, not part of the program: however a pass is cut into calls, the same compiled code runs
+the same steps, so the cuts never change a bit. The logs are carried through the loop (zeros before the first step)
+instead of taking the first step out of it: a second copy of the step would compile, and round, in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from keras.src.utils.python_utils import pythonify_logs
+
+from stoker.errors import ArgumentError
+from stoker.train.execution.feed import Feed, without_optionals
+from stoker.train.execution.lifting import lifting
+from stoker.train.execution.trivial_products import without_trivial_products
+
+Logs = dict[str, Any]
+# Among a step's logs, for the loop alone: whether all workers' streams have another batch.
+MORE = "stoker/more"
+Step = Callable[[Any], Logs]
+
+
+class Loop:
+    """Runs a step over a feed's batches, `count` of them in one call."""
+
+    def __init__(
+        self,
+        step: Step,
+        feed: Feed,
+        *,
+        jit: str = "none",
+        eager: bool = False,
+        autograph: bool = False,
+        results: Callable[[], Logs] | None = None,
+        closing: Callable[[], Logs] | None = None,
+        together: Callable[[Any], Any] | None = None,
+    ) -> None:
+        """Nothing is traced before the first `run` (or `build`).
+
+        Args:
+            step: takes a batch, updates variables, returns logs. Traced once.
+            feed: where the batches come from; may be replaced by one of equal `signature()`.
+            jit: XLA over the whole "loop" (resident data only), over the "step", or "none"; of "update" the step itself
+                sees to it.
+            eager: call the step eagerly, batch by batch, and compile nothing.
+            autograph: let Python's `if` and `while` on tensors in the step become graph ops.
+            results: gives the logs after the last step of a call, in place of what each step returns.
+            closing: gives logs after the last step of a call, beside what each step returns.
+            together: for one of several workers, each with a stream: in graph, whether a flag is set on all of them.
+                Then the step takes `(batch, more)`, whether the stream has another batch, and its logs say under
+                `MORE` whether all have: a stream that is out ends the loop for all.
+        """
+        if jit == "loop" and feed.kind != "resident":
+            raise ArgumentError("XLA over the whole loop needs resident data: a stream comes from the host")
+        self.feed = feed
+        self.jit = jit
+        self.eager = eager
+        self._ran: Any = 0
+        self.owner: Any = None
+        # What a step took last, if that is known: calls of a good length from the start.
+        self.step_seconds: float | None = None
+        self.when_traced: Callable[[], None] = lambda: None
+        self._plain_step = step
+        self._results = results
+        self._closing = closing
+        self._together = together if feed.kind == "streamed" else None
+        self._for_any_rows: Any = None
+        self._step = _compiled(without_trivial_products(lifting(step)), jit == "step", autograph)
+        self._traced: Any = None
+        self._logs: Any = None
+        self._many = _compiled(self._many_steps, jit == "loop")
+        self._until_out = _compiled(self._steps_until_out, False)
+        self._last = _compiled(self._last_step, jit == "loop")
+
+    def share(self, other: Loop) -> None:
+        """Take over another loop's traced step, if it has one: the same step, with XLA around it or not at all."""
+        alike = not {"step", "update"} & {self.jit, other.jit} and (self._together is None) == (
+            other._together is None
+        )
+        if alike and other._traced is not None:
+            self._step, self._traced, self._logs = other._step, other._traced, other._logs
+
+    def release(self) -> None:
+        """Forget the feed, and the data with it: a loop is kept for the model's next run, which brings its own."""
+        vars(self).pop("feed", None)
+
+    @property
+    def ran(self) -> int:
+        """How many steps the last `run` did: fewer than asked when a stream ran out. Reads the device then."""
+        return int(self._ran)
+
+    def build(self) -> tf.types.experimental.ConcreteFunction:
+        """Trace the step once: creates the variables it creates, and gives its graph."""
+        if self._traced is None:
+            flag = [] if self._together is None else [tf.TensorSpec([], tf.bool)]
+            self._traced = self._step.get_concrete_function(self.feed.spec(), *flag)
+            returned = _tensors(self._traced.structured_outputs)
+            if self._together is not None:
+                returned = {name: value for name, value in returned.items() if name != MORE}
+            self._logs = tf.nest.map_structure(lambda out: tf.TensorSpec(out.shape, out.dtype), returned)
+            self.when_traced()
+        return self._traced
+
+    @property
+    def logs_are_open(self) -> bool:
+        """Whether a step returns something whose shape is not known beforehand, which XLA cannot carry along."""
+        self.build()
+        return not all(spec.shape.is_fully_defined() for spec in tf.nest.flatten(self._logs))
+
+    def run(self, first: int, count: int) -> Logs:
+        """Run steps `first` to `first + count - 1` of the pass; the last one's logs, still on the device."""
+        if self.eager:
+            return self._run_eagerly(first, count)
+        self.build()
+        operands = self.feed.operands()
+        logs: Logs
+        if not self.feed.counted or self._together is not None:
+            self._ran, logs = self._until_out(tf.constant(count), operands)
+            return logs
+        self._ran = count
+        # XLA knows one shape of batch. Elsewhere a shorter last one is a step like the others: a function of its own
+        # would be optimized by TensorFlow all over again, which a short job feels.
+        whole = min(count, self._full_steps() - first) if self.jit == "loop" else count
+        if whole > 0:
+            logs = self._many_function()(tf.constant(first), tf.constant(whole), operands)
+        if count > whole:
+            logs = self._last(operands)
+        return logs
+
+    def _many_function(self) -> Any:
+        """For a feed of any rows, what was traced for all of them."""
+        specs = self.feed.operand_specs()
+        if specs is None:
+            return self._many
+        if self._for_any_rows is None:
+            number = tf.TensorSpec([], tf.int32)
+            self._for_any_rows = self._many.get_concrete_function(number, number, specs)
+        return self._for_any_rows
+
+    def _full_steps(self) -> int:
+        full = self.feed.full_steps
+        assert full is not None
+        return full
+
+    def _many_steps(self, first: tf.Tensor, count: tf.Tensor, operands: Any) -> Any:
+        end = first + count
+
+        def body(index: tf.Tensor, _: Any) -> Any:
+            batch = self.feed.batch(operands, index, whole=self.jit == "loop")
+            return index + 1, self._carried(self._traced(batch))
+
+        _, logs = tf.while_loop(
+            lambda index, _: index < end,
+            body,
+            (first, self._zeros()),
+            shape_invariants=(tf.TensorShape([]), self._shapes()),
+        )
+        return self._final(logs)
+
+    def _steps_until_out(self, count: tf.Tensor, operands: Any) -> Any:
+        # The loop asks whether there is a batch, so that the step is not inside a `cond` of its own, which would
+        # pass every variable through a switch. Nothing is taken that no step of this call will use.
+        def taken_if(wanted: tf.Tensor) -> Any:
+            nothing = tf.experimental.Optional.empty(operands.element_spec)
+            return tf.cond(wanted, operands.get_next_as_optional, lambda: nothing)
+
+        if self._together is not None:
+            return self._together_until_out(count, taken_if)
+
+        def body(ran: tf.Tensor, taken: Any, _: Any) -> Any:
+            logs = self._carried(self._traced(without_optionals(taken.get_value())))
+            return ran + 1, taken_if(ran + 1 < count), logs
+
+        taken = taken_if(count > 0)
+        ran, _, logs = tf.while_loop(
+            lambda ran, taken, _: taken.has_value(),
+            body,
+            (tf.constant(0), taken, self._zeros()),
+            shape_invariants=(tf.TensorShape([]), taken._type_spec, self._shapes()),
+        )
+        return ran, self._final(logs)
+
+    def _together_until_out(self, count: tf.Tensor, taken_if: Callable[[Any], Any]) -> Any:
+        """Workers stay in step: the step's own collective says whether all of them have another batch."""
+        assert self._together is not None
+
+        def body(ran: tf.Tensor, _go: Any, taken: Any, _: Any) -> Any:
+            following = taken_if(ran + 1 < count)
+            more = following.has_value() | (ran + 1 >= count)
+            logs = dict(self._traced(without_optionals(taken.get_value()), more))
+            going = logs.pop(MORE)
+            return ran + 1, going & (ran + 1 < count), following, self._carried(logs)
+
+        taken = taken_if(count > 0)
+        ran, _, _, logs = tf.while_loop(
+            lambda ran, go, taken, _: go,
+            body,
+            (tf.constant(0), self._together(taken.has_value()), taken, self._zeros()),
+            shape_invariants=(tf.TensorShape([]), tf.TensorShape([]), taken._type_spec, self._shapes()),
+        )
+        return ran, self._final(logs)
+
+    def _last_step(self, operands: Any) -> Any:
+        return self._final(self._carried(self._traced(self.feed.tail(operands))))
+
+    def _carried(self, logs: Any) -> Any:
+        """What goes from step to step."""
+        return {} if self._results is not None else _tensors(logs)
+
+    def _final(self, logs: Any) -> Any:
+        """What a call returns, after its last step."""
+        if self._results is not None:
+            return _tensors(self._results())
+        return logs if self._closing is None else {**logs, **_tensors(self._closing())}
+
+    def _zeros(self) -> Any:
+        if self._results is not None:
+            return {}
+        return tf.nest.map_structure(
+            lambda out: tf.zeros(
+                [size or 0 for size in out.shape.as_list()] if out.shape.rank else [], out.dtype
+            ),
+            self._logs,
+        )
+
+    def _shapes(self) -> Any:
+        if self._results is not None:
+            return {}
+        return tf.nest.map_structure(lambda out: out.shape, self._logs)
+
+    def _run_eagerly(self, first: int, count: int) -> Logs:
+        logs: Logs = {}
+        operands = self.feed.operands()
+        self._ran = 0
+        for index in range(first, first + count):
+            try:
+                if self.feed.steps is not None and index >= self._full_steps():
+                    batch = self.feed.tail(operands)
+                else:
+                    batch = self.feed.batch(operands, tf.constant(index))
+            except tf.errors.OutOfRangeError:
+                break
+            logs = self._plain_step(batch)
+            self._ran += 1
+        return logs
+
+
+def numbers(logs: Logs) -> Logs:
+    """Logs read from the device, in the order and the dicts they came in: callbacks get them flattened and sorted."""
+    return {
+        name: numbers(value) if isinstance(value, dict) else pythonify_logs({name: value})[name]
+        for name, value in logs.items()
+    }
+
+
+def _tensors(logs: Any) -> Any:
+    """The step's logs as tensors: a number that Python knows is a constant of the graph."""
+    return tf.nest.map_structure(tf.convert_to_tensor, logs)
+
+
+def _compiled(function: Any, jit: bool, autograph: bool = False) -> Any:
+    compiled = tf.function(function, autograph=autograph, jit_compile=True if jit else None)
+    # Every loop has functions of its own, traced once: what TensorFlow would warn of is a second model.
+    compiled._omit_frequent_tracing_warning = True
+    return compiled

@@ -1,0 +1,227 @@
+"""A model's own `fit`, `evaluate` or `predict`: Stoker calls it, and stands in for the method of Keras that it calls.
+
+Such a method prepares its arguments and hands them to `super().fit(...)`: a task of keras_hub runs its preprocessor,
+for instance. This way nothing of it is left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import Any, TypeVar
+
+from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+
+from stoker.doctor.attach.patching import as_framework
+from stoker.doctor.attach.sites import OWN_ROOT
+from stoker.errors import ArgumentError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass
+class Redirect:
+    """What Keras' method is, for one model and for the time of a call.
+
+    Attributes:
+        given: by name, what the caller gave before the model's own method changed it.
+        calls: how often the model's own method has called it.
+    """
+
+    model: Any
+    name: str
+    target: Callable[..., Any]
+    given: Mapping[str, Any] = field(default_factory=dict)
+    calls: int = 0
+    running: bool = False
+
+    def call(self, *args: Any, **kwds: Any) -> Any:
+        self.calls += 1
+        # What is called meanwhile, by a callback for instance, is Keras' again.
+        self.running = True
+        try:
+            return self.target(*args, **kwds)
+        finally:
+            self.running = False
+
+
+_redirects: ContextVar[tuple[Redirect, ...]] = ContextVar("redirects", default=())
+
+
+def is_own(model: Any, name: str) -> bool:
+    """Whether a model has a method of its own in place of Keras'."""
+    return getattr(type(model), name) is not getattr(TensorFlowTrainer, name) or name in vars(model)
+
+
+def is_set_by_user(model: Any, name: str) -> bool:
+    """Whether a function that Keras would make, such as `train_function`, was put there by hand: Keras runs it."""
+    function = getattr(model, name, None)
+    module = getattr(getattr(function, "python_function", function), "__module__", None) or ""
+    return function is not None and not module.startswith("keras.src.")
+
+
+def calls_own(*options: str) -> Callable[[F], F]:
+    """Have `fit`, `evaluate` or `predict` call the model's own method of that name, if it has one.
+
+    Args:
+        options: the arguments that Keras' method does not have. The model's own method is called without them.
+    """
+
+    def decorate(function: F) -> F:
+        name = function.__name__
+        parameters = list(inspect.signature(function).parameters)[1:]
+        code = inspect.unwrap(function).__code__
+
+        @functools.wraps(function)
+        def verb(model: Any, *args: Any, **kwds: Any) -> Any:
+            if not isinstance(model, TensorFlowTrainer) or not is_own(model, name):
+                return function(model, *args, **kwds)
+            if _is_called_by_own(model, name, code):
+                # The model's own method calls Stoker itself.
+                outside = _active(model, name)
+                return function(model, *args, **kwds) if outside is None else outside.call(*args, **kwds)
+            added = {option: kwds.pop(option) for option in options if option in kwds}
+            given = {**dict(zip(parameters, args, strict=False)), **kwds}
+
+            def target(*inner: Any, **named: Any) -> Any:
+                _check_again(redirect, added)
+                return function(model, *inner, **{**added, **named})
+
+            redirect = Redirect(model, name, target, given)
+            with _redirected(redirect):
+                result = getattr(model, name)(*args, **kwds)
+            if not redirect.calls:
+                _warn_of_no_call(model, name, added)
+            return result
+
+        return verb  # type: ignore[return-value]
+
+    return decorate
+
+
+@contextmanager
+def redirected(model: Any, name: str, target: Callable[..., Any]) -> Iterator[None]:
+    """In this thread, Keras' method of this name is `target` where the model's own method calls it."""
+    with _redirected(Redirect(model, name, target)):
+        yield
+
+
+def original_arguments(model: Any, name: str) -> Mapping[str, Any] | None:
+    """By name, what the model's own method was given; None if it is not what called."""
+    for redirect in reversed(_redirects.get()):
+        if redirect.model is model and redirect.name == name and redirect.running:
+            return redirect.given
+    return None
+
+
+def _active(model: Any, name: str) -> Redirect | None:
+    for redirect in reversed(_redirects.get()):
+        if redirect.model is model and redirect.name == name:
+            return None if redirect.running else redirect
+    return None
+
+
+@contextmanager
+def _redirected(redirect: Redirect) -> Iterator[None]:
+    token = _redirects.set((*_redirects.get(), redirect))
+    try:
+        with _dispatchers.installed(redirect.name):
+            yield
+    finally:
+        _redirects.reset(token)
+
+
+class _Dispatchers:
+    """Replaces Keras' methods while any thread has a redirect."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users: dict[str, int] = {}
+        self._replaced: dict[str, tuple[Any, Any]] = {}
+
+    @contextmanager
+    def installed(self, name: str) -> Iterator[None]:
+        with self._lock:
+            self._users[name] = self._users.get(name, 0) + 1
+            if self._users[name] == 1:
+                original = getattr(TensorFlowTrainer, name)
+                dispatcher = _dispatcher(name, original)
+                self._replaced[name] = (original, dispatcher)
+                setattr(TensorFlowTrainer, name, dispatcher)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users[name] -= 1
+                if self._users[name] == 0:
+                    original, dispatcher = self._replaced.pop(name)
+                    # Others may have replaced it since: then this one stays below theirs, and does nothing.
+                    if vars(TensorFlowTrainer).get(name) is dispatcher:
+                        setattr(TensorFlowTrainer, name, original)
+
+
+_dispatchers = _Dispatchers()
+
+
+def _dispatcher(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def dispatch(self: Any, *args: Any, **kwds: Any) -> Any:
+        redirect = _active(self, name)
+        return original(self, *args, **kwds) if redirect is None else redirect.call(*args, **kwds)
+
+    dispatcher: Callable[..., Any] = functools.wraps(original)(as_framework(dispatch))
+    return dispatcher
+
+
+def _is_called_by_own(model: Any, name: str, verb: CodeType) -> bool:
+    """Whether the model's own method calls: going up the stack, it comes before a loop of Keras' or Stoker's."""
+    ours, loops = _codes(model, name), {verb, inspect.unwrap(getattr(TensorFlowTrainer, name)).__code__}
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code not in loops:
+        if frame.f_code in ours and (ours[frame.f_code] or _first_argument(frame) is model):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _codes(model: Any, name: str) -> dict[CodeType, bool]:
+    """The code of a model's own method and of those it may pass on to; True for one of this very object."""
+    found: dict[CodeType, bool] = {}
+    places = [*type(model).__mro__[: type(model).__mro__.index(TensorFlowTrainer)]]
+    for method, alone in [*((vars(one).get(name), False) for one in places), (vars(model).get(name), True)]:
+        code = getattr(inspect.unwrap(method), "__code__", None) if callable(method) else None
+        if code is not None:
+            found[code] = alone
+    return found
+
+
+def _first_argument(frame: FrameType) -> Any:
+    names = frame.f_code.co_varnames
+    return frame.f_locals.get(names[0]) if names else None
+
+
+def _check_again(redirect: Redirect, added: Mapping[str, Any]) -> None:
+    if redirect.calls > 1 and added.get("checkpoint") is not None:
+        raise ArgumentError(
+            f"{type(redirect.model).__name__}.fit calls Keras' fit more than once, and a checkpoint holds one "
+            "training: leave checkpoint= out"
+        )
+
+
+def _warn_of_no_call(model: Any, name: str, added: Mapping[str, Any]) -> None:
+    lost = f"; {', '.join(f'{option}=' for option in added)} had no effect" if added else ""
+    # The line outside of Stoker that called.
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(OWN_ROOT):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        f"{type(model).__name__}.{name} never called Keras' {name}: it ran as it is, without Stoker{lost}",
+        stacklevel=level,
+    )

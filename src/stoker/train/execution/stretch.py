@@ -1,0 +1,64 @@
+"""Steps of one kind over one feed, a compiled call at a time: a training, or an evaluation."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from stoker import clock
+from stoker.train.execution.call_length import CallLength
+from stoker.train.execution.epoch_steps import EpochSteps
+from stoker.train.execution.loop import Logs, Loop, numbers
+
+
+class Stretch:
+    """A loop, where in the data it is, and how many steps its calls run."""
+
+    def __init__(
+        self, loop: Loop, epoch_steps: EpochSteps, length: CallLength, steps_per_execution: int = 1
+    ) -> None:
+        self.loop = loop
+        self.epoch_steps = epoch_steps
+        self.length = length
+        self.last_index = -1
+        """The number of the last call's last batch, as callbacks are told it."""
+        self._per_execution = steps_per_execution
+
+    def ahead(self, limit: int | None = None) -> int:
+        """How many steps the next call would run: 0 when the epoch is over."""
+        room = self.epoch_steps.room()
+        return 0 if room == 0 else self.length.ask(room if limit is None else min(room or limit, limit))
+
+    def call(self, asked: int, limit: int | None = None) -> tuple[int, Logs]:
+        """One compiled call: how many steps it ran, and the last one's logs as numbers.
+
+        Args:
+            asked: how many to run.
+            limit: what bounded `asked`, if anything did.
+        """
+        first = self.epoch_steps.step
+        # Not once for all: the same loop may have run over other data since, for a callback that evaluates.
+        self.loop.feed = self.epoch_steps.feed
+        begin = clock.now_ns()
+        try:
+            logs = self.loop.run(self.epoch_steps.taken, asked)
+            ran = self.loop.ran
+        except tf.errors.OutOfRangeError:
+            # A dataset that promised more batches than it has.
+            ran, logs = 0, {}
+            self.epoch_steps.ran_out()
+        else:
+            self.epoch_steps.advance(asked, ran)
+        self.last_index = self._index_after(first, limit)
+        values = numbers(logs) if ran else {}
+        warm = self.length.step_seconds is not None
+        self.length.took(ran, (clock.now_ns() - begin) / 1e9)
+        if warm:
+            self.loop.step_seconds = self.length.step_seconds
+        return ran, values
+
+    def _index_after(self, first: int, limit: int | None) -> int:
+        """Keras counts an execution in full, even if the data ends within it."""
+        whole = self._per_execution
+        if self.length.fixed == whole and (limit is None or limit >= whole):
+            return first + whole - 1
+        return self.epoch_steps.step - 1

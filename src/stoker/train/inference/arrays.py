@@ -1,0 +1,132 @@
+"""Arrays given to predict: converted as Keras converts them, cut into batches and chunks of batches."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras.src.trainers.data_adapters import array_slicing
+from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter, can_convert_arrays
+
+from stoker.errors import ArgumentError
+from stoker.train.execution.epoch_steps import whole_executions
+from stoker.train.execution.structures import flatten
+
+DEFAULT_BATCH = 32
+_STRING_BYTES = 64  # what a string is taken for when a chunk is sized
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Equally long dense arrays, and how many of their rows are wanted, in batches of what size."""
+
+    skeleton: Any
+    leaves: list[Any]
+    count: int
+    batch: int
+
+    @property
+    def batches(self) -> int:
+        return -(-self.count // self.batch)
+
+    @property
+    def full_batches(self) -> int:
+        return self.count // self.batch
+
+    @property
+    def bytes_per_row(self) -> int:
+        return sum(_bytes_per_row(leaf) for leaf in self.leaves)
+
+    def tensors(self, start: int, stop: int) -> list[Any]:
+        """Rows `start` to `stop` on the device."""
+        if start == 0 and stop >= len(self.leaves[0]):
+            return [tf.convert_to_tensor(leaf) for leaf in self.leaves]
+        return [tf.convert_to_tensor(leaf[start:stop]) for leaf in self.leaves]
+
+
+def is_arrays(x: Any) -> bool:
+    """Would Keras take this as arrays, rather than as a dataset or generator?"""
+    return bool(can_convert_arrays((x,)))
+
+
+def as_rows(x: Any, batch_size: int | None, steps: int | None, steps_per_execution: int = 1) -> Rows | None:
+    """The arrays as rows; None where one is ragged or sparse, which only Keras' own pipeline cuts.
+
+    Of `steps` that are no multiple of `steps_per_execution`, the last execution is run in full, as by Keras.
+    """
+    check_positive("batch_size", batch_size)
+    check_positive("steps", steps)
+    data = x
+    if type(x) is not np.ndarray:
+        _check_rows(x)
+        # Its constructor checks lengths.
+        data = ArrayDataAdapter(x)._inputs
+    leaves: list[Any] = []
+    skeleton = flatten(data, leaves)
+    leaves = [_converted(leaf) for leaf in leaves]
+    if not leaves or any(isinstance(leaf, tf.__internal__.CompositeTensor) for leaf in leaves):
+        return None
+    rows = int(leaves[0].shape[0])
+    batch = batch_size or (max(1, -(-rows // steps)) if steps else DEFAULT_BATCH)
+    return Rows(skeleton, leaves, _wanted(rows, batch, steps, steps_per_execution), batch)
+
+
+def check_positive(name: str, value: int | None) -> None:
+    if value is not None and value < 1:
+        raise ArgumentError(f"{name} must be 1 or more, got {value!r}; leave it out for the default")
+
+
+def _check_rows(data: Any) -> None:
+    leaves: list[Any] = []
+    flatten(data, leaves)
+    for leaf in leaves:
+        if isinstance(leaf, (np.ndarray, np.generic, tf.Tensor)) and len(leaf.shape) == 0:
+            raise ArgumentError(
+                f"arrays must have rows along their first axis, got {leaf!r}; for one pass x[None]"
+            )
+
+
+def ran_out(steps: int, found: int) -> None:
+    """Says that a dataset ended before the steps that were asked for."""
+    warnings.warn(f"the data ended after {found} of {steps} steps", stacklevel=4)
+
+
+def _wanted(rows: int, batch: int, steps: int | None, steps_per_execution: int) -> int:
+    if steps is None:
+        return rows
+    if steps > -(-rows // batch):
+        ran_out(steps, -(-rows // batch))
+    return min(rows, whole_executions(steps, steps_per_execution) * batch)
+
+
+def _converted(leaf: Any) -> Any:
+    """As Keras converts what it is given: floats to floatx, strings to string tensors, frames to arrays."""
+    if type(leaf) is np.ndarray and leaf.dtype == keras.config.floatx():
+        return leaf
+    if type(leaf) is np.ndarray and _is_text(leaf):
+        return tf.constant(leaf)
+    converted = array_slicing.convert_to_sliceable(leaf, target_backend="tensorflow")
+    if isinstance(converted, array_slicing.TensorflowSparseWrapper):
+        return converted.sparse
+    if isinstance(converted, tf.__internal__.CompositeTensor):
+        return converted
+    if isinstance(converted, np.ndarray) and converted.dtype.kind not in "OSU":
+        return converted
+    # Strings cost a conversion at every slice as an array, none as a tensor.
+    return tf.convert_to_tensor(converted)
+
+
+def _is_text(array: Any) -> bool:
+    if array.dtype.kind in "SU":
+        return True
+    return array.dtype.kind == "O" and all(isinstance(one, (str, bytes)) for one in array.flat)
+
+
+def _bytes_per_row(leaf: Any) -> int:
+    dtype = tf.as_dtype(leaf.dtype)
+    return int(math.prod(leaf.shape[1:])) * (_STRING_BYTES if dtype == tf.string else int(dtype.size))

@@ -1,0 +1,33 @@
+"""Which models Keras has to run itself: what is asked for there cannot be had from one compiled loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from stoker.train.execution.model_kinds import check_model
+from stoker.train.execution.own_methods import is_own, is_set_by_user
+
+
+def keras_must(model: Any, verb: str) -> bool:
+    """Eager steps, several replicas, a state kept from batch to batch, or the model's own function for the verb.
+
+    A worker of a job has the whole model, and predicts by itself: Keras would wait there for the other workers.
+    """
+    check_model(model, verb)
+    if model.run_eagerly or tf.config.functions_run_eagerly():
+        return True
+    in_a_job = isinstance(model._distribute_strategy, tf.distribute.MultiWorkerMirroredStrategy)
+    if tf.distribute.has_strategy() or (
+        model._distribute_strategy is not None and not (in_a_job and verb == "predict")
+    ):
+        return True
+    if keras.distribution.distribution() is not None:
+        return True
+    # Their state is of batches of one size, and some versions of Keras cannot be traced for others.
+    if any(isinstance(layer, keras.layers.RNN) and layer.stateful for layer in model._flatten_layers()):
+        return True
+    function = "predict_function" if verb == "predict" else "test_function"
+    return is_own(model, f"make_{function}") or is_set_by_user(model, function)

@@ -1,0 +1,102 @@
+"""One evaluation: the steps of a test over a feed, with Keras' callbacks around them.
+
+Training uses it for its validations, `stoker.Trainer.evaluate` and `stoker.evaluate` for theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import keras
+from keras.src.utils.python_utils import pythonify_logs
+
+from stoker.train.execution import hooks
+from stoker.train.execution.call_length import CallLength
+from stoker.train.execution.epoch_steps import EpochSteps
+from stoker.train.execution.feed import Feed
+from stoker.train.execution.loop import Logs, Loop
+from stoker.train.execution.stretch import Stretch
+
+
+class Tested(Protocol):
+    """What is evaluated."""
+
+    model: Any
+
+    def validating(self) -> AbstractContextManager[None]:
+        """Around the steps: metrics from zero, and whatever else the test needs."""
+
+    def results(self, logs: Logs) -> Logs:
+        """What the evaluation comes to, given the last step's logs."""
+
+
+class Evaluation:
+    """Data to evaluate on; `run` as often as the data can be read."""
+
+    def __init__(
+        self,
+        tested: Tested,
+        loop: Loop,
+        feed: Feed,
+        *,
+        callbacks: keras.callbacks.CallbackList | None = None,
+        steps: int | None = None,
+        adapter: Any = None,
+        agreed: Callable[[int], int] | None = None,
+    ) -> None:
+        """Nothing is traced before the first `run`.
+
+        Args:
+            tested: the model, and what surrounds its test steps.
+            loop: of its test steps.
+            feed: the data.
+            callbacks: told of the test and its batches.
+            steps: how many batches, if not all.
+            adapter: Keras' reader of the data; told of the beginning and end of a pass.
+            agreed: of the steps this worker would run next, what all workers run.
+        """
+        self._tested = tested
+        self._callbacks = callbacks
+        self._agreed = agreed
+        wanting = hooks.wanting_every_batch(callbacks.callbacks, hooks.TEST) if callbacks is not None else []
+        per_execution = int(getattr(tested.model, "steps_per_execution", 1))
+        length = CallLength(per_execution if wanting else None, loop.step_seconds)
+        self.stretch = Stretch(loop, EpochSteps(feed, steps, adapter, per_execution), length, per_execution)
+        self.steps_ran = 0
+
+    def run(self) -> Logs:
+        """All of the data; the results."""
+        callbacks, epoch_steps = self._callbacks, self.stretch.epoch_steps
+        self._tested.model.stop_evaluating = False
+        self.steps_ran = 0
+        epoch_steps.reset()
+        if callbacks is not None:
+            callbacks.on_test_begin()
+        with self._tested.validating():
+            epoch_steps.begin_epoch()
+            logs: Logs = {}
+            while steps := self._ahead():
+                logs = self._call(steps) or logs
+                # As Keras does: a wish to stop is heard after a batch, not before the first.
+                if self._tested.model.stop_evaluating:
+                    break
+            epoch_steps.end_epoch()
+            logs = pythonify_logs(self._tested.results(logs))
+        if callbacks is not None:
+            callbacks.on_test_end(logs)
+        return logs
+
+    def _ahead(self) -> int:
+        steps = self.stretch.ahead()
+        return steps if self._agreed is None else self._agreed(steps)
+
+    def _call(self, steps: int) -> Logs:
+        if self._callbacks is not None:
+            self._callbacks.on_test_batch_begin(self.stretch.epoch_steps.step)
+        ran, logs = self.stretch.call(steps)
+        self.steps_ran += ran
+        if ran and self._callbacks is not None:
+            self._callbacks.on_test_batch_end(self.stretch.last_index, logs)
+        return logs

@@ -1,0 +1,119 @@
+"""`stoker.predict`: what `model.predict` returns, with many batches in one compiled call.
+
+The batches are Keras' batches, of `batch_size` rows in order, so that a model that mixes rows gives what it gives
+there; only the calls are fewer. A single batch, or a single row in a loop, is one call of a kept function.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+
+from stoker.errors import ArgumentError
+from stoker.train.execution.batch_function import BatchFunction, Step
+from stoker.train.execution.feeding.distributed import is_distributed
+from stoker.train.execution.kept import kept
+from stoker.train.execution.own_methods import calls_own
+from stoker.train.inference.arrays import Rows, as_rows, is_arrays
+from stoker.train.inference.batch_loops import Joined
+from stoker.train.inference.batch_runs import RowSource, Source, StreamSource, run_all
+from stoker.train.inference.callbacks import PredictHooks, Verbose
+from stoker.train.inference.eligibility import keras_must
+from stoker.train.inference.streams import Stream, as_stream
+from stoker.train.inference.tracked import tracked
+
+
+@calls_own("track")
+def predict(
+    model: keras.Model,
+    x: Any,
+    batch_size: int | None = None,
+    verbose: Verbose = "auto",
+    steps: int | None = None,
+    callbacks: Any = None,
+    *,
+    track: bool = False,
+) -> Any:
+    """`model.predict(...)`: same arguments, same arrays. With `verbose="auto"` a single batch shows no bar.
+
+    Args:
+        model: a Keras model. The other positional arguments are those of `model.predict`.
+        track: keep it in the store, as a run that is linked to its data.
+    """
+    if not track:
+        return _predict(model, x, batch_size, verbose, steps, callbacks)
+    with tracked("predict", model, (x,), batch_size=batch_size):
+        return _predict(model, x, batch_size, verbose, steps, callbacks)
+
+
+def _predict(
+    model: keras.Model, x: Any, batch_size: int | None, verbose: Verbose, steps: int | None, callbacks: Any
+) -> Any:
+    def by_keras(x: Any, batch_size: int | None = None) -> Any:
+        return TensorFlowTrainer.predict(model, x, batch_size, verbose, steps, callbacks)
+
+    if keras_must(model, "predict") or is_distributed(x):
+        return by_keras(x, batch_size)
+    per_execution = int(getattr(model, "steps_per_execution", 1))
+    rows = as_rows(x, batch_size, steps, per_execution) if is_arrays(x) else None
+    if rows is not None:
+        if rows.count == 1 and not callbacks and verbose in (0, "auto"):
+            return tf.nest.map_structure(_on_host, _function(model, rows, 1).call(*rows.tensors(0, 1)))
+        function = _function(model, rows)
+        if rows.batches <= 1 and not callbacks and verbose in (0, "auto"):
+            return tf.nest.map_structure(_on_host, function.call(*rows.tensors(0, rows.count)))
+        if function.joinable():
+            source: Source = RowSource(rows, function, Joined(function))
+            return _collect(source, _hooks(model, callbacks, verbose, rows.batches))
+        return by_keras(x, batch_size)
+    stream = as_stream(x, batch_size, steps, per_execution)
+    if stream.loopable:
+        function = _function(model, stream)
+        if function.joinable():
+            source = StreamSource(stream, steps, function, Joined(function))
+            return _collect(source, _hooks(model, callbacks, verbose, stream.batches))
+    return by_keras(stream.adapter)
+
+
+def _step(model: keras.Model) -> Step:
+    step: Step = model.predict_step
+    return step
+
+
+def _function(model: keras.Model, data: Rows | Stream, rows: int | None = None) -> BatchFunction:
+    return kept(model).batch_function("predict", _step, data.skeleton, data.leaves, rows)
+
+
+def _hooks(model: keras.Model, callbacks: Any, verbose: Verbose, batches: int | None) -> PredictHooks | None:
+    if not callbacks and verbose == 0:
+        return None
+    return PredictHooks(model, callbacks, verbose, batches)
+
+
+def _collect(source: Source, hooks: PredictHooks | None) -> Any:
+    """The outputs of all calls, joined once at the end."""
+    parts: list[Any] = []
+
+    def take(outputs: Any) -> Any:
+        parts.append(tf.nest.map_structure(_on_host, outputs))
+        return {"outputs": outputs}
+
+    if hooks is not None:
+        hooks.begin()
+    if run_all(source, hooks, take) == 0:
+        raise ArgumentError("there is nothing to predict: the data had no batch")
+    if hooks is not None:
+        hooks.end()
+    return parts[0] if len(parts) == 1 else tf.nest.map_structure(_joined, *parts)
+
+
+def _on_host(output: Any) -> Any:
+    return output.numpy() if isinstance(output, tf.Tensor) else output
+
+
+def _joined(*parts: Any) -> Any:
+    return np.concatenate([np.atleast_1d(part) for part in parts])

@@ -1,0 +1,22 @@
+"""An evaluation or a prediction in the store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker.tracking.store import address
+from stoker.tracking.store.tracking import Run
+from stoker.train.execution.own_methods import original_arguments
+
+
+def tracked(kind: str, model: Any, data: tuple[Any, ...], **params: Any) -> Run:
+    """A run of this kind that begins now, linked to its data by content."""
+    name = str(model.name)
+    run = Run(name, {"model": name, **params}, store=address.find(), kind=kind)
+    original = original_arguments(model, kind)
+    if original is not None:
+        # A method of the model's own made this data of what the user gave.
+        data = tuple(original.get(part) for part in ("x", "y", "sample_weight"))
+    given = data if any(part is not None for part in data[1:]) else data[0]
+    run.uses_data(given, name="data")
+    return run

@@ -1,0 +1,97 @@
+"""`stoker compare` on saved records: output, exit codes, bad requests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stoker.cli import main
+from stoker.tracking.store import record_files
+from tests.samples import sample_finding, sample_record
+
+pytestmark = pytest.mark.usefixtures("runs")
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three slow runs, three of twice the speed, and one a little off."""
+    monkeypatch.chdir(tmp_path)
+    record_files.prepare()
+    for number in range(3):
+        rates = {"slow": 24.0 + number / 10, "fast": 48.0 + number / 10}
+        for name, rate in rates.items():
+            findings = [sample_finding()] if name == "slow" else []
+            save(f"{name}-{number}", steps_per_s=rate, findings=findings)
+    save("near", steps_per_s=24.6)
+
+
+def save(run_id: str, **changes: object) -> None:
+    record = sample_record(id=run_id, step_times=[0.04] * 100, examples_per_s=None, **changes)
+    record_files.write(record, record_files.path_of(run_id))
+
+
+def test_two_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "slow-0", "fast-0"]) == 0
+    said = capsys.readouterr().out
+    assert "B is 2.0x as fast as A" in " ".join(said.split())
+    assert "gone sync-in-loop  train.py:42" in said
+
+
+def test_several_runs_a_side_and_the_exit_code_for_ci(capsys: pytest.CaptureFixture[str]) -> None:
+    slow, fast = "slow-0,slow-1,slow-2", "fast-0,fast-1,fast-2"
+    assert main(["compare", fast, slow, "--fail-if-slower", "5%"]) == 1
+    assert main(["compare", fast, slow]) == 0
+    assert main(["compare", slow, fast, "--fail-if-slower", "5"]) == 0
+    assert "50 % slower" in capsys.readouterr().out.replace("\u00a0", " ")
+
+
+def test_a_small_difference_is_left_open(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "near", "slow-0", "--fail-if-slower", "1%"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "No difference that can be told from noise" in said
+    assert "runs per side" in said
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "slow-0,slow-1", "fast-0", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["verdict"] == "faster"
+    assert data["a"] == ["slow-0", "slow-1"]
+    assert data["accounts"]["sync"] == [5.0, 5.0]
+    assert [finding["kind"] for finding in data["gone"]] == ["sync-in-loop"]
+
+
+def test_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "slow-0", "fast-0", "--html", "out.html"]) == 0
+    assert capsys.readouterr().out == ""
+    assert '"page":"compare"' in Path("out.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["slow-0", "slow-0"], "is on both sides"),
+        (["slow-0,slow-0", "fast-0"], "names a run twice"),
+        (["nothing", "slow-0"], "no run with id 'nothing'"),
+        (["slow", "fast-0"], "3 runs with id 'slow'"),
+        (["slow-0", ","], "names no run"),
+        (["slow-0", "fast-0", "--fail-if-slower", "much"], "such as 5%"),
+        (["slow-0", "fast-0", "--fail-if-slower=-3%"], "such as 5%"),
+        (["slow-0", "fast-0", "--html", "no/such/place.html"], "cannot write"),
+    ],
+)
+def test_bad_requests_are_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", *words]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_damaged_records_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    save("empty", wall_s=0.0)
+    Path("half.json").write_text('{"schema": 1, "id":', encoding="utf-8")
+    for bad in ("empty", "half.json"):
+        assert main(["compare", "slow-0", bad]) == 2
+        assert capsys.readouterr().err.count("\n") == 1

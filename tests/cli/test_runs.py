@@ -1,0 +1,210 @@
+"""`stoker runs` and `stoker audit`, on a store in a file."""
+
+from __future__ import annotations
+
+import csv
+import http.server
+import io
+import json
+import math
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from stoker.cli import main
+from stoker.tracking.store import record_files, writer
+from stoker.tracking.store.address import Address
+from stoker.tracking.store.event_files import Scalar, read, write
+from stoker.tracking.store.tracking import Run, track
+from tests.samples import sample_record
+
+Stoker = Callable[..., str]
+
+
+@pytest.fixture
+def stoker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Stoker]:
+    """A command, run in an empty directory with the default store; what it prints."""
+    made: dict[Address, writer.Writer] = {}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STOKER_STORE")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(writer, "_writers", made)
+
+    def run(*words: str, code: int = 0) -> str:
+        for one in made.values():
+            one.flush()
+        capsys.readouterr()
+        got = main(words)
+        printed = capsys.readouterr()
+        assert got == code, printed
+        return printed.out if code != 2 else printed.err
+
+    yield run
+    for one in made.values():
+        one.close()
+
+
+def kept(name: str, loss: float, **params: Any) -> Run:
+    with track(name, params=params) as run:
+        for step in range(3):
+            run.log(step, loss=loss + 2 - step)
+    return run
+
+
+def test_runs_are_listed_filtered_and_sorted(stoker: Stoker) -> None:
+    assert "no runs yet" in stoker("runs")
+    bad, good = kept("bad", 0.5, rate=0.1, tag="x y"), kept("good", 0.25, rate=0.01)
+    listed = stoker("runs")
+    assert listed.index(good.id) < listed.index(bad.id)
+    assert "loss" in listed.splitlines()[0]
+    by_loss = json.loads(stoker("runs", "--sort", "loss", "--json"))
+    assert [run["name"] for run in by_loss] == ["good", "bad"]
+    assert by_loss[0]["metrics.loss"] == 0.25
+    assert [run["name"] for run in json.loads(stoker("runs", "--where", "rate>=0.1", "--json"))] == ["bad"]
+    assert [run["name"] for run in json.loads(stoker("runs", "--where", "tag ~ X", "--json"))] == ["bad"]
+    assert json.loads(stoker("runs", "--where", "loss<0.3", "--where", "name=bad", "--json")) == []
+    assert "no run is like that" in stoker("runs", "--where", "loss > 9")
+    table = list(csv.DictReader(io.StringIO(stoker("runs", "--csv", "--limit", "1"))))
+    assert [(row["name"], row["params.rate"], row["metrics.loss"]) for row in table] == [
+        ("good", "0.01", "0.25")
+    ]
+    assert "0.01" in stoker("runs", "--columns", "params.rate")
+
+
+def test_what_makes_no_sense_is_one_line(stoker: Stoker) -> None:
+    assert "cannot read the condition 'loss'" in stoker("runs", "--where", "loss", code=2)
+    assert "no store 'mysql://x'" in stoker("runs", "--store", "mysql://x", code=2)
+    assert "no run with id 'zzz'" in stoker("runs", "show", "zzz", code=2)
+    assert "no such file or directory: nothere" in stoker("runs", "import", "nothere", code=2)
+    assert "say where to" in stoker("runs", "export", code=2)
+    assert "is the server running?" in stoker("runs", "export", "--mlflow", "http://127.0.0.1:1", code=2)
+
+
+def test_a_run_is_shown(stoker: Stoker) -> None:
+    run = kept("[bold]odd[/bold]", math.nan, rate=0.1)
+    shown = stoker("runs", "show", run.id[:-1])
+    assert "[bold]odd[/bold]" in shown
+    assert "nan" in shown
+    assert json.loads(stoker("runs", "show", "--json"))["series"]["loss"]["count"] == 3
+
+
+def test_two_runs_are_compared(stoker: Stoker, tmp_path: Path) -> None:
+    runs = []
+    for rate, text in ((0.1, "1\n"), (0.2, "2\n")):
+        (tmp_path / "data.csv").write_text(text)
+        with track("study", params={"rate": rate, "same": 1}) as run:
+            run.uses(tmp_path / "data.csv")
+            run.log(0, loss=rate * 10)
+        runs.append(run.id)
+    found = json.loads(stoker("runs", "diff", *runs, "--json"))
+    assert found["changed"]["parameters"] == [{"name": "rate", "a": 0.1, "b": 0.2}]
+    assert [one["name"] for one in found["changed"]["data"]] == ["data.csv"]
+    assert found["results"] == [{"name": "loss", "a": 1.0, "b": 2.0}]
+    assert "+100.0%" in stoker("runs", "diff", *runs)
+
+
+def test_records_of_before_are_listed_and_imported_once(stoker: Stoker, tmp_path: Path) -> None:
+    directory = tmp_path / ".stoker" / "runs"
+    directory.mkdir(parents=True)
+    record = sample_record(id="20260101-000000-aaaa")
+    record_files.write(record, directory / f"{record.id}.json")
+    (directory / "20260103-000000-cccc.json").write_text("{")
+    assert record.id in stoker("runs")
+    assert "1 runs imported" in stoker("runs", "import")
+    assert "0 runs imported" in stoker("runs", "import")
+    assert stoker("runs").count(record.id) == 1
+    shown = json.loads(stoker("runs", "show", record.id, "--json"))
+    assert shown["ledger"] == record.accounts
+    assert [one["kind"] for one in shown["findings"]] == [one.kind for one in record.findings]
+    stoker("runs", "delete", record.id)
+    assert not (directory / f"{record.id}.json").exists()
+    assert record.id not in stoker("runs")
+    assert "run deleted" in stoker("audit")
+    assert "the audit is whole" in stoker("audit", "--verify")
+
+
+def test_event_files_are_imported_once(stoker: Stoker, tmp_path: Path) -> None:
+    for name in ("train", "validation"):
+        scalars = [Scalar("loss", step, 1e9 + step, step / 4) for step in range(5)]
+        write(tmp_path / "logs" / name / "events.out.tfevents.1.x", iter(scalars), started=1e9)
+    assert "2 runs imported" in stoker("runs", "import", "logs")
+    assert "0 runs imported" in stoker("runs", "import", "logs")
+    runs = json.loads(stoker("runs", "--json", "--sort", "name"))
+    assert [(run["name"], run["metrics.loss"], run["steps"]) for run in runs] == [
+        ("train", 1.0, 4),
+        ("validation", 1.0, 4),
+    ]
+    assert "the audit is whole" in stoker("audit", "--verify")
+
+
+def test_runs_are_exported(stoker: Stoker, tmp_path: Path) -> None:
+    run = kept("one", 0.5)
+    stoker("runs", "export", run.id, "--tensorboard", "logs", "--table", "points.csv")
+    stoker("runs", "export", "--table", "points.parquet")
+    (events,) = (tmp_path / "logs").rglob("*tfevents*")
+    assert [(one.step, one.value) for one in read(events)] == [(0, 2.5), (1, 1.5), (2, 0.5)]
+    rows = list(csv.DictReader((tmp_path / "points.csv").open()))
+    first = {name: rows[0][name] for name in ("run", "series", "step", "value")}
+    assert first == {"run": run.id, "series": "loss", "step": "0", "value": "2.5"}
+    assert pq.read_table(tmp_path / "points.parquet").column("value").to_pylist() == [2.5, 1.5, 0.5]
+    assert "must end in" in stoker("runs", "export", "--table", "points.txt", code=2)
+
+
+def test_an_edited_audit_is_an_exit_code(stoker: Stoker, tmp_path: Path) -> None:
+    run = kept("one", 0.5)
+    model = tmp_path / "model.bin"
+    model.write_bytes(b"1")
+    run = track("two")
+    run.artifact(model)
+    run.finish()
+    assert "the audit is whole" in stoker("audit", "--verify")
+    model.write_bytes(b"2")
+    assert "it was replaced" in stoker("audit", "--verify", code=1)
+    assert json.loads(stoker("audit", "--verify", "--json", code=1))["files"] == 1
+
+
+def test_deleting_files_is_asked_first_or_needs_yes(
+    stoker: Stoker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with track("one") as run:
+        (tmp_path / "model").write_text("weights")
+        run.artifact(tmp_path / "model")
+    assert "add --yes" in stoker("runs", "delete", run.id, "--artifacts", code=2)
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for answer, gone in (("", False), ("n\n", False), ("y\n", True)):
+        monkeypatch.setattr("sys.stdin", Terminal(answer))
+        monkeypatch.setattr("sys.stderr", asked := Terminal())
+        said = stoker("runs", "delete", run.id, "--artifacts")
+        assert f"Delete run {run.id} (one)?\n  {tmp_path / 'model'}\n[y/N] " in asked.getvalue()
+        assert said.startswith("deleted" if gone else "kept")
+        assert (tmp_path / "model").exists() is not gone
+
+
+def test_a_store_is_verified_against_a_head_kept_elsewhere(stoker: Stoker, tmp_path: Path) -> None:
+    kept("one", 0.5)
+    head = tmp_path / "head.json"
+    head.write_text(stoker("runs", "head"))
+    kept("two", 0.5)
+    assert "2 sealed runs" in stoker("runs", "verify", "--head", str(head))
+    assert stoker("audit", "--head", str(head)) == stoker("runs", "verify", "--head", str(head))
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    ) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/head.json"
+        assert json.loads(stoker("runs", "verify", "--head", url, "--json"))["problems"] == []
+        server.shutdown()
+    head.write_text(json.dumps({**json.loads(head.read_text()), "hash": "0" * 64}))
+    assert "the chain was made anew" in stoker("runs", "verify", "--head", str(head), code=1)
+    assert "cannot read a head" in stoker("runs", "verify", "--head", "nothere", code=2)

@@ -1,0 +1,109 @@
+"""Fixes verified by running: the repaired program computes the same and is faster, or is put back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stoker.cli import main
+
+SLOW = """import numpy as np
+import tensorflow as tf
+
+tf.keras.utils.set_random_seed(7)
+x_train = np.random.default_rng(0).normal(size=(1024, 32)).astype("float32")
+y_train = (x_train.sum(axis=1, keepdims=True) > 0).astype("float32")
+dataset = tf.data.Dataset.from_tensor_slices((x_train, y_train)).batch(16)
+model = tf.keras.Sequential([tf.keras.layers.Dense(64, activation="relu"), tf.keras.layers.Dense(1)])
+model.build((None, 32))
+optimizer = tf.keras.optimizers.Adam(1e-2)
+optimizer.build(model.trainable_variables)
+loss_fn = tf.keras.losses.BinaryCrossentropy(from_logits=True)
+weights = np.full((1,), 0.5, "float32")
+
+
+def train_step(x, y, weight):
+    with tf.GradientTape() as tape:
+        loss = loss_fn(y, model(x, training=True)) * weight[0]
+    grads = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(grads, model.trainable_variables))
+    return loss
+
+
+for epoch in range(4):
+    total = 0.0
+    for x, y in dataset:
+        weight = tf.convert_to_tensor(weights)
+        total += train_step(x, y, weight)
+    print("epoch", epoch, "loss", float(total))
+
+scores = []
+for row in x_train[:30]:
+    scores.append(model.predict(row[None], verbose=0)[0, 0])
+print("mean score", float(np.mean(scores)))
+"""
+# A program whose results a fix would change; what it imports is a file beside it, so it runs in no time.
+CHANGING = """import keras
+
+keras.backend.set_floatx("float64")
+print("bits", keras.bits)
+"""
+KERAS = """import sys
+
+bits = 0
+
+
+class backend:
+    @staticmethod
+    def set_floatx(name):
+        sys.modules[__name__].bits = int(name.removeprefix("float"))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").touch()
+    return tmp_path
+
+
+@pytest.mark.tensorflow
+def test_a_repaired_program_computes_the_same_and_is_faster(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("stoker.cli.run")
+    path = folder / "train.py"
+    path.write_text(SLOW, encoding="utf-8")
+    assert main(["fix", "--unsafe", "--verify", "--", "python", "train.py"]) == 0
+    last = capsys.readouterr().out.strip().splitlines()[-1]
+    assert last.startswith("same results, ")
+    assert last.endswith("x faster")
+    fixed = path.read_text(encoding="utf-8")
+    for part in (
+        ".prefetch(tf.data.AUTOTUNE)",
+        "@tf.function\ndef train_step",
+        "weights_tensor = tf.convert_to_tensor(weights)\nfor epoch",
+        "model(row[None], training=False).numpy()",
+    ):
+        assert part in fixed
+
+
+def test_a_program_that_would_change_is_put_back(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("stoker.cli.run")
+    (folder / "keras.py").write_text(KERAS, encoding="utf-8")
+    path = folder / "train.py"
+    path.write_text(CHANGING, encoding="utf-8")
+    assert main(["fix", "--unsafe", "--verify", "train.py"]) == 1
+    out = capsys.readouterr().out
+    assert "results differ: 64 became 32" in out
+    assert "put back" in out
+    assert path.read_text(encoding="utf-8") == CHANGING
+
+
+def test_nothing_is_run_when_there_is_nothing_to_fix(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "train.py").write_text("print(1)\n", encoding="utf-8")
+    assert main(["fix", "--verify", "train.py"]) == 0
+    assert capsys.readouterr().out == "Nothing to fix.\n"

@@ -1,0 +1,54 @@
+"""Comparing two runs: the same numbers, other times, and what is no longer the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from stoker.doctor.fix.verify import Outcome, compare, program_words
+from stoker.errors import UsageError
+
+
+def outcome(output: str, wall_s: float = 10.0, exit_code: int = 0) -> Outcome:
+    return Outcome(exit_code, output, wall_s, 2.0, 0, None)
+
+
+def test_times_may_differ_and_small_rounding_too() -> None:
+    before = outcome("epoch 1 loss 0.53210 - 12s 40ms/step\ntook 3.1 seconds\n")
+    after = outcome("epoch 1 loss 0.53211 - 5s 16ms/step\ntook 1.2 seconds\n", wall_s=6.0)
+    verdict = compare(before, after)
+    assert verdict.same
+    assert verdict.speedup == pytest.approx(2.0)
+    assert str(verdict) == "same results, 2.0x faster"
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "reason"),
+    [
+        ("loss 0.6\n", 0, "0.5 became 0.6"),
+        ("loss 0.5 0.4\n", 0, "1 printed numbers became 2"),
+        ("loss nan\n", 0, "0.5 became nan"),
+        ("loss 0.5\n", 1, "exit code 0 became 1"),
+    ],
+)
+def test_other_results_are_noticed(output: str, code: int, reason: str) -> None:
+    verdict = compare(outcome("loss 0.5\n"), outcome(output, exit_code=code))
+    assert not verdict.keep
+    assert reason in str(verdict)
+
+
+def test_a_slower_program_is_not_kept() -> None:
+    verdict = compare(outcome("1\n"), outcome("1\n", wall_s=20.0))
+    assert verdict.same
+    assert not verdict.keep
+
+
+def test_steps_count_when_both_runs_have_as_many() -> None:
+    before, after = Outcome(0, "", 10, 2, 100, 10.0), Outcome(0, "", 9, 2, 100, 30.0)
+    assert compare(before, after).speedup == pytest.approx(3.0)
+
+
+def test_program_words() -> None:
+    assert program_words(["--", "python", "train.py", "-x"]) == ["train.py", "-x"]
+    assert program_words(["train.py"]) == ["train.py"]
+    with pytest.raises(UsageError):
+        program_words(["--", "python3"])

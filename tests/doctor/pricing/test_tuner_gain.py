@@ -1,0 +1,53 @@
+"""What the tuner would gain, by recorded runs that were starved: rates that fit together, and the words for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from stoker.doctor.pricing import prices
+from stoker.doctor.report.words import evidence
+from stoker.records import Finding
+from tests.doctor.pricing.test_recorded_runs import RECORDED, read
+
+
+def starved(name: str) -> Finding:
+    """The finding of a recorded run that the tuner has an answer to."""
+    (path,) = (path for path in RECORDED if path.name.startswith(f"{name}."))
+    return next(f for f in prices.priced(read(path)).findings if "tuner" in f.detail)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("python_input_pipeline", "generator drained in chunks"),
+        ("map_before_batch", "map moved behind batch"),
+        ("missing_prefetch", "prefetch"),
+        ("input_starved", "cache"),
+    ],
+)
+def test_rates_fit_together(name: str, change: str) -> None:
+    finding = starved(name)
+    gain = finding.detail["tuner"]
+    assert gain["change"] == change
+    worst, best = gain["could_give_per_s"]
+    assert 0 < gain["gives_per_s"] <= worst * 1.001 <= best * 1.001
+    assert 1 <= gain["speedup"][0] <= gain["speedup"][1]
+    assert gain["assumes"]
+
+
+def test_it_is_said_in_words() -> None:
+    said = evidence(starved("python_input_pipeline"))
+    assert "/s with the tuner's “generator drained in chunks”" in said
+    assert "(modelled" in said
+
+
+def test_runs_that_were_not_starved_say_nothing_of_it() -> None:
+    for path in RECORDED:
+        for finding in prices.priced(read(path)).findings:
+            assert "tuner" not in finding.detail or finding.kind in (
+                "missing-prefetch",
+                "map-without-parallel-calls",
+                "map-before-batch",
+                "python-input-pipeline",
+                "input-starved",
+            )

@@ -1,0 +1,172 @@
+"""The ledger on the terminal."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from stoker.doctor.report import console, live, whatif
+from stoker.records import Record, WhatIf
+from tests.samples import sample_finding, sample_record, sample_simulated_record
+
+
+def drawn(record: Record, width: int = 100) -> str:
+    stream = io.StringIO()
+    Console(file=stream, width=width, highlight=False).print(
+        console.render(record, Path(".stoker/runs/x.json"), width)
+    )
+    return stream.getvalue()
+
+
+def words(record: Record) -> str:
+    """The report without its line breaks."""
+    return " ".join(drawn(record).split())
+
+
+def test_the_report_has_what_people_need() -> None:
+    text = words(sample_record())
+    for part in (
+        "train.py --epochs 3",
+        "300 steps",
+        "24.4 steps/s",
+        "780 examples/s",
+        "CPU 21% busy",
+        "sync-in-loop train.py:42 in train",
+        "print(loss.numpy())",
+        "300 times",
+        "4.90 s waiting, 0.10 s copying",
+        "1.2 KiB",
+        "→ Read every N steps.",
+        ".stoker/runs/x.json",
+    ):
+        assert part in text
+
+
+def test_accounts_are_longest_first_and_empty_ones_left_out() -> None:
+    text = drawn(sample_record())
+    assert text.index("sync ") < text.index("compute ") < text.index("startup ")
+    assert "checkpoint" not in text
+    assert "40.7%" in text
+
+
+def test_quiet_when_nothing_is_wrong() -> None:
+    assert "Nothing stalls this program." in drawn(sample_record(findings=[]))
+
+
+def test_small_findings_are_called_small() -> None:
+    small = sample_finding(lost_s=0.01, what_if=None)
+    assert "Nothing here costs 2 % or more." in drawn(sample_record(findings=[small]))
+    # A price is the better judge.
+    assert "Nothing here costs" not in drawn(sample_record(findings=[sample_finding(lost_s=0.01)]))
+
+
+def test_what_is_worth_little_is_one_line_a_kind() -> None:
+    little = WhatIf(1.01, 1.0, 1.02)
+    reads = [sample_finding(line=n, what_if=little) for n in range(50, 57)]
+    copies = [sample_finding(kind="numpy-feed-in-loop", line=9, lost_s=0.0, what_if=None)]
+    text = drawn(sample_record(findings=[sample_finding(), *reads, *copies]))
+    assert text.count("print(loss.numpy())") == 1
+    assert text.count("under 2 %") == 2
+    assert "sync-in-loop  under 2 %  train.py:50, train.py:51, train.py:52, train.py:53 and 3 more" in text
+    assert "numpy-feed-in-loop  under 2 %  train.py:9" in text
+
+
+def test_the_price_stays_on_the_line_of_a_file_far_away() -> None:
+    far = "/home/somebody/projects/experiments/reinforcement/agents/actor_critic/learner.py"
+    for width, place in ((90, "…/actor_critic/learner.py:42 in train"), (80, "…/actor_critic/learner.py:42")):
+        text = drawn(sample_record(findings=[sample_finding(file=far)]), width)
+        assert f"sync-in-loop  {place}  3.1x (2.6-3.5) without it" in text
+    text = drawn(sample_record(findings=[sample_finding(file=far)]), 60)
+    assert "sync-in-loop  learner.py:42  3.1x (2.6-3.5) without it" in text
+
+
+def test_what_a_finding_knows_is_said() -> None:
+    parts = [{"file": "net.py", "line": n} for n in (3, 5, 8, 13)]
+    detail = {"through": "matplotlib.pyplot.imshow", "same_array": True, "parts": parts}
+    text = words(sample_record(findings=[sample_finding(detail=detail)]))
+    assert "read by matplotlib.pyplot.imshow()" in text
+    assert "the same array every time" in text
+    assert "most in net.py:3, net.py:5, net.py:8" in text
+    named = {"through": "gym.step", "call": "env.step(action)"}
+    assert "read by env.step(action)" in words(sample_record(findings=[sample_finding(detail=named)]))
+    cheap = sample_finding(detail=named, what_if=WhatIf(1.01, 1.0, 1.02))
+    assert "sync-in-loop  under 2 %  train.py:42 env.step(action)" in drawn(sample_record(findings=[cheap]))
+
+
+def test_what_spoils_the_results_is_not_called_cheap() -> None:
+    title = "Batches are shuffled, not examples"
+    shuffled = sample_finding(kind="shuffle-after-batch", line=8, title=title, lost_s=0.0, what_if=None)
+    text = drawn(sample_record(findings=[shuffled]))
+    assert f"shuffle-after-batch  no time, but: {title}  train.py:8" in text
+
+
+def test_every_width_is_respected() -> None:
+    for width in (40, 60, 80, 120, 200):
+        assert all(len(line) <= width for line in drawn(sample_record(), width).splitlines())
+
+
+def test_text_of_the_users_is_not_markup() -> None:
+    text = drawn(sample_record(program="[red]x[/red].py", findings=[sample_finding(source="a[bold]b")]))
+    assert "[red]x[/red].py" in text
+    assert "a[bold]b" in text
+
+
+def test_a_run_that_was_killed_says_so() -> None:
+    assert "did not end" in words(sample_record(state="running", exit_code=None))
+
+
+def test_a_failed_run_shows_its_code() -> None:
+    assert "exit code 3" in words(sample_record(exit_code=3))
+
+
+def test_a_retrace_shows_what_changed() -> None:
+    changes = [{"argument": "n", "from": "3", "to": "4"}]
+    finding = sample_finding(kind="retrace-python-arg", detail={"changes": changes})
+    assert "n: 3 → 4" in drawn(sample_record(findings=[finding]))
+
+
+def test_many_findings_are_cut() -> None:
+    text = drawn(sample_record(findings=[sample_finding(line=n) for n in range(1, 15)]))
+    assert "and 4 more" in text
+
+
+def test_prices_and_what_to_repair_first() -> None:
+    text = words(sample_simulated_record())
+    assert "sync-in-loop train.py:42 in train 3.1x (2.6-3.5) without it" in text
+    assert "All repaired: 3.1x (2.6-3.5) first sync-in-loop train.py:42 (3.1x)" in text
+
+
+def test_a_repair_that_adds_nothing_any_more_is_not_told() -> None:
+    order = [
+        {"kind": "sync-in-loop", "file": "train.py", "line": 42, "alone": 2.0, "together": 2.0},
+        {"kind": "numpy-feed-in-loop", "file": "train.py", "line": 7, "alone": 1.9, "together": 2.01},
+    ]
+    what_if = {"all": {"speedup": 2.01, "low": 1.9, "high": 2.2}, "order": order, "assumptions": []}
+    text = words(sample_simulated_record(what_if=what_if))
+    assert "All repaired: 2.0x (1.9-2.2) first sync-in-loop train.py:42 (2.0x) (a model" in text
+
+
+def test_repairs_that_gain_nothing_are_not_summed_up() -> None:
+    """A loss outside of the steps has seconds, and no price: the steps would be as quick without it."""
+    what_if = {"all": {"speedup": 1.0, "low": 1.0, "high": 1.0}, "order": [], "assumptions": []}
+    lost = sample_finding(lost_s=3.0, what_if=None)
+    text = words(sample_simulated_record(findings=[lost], what_if=what_if))
+    assert "3.00 s lost" in text
+    assert "All repaired" not in text
+
+
+def test_factors() -> None:
+    assert [whatif.times(n) for n in (1.0, 1.04, 1.25, 3.14, 27.4, 0.5)] == [
+        "1.00x",
+        "1.04x",
+        "1.2x",
+        "3.1x",
+        "27x",
+        "0.5x",
+    ]
+
+
+def test_the_live_line() -> None:
+    assert live.text(sample_record()) == "stoker  12 s  300 steps  24.4 steps/s  device 21% busy"

@@ -1,0 +1,313 @@
+"""`stoker launch` on this machine: real processes that are killed, stopped, preempted and missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from stoker.launch import ports
+from tests.launch.support import alive, launch, launched, notes, refused, wait_for
+from tests.support import wait_until
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+
+QUICK = ("--heartbeat", "1s")
+
+
+def test_every_worker_knows_its_place(tmp_path: Path) -> None:
+    program = """
+print("out of", rank, *sys.argv[1:])
+print("trouble", file=sys.stderr)
+seen = {"config": cluster, "job": os.environ["STOKER_JOB"], "size": size, "names": sorted(os.environ)}
+note("seen", json.dumps(seen))
+"""
+    outcome = launch(tmp_path, program, "-n", "3", arguments=("--epochs", "2"))
+    assert outcome.code == 0
+    assert sorted(outcome.stdout.splitlines()) == [f"[{rank}] out of {rank} --epochs 2" for rank in range(3)]
+    assert sorted(outcome.stderr.splitlines())[:3] == [f"[{rank}] trouble" for rank in range(3)]
+    seen = {rank: json.loads(text) for (_, rank), text in notes(tmp_path, "seen").items()}
+    assert {rank: one["config"]["task"] for rank, one in seen.items()} == {
+        rank: {"type": "worker", "index": rank} for rank in range(3)
+    }
+    (cluster,) = {json.dumps(one["config"]["cluster"]) for one in seen.values()}
+    assert len(set(json.loads(cluster)["worker"])) == 3
+    (job,) = {one["job"] for one in seen.values()}
+    assert f"job {job}: 3 workers" in outcome.stderr
+    assert (tmp_path / ".stoker" / "jobs" / job / "worker-1.log").read_text() in (
+        "out of 1 --epochs 2\ntrouble\n",
+        "trouble\nout of 1 --epochs 2\n",
+    )
+    # The door is closed behind the program: nothing of ours is left for what it starts.
+    assert not {"STOKER_HEARTBEAT", "STOKER_PYTHONPATH", "PYTHONPATH"} & set(seen[0]["names"])
+
+
+def test_all_start_again_at_fresh_ports_when_one_is_killed(tmp_path: Path) -> None:
+    program = """
+note("cluster", cluster["cluster"]["worker"])
+if restart == 0:
+    if rank == 1:
+        while len(list(pathlib.Path().glob("pid-0-?"))) < 3: time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(1000)
+"""
+    outcome = launch(tmp_path, program, "-n", "3")
+    assert outcome.code == 0
+    assert "stoker: worker 1 was killed by SIGKILL; restarting all workers (1 of 3)" in outcome.stderr
+    clusters = notes(tmp_path, "cluster")
+    assert {rank for restart, rank in clusters if restart == 1} == {0, 1, 2}
+    assert clusters[0, 1] != clusters[1, 1]
+    assert not any(alive(int(pid)) for pid in notes(tmp_path, "pid").values())
+    log = next((tmp_path / ".stoker" / "jobs").glob("*/worker-0.log")).read_text()
+    assert "--- restart 1 ---" in log
+
+
+def test_a_fault_that_stays_ends_the_job_with_its_exit_code(tmp_path: Path) -> None:
+    outcome = launch(tmp_path, "sys.exit(7 if rank else 0)\n", "-n", "2", "--max-restarts", "1")
+    assert outcome.code == 7
+    assert "stoker: worker 1 ended with exit code 7; giving up after 1 restart" in outcome.stderr
+    assert {restart for restart, _ in notes(tmp_path, "pid")} == {0, 1}
+
+
+def test_the_one_that_died_is_blamed_not_those_that_failed_over_it(tmp_path: Path) -> None:
+    program = """
+if rank == 1:
+    while len(list(pathlib.Path().glob("pid-0-?"))) < 2: time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGKILL)
+while True:
+    try:
+        os.kill(int(pathlib.Path("pid-0-1").read_text()), 0)
+    except ProcessLookupError:
+        sys.exit(1)
+    except FileNotFoundError:
+        pass
+"""
+    outcome = launch(tmp_path, program, "-n", "2", "--max-restarts", "0")
+    assert (outcome.code, outcome.stderr.splitlines()[-1]) == (
+        128 + signal.SIGKILL,
+        "stoker: worker 1 was killed by SIGKILL; giving up",
+    )
+
+
+def test_preempted_workers_start_again_and_are_not_counted(tmp_path: Path) -> None:
+    outcome = launch(tmp_path, "sys.exit(75 if restart < 2 else 0)\n", "-n", "2", "--max-restarts", "0")
+    assert outcome.code == 0
+    assert outcome.stderr.count("the workers were preempted; restarting all workers") == 2
+
+
+def test_a_stopped_worker_is_found_by_its_heartbeat(tmp_path: Path) -> None:
+    # Not before its thread has had Python's lock for a first beat: else it would be one that never started.
+    program = """
+if restart == 0:
+    time.sleep(1)
+    if rank == 0: os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(1000)
+"""
+    outcome = launch(tmp_path, program, "-n", "2", *QUICK)
+    assert outcome.code == 0
+    assert "worker 0 gave no sign of life for 1" in outcome.stderr
+    assert "s; it is stopped; restarting all workers (1 of 3)" in outcome.stderr
+
+
+def test_who_was_frozen_together_with_the_job_is_not_blamed(tmp_path: Path) -> None:
+    program = """
+while not pathlib.Path("go").exists(): time.sleep(0.01)
+"""
+    with launched(tmp_path, program, "-n", "2", *QUICK) as job:
+        workers = [int(pid) for pid in wait_for(tmp_path, "pid", 2).values()]
+        agent = int(Path(f"/proc/{workers[0]}/stat").read_text().rpartition(")")[2].split()[1])
+        frozen = [job.pid, agent, *workers]
+        for process in frozen:
+            os.kill(process, signal.SIGSTOP)
+        # Longer than a heartbeat: this one is about time.
+        time.sleep(3)
+        for process in frozen:
+            os.kill(process, signal.SIGCONT)
+        time.sleep(1)
+        (tmp_path / "go").touch()
+        _, stderr = job.communicate()
+    assert job.returncode == 0
+    assert "restarting" not in stderr
+
+
+def test_a_worker_that_does_not_join_is_named_at_the_deadline(tmp_path: Path) -> None:
+    program = """
+if rank != 1: door = listen()
+time.sleep(1000)
+"""
+    outcome = launch(tmp_path, program, "-n", "3", "--start-deadline", "1s", "--max-restarts", "0")
+    assert outcome.code == 1
+    assert outcome.stderr.splitlines()[-1] == (
+        "stoker: worker 1 did not join, and workers 0 and 2 waited 1 s "
+        "(raise --start-deadline if it only starts slowly); giving up"
+    )
+
+
+# What TensorFlow does while it waits for the others: a call into C that keeps Python's lock, so that nothing beats.
+KEEP_LOCK = """
+import ctypes
+def keep_lock(seconds): ctypes.PyDLL(None).sleep(seconds)
+"""
+
+
+def test_a_worker_that_waits_for_a_slow_one_is_not_blamed(tmp_path: Path) -> None:
+    program = f"""{KEEP_LOCK}
+if rank == 0: door = listen()
+keep_lock(4)
+if rank == 1: door = listen()
+note("joined")
+while not pathlib.Path(f"joined-{{restart}}-{{1 - rank}}").exists(): time.sleep(0.01)
+"""
+    outcome = launch(tmp_path, program, "-n", "2", *QUICK, "--max-restarts", "0")
+    assert (outcome.code, "sign of life" in outcome.stderr) == (0, False)
+
+
+def test_a_worker_that_hangs_once_all_have_joined_is_found(tmp_path: Path) -> None:
+    program = f"""{KEEP_LOCK}
+door = listen()
+note("joined")
+while len(list(pathlib.Path().glob("joined-*"))) < 2: time.sleep(0.01)
+if rank == 1: keep_lock(1000)
+time.sleep(1000)
+"""
+    outcome = launch(tmp_path, program, "-n", "2", *QUICK, "--max-restarts", "0")
+    assert outcome.code == 1
+    assert "stoker: worker 1 gave no sign of life for" in outcome.stderr.splitlines()[-1]
+
+
+def placed(monkeypatch: pytest.MonkeyPatch) -> str:
+    """TF_CONFIG makes the next job worker 0 of two; the address of the other, which nobody starts."""
+    own, other = (f"127.0.0.1:{port}" for port in ports.free(2))
+    config = {"cluster": {"worker": [own, other]}, "task": {"type": "worker", "index": 0}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    return other
+
+
+def test_a_peer_that_somebody_else_starts_may_come_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placed(monkeypatch)
+    outcome = launch(
+        tmp_path, f"{KEEP_LOCK}\ndoor = listen()\nkeep_lock(4)\n", "--engine", "tf-config", *QUICK
+    )
+    assert (outcome.code, "sign of life" in outcome.stderr) == (0, False)
+
+
+def test_a_peer_that_somebody_else_starts_is_named_if_it_never_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = placed(monkeypatch)
+    program = f"{KEEP_LOCK}\ndoor = listen()\nkeep_lock(1000)\n"
+    outcome = launch(tmp_path, program, "--engine", "tf-config", *QUICK, "--start-deadline", "2s")
+    assert outcome.code == 1
+    assert outcome.stderr.splitlines()[-1] == (
+        f"stoker: worker 1 at {other} did not join, and worker 0 waited 2 s "
+        "(raise --start-deadline if it only starts slowly); giving up"
+    )
+
+
+def test_sigterm_reaches_all_workers_and_their_answer_is_the_jobs(tmp_path: Path) -> None:
+    # At once: a SystemExit may be raised where Python ignores it, in a callback of the garbage collector's for one.
+    program = """
+signal.signal(signal.SIGTERM, lambda *_: os._exit(75))
+note("ready")
+time.sleep(1000)
+"""
+    with launched(tmp_path, program, "-n", "2") as job:
+        wait_for(tmp_path, "ready", 2)
+        job.terminate()
+        _, stderr = job.communicate()
+    assert (job.returncode, stderr.splitlines()[-1]) == (75, "stoker: the workers have saved and left")
+
+
+def test_ctrl_c_twice_ends_workers_that_will_not(tmp_path: Path) -> None:
+    program = """
+signal.signal(signal.SIGINT, lambda *_: note("heard"))
+note("ready")
+while True: time.sleep(1000)
+"""
+    with launched(tmp_path, program, "-n", "2") as job:
+        pids = [int(pid) for pid in wait_for(tmp_path, "pid", 2).values()]
+        wait_for(tmp_path, "ready", 2)
+        job.send_signal(signal.SIGINT)
+        wait_for(tmp_path, "heard", 2)
+        job.send_signal(signal.SIGINT)
+        _, stderr = job.communicate()
+    assert (job.returncode, stderr.splitlines()[-1]) == (130, "stoker: ended by SIGINT")
+    assert not any(alive(pid) for pid in pids)
+
+
+def test_no_worker_outlives_a_launcher_that_is_killed(tmp_path: Path) -> None:
+    program = """
+import subprocess
+note("child", subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"]).pid)
+time.sleep(1000)
+"""
+    with launched(tmp_path, program, "-n", "2") as job:
+        wait_for(tmp_path, "child", 2)
+        pids = [int(pid) for word in ("pid", "child") for pid in notes(tmp_path, word).values()]
+        assert all(alive(pid) for pid in pids)
+        job.kill()
+        wait_until(lambda: not any(alive(pid) for pid in pids))
+
+
+def test_the_number_of_workers_follows_the_machines(tmp_path: Path) -> None:
+    program = """
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))
+note("size", size)
+while not pathlib.Path("go").exists(): time.sleep(0.01)
+"""
+    rooms = tmp_path / "rooms"
+    rooms.write_text("localhost:2\n")
+    with launched(tmp_path, program, "-n", "1:3", "--discover", "cat rooms", "--max-restarts", "0") as job:
+        wait_for(tmp_path, "size", 2)
+        rooms.write_text("localhost:8\n")
+        wait_for(tmp_path, "size", 3, restart=1)
+        rooms.write_text("localhost:1\n")
+        wait_for(tmp_path, "size", 1, restart=2)
+        (tmp_path / "go").touch()
+        _, stderr = job.communicate()
+    assert job.returncode == 0
+    assert notes(tmp_path, "size") == {
+        **{(0, rank): "2" for rank in range(2)},
+        **{(1, rank): "3" for rank in range(3)},
+        (2, 0): "1",
+    }
+    assert stderr.count("other machines are to be used; restarting all workers") == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-n", "x", "train.py"], "-n 'x': give a number of workers such as 4, or a range such as 2:8"),
+        (["-n", "3:2", "train.py"], "-n '3:2': give a number of workers such as 4, or a range such as 2:8"),
+        (["-n", "0", "train.py"], "-n '0': give a number of workers such as 4, or a range such as 2:8"),
+        (["-n", "2"], "no program given: stoker launch -n 4 train.py"),
+        (["-n", "2", "gone.py"], "no such file: gone.py"),
+        (["--heartbeat", "soon", "train.py"], "--heartbeat 'soon': give a time such as 30s or 5m"),
+        (["--max-restarts", "few", "train.py"], "--max-restarts 'few': give a whole number such as 3"),
+        (["--hosts", "a,a", "train.py"], "--hosts: a is named twice; a:2 means so many workers"),
+        (["--hosts", ",", "train.py"], "--hosts names no machine: give some, such as a,b or a:4,b:4"),
+        (
+            ["--hosts=-oProxyCommand=x", "train.py"],
+            "--hosts: '-oProxyCommand=x' is no machine: give a name, or a name and a number such as a:4",
+        ),
+        (
+            ["--discover", "cat", "train.py"],
+            "--discover is for a number of workers that may change: give a range such as -n 2:8",
+        ),
+    ],
+)
+def test_a_wrong_request_is_one_line(tmp_path: Path, words: list[str], said: str) -> None:
+    assert refused(tmp_path, *words) == (2, f"stoker: {said}\n")
+
+
+def test_an_unknown_engine_is_one_line(tmp_path: Path) -> None:
+    code, said = refused(tmp_path, "--engine", "moon", "train.py")
+    assert (code, said.count("\n")) == (2, 1)
+    assert said.startswith("stoker: argument --engine: invalid choice: 'moon' (choose from ")
