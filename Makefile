@@ -251,7 +251,7 @@ $(READY): pyproject.toml
 	# The client that the gRPC service is tested with. What it depends on would be a second TensorFlow.
 	$(BIN)/python -m pip install --quiet --no-deps tensorflow-serving-api
 	# Models that the tests train and refuse, likewise; without them those tests are skipped.
-	$(BIN)/python -m pip install --quiet regex kagglehub && \
+	$(BIN)/python -m pip install --quiet regex kagglehub tokenizers && \
 	$(BIN)/python -m pip install --quiet --no-deps keras-hub tensorflow-text tf_keras || \
 	echo "Skipped: the tests with keras_hub and tf_keras, which could not be installed."
 	@touch $@

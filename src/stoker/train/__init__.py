@@ -11,6 +11,7 @@
 |---|---|
 | fit, trainer, evaluate | the public verbs |
 | request, checks, tracebacks | their arguments, read once and checked; errors without the frames between |
+| preparing | from a request to a run: what is read, by whom, and how |
 | prepared_data | what a `fit` of the model's own prepared, kept in memory |
 | servers | `fit` with the weights on parameter servers |
 | first_look | what would train in vain, said before the first step |
@@ -18,7 +19,7 @@
 | loop/ | one training run: its epochs, and what it shows |
 | checkpoint/ | saving, and going on where it was |
 | planning/ | how to run, decided by measuring, remembered |
-| program, variables | what is trained; everything it changes, by name |
+| program, keras_program, variables | what is trained, in three parts; a compiled Keras model; every variable, by name |
 | execution/ | what training and inference share: feeds, compiled loops and their cache, callbacks |
 | inference/ | `predict` and `evaluate` |
 | update/ | the pieces of an update |

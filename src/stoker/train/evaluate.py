@@ -13,7 +13,7 @@ import keras
 from stoker.doctor.attach import announced
 from stoker.errors import ArgumentError
 from stoker.tracking.store.tracking import scalars
-from stoker.train.custom.keras_model import KerasReplicasProgram
+from stoker.train.custom.keras_model import keras_replicas_program
 from stoker.train.execution.feeding import sources
 from stoker.train.execution.kept import kept
 from stoker.train.execution.model_kinds import check_model
@@ -27,7 +27,7 @@ from stoker.train.workers.distributed_data import check_distributed
 from stoker.train.workers.group import group_of
 
 
-@calls_own()
+@calls_own
 def evaluate(
     model: keras.Model,
     x: Any = None,
@@ -63,7 +63,7 @@ def evaluate(
 def _in_a_job(
     model: Any, data: tuple[Any, Any, Any], batch_size: int | None, steps: int | None, callbacks: Any
 ) -> dict[str, float]:
-    program = KerasReplicasProgram(model)
+    program = keras_replicas_program(model)
     source = sources.source(
         *data,
         batch_size=batch_size,
@@ -73,10 +73,10 @@ def _in_a_job(
     feed = source.feed_to_test()
     try:
         # Metrics are made before a replica is traced, which may not make any.
-        program.trainer.build(feed.spec())
+        program.loops.build(feed.spec())
         evaluation = Evaluation(
-            program,
-            program.loop("test_step", feed, "none"),
+            program.course,
+            program.loops.loop("test_step", feed, "none"),
             feed,
             callbacks=_of_the_chief(model, callbacks) if program.group.chief else None,
             steps=source.steps_per_epoch,

@@ -9,19 +9,20 @@ import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.train import checks, first_look
-from stoker.train.custom.keras_model import KerasReplicasProgram
+from stoker.train.custom.keras_model import keras_replicas_program
 from stoker.train.execution.model_kinds import check_model
 from stoker.train.execution.own_methods import calls_own, original_arguments
+from stoker.train.keras_program import keras_program
 from stoker.train.planning.plan import Plan
-from stoker.train.program import KerasProgram
-from stoker.train.request import Request
+from stoker.train.preparing import prepare_run
+from stoker.train.request import FitRequest
 from stoker.train.servers import ServedTraining
 from stoker.train.tracebacks import filtered
-from stoker.train.workers.group import replicated
+from stoker.train.workers.group import Group, group_of, replicated
 
 
 @filtered
-@calls_own("plan", "checkpoint", "divide", "data_service", "scale_rate", "tune", "check")
+@calls_own
 def fit(
     model: Any,
     x: Any = None,
@@ -71,41 +72,20 @@ def fit(
     Raises:
         ArgumentError: a value that makes no sense; a `ValueError`.
     """
+    arguments = locals()
     validated = bool(validation_split) or validation_data is not None
     _check(model, validated)
     if check:
         first_look.look(
             model, x, y, batch_size, validated, 0.0 if validation_data is not None else validation_split
         )
-    request = Request(
-        x=x,
-        y=y,
-        batch_size=batch_size,
-        epochs=epochs,
-        verbose=verbose,
-        callbacks=callbacks,
-        validation_split=validation_split,
-        validation_data=validation_data,
-        shuffle=shuffle,
-        class_weight=class_weight,
-        sample_weight=sample_weight,
-        initial_epoch=initial_epoch,
-        steps_per_epoch=steps_per_epoch,
-        validation_steps=validation_steps,
-        validation_batch_size=validation_batch_size,
-        validation_freq=validation_freq,
-        plan=plan,
-        checkpoint=checkpoint,
-        divide=divide,
-        data_service=data_service,
-        scale_rate=scale_rate,
-        tune=tune,
-        original=original_arguments(model, "fit"),
-    )
-    if isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):
+    request = FitRequest.from_call(arguments, original=original_arguments(model, "fit"))
+    strategy = model.distribute_strategy
+    if isinstance(strategy, tf.distribute.ParameterServerStrategy):
         return ServedTraining(model, request).train()
-    program = KerasReplicasProgram(model) if replicated(model.distribute_strategy) else KerasProgram(model)
-    return request.run(program).train()
+    if not replicated(strategy):
+        return prepare_run(request, Group(), lambda _: keras_program(model)).train()
+    return prepare_run(request, group_of(strategy), lambda one: keras_replicas_program(model, one)).train()
 
 
 def _check(model: Any, validated: bool) -> None:

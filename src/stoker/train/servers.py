@@ -25,7 +25,7 @@ from stoker.train.execution.feeding.resident import map_leaves, order_of, row_co
 from stoker.train.execution.own_methods import is_own
 from stoker.train.loop.progress import Progress
 from stoker.train.planning.plan import parse
-from stoker.train.request import Request
+from stoker.train.request import FitRequest
 
 # Handing over a stretch takes milliseconds: with 20 steps in it, a step took a third of what it takes with one.
 _STEPS = 20
@@ -34,7 +34,7 @@ _STEPS = 20
 class ServedTraining:
     """One call of `fit` for a model whose weights lie on parameter servers."""
 
-    def __init__(self, model: Any, request: Request) -> None:
+    def __init__(self, model: Any, request: FitRequest) -> None:
         _check(model, request)
         self.model = model
         self.request = request
@@ -181,7 +181,7 @@ def _let_go_at_exit(coordinator: Any) -> None:
     atexit.register(leave)
 
 
-def _rows_of(data: tuple[Any, Any, Any], request: Request) -> tuple[Any, int, Any]:
+def _rows_of(data: tuple[Any, Any, Any], request: FitRequest) -> tuple[Any, int, Any]:
     source = sources.source(*data, batch_size=request.batch_size, shuffle=request.shuffle)
     if source.rows is None:
         raise ArgumentError(f"{source.why_streamed}: under parameter servers stoker.fit trains on arrays")
@@ -189,7 +189,7 @@ def _rows_of(data: tuple[Any, Any, Any], request: Request) -> tuple[Any, int, An
     return rows, min(int(source.adapter.batch_size), row_count(rows)), source.adapter._shuffle
 
 
-def _check(model: Any, request: Request) -> None:
+def _check(model: Any, request: FitRequest) -> None:
     where = "under a ParameterServerStrategy"
     for option, asked in (
         ("checkpoint", request.checkpoint is not None),

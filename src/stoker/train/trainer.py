@@ -23,7 +23,7 @@ from stoker.doctor.attach import announced
 from stoker.errors import ArgumentError
 from stoker.tracking.store.tracking import scalars
 from stoker.train.custom.parts import Options, named
-from stoker.train.custom.program import Models, TrainerProgram
+from stoker.train.custom.program import Division, Journal, Models, trainer_program
 from stoker.train.custom.state import UpdateState
 from stoker.train.custom.step import TracedSteps, takes_training, with_sum
 from stoker.train.custom.updating import Logs
@@ -32,7 +32,9 @@ from stoker.train.execution.kept import kept
 from stoker.train.execution.model_kinds import check_backend
 from stoker.train.inference.evaluation import Evaluation
 from stoker.train.inference.tracked import tracked
-from stoker.train.request import Request
+from stoker.train.preparing import prepare_run
+from stoker.train.program import Program
+from stoker.train.request import FitRequest
 from stoker.train.tracebacks import filtered
 from stoker.train.update.averaging import EMA
 from stoker.train.update.balancing import Balance, Weight
@@ -220,42 +222,25 @@ class Trainer(TracedSteps):
             Keras' `History`; with `plan`, with `events` (what was not finite, spikes, recoveries) and with
             `evaluations` (what `evaluate_every` found).
         """
+        request = FitRequest.from_call(locals())
         held_out = validation_data is not None or validation_split > 0
         self._check_run(evaluate_every, held_out, checkpoint, ordered_by_us=bool(shuffle) and _is_rows(x))
-        program = TrainerProgram(self, evaluate_every=evaluate_every, verbose=verbose)
         if self._update_state is not None:
             self.update_state.halt.clear()
-        request = Request(
-            x=x,
-            y=y,
-            batch_size=batch_size,
-            epochs=epochs,
-            verbose=verbose,
-            callbacks=callbacks,
-            validation_split=validation_split,
-            validation_data=validation_data,
-            shuffle=shuffle,
-            sample_weight=sample_weight,
-            initial_epoch=initial_epoch,
-            steps_per_epoch=steps_per_epoch,
-            validation_steps=validation_steps,
-            validation_batch_size=validation_batch_size,
-            validation_freq=validation_freq,
-            plan=plan,
-            checkpoint=checkpoint,
-            divide=divide,
-            data_service=data_service,
-            scale_rate=scale_rate,
-        )
-        history = request.run(program).train()
-        history.events, history.evaluations = program.events, program.evaluations
+        journal = Journal()
+
+        def program(division: Division) -> Program:
+            return trainer_program(self, journal, division, evaluate_every=evaluate_every, verbose=verbose)
+
+        history = prepare_run(request, self.replicas.group, program).train()
+        history.events, history.evaluations = journal.events, journal.evaluations
         return history
 
     def evaluate(
         self, x: Any = None, y: Any = None, batch_size: int | None = None, steps: int | None = None
     ) -> dict[str, float]:
         """The results of `test_step` over data, with the averaged weights if there are any."""
-        program = TrainerProgram(self)
+        program = trainer_program(self, Journal())
         check_distributed(x, None, {}, self.replicas.group)
         source = sources.source(x, y, batch_size=batch_size, steps_per_epoch=steps)
         feed = source.feed_to_test()
@@ -264,9 +249,9 @@ class Trainer(TracedSteps):
                 announced.region(announced.LOOP, batch_size=0),
                 tracked("evaluate", program.model, (x, y), batch_size=source.batch_size) as run,
             ):
-                loop = program.loop("test_step", feed, "none")
+                loop = program.loops.loop("test_step", feed, "none")
                 logs = Evaluation(
-                    program,
+                    program.course,
                     loop,
                     feed,
                     steps=source.steps_per_epoch,

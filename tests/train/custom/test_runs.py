@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import stoker
 from stoker.errors import ArgumentError
-from stoker.train.custom.program import TrainerProgram
+from stoker.train.custom.program import Journal, trainer_program
 from tests.train import plain
 
 
@@ -88,14 +88,15 @@ def test_a_spike_goes_back_and_on_with_a_lower_rate(tmp_path: Path, capfd: Any) 
 
 
 def test_a_spike_that_comes_again_at_once_goes_back_further() -> None:
-    program = TrainerProgram(stoker.Trainer(plain.model(), keras.optimizers.SGD(), plain.squared))
-    program.events = [{"event": "recovery", "step": 17}]
-    assert program.goes_back_before(20) == 20
-    program.events[0]["back_to"] = 14
-    program.events.append({"event": "recovery", "step": 17})
-    assert program.goes_back_before(20) == 14
-    program.events[1]["step"] = 18
-    assert program.goes_back_before(20) == 20, "it came further than the last time"
+    trainer = stoker.Trainer(plain.model(), keras.optimizers.SGD(), plain.squared)
+    journal = Journal(events=[{"event": "recovery", "step": 17}])
+    course = trainer_program(trainer, journal).course
+    assert course.goes_back_before(20) == 20
+    journal.events[0]["back_to"] = 14
+    journal.events.append({"event": "recovery", "step": 17})
+    assert course.goes_back_before(20) == 14
+    journal.events[1]["step"] = 18
+    assert course.goes_back_before(20) == 20, "it came further than the last time"
 
 
 def test_a_spike_in_the_data_is_passed_in_another_order_or_ends_the_run(tmp_path: Path) -> None:

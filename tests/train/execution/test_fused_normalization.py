@@ -14,7 +14,8 @@ from stoker.errors import ArgumentError
 from stoker.train.execution.fused_normalization import applies
 from stoker.train.execution.kept import kept
 from stoker.train.planning import decide
-from stoker.train.program import Program
+from stoker.train.program import StepLoops
+from stoker.train.workers.group import Group
 from tests.train import plain
 from tests.train.execution.test_fused_adam import operations
 
@@ -182,7 +183,7 @@ def test_a_loop_of_ones_own_is_not_fused() -> None:
 
 
 def test_replicas_go_on_without_what_one_had() -> None:
-    several = Program()
+    several = StepLoops(None, Group())
     several.replicated = True
     plan = decide.fused(several, stoker.Plan(fused=True))
     assert not plan.fused

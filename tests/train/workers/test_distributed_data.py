@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
-from stoker.train.request import _check_swaps
+from stoker.train.preparing import check_swaps
 from stoker.train.workers.distributed_data import check_distributed
 from stoker.train.workers.group import Group
 from tests.support import HANGS_S
@@ -107,5 +107,5 @@ def test_what_a_job_of_several_workers_cannot_do_is_said_in_one_line() -> None:
     with pytest.raises(ArgumentError, match="validation_data is a distributed dataset"):
         check_distributed(None, data, {}, group)
     with pytest.raises(ArgumentError, match="SwapEMAWeights swaps the weights of one worker alone"):
-        _check_swaps([keras.callbacks.SwapEMAWeights()])
-    _check_swaps(None)
+        check_swaps([keras.callbacks.SwapEMAWeights()])
+    check_swaps(None)

@@ -2,7 +2,7 @@
 
 resume = Resume(checkpoint)             # takes the directory, reads the newest good checkpoint: once
 resume.plan                             # how the run before went about it
-resume.begin(program, graphs)           # once everything is built: the variables get their values
+resume.begin(state, graphs, fingerprint) # once everything is built: the variables get their values
 resume.put_back(epoch_steps, callbacks) # after the hooks that reset and begin: everything else too
 resume.save_if_due(step, ...)
 resume.close()
@@ -32,7 +32,7 @@ from stoker.train.execution.feeding import iterator_state
 from stoker.train.execution.feeding.host_random import host_random_state, restore_host_random_state
 from stoker.train.execution.feeding.streamed import Streamed, StreamedRows
 from stoker.train.planning.plan import Plan
-from stoker.train.program import Program
+from stoker.train.program import CheckpointedState
 from stoker.train.workers.copies import part_name
 from stoker.train.workers.group import Group
 from stoker.train.workers.shares import Share
@@ -108,12 +108,13 @@ class Resume:
             steps_per_call=plan.steps_per_call,
         )
 
-    def begin(self, program: Program, graphs: Iterable[Any]) -> None:
+    def begin(self, state: CheckpointedState, graphs: Iterable[Any], fingerprint: str) -> None:
         """Give the variables the saved values.
 
         Args:
-            program: built: every variable exists.
+            state: of what is trained, built: every variable exists.
             graphs: the traced steps, for variables only they know of.
+            fingerprint: readable: what a checkpoint must agree with to be resumed.
 
         Raises:
             CheckpointError: the checkpoint is of another model, or of a run with other arguments.
@@ -123,7 +124,7 @@ class Resume:
             _warn_of_random_ops(graph)
         loose = {variable.ref(): variable for graph in traced for variable in _as_traced(graph)}
         extra = {f"step/{number}": variable for number, variable in enumerate(loose.values())}
-        self._saver = self._saver_of(program.variables(extra), program.fingerprint)
+        self._saver = self._saver_of(state.variables(extra), fingerprint)
         self._saver.replicas = self.group.replicas
         if self._saved is not None:
             if self._own_place and self._saved.replicas != self.group.replicas:

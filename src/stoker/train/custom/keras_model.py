@@ -19,14 +19,15 @@ from keras.src.trainers.data_adapters import data_adapter_utils
 
 from stoker.errors import ArgumentError
 from stoker.train.custom.parts import Options
-from stoker.train.custom.program import TrainerProgram
+from stoker.train.custom.program import Division, TrainerLoops
 from stoker.train.custom.step import TracedSteps
 from stoker.train.execution import keras_step
 from stoker.train.execution.feeding.distributed import first_part
 from stoker.train.execution.kept import kept
 from stoker.train.execution.loop import Logs
 from stoker.train.execution.own_methods import is_own
-from stoker.train.program import KerasProgram
+from stoker.train.keras_program import KerasCourse, KerasLoops
+from stoker.train.program import CheckpointedState, Program, TrainingCourse
 from stoker.train.update.replicas import row_count
 from stoker.train.update.scaling import KerasLossScaler, LossScale
 from stoker.train.variables import named_variables
@@ -106,52 +107,62 @@ class KerasSteps(TracedSteps):
         return dict(self.model.get_metrics_result())
 
 
-class KerasReplicasProgram(TrainerProgram):
-    """A compiled model as `Epochs` sees it, on several replicas: with the state and the results of `KerasProgram`."""
+def keras_replicas_program(model: Any, division: Division | None = None) -> Program:
+    """The program of a compiled model on several replicas; its state and results are those of a single one."""
+    steps = kept(model).owned(KerasSteps, lambda one: one.serves(model), model)
+    if division is not None:
+        division.apply(steps)
+    return Program(
+        KerasReplicaLoops(steps), KerasReplicaCourse(steps), KerasReplicaState(steps), uses_own_evaluate=True
+    )
 
-    unwraps = False
-    uses_own_evaluate = True
 
-    def __init__(self, model: Any) -> None:
-        super().__init__(kept(model).owned(KerasSteps, lambda one: one.serves(model), model))
-        self._alone = KerasProgram(model)
+class KerasReplicaLoops(TrainerLoops):
+    """Loops of `KerasSteps`."""
 
-    def reset(self) -> None:
-        reset(self.model.metrics)
-        self.trainer.reset_training_means()
-
-    @contextmanager
-    def validating(self) -> Iterator[None]:
-        reset(self.model.metrics)
-        yield
-
-    def variables(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Those of the model alone: what a single process saves, and goes on from."""
-        own = {id(one) for one in self.trainer.state.values()}
-        return named_variables(
-            self.model, extra={name: one for name, one in extra.items() if id(one) not in own}
-        )
-
-    def after_call(self, step: int, logs: Mapping[str, float]) -> str | None:
-        return None
-
-    def end_epoch(self) -> None:
-        """Nothing is left over: there is no accumulation."""
-
-    def progress(self) -> dict[str, Any]:
-        return {}
-
-    def go_on(self, progress: Mapping[str, Any]) -> None:
-        """There is nothing beside the variables."""
-
-    def finish(self) -> None:
-        self._alone.finish()
+    def __init__(self, steps: KerasSteps) -> None:
+        super().__init__(steps, unwraps=False)
+        self._alone = KerasLoops(self.model)
 
     def jit_refusal(self) -> str | None:
         return super().jit_refusal() or self._alone.jit_refusal()
 
     def jit_demanded(self) -> bool:
         return bool(self.model.jit_compile) and self.jit_refusal() is None
+
+
+class KerasReplicaCourse(TrainingCourse):
+    """Keras' metrics, copy by copy, and the end of its optimizer."""
+
+    def __init__(self, steps: KerasSteps) -> None:
+        super().__init__(steps.callback_model)
+        self._steps = steps
+
+    def reset(self) -> None:
+        reset(self.model.metrics)
+        self._steps.reset_training_means()
+
+    @contextmanager
+    def validating(self) -> Iterator[None]:
+        reset(self.model.metrics)
+        yield
+
+    def finish(self) -> None:
+        KerasCourse(self.model).finish()
+
+
+class KerasReplicaState(CheckpointedState):
+    """That of the model alone: what a single process saves, and goes on from."""
+
+    def __init__(self, steps: KerasSteps) -> None:
+        super().__init__(steps.callback_model)
+        self._steps = steps
+
+    def variables(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
+        own = {id(one) for one in self._steps.state.values()}
+        return named_variables(
+            self.model, extra={name: one for name, one in extra.items() if id(one) not in own}
+        )
 
 
 def _check(model: Any) -> None:

@@ -1,10 +1,11 @@
-"""A trainer as `Epochs` sees it: a program with steps, metrics, stops, evaluations and state."""
+"""A trainer as a program: its loops, what happens around them, and its state."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import keras
@@ -13,7 +14,7 @@ from stoker.train.custom.step import TracedSteps
 from stoker.train.execution.feed import Feed
 from stoker.train.execution.loop import Logs, Loop, Step
 from stoker.train.loop.progress import show
-from stoker.train.program import Program
+from stoker.train.program import CheckpointedState, Program, StepLoops, TrainingCourse
 from stoker.train.update.watching import Trouble
 from stoker.train.variables import named_variables
 from stoker.train.workers.copies import copies_of
@@ -25,46 +26,99 @@ _REASONS = {
 }
 
 
-class TrainerProgram(Program):
-    """Runs a trainer's steps, and deals on the host with what they noted."""
+@dataclass(frozen=True)
+class Division:
+    """How a run is divided among replicas.
 
-    unwraps = True
-    """Whether a step gets `x` alone where only `x` was given, not a tuple of it."""
-    _jit = "none"
-    """How the loop that is asked for last uses XLA, on replicas."""
+    Attributes:
+        apart: whether each worker reads rows of its own.
+        rate_factor: what all learning rates are multiplied by; 1 on one replica.
+    """
 
-    def __init__(self, trainer: TracedSteps, *, evaluate_every: int | None = None, verbose: Any = 2) -> None:
+    apart: bool = False
+    rate_factor: float = 1.0
+
+    def apply(self, trainer: TracedSteps) -> None:
+        """Have the trainer's next steps run this way."""
+        trainer.apart = self.apart
+        trainer.replicas.rate_factor = self.rate_factor
+
+
+@dataclass
+class Journal:
+    """What went wrong in a run and what was evaluated between epochs."""
+
+    events: list[dict[str, Any]] = field(default_factory=list)
+    evaluations: list[dict[str, float]] = field(default_factory=list)
+
+
+def trainer_program(
+    trainer: TracedSteps,
+    journal: Journal,
+    division: Division | None = None,
+    *,
+    evaluate_every: int | None = None,
+    verbose: Any = 2,
+) -> Program:
+    """The program of a `stoker.Trainer`."""
+    if division is not None:
+        division.apply(trainer)
+    return Program(
+        TrainerLoops(trainer),
+        TrainerCourse(trainer, journal, evaluate_every=evaluate_every, verbose=verbose),
+        TrainerState(trainer, journal),
+    )
+
+
+class TrainerLoops(StepLoops):
+    """Loops of a trainer's steps."""
+
+    def __init__(self, trainer: TracedSteps, *, unwraps: bool = True) -> None:
+        """`unwraps`: a step gets `x` alone where only `x` was given, not a tuple of it."""
+        super().__init__(trainer.callback_model, trainer.replicas.group)
         self.trainer = trainer
-        self.model = trainer.callback_model
-        self.group = trainer.replicas.group
         self.replicated = trainer.replicas.distributed
-        self.stop_points = evaluate_every
-        # A spike may come before the first checkpoint is due.
-        self.saves_start = trainer.options.on_spike is not None
-        self.events: list[dict[str, Any]] = []
-        self.evaluations: list[dict[str, float]] = []
-        self._verbose = verbose if self.group.chief else 0
-        self._slowdown = 1.0
+        self._unwraps = unwraps
 
     def step(self, kind: str) -> Step:
-        if kind == "test_step":
-            return self._weakly("run_test_step")
-        return self._weakly("run_train_step", compiled=self._jit == "step")
+        return (
+            self._step("run_test_step")
+            if kind == "test_step"
+            else self._step("run_train_step", compiled=False)
+        )
 
-    def _weakly(self, name: str, **options: Any) -> Step:
+    def loop(self, kind: str, feed: Feed, jit: str, *, fused: bool = False) -> Loop:
+        if not self.replicated:
+            return self._kept_loop(kind, feed, jit, self.step(kind), self.trainer.identity("none"))
+        compiled = jit != "none" and kind == "train_step" and self.jit_refusal() is None
+        step = self._step("run_train_step", compiled=True) if compiled else self.step(kind)
+        owner = self.trainer.identity("step" if compiled else "none")
+        return self._kept_loop(kind, feed, "none", step, owner, self._results())
+
+    def trial_loop(self, feed: Feed, jit: str, *, fused: bool = False) -> Loop:
+        if not self.replicated:
+            return self.loop("train_step", feed, jit)
+        return Loop(self._step("run_alone", compiled=jit != "none"), feed)
+
+    def build(self, batch: Any) -> None:
+        self.trainer.build(batch)
+
+    def jit_refusal(self) -> str | None:
+        return self.trainer.exchanges_inside if self.replicated else None
+
+    def _step(self, name: str, **options: Any) -> Step:
         """A step of the trainer. Compiled loops are kept for the model's next run: they must not keep it alive."""
         owner = weakref.ref(self.trainer)
-        plain = _plain if self.unwraps else lambda batch: batch
+        unwraps = self._unwraps
 
         def run(batch: Any, *more: Any) -> Logs:
             method: Callable[..., Logs] = getattr(owner(), name)
-            return method(plain(batch), *more, **options)
+            return method(_unwrap(batch) if unwraps else batch, *more, **options)
 
         return run
 
-    def closing(self) -> Callable[[], Logs] | None:
-        if not self.trainer.replicas.distributed:
-            return None
+    def _results(self) -> Callable[[], Logs]:
+        """Traced after the last step of a call: on replicas the logs are costly to have at every step."""
         owner = weakref.ref(self.trainer)
 
         def results() -> Logs:
@@ -74,37 +128,41 @@ class TrainerProgram(Program):
 
         return results
 
-    def loop(self, kind: str, feed: Feed, jit: str) -> Loop:
-        trained = self.replicated and jit != "none" and kind == "train_step"
-        self._jit = "step" if trained and self.jit_refusal() is None else "none"
-        return super().loop(kind, feed, "none" if self.replicated else jit)
 
-    def trial_loop(self, feed: Feed, jit: str) -> Loop:
-        if not self.replicated:
-            return self.loop("train_step", feed, jit)
-        return Loop(self._weakly("run_alone", compiled=jit != "none"), feed)
+class TrainerState(CheckpointedState):
+    """The state of models and trainer, and what happened so far."""
 
-    def owner(self) -> object:
-        return self.trainer.identity(self._jit)
-
-    def reads(self, *, apart: bool) -> None:
-        self.trainer.apart = apart
-
-    def scales_rates(self, factor: float) -> None:
-        self.trainer.replicas.rate_factor = factor
-
-    def jit_refusal(self) -> str | None:
-        return self.trainer.exchanges_inside if self.replicated else None
+    def __init__(self, trainer: TracedSteps, journal: Journal) -> None:
+        super().__init__(trainer.callback_model)
+        self.trainer = trainer
+        self.journal = journal
+        # A spike may come before the first checkpoint is due.
+        self.saves_start = trainer.options.on_spike is not None
 
     def variables(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
         return named_variables(self.model, extra={**self.trainer.state, **extra})
 
     def progress(self) -> dict[str, Any]:
-        return {"events": self.events, "evaluations": self.evaluations}
+        return {"events": self.journal.events, "evaluations": self.journal.evaluations}
 
-    def go_on(self, progress: Mapping[str, Any]) -> None:
-        self.events = list(progress["events"])
-        self.evaluations = list(progress["evaluations"])
+    def restore_progress(self, progress: Mapping[str, Any]) -> None:
+        self.journal.events[:] = progress["events"]
+        self.journal.evaluations[:] = progress["evaluations"]
+
+
+class TrainerCourse(TrainingCourse):
+    """Deals on the host with what a trainer's steps noted."""
+
+    def __init__(
+        self, trainer: TracedSteps, journal: Journal, *, evaluate_every: int | None, verbose: Any
+    ) -> None:
+        super().__init__(trainer.callback_model)
+        self.trainer = trainer
+        self.events: list[dict[str, Any]] = journal.events
+        self.evaluations = journal.evaluations
+        self.stop_points = evaluate_every
+        self._verbose = verbose if trainer.replicas.group.chief else 0
+        self._slowdown = 1.0
 
     def reset(self) -> None:
         self.trainer.reset_training_means()
@@ -199,6 +257,6 @@ class Models(keras.Model):  # type: ignore[misc]
         self.built = True
 
 
-def _plain(batch: Any) -> Any:
+def _unwrap(batch: Any) -> Any:
     """What the user's step gets: x where only x was given, else the tuple or dict as it came."""
     return batch[0] if isinstance(batch, tuple) and len(batch) == 1 else batch

@@ -68,43 +68,40 @@ def is_set_by_user(model: Any, name: str) -> bool:
     return function is not None and not module.startswith("keras.src.")
 
 
-def calls_own(*options: str) -> Callable[[F], F]:
+def calls_own(function: F) -> F:
     """Have `fit`, `evaluate` or `predict` call the model's own method of that name, if it has one.
 
-    Args:
-        options: the arguments that Keras' method does not have. The model's own method is called without them.
+    Its keyword-only arguments are those that Keras' method does not have: the model's own is called without them.
     """
+    name = function.__name__
+    signature = inspect.signature(function).parameters
+    parameters = list(signature)[1:]
+    options = [one.name for one in signature.values() if one.kind is one.KEYWORD_ONLY]
+    code = inspect.unwrap(function).__code__
 
-    def decorate(function: F) -> F:
-        name = function.__name__
-        parameters = list(inspect.signature(function).parameters)[1:]
-        code = inspect.unwrap(function).__code__
+    @functools.wraps(function)
+    def verb(model: Any, *args: Any, **kwds: Any) -> Any:
+        if not isinstance(model, TensorFlowTrainer) or not is_own(model, name):
+            return function(model, *args, **kwds)
+        if _is_called_by_own(model, name, code):
+            # The model's own method calls Stoker itself.
+            outside = _active(model, name)
+            return function(model, *args, **kwds) if outside is None else outside.call(*args, **kwds)
+        added = {option: kwds.pop(option) for option in options if option in kwds}
+        given = {**dict(zip(parameters, args, strict=False)), **kwds}
 
-        @functools.wraps(function)
-        def verb(model: Any, *args: Any, **kwds: Any) -> Any:
-            if not isinstance(model, TensorFlowTrainer) or not is_own(model, name):
-                return function(model, *args, **kwds)
-            if _is_called_by_own(model, name, code):
-                # The model's own method calls Stoker itself.
-                outside = _active(model, name)
-                return function(model, *args, **kwds) if outside is None else outside.call(*args, **kwds)
-            added = {option: kwds.pop(option) for option in options if option in kwds}
-            given = {**dict(zip(parameters, args, strict=False)), **kwds}
+        def target(*inner: Any, **named: Any) -> Any:
+            _check_again(redirect, added)
+            return function(model, *inner, **{**added, **named})
 
-            def target(*inner: Any, **named: Any) -> Any:
-                _check_again(redirect, added)
-                return function(model, *inner, **{**added, **named})
+        redirect = Redirect(model, name, target, given)
+        with _redirected(redirect):
+            result = getattr(model, name)(*args, **kwds)
+        if not redirect.calls:
+            _warn_of_no_call(model, name, added)
+        return result
 
-            redirect = Redirect(model, name, target, given)
-            with _redirected(redirect):
-                result = getattr(model, name)(*args, **kwds)
-            if not redirect.calls:
-                _warn_of_no_call(model, name, added)
-            return result
-
-        return verb  # type: ignore[return-value]
-
-    return decorate
+    return verb  # type: ignore[return-value]
 
 
 @contextmanager

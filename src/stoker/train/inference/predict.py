@@ -27,7 +27,7 @@ from stoker.train.inference.streams import Stream, as_stream
 from stoker.train.inference.tracked import tracked
 
 
-@calls_own("track")
+@calls_own
 def predict(
     model: keras.Model,
     x: Any,

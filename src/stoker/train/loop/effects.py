@@ -29,7 +29,7 @@ _READERS = (
 )
 
 
-class Effects:
+class CallbackEffects:
     """Around the hooks of callbacks that may change what is trained."""
 
     def __init__(self, program: Program, callbacks: keras.callbacks.CallbackList) -> None:
@@ -54,7 +54,7 @@ class Effects:
         model.stop_training = any(said["stop"])
 
     def _shared_variables(self) -> dict[str, Any]:
-        everything = self._program.variables({})
+        everything = self._program.state.variables({})
         return {name: one for name, one in everything.items() if not isinstance(one, Part)}
 
     def _looked_at(self) -> list[int]:

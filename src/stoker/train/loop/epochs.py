@@ -12,7 +12,7 @@ from stoker.periodic import steps_until
 from stoker.train.checkpoint.resume import Resume
 from stoker.train.execution.loop import Logs
 from stoker.train.execution.stretch import Stretch
-from stoker.train.loop.effects import Effects
+from stoker.train.loop.effects import CallbackEffects
 from stoker.train.loop.tracked import Tracked
 from stoker.train.planning.plan import Plan
 from stoker.train.program import Program
@@ -60,7 +60,7 @@ class Epochs:
         self.leaving = leaving
         self.interrupted = interrupted
         self.group = program.group
-        self.effects = Effects(program, callbacks)
+        self.effects = CallbackEffects(program, callbacks)
         self.epoch = 0
         self.step = 0
         self.logs: Logs = {}
@@ -76,7 +76,7 @@ class Epochs:
         if self._done:
             return self._history()
         while self.epoch < self.epochs:
-            self.program.reset()
+            self.program.course.reset()
             with self.effects.shared():
                 self.callbacks.on_epoch_begin(self.epoch)
             if resuming:
@@ -94,7 +94,7 @@ class Epochs:
             if model.stop_training:
                 break
         if self.epochs > 0:
-            self.program.finish()
+            self.program.course.finish()
         with self.effects.shared(last=True):
             self.callbacks.on_train_end(logs)
         self._keep_the_end()
@@ -110,8 +110,8 @@ class Epochs:
             self._call(steps)
             begun = True
         self.training.epoch_steps.end_epoch()
-        self.program.end_epoch()
-        logs = dict(self.program.results(self.logs))
+        self.program.course.end_epoch()
+        logs = dict(self.program.course.results(self.logs))
         if self.validation is not None and self.validation.due(model, self.epoch):
             logs.update({f"val_{name}": value for name, value in self.validation.evaluate().items()})
         self.tracked.epoch_ended(self.step, self.epoch, logs)
@@ -175,7 +175,7 @@ class Epochs:
             if self.group.alone:
                 self._save_now()
             raise
-        self._act_on(self.program.after_call(self.step, values))
+        self._act_on(self.program.course.after_call(self.step, values))
         if self.resume is not None and self.group.alone:
             self.resume.save_if_due(self.step, **self._progress())
 
@@ -184,7 +184,7 @@ class Epochs:
         if self.program.model.stop_training:
             return int(getattr(self.program.model, "steps_per_execution", 1))
         saving = None if self.resume is None else self.resume.checkpoint.every_steps
-        return steps_until(self.step, self.program.stop_points, saving)
+        return steps_until(self.step, self.program.course.stop_points, saving)
 
     def _act_on(self, wish: str | None) -> None:
         if wish == "stop":
@@ -192,9 +192,9 @@ class Epochs:
         elif wish == "evaluate" and self.validation is not None:
             logs = self.validation.evaluate()
             self.tracked.evaluated(self.step, logs)
-            self.program.evaluated(self.step, logs)
+            self.program.course.evaluated(self.step, logs)
         elif wish == "rewind":
-            goal = self.program.goes_back_before(self.step)
+            goal = self.program.course.goes_back_before(self.step)
             if self.resume is None or not (self.resume.rewind(goal) or self.resume.rewind(self.step)):
                 self.program.model.stop_training = True
                 return
@@ -217,7 +217,7 @@ class Epochs:
             "logs": self.logs,
             "stop_training": bool(self.program.model.stop_training),
             "begun": True,
-            "program": self.program.progress(),
+            "program": self.program.state.progress(),
         }
 
     def _go_on(self) -> None:
@@ -229,7 +229,7 @@ class Epochs:
         self.logs = dict(progress["logs"])
         self.program.model.stop_training = self._stop_at_once = bool(progress["stop_training"])
         if rewound > self.step:
-            salt = self.program.rewound(self.step)
+            salt = self.program.course.rewound(self.step)
             if salt:
                 self.training.epoch_steps.feed.reseed(salt)
             # The newest checkpoint must be the one that was gone back to.
@@ -240,7 +240,7 @@ class Epochs:
         progress = self.resume.progress if self.resume is not None else None
         if self.resume is None or progress is None:
             return False
-        self.program.go_on(progress["program"])
+        self.program.state.restore_progress(progress["program"])
         self.epoch = int(progress["epoch"])
         if progress["begun"]:
             return True
@@ -253,7 +253,7 @@ class Epochs:
 
     def _keep_the_start(self) -> None:
         """What there is to go back to before the first checkpoint is due."""
-        if self.resume is not None and self.program.saves_start and self.step == 0:
+        if self.resume is not None and self.program.state.saves_start and self.step == 0:
             self.resume.save(self.step, wait=True, **self._progress())
 
     def _keep_the_end(self) -> None:

@@ -46,7 +46,7 @@ class Tracked:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        for event in getattr(self._program, "events", ()):
+        for event in self._program.course.events:
             self.run.log(int(event["step"]), {f"event/{event['event']}": float(event["loss"])})
         for file in _saved(self._callbacks):
             self.run.artifact(file, kind="model")

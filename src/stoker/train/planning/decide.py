@@ -24,7 +24,7 @@ from stoker.train.planning import choices
 from stoker.train.planning.disturbance import Disturbance
 from stoker.train.planning.plan import Plan
 from stoker.train.planning.snapshot import Snapshot, difference
-from stoker.train.program import Program
+from stoker.train.program import StepLoops
 from stoker.train.variables import STATEFUL_RANDOM
 
 # Compiling takes XLA a second or more: below this many steps it never pays, so it is not tried.
@@ -62,58 +62,62 @@ def feed_kind(source: Source, wanted: Plan) -> Plan:
     return wanted.because(feed="resident")
 
 
-def fused(program: Program, plan: Plan) -> Plan:
+def fused(steps: StepLoops, plan: Plan) -> Plan:
     """Parts of the step by one kernel, or in Keras' own ops. A rule: the clock is not asked."""
-    if plan.fused and program.replicated:
+    if plan.fused and steps.replicated:
         # As of XLA over the update: it may have been saved by a job of another size.
         return plan.because("under a strategy no part is fused", fused=False)
-    if plan.fused and not program.fuses:
+    if plan.fused and not steps.fuses:
         raise ArgumentError("plan: fused=True is for stoker.fit, on one replica")
     if plan.fused is not None:
         return plan
-    possible = program.fuses and not program.eager and fused_parts.on_processors()
-    found = fused_parts.found_in(program.model) if possible else []
+    possible = steps.fuses and not steps.eager and fused_parts.on_processors()
+    found = fused_parts.found_in(steps.model) if possible else []
     return plan.because(*found, fused=bool(found))
 
 
-def jit(program: Program, feed: Feed, loops: Maker, plan: Plan, total_steps: int | None) -> Plan:
+def jit(steps: StepLoops, feed: Feed, loops: Maker, plan: Plan, total_steps: int | None) -> Plan:
     """XLA over the loop, over the step, or none. May run trial steps; leaves the state as it was, bit for bit.
 
     On replicas "step" is what each of them computes before the collective, and the trial is of that alone: `loops`
     makes loops without collectives, so that one worker may try it and tell the others.
     """
-    if plan.jit is not None and program.replicated:
-        return _pinned_on_replicas(program, plan)
+    if plan.jit is not None and steps.replicated:
+        return _pinned_on_replicas(steps, plan)
     if plan.jit is not None:
         if plan.jit == "loop" and feed.kind != "resident":
             raise ArgumentError(
                 "plan: jit='loop' needs resident data, and this is streamed: use 'step' or 'none'"
             )
-        if plan.jit == "update" and not program.fuses:
+        if plan.jit == "update" and not steps.fuses:
             raise ArgumentError("plan: jit='update' is for stoker.fit, on one replica: use 'step' or 'none'")
         return plan
-    refusal = program.jit_refusal()
-    if refusal is None and program.jit_demanded():
-        whole = feed.kind == "resident" and not program.replicated and not loops("none").logs_are_open
+    refusal = steps.jit_refusal()
+    if refusal is None and steps.jit_demanded():
+        whole = feed.kind == "resident" and not steps.replicated and not loops("none").logs_are_open
         chosen = "loop" if whole else "step"
         return plan.because("the model was compiled with jit_compile=True", jit=chosen)
     refusal = refusal or _refused_by_rule(feed, total_steps)
     if refusal is not None:
-        alone = program.fuses and not program.replicated
-        if alone and total_steps is not None and program.update_refusal(total_steps) is None:
+        alone = steps.fuses and not steps.replicated
+        if (
+            alone
+            and total_steps is not None
+            and steps.update_refusal(total_steps, fused=bool(plan.fused)) is None
+        ):
             return plan.because(refusal, "the update by itself can be compiled, and is large", jit="update")
         return plan.because(refusal, jit="none")
     assert total_steps is not None
-    if not program.replicated:
+    if not steps.replicated:
         return _measured(feed, loops, plan, total_steps, "loop")
     decided = _measured(feed, loops, plan, total_steps, "step")
     # Not what a step takes: the collective is left out.
     return replace(decided, figures={f"alone_{name}": value for name, value in decided.figures.items()})
 
 
-def _pinned_on_replicas(program: Program, plan: Plan) -> Plan:
+def _pinned_on_replicas(steps: StepLoops, plan: Plan) -> Plan:
     """What was asked for, or saved by a job of another size, as far as several replicas can do it."""
-    refusal = program.jit_refusal()
+    refusal = steps.jit_refusal()
     if plan.jit != "none" and refusal is not None:
         return plan.because(f"no XLA: {refusal}", jit="none")
     if plan.jit == "update":

@@ -11,19 +11,19 @@ from stoker.train.execution.feeding.resident import Resident
 from stoker.train.execution.feeding.sources import Source, on_device
 from stoker.train.execution.loop import Loop
 from stoker.train.planning.snapshot import Snapshot
-from stoker.train.program import Program
+from stoker.train.program import StepLoops
 
 
 class BatchTooLargeError(StokerError, MemoryError):
     """A step on this batch needs more memory than there is."""
 
 
-def too_large(program: Program, data: Source) -> BatchTooLargeError:
+def too_large(loops: StepLoops, data: Source) -> BatchTooLargeError:
     """The error to raise, after trying smaller batches; the state is left as it was."""
     if data.rows is None:
         return BatchTooLargeError("a batch does not fit into memory: give a dataset of smaller batches")
     size = int(data.adapter.batch_size)
-    fits = largest(program, data, size)
+    fits = largest(loops, data, size)
     if fits is None:
         return BatchTooLargeError(
             f"batch_size={size} does not fit into memory, and neither does a single row: use a smaller model"
@@ -33,22 +33,22 @@ def too_large(program: Program, data: Source) -> BatchTooLargeError:
     )
 
 
-def largest(program: Program, data: Source, size: int) -> int | None:
+def largest(loops: StepLoops, data: Source, size: int) -> int | None:
     """The last of 1, 2, 4, ... below `size` with which a step runs.
 
     From below, because TensorFlow waits ten seconds for memory before it gives up: this way it does so once.
     """
     fits = None
     tried = 1
-    while tried < size and _runs(program, _first_rows(data.rows, tried), tried):
+    while tried < size and _runs(loops, _first_rows(data.rows, tried), tried):
         fits = tried
         tried *= 2
     return fits
 
 
-def _runs(program: Program, rows: Any, size: int) -> bool:
+def _runs(loops: StepLoops, rows: Any, size: int) -> bool:
     try:
-        loop = Loop(program.step("train_step"), Resident(on_device(rows), size), eager=program.eager)
+        loop = Loop(loops.step("train_step"), Resident(on_device(rows), size), eager=loops.eager)
         state = Snapshot.of_step(loop.build())
     except tf.errors.ResourceExhaustedError:
         # Not even the copies that put the state back.

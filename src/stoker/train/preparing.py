@@ -1,0 +1,138 @@
+"""From what a call of `fit` asks for to a training run: what is read, by whom, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from stoker.errors import ArgumentError
+from stoker.train import checks, prepared_data
+from stoker.train.custom.program import Division
+from stoker.train.execution.feeding import sources
+from stoker.train.loop.run import TrainingRun
+from stoker.train.planning.plan import Plan, parse
+from stoker.train.program import Program
+from stoker.train.request import FitRequest
+from stoker.train.workers.distributed_data import check_distributed
+from stoker.train.workers.group import Group
+from stoker.train.workers.service import served
+from stoker.train.workers.shares import Share, divided
+
+
+def prepare_run(
+    request: FitRequest, group: Group, make_program: Callable[[Division], Program]
+) -> TrainingRun:
+    """The run that a request asks for.
+
+    Args:
+        request: as it was called.
+        group: the workers that train together.
+        make_program: what is trained, given how the work is divided among replicas.
+
+    Raises:
+        ArgumentError: a value that makes no sense.
+    """
+    request = request.check()
+    if not group.alone:
+        check_swaps(request.callbacks)
+    options = {name: getattr(request, name) for name in ("class_weight", "checkpoint", "data_service")}
+    check_distributed(request.x, request.validation_data, options, group)
+    given = request.data_as_given()
+    request, plan = _prepare_pipeline(request)
+    data: tuple[Any, Any, Any] = (request.x, request.y, request.sample_weight)
+    if request.validation_split and request.validation_data is None:
+        data, held_out = sources.split(*data, request.validation_split)
+        request = replace(request, validation_data=held_out)
+    share = _share_data(request, data, group)
+    factor = checks.rate_factor(request.scale_rate, group.replicas)
+    if factor != 1:
+        plan = plan.because(f"rates times {factor:.4g} for {group.replicas} replicas")
+    if not group.chief:
+        # Files, prints and what callbacks do are wanted once.
+        request = replace(request, callbacks=None, verbose=0)
+    return TrainingRun(
+        make_program(Division(share.apart, factor)),
+        request,
+        sources.source(
+            share.x,
+            share.y,
+            share.sample_weight,
+            batch_size=share.batch_size,
+            steps_per_epoch=request.steps_per_epoch,
+            shuffle=request.shuffle,
+            class_weight=request.class_weight,
+        ),
+        plan=plan,
+        share=share,
+        given=given,
+    )
+
+
+def _prepare_pipeline(request: FitRequest) -> tuple[FitRequest, Plan]:
+    """The request with its input tuned, or kept in memory, and the plan that says so."""
+    plan = parse(request.plan)
+    if request.tune or plan.tuned:
+        x, gained, figures = _tune(request)
+        return replace(request, x=x), plan.because(gained, tuned=True, figures={**plan.figures, **figures})
+    kept = _keep_in_memory(request)
+    return (request, plan) if kept is None else (replace(request, x=kept), plan.because(prepared_data.REASON))
+
+
+def _keep_in_memory(request: FitRequest) -> Any:
+    """What a `fit` of the model's own prepared, with a cache; None if there is no sense in one."""
+    # A checkpoint would have to hold the cache, and only a whole pass fills it.
+    if (
+        request.checkpoint is not None
+        or request.epochs - request.initial_epoch < 2
+        or request.steps_per_epoch
+    ):
+        return None
+    return prepared_data.kept_in_memory(request.x, request.original)
+
+
+def _tune(request: FitRequest) -> tuple[Any, str, dict[str, float]]:
+    """The pipeline, tuned, and what that brought in words and figures."""
+    if not isinstance(request.x, tf.data.Dataset):
+        raise ArgumentError(f"tune=True needs x to be a tf.data.Dataset, not {type(request.x).__name__}")
+    if request.checkpoint is not None:
+        raise ArgumentError(
+            "tune=True cannot be used with checkpoint=: what the tuner changes may differ from run to run, and the "
+            "place in one pipeline is not a place in another"
+        )
+    # The tuner is needed only by those who ask for it.
+    from stoker.data.tuning.tuner import tune
+
+    tuned = tune(request.x)
+    report = tuned.tuning
+    rates = {"input_before_per_s": report.before, "input_after_per_s": report.after}
+    figures = {name: round(rate, 1) for name, rate in rates.items() if rate is not None}
+    if not report.changes:
+        return tuned, "the input was left as it is, nothing makes it faster", figures
+    changed = ", ".join(change.name for change in report.changes)
+    return tuned, f"the input was tuned, {report.gain:.1f}x ({changed})", figures
+
+
+def _share_data(request: FitRequest, data: tuple[Any, Any, Any], group: Group) -> Share:
+    """What this worker reads."""
+    if request.data_service is None:
+        return divided(*data, request.batch_size, request.divide, group)
+    if request.divide != "share":
+        raise ArgumentError(
+            f"divide={request.divide!r} and data_service= both say who reads what: leave one out"
+        )
+    return served(*data, request.data_service, group, checkpoint=request.checkpoint is not None)
+
+
+def check_swaps(callbacks: Any) -> None:
+    """The chief alone calls the callbacks of a job: weights that one of them swaps for a validation stay its own."""
+    listed = getattr(callbacks, "callbacks", callbacks) or []
+    for one in listed if isinstance(listed, Iterable) else [listed]:
+        if isinstance(one, keras.callbacks.SwapEMAWeights):
+            raise ArgumentError(
+                "SwapEMAWeights swaps the weights of one worker alone: leave it out in a job of several workers; "
+                "the averages of use_ema=True are in the model after the last epoch"
+            )
