@@ -86,7 +86,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports --no-logo --no-cache
 
 # The documentation site, into site/. It reads the code without importing it, so TensorFlow is not needed.
 docs: $(DOCS_VENV)/.ready

@@ -15,7 +15,9 @@ def test_no_room_imports_a_room_above_it() -> None:
         "-c",
         "import sys; from importlinter.cli import lint_imports_command as c; sys.exit(c())",
     ]
-    done = subprocess.run([*command, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, "--no-cache", "--no-logo"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

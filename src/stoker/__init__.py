@@ -55,11 +55,6 @@ if TYPE_CHECKING:
     from stoker.train.update.watching import Spike
     from stoker.train.workers.strategy import strategy
 
-_MODULES = {
-    "data": "stoker.data",
-    "recipes": "stoker.recipes",
-    "software_gpu": "stoker.doctor.software_gpu",
-}
 _HOMES = {
     "Balance": "stoker.train.update.balancing",
     "Bundle": "stoker.serve.bundle",
@@ -148,8 +143,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(_MODULES[name])
+    if name in ("data", "recipes", "software_gpu"):
+        return importlib.import_module(f"stoker.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'stoker' has no attribute {name!r}")

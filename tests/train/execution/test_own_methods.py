@@ -67,8 +67,8 @@ def test_two_threads_may_leave_in_any_order() -> None:
 def test_what_is_called_meanwhile_is_keras() -> None:
     model = made()
 
-    @calls_own("option")
-    def predict(model: Any, x: Any, option: int = 0) -> Any:
+    @calls_own
+    def predict(model: Any, x: Any, *, option: int = 0) -> Any:
         inner = model.predict(x, verbose=0)
         given = original_arguments(model, "predict")
         return option, float(inner[0, 0]), given is not None and given["x"] is X

@@ -69,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def software_gpu() -> Any:
     """The software GPU: the test runs on it, in a process of its own. Counters start at zero."""
-    from stoker import software_gpu as device
+    from stoker.doctor import software_gpu as device
 
     if not device.is_enabled():
         pytest.fail(
