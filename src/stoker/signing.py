@@ -128,7 +128,7 @@ def _read_private_key(path: Path) -> Any:
     except (ValueError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise SigningError(f"{path} holds no Ed25519 private key in PEM form")
+        raise SigningError(f"{path} does not hold an Ed25519 private key in PEM format")
     return key
 
 

@@ -119,4 +119,4 @@ def test_bad_paths_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err == f"stoker: there is no file or folder {tmp_path / 'none.csv'}\n"
     (tmp_path / "t.bin").write_bytes(b"\0")
     assert main(["data", str(tmp_path / "t.bin")]) == 2
-    assert "is no table that can be read" in capsys.readouterr().err
+    assert "is not a table Stoker can read" in capsys.readouterr().err

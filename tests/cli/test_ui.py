@@ -43,7 +43,7 @@ def test_it_prints_its_address_and_ends_with_a_page_open(tmp_path: Path, sent: s
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--host", "0.0.0.0"], "give a token of your own (--token-file)"),
+        (["--host", "0.0.0.0"], "set a token (--token-file)"),
         (["--token", "short"], "at least 16 characters"),
         (["--port", "99999"], "--port 99999 must be between 0 and 65535"),
         (["--store", "off"], "the store is switched off"),

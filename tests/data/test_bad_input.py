@@ -189,7 +189,7 @@ def test_many_classes_with_one_example_are_one_line(tmp_path: Path) -> None:
     with pytest.warns(stoker.data.DataWarning) as caught:
         stoker.data.csv(tmp_path / "t.csv", label="k")
     assert [str(one.message) for one in caught] == [
-        "class 'c3' of k has a single example, and so have 3 more: it is learned or tested, never both"
+        "class 'c3' of k has a single example, and so have 3 more: it can be used for training or testing, not both"
     ]
 
 
@@ -208,7 +208,7 @@ def test_a_truncated_parquet_file(tmp_path: Path) -> None:
     mixed(2000).to_parquet(tmp_path / "t.parquet")
     whole = (tmp_path / "t.parquet").read_bytes()
     (tmp_path / "t.parquet").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ArgumentError, match="is no whole Parquet file"):
+    with pytest.raises(ArgumentError, match="is not a complete Parquet file"):
         stoker.data.parquet(tmp_path / "t.parquet")
 
 

@@ -176,7 +176,7 @@ def test_nested_and_hidden_files(photos: Path) -> None:
 @pytest.mark.parametrize("target", ["self.png", "gone.png"])
 def test_a_link_that_leads_nowhere_is_named(photos: Path, target: str) -> None:
     (photos / "cat" / "self.png").symlink_to(target)
-    with pytest.raises(ArgumentError, match=r"self\.png is a link that leads to no file: mend or remove it"):
+    with pytest.raises(ArgumentError, match=r"self\.png is a broken link: repair or remove it"):
         stoker.data.images(photos)
 
 

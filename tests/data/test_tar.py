@@ -102,10 +102,10 @@ def test_empty_texts(tmp_path: Path) -> None:
     ("samples", "options", "said"),
     [
         ({"a": {"txt": b"x", "cls": b"1"}, "b": {"txt": b"y"}}, {}, "b.cls of .* is missing"),
-        ({"a": {"cls": b"one"}}, {}, "a.cls of .* is no whole number"),
-        ({"a": {"jpg": b"?"}}, {}, "a.jpg of .* is no image, or damaged"),
-        ({"a": {"npy": b"?"}}, {}, "a.npy of .* is no array"),
-        ({"a": {"txt": b"\xff"}}, {}, "a.txt of .* is no utf8 text"),
+        ({"a": {"cls": b"one"}}, {}, "a.cls of .* is not a valid whole number"),
+        ({"a": {"jpg": b"?"}}, {}, "a.jpg of .* is not a valid image"),
+        ({"a": {"npy": b"?"}}, {}, "a.npy of .* is not a valid array"),
+        ({"a": {"txt": b"\xff"}}, {}, "a.txt of .* is not a valid utf8 text"),
         ({"a": {"txt": b"x", "flac": b"?"}}, {}, "how to decode 'flac' is not known"),
         ({"a": {"txt": b"x"}}, {"columns": ["jpg"]}, "has no 'jpg'; there are txt"),
         ({"a": {"txt": b"x", "cls": b"1"}}, {"label": "cl"}, "did you mean 'cls'"),
@@ -120,14 +120,14 @@ def test_bad_samples(tmp_path: Path, samples: Any, options: Any, said: str) -> N
 def test_bad_files(tmp_path: Path) -> None:
     whole = write(tmp_path / "t.tar", {"a": {"txt": b"x" * 4000}, "b": {"txt": b"y" * 4000}}).read_bytes()
     (tmp_path / "cut.tar").write_bytes(whole[:6000])
-    with pytest.raises(ArgumentError, match=r"cut\.tar is damaged or cut off"):
+    with pytest.raises(ArgumentError, match=r"cut\.tar is not a tar file, or is damaged or cut off"):
         stoker.data.tar(tmp_path / "cut.tar")
     # In the header of the second member, which looks like an end.
     (tmp_path / "cut.tar").write_bytes(whole[:4800])
-    with pytest.raises(ArgumentError, match=r"cut\.tar is damaged or cut off"):
+    with pytest.raises(ArgumentError, match=r"cut\.tar is not a tar file, or is damaged or cut off"):
         stoker.data.tar(tmp_path / "cut.tar")
     (tmp_path / "none.tar").write_bytes(b"no tar file at all")
-    with pytest.raises(ArgumentError, match=r"none\.tar is damaged or cut off, or no tar file"):
+    with pytest.raises(ArgumentError, match=r"none\.tar is not a tar file, or is damaged or cut off"):
         stoker.data.tar(tmp_path / "none.tar")
     write(tmp_path / "bare.tar", {})
     with pytest.raises(ArgumentError, match="holds no samples"):

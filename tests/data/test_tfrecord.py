@@ -84,7 +84,7 @@ def test_bad_files(tmp_path: Path) -> None:
         stoker.data.tfrecord(tmp_path / "a.tfrecord")
     with tf.io.TFRecordWriter(str(tmp_path / "b.tfrecord")) as writer:
         writer.write(b"\xff\xff not an example")
-    with pytest.raises(ArgumentError, match=r"no tf\.train\.Example"):
+    with pytest.raises(ArgumentError, match=r"not tf\.train\.Example"):
         stoker.data.tfrecord(tmp_path / "b.tfrecord")
     _write(tmp_path / "c.tfrecord", range(3))
     with pytest.raises(ArgumentError, match="did you mean 'name'"):
@@ -142,5 +142,5 @@ def test_a_late_record_that_is_no_example_is_named(tmp_path: Path) -> None:
         for number in range(200):
             writer.write(_example(number))
         writer.write(b"\xff\xff not an example")
-    with pytest.raises(ArgumentError, match=r"record 201 is no tf\.train\.Example"):
+    with pytest.raises(ArgumentError, match=r"record 201 is not a tf\.train\.Example"):
         stoker.data.tfrecord(path)

@@ -336,9 +336,9 @@ def _many_classes(folder: Path) -> None:
         ("image", _everywhere(bytes(range(256))), "000.png cannot be decoded"),
         ("image", lambda folder: _cut_off(folder / "down" / "007.png"), "007.png cannot be decoded"),
         ("text", lambda folder: (folder / "empty").mkdir(), "data/empty holds no file"),
-        ("text", lambda folder: (folder / "bad" / "a.txt").symlink_to("gone"), "a.txt is a link"),
+        ("text", lambda folder: (folder / "bad" / "a.txt").symlink_to("gone"), "a.txt is a broken link"),
         ("image", lambda folder: (folder / "empty").mkdir(), "data/empty holds no file"),
-        ("image", lambda folder: (folder / "down" / "a.png").symlink_to("a.png"), "a.png is a link"),
+        ("image", lambda folder: (folder / "down" / "a.png").symlink_to("a.png"), "a.png is a broken link"),
         ("image", lambda folder: folder.joinpath("\udcff").mkdir(), "not UTF-8: rename it"),
     ],
     ids=[
@@ -395,17 +395,17 @@ def _with_weights(base: str, path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--base", "Nothing"], "--base 'Nothing' is no model of keras.applications; there are "),
+        (["--base", "Nothing"], "--base 'Nothing' is not a model in keras.applications; there are "),
         (["--base", "MobilNetv2"], "did you mean 'MobileNetV2'?"),
         (["--base", "mobilenet"], "did you mean 'MobileNet'?"),
         (["--base", "MobileNet", "--weights", "gone.h5"], "there is no file gone.h5"),
         (
             ["--base", "MobileNet", "--weights", "other.weights.h5"],
-            "are no weights of MobileNet without its top (",
+            "are not weights of MobileNet without its top (",
         ),
         (
             ["--base", "MobileNet", "--weights", "bad.weights.h5"],
-            "are no weights of MobileNet without its top (",
+            "are not weights of MobileNet without its top (",
         ),
         (
             ["--base", "MobileNet", "--weights", "good.weights.h5", "--size", "16x16"],

@@ -115,7 +115,7 @@ def test_the_same_call_again_finds_the_run_done(numbers: Done, capsys: pytest.Ca
     again = stoker.recipes.table("sales.csv", "price", epochs=25)
     assert again == json.loads((numbers.run / "result.json").read_text())
     assert (numbers.run / "result.json").stat().st_mtime_ns == before
-    assert "is trained to its end" in capsys.readouterr().out
+    assert "has finished training" in capsys.readouterr().out
 
 
 def test_a_name_that_is_taken_is_said(classes: Done) -> None:

@@ -172,8 +172,8 @@ def header(shape: str, dtype: str = "<f4") -> bytes:
 def test_examples_that_lie_are_refused_and_nothing_is_allocated_for_them(tmp_path: Path) -> None:
     file, name = tmp_path / "e.npz", "input/x/values.npy"
     odd = {
-        header("(1099511627776,)"): "has not the bytes",
-        header("(-4, -4)") + bytes(64): "has not the bytes",
+        header("(1099511627776,)"): "does not hold as many bytes",
+        header("(-4, -4)") + bytes(64): "does not hold as many bytes",
         header("(4,)", "|O") + bytes(32): "which no example has",
         header("(4,)", "|V0"): "which no example has",
         header("(" * 200 + ")" * 200): r"\w",

@@ -272,7 +272,7 @@ def test_classify_and_regress(stub: Any, pets: tuple[Any, Path]) -> None:
     with pytest.raises(grpc.RpcError) as caught:
         called(stub.Regress, regression)
     assert caught.value.code().name == "INVALID_ARGUMENT"
-    assert "does not give one number a row" in caught.value.details()
+    assert "does not return one number per row" in caught.value.details()
 
 
 def test_an_example_may_hold_an_image_file() -> None:

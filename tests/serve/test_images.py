@@ -94,10 +94,10 @@ def test_only_images_of_a_known_size_may_be_files() -> None:
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        (b"no image", f"'image': b'no image' is no image, or damaged: {ADVICE}"),
-        (png()[:40], rf"'image': b'.*'\.\.\. is no image, or damaged: {ADVICE}"),
-        (b"", "'image': b'' is no image, or damaged"),
-        ([png(), b"BM"], "'image': row 2: b'BM' is no image, or damaged"),
+        (b"no image", f"'image': b'no image' is not a valid image: {ADVICE}"),
+        (png()[:40], rf"'image': b'.*'\.\.\. is not a valid image: {ADVICE}"),
+        (b"", "'image': b'' is not a valid image"),
+        ([png(), b"BM"], "'image': row 2: b'BM' is not a valid image"),
         ("photo.png", f"'image': expected uint8, got 'photo.png': {ADVICE}"),
         (["photo.png"], f"'image': expected uint8, got 'photo.png': {ADVICE}"),
         (Path("/no/photo.png"), "'image': /no/photo.png cannot be read: No such file"),

@@ -33,7 +33,7 @@ def read_token(args: argparse.Namespace, *variables: str) -> str | None:
         UsageError: the file cannot be read, or holds no token; two were given.
     """
     if args.token is not None and args.token_file is not None:
-        raise UsageError("--token and --token-file are two ways to say the same: give one")
+        raise UsageError("--token and --token-file cannot be combined: give one")
     if args.token is not None:
         return str(args.token)
     if args.token_file is not None:

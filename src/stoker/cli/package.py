@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     if not path.exists():
         raise UsageError(f"there is no {path}")
     if args.include and path.is_dir():
-        raise UsageError("--include is for programs; a bundle is whole")
+        raise UsageError("--include is for programs only: a bundle is complete")
     options = Options(
         args.name or _name(path),
         device=args.device,
@@ -107,5 +107,5 @@ def _requirements(file: str | None) -> list[str]:
     found = [line.partition(" #")[0].strip() for line in lines]
     odd = [line for line in found if line.startswith("-")]
     if odd:
-        raise UsageError(f"{file}: {odd[0]!r} is an option; only requirements are taken")
+        raise UsageError(f"{file}: {odd[0]!r} is an option; only requirements are allowed")
     return [line for line in found if line and not line.startswith("#")]

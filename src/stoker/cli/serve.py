@@ -233,7 +233,7 @@ def _named(word: str) -> tuple[str, str]:
     if not found:
         name, path = "model", word
     if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
-        raise UsageError(f"{name!r} is no name for a model: letters, digits, '_', '-' and '.' are")
+        raise UsageError(f"{name!r} is not a valid model name: use letters, digits, '_', '-' and '.'")
     if not Path(path).is_dir():
         raise UsageError(f"there is no directory {path}")
     return name, path

@@ -111,10 +111,10 @@ def run(args: argparse.Namespace) -> int:
         made = _made(args)
     except KeyboardInterrupt:
         # In training it keeps the best so far, and does not come here.
-        print("\nstoker: interrupted; the same command goes on where it was", file=sys.stderr)
+        print("\nstoker: interrupted; run the same command again to resume", file=sys.stderr)
         return _INTERRUPTED
     if made is None:
-        print(f"stoker: {args.eject} is written: run it with python, change it as you like")
+        print(f"stoker: {args.eject} written: run it with python, and change it as you like")
     return 0
 
 

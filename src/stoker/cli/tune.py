@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         print("\nIn the source\n")
         print("".join(diffs), end="")
     if report.changes:
-        print(f"\nTo have all of it: stoker.tune({written})")
+        print(f"\nTo apply all of it: stoker.tune({written})")
     return 0
 
 
@@ -93,7 +93,7 @@ def _dataset(path: Path, name: str) -> tuple[Any, str]:
         raise UsageError("stoker tune needs TensorFlow: install it with pip install 'stoker[cpu]'") from None
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise UsageError(f"{path} is no Python file")
+        raise UsageError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent.resolve()))
     sys.modules[path.stem] = module

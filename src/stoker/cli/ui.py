@@ -49,9 +49,7 @@ def run(args: argparse.Namespace) -> int:
     open_to_others = not is_loopback(args.host)
     given = _tokens.read_token(args)
     if open_to_others and not given:
-        raise UsageError(
-            f"--host {args.host} is open to other machines: give a token of your own (--token-file)"
-        )
+        raise UsageError(f"--host {args.host} is open to other machines: set a token (--token-file)")
     if not 0 <= args.port <= 65535:
         raise UsageError(f"--port {args.port} must be between 0 and 65535")
     if given is not None and len(given) < _SHORTEST_TOKEN:
@@ -69,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     query = "?token=...  (the token you gave)" if given else f"?token={token}"
     print(f"{store}\nhttp://{shown}:{port}/{query}", flush=True)
     if open_to_others:
-        print("other machines can reach this; whoever has the token can read every run", flush=True)
+        print("other machines can reach this page; anyone with the token can read every run", flush=True)
     ending = threading.Event()
 
     class Server(uvicorn.Server):  # type: ignore[misc]

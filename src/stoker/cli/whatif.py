@@ -129,7 +129,7 @@ def _scale(record: Record, phase: SteppingRow, args: argparse.Namespace) -> Scal
         _number(args.workers, "--workers", r"[1-9]\d*", "a whole number such as 8") if args.workers else 1.0
     )
     if workers > 1 and not phase.gradient_bytes:
-        raise UsageError(f"--workers: the run {record.id} does not tell the size of the weights it trains")
+        raise UsageError(f"--workers: run {record.id} does not record the size of its weights")
     bus = device or measured_on or profiles.PROFILES["a100"]
     bandwidth = bus.bus_bandwidth * bus.bus_efficiency
     if args.bandwidth:
@@ -148,7 +148,7 @@ def _scale(record: Record, phase: SteppingRow, args: argparse.Namespace) -> Scal
 def _fleet(record: Record, phase: SteppingRow, scale: Scale, args: argparse.Namespace) -> int:
     """A job of many workers that fail."""
     if not args.mtbf or scale.workers < 2:
-        raise UsageError("a job that fails needs both --workers and --mtbf: such as --workers 1024 --mtbf 4h")
+        raise UsageError("--mtbf needs --workers, such as --workers 1024 --mtbf 4h")
     if args.without or args.device_profile or args.batch:
         raise UsageError(
             "--mtbf: the job is simulated with the run as it was, without --without, --batch or a device"

@@ -192,4 +192,4 @@ def _plainly(path: Path, what: str) -> Iterator[None]:
         yield
     except (pa.ArrowInvalid, OSError) as error:
         first = (str(error).splitlines() or [""])[0]
-        raise ArgumentError(f"{path} is no whole {what} file: {first}") from None
+        raise ArgumentError(f"{path} is not a complete {what} file: {first}") from None

@@ -110,7 +110,7 @@ def _written(make: Callable[[Callable[[], Writer]], Store], place: Path, family:
 
 def _in_memory(make: Callable[[Callable[[], Writer]], Store], root: Path, error: OSError) -> Store:
     warnings.warn(
-        f"nothing is cached in {root} ({error.strerror}): the rows are kept in memory for this run; "
+        f"Cannot cache in {root} ({error.strerror}): the rows are kept in memory for this run; "
         "make room there, or name another directory with cache=",
         DataWarning,
         stacklevel=2,

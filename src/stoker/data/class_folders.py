@@ -164,7 +164,7 @@ def _reached(entry: os.DirEntry[str], class_name: str) -> list[ClassFile]:
         about = entry.stat()
     except OSError as error:
         if entry.is_symlink():
-            raise ArgumentError(f"{entry.path} is a link that leads to no file: mend or remove it") from None
+            raise ArgumentError(f"{entry.path} is a broken link: repair or remove it") from None
         raise unreadable(entry.path, error) from None
     if not stat.S_ISREG(about.st_mode):
         return []

@@ -83,7 +83,7 @@ def _demand_lists(data: dict[Any, Any]) -> None:
         first, rows = next(iter(lengths.items()))
         if length != rows:
             raise ArgumentError(
-                f"column {name} of the dict has {length:,} values where {first} has {rows:,}: make them alike"
+                f"column {name} of the dict has {length:,} values where {first} has {rows:,}: make them the same length"
             )
 
 

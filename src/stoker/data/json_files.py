@@ -60,7 +60,8 @@ class JsonLines:
             if found := re.search(r"Column\(/(.*?)\) changed from (\S+) to (\S+) in row (\d+)", message):
                 name, before, after, row = found.groups()
                 raise ArgumentError(
-                    f"{path}, row {int(row) + 1:,}: column {name} changes from {before} to {after}: make them alike"
+                    f"{path}, row {int(row) + 1:,}: column {name} changes from {before} to {after}: "
+                    "make them the same type"
                 ) from None
             raise _no_object(path, message) from None
         except OSError as error:

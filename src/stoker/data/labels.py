@@ -88,7 +88,8 @@ def warn_of_single_examples(where: str, classes: Any, counts: Any, stacklevel: i
     if lonely:
         more = f", and so have {len(lonely) - 1:,} more" if len(lonely) > 1 else ""
         warnings.warn(
-            f"class {lonely[0]!r} of {where} has a single example{more}: it is learned or tested, never both",
+            f"class {lonely[0]!r} of {where} has a single example{more}: "
+            "it can be used for training or testing, not both",
             DataWarning,
             stacklevel=stacklevel,
         )

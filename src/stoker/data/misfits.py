@@ -124,7 +124,7 @@ def from_python(values: Iterable[Any], name: str, where: str, row: int, missing:
         raise ArgumentError(
             f"{where}, row {row + other + 1:,}: {listed[other]!r} in column {name} is "
             f"{type(listed[other]).__name__}, {listed[first]!r} in row {row + first + 1:,} is "
-            f"{type(listed[first]).__name__}: make them alike{_or_missing(listed)}"
+            f"{type(listed[first]).__name__}: make them the same type{_or_missing(listed)}"
         ) from None
 
 

@@ -30,7 +30,7 @@ def explain_misfit(
         try:
             features = tf.train.Example.FromString(record.numpy()).features.feature
         except DecodeError:
-            return ArgumentError(f"{path}, record {number:,} is no tf.train.Example")
+            return ArgumentError(f"{path}, record {number:,} is not a tf.train.Example")
         for name, wanted in spec.items():
             key = getattr(wanted, "value_key", None) or name
             why = _misfit(features.get(key), wanted, "in features=" if given else "in the records before")

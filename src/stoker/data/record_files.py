@@ -138,11 +138,11 @@ def _inferred(path: Path, compression: str) -> dict[str, Any]:
             for name, feature in example.features.feature.items():
                 _note(f"{path}, record {count:,}", name, feature, types, lengths)
             if not example.features.feature:
-                raise ArgumentError(f"{path} holds records that are no tf.train.Example: give features=")
+                raise ArgumentError(f"{path} holds records that are not tf.train.Example: give features=")
     except tf.errors.DataLossError:
         raise ArgumentError(_damaged(path)) from None
     except DecodeError:
-        raise ArgumentError(f"{path} holds records that are no tf.train.Example") from None
+        raise ArgumentError(f"{path} holds records that are not tf.train.Example") from None
     if not count:
         raise ArgumentError(f"{path} has no records")
     return {

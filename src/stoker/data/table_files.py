@@ -33,7 +33,7 @@ def table_files(
     kind = max(counted, key=lambda one: len(counted[one]))
     chosen = counted[kind]
     if not chosen:
-        raise ArgumentError(f"{paths} is no table that can be read: give {', '.join(everything)}")
+        raise ArgumentError(f"{paths} is not a table Stoker can read: give {', '.join(everything)}")
     _tell_of_others(paths, kind, counted)
     if kind == "csv":
         return kind, CsvFiles(chosen, sep, encoding, missing), chosen

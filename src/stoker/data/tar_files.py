@@ -72,7 +72,7 @@ def samples(shards: list[Path]) -> Iterator[Sample]:
         except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            raise ArgumentError(f"{shard} is damaged or cut off, or no tar file ({error})") from None
+            raise ArgumentError(f"{shard} is not a tar file, or is damaged or cut off ({error})") from None
         if members:
             yield Sample(shard, key, members)
 
@@ -86,9 +86,7 @@ def _check_end(shard: Path) -> None:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - tarfile.BLOCKSIZE))
         if size % tarfile.BLOCKSIZE or any(file.read()):
-            raise ArgumentError(
-                f"{shard} is damaged or cut off, or no tar file (it does not end as one does)"
-            )
+            raise ArgumentError(f"{shard} is not a tar file, or is damaged or cut off (it has no end marker)")
 
 
 def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
@@ -140,7 +138,7 @@ def decoded(sample: Sample, extension: str, image_size: tuple[int, int] | None) 
         return int(text) if kind == "number" else text
     except (ValueError, EOFError, tf.errors.OpError):
         what = {"number": "whole number", "text": "utf8 text"}.get(str(kind), kind)
-        raise ArgumentError(f"{where} is no {what}, or damaged") from None
+        raise ArgumentError(f"{where} is not a valid {what}") from None
 
 
 def _image(content: bytes, size: tuple[int, int] | None) -> Any:

@@ -78,7 +78,7 @@ def begin(
     _same(where, sign)
     done = directory.finished(where)
     if done is not None:
-        say(f"stoker: {where} is trained to its end; --fresh trains again")
+        say(f"stoker: {where} has finished training; add --fresh to train again")
         directory.show(done)
         return done
     _write(where, kind, settings, sign)
@@ -109,7 +109,7 @@ def _same(where: Path, sign: str) -> None:
         return
     if known != sign:
         raise ArgumentError(
-            f"{where} is a run of other settings or other data: give another --name, or --fresh to begin again"
+            f"{where} holds a run with other settings or data: give another --name, or --fresh to start over"
         )
 
 

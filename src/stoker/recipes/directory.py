@@ -117,9 +117,7 @@ class Run:
         stopped = next((one.stopped for one in tried if one.stopped), None)
         tried = [one for one in tried if one.curves]
         if not tried:
-            raise StokerError(
-                "training was stopped before its first epoch was over: there is nothing to keep yet"
-            )
+            raise StokerError("training stopped before its first epoch ended: there is nothing to keep yet")
         best = min(tried, key=lambda one: one.loss)
         given = test.inputs if ids is None else ids(test.inputs)
         own = _predicted(best.model, given, classes)

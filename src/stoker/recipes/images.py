@@ -90,7 +90,7 @@ def image(
     if base is not None:
         settings = _on(base, weights, settings)
     elif weights is not None:
-        raise ArgumentError("weights are those of a base: say which, --base")
+        raise ArgumentError("--weights needs --base: say which model they belong to")
     if epochs is not None:
         settings = replace(settings, epochs=epochs)
     # Images that cannot be read are said before a run is made; what is read here is in the cache then.
@@ -175,7 +175,7 @@ def _application(base: str) -> Callable[..., Any]:
     by_small = {name.lower(): name for name in known}
     close = difflib.get_close_matches(str(base).lower(), by_small, n=1)
     hint = f"did you mean {by_small[close[0]]!r}?" if close else f"there are {', '.join(known)}"
-    raise ArgumentError(f"base={base!r} is no model of keras.applications; {hint}")
+    raise ArgumentError(f"base={base!r} is not a model in keras.applications; {hint}")
 
 
 def _check_size_for(base: str, made: Callable[..., Any], options: dict[str, Any]) -> None:
@@ -200,7 +200,7 @@ def _no_weights(base: str, weights: str | None, error: Exception) -> ArgumentErr
             "file with --weights, or leave out --base to train from scratch"
         )
     return ArgumentError(
-        f"{weights} are no weights of {base} without its top ({_first_line(error)}): give a file that "
+        f"{weights} are not weights of {base} without its top ({_first_line(error)}): give a file that "
         f"keras.applications.{base}(include_top=False).save_weights wrote"
     )
 

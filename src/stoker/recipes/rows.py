@@ -47,7 +47,7 @@ def rows_of(dataset: Any, most: int | None = None) -> Rows:
         if most is not None and count >= most:
             break
     if not inputs:
-        raise ArgumentError("a part of the data has no batch: use a smaller batch size")
+        raise ArgumentError("part of the data is smaller than one batch: use a smaller batch size")
     if isinstance(inputs[0], Mapping):
         joined: Any = {name: _joined([one[name] for one in inputs], most) for name in inputs[0]}
     else:

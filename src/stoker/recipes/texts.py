@@ -65,9 +65,7 @@ def text(
     )
     sep = separator(sep, path)
     if (column is None) != (target is None):
-        raise ArgumentError(
-            "texts in a table need both --column, which holds them, and --target, their classes"
-        )
+        raise ArgumentError("texts in a table need both --column (the texts) and --target (their classes)")
     if column is None and (group or time_column):
         raise ArgumentError(
             f"{'--group' if group else '--time-column'} names a column of a table: give texts in one, with --column"

@@ -119,7 +119,7 @@ class Batcher:
                 self._busy = True
             else:
                 if self._rows + rows > self._most_waiting:
-                    raise BusyError(f"{self._rows} rows wait already, and {self._most_waiting} may")
+                    raise BusyError(f"Queue full ({self._most_waiting} rows). Retry later, or raise queue=.")
                 job = Job(arrays, rows, None if timeout is None else now() + timeout)
                 self._waiting.append(job)
                 self._rows += rows

@@ -124,7 +124,7 @@ def read(path: str | os.PathLike[str]) -> Bundle:
     file = place / DESCRIPTION
     data = _parse(place, file)
     if not isinstance(data, dict) or "schema" not in data:
-        raise BundleError(f"{file} is no description of a bundle: it has no schema")
+        raise BundleError(f"{file} does not describe a bundle: it has no schema")
     if data["schema"] != SCHEMA:
         raise BundleError(f"{file} has schema {str(data['schema'])[:40]}; this Stoker reads schema {SCHEMA}")
     for key, kind in _KINDS.items():
@@ -133,7 +133,7 @@ def read(path: str | os.PathLike[str]) -> Bundle:
     odd = [name for name in data.get("engines") or {} if name not in CONVERTED]
     if odd:
         raise BundleError(
-            f"{file} names the engine {_shorten(odd[0])!r}: it is none of {', '.join(CONVERTED)}"
+            f"{file} names the engine {_shorten(odd[0])!r}; choose one of {', '.join(CONVERTED)}"
         )
     try:
         signature = Signature.from_json(data["signature"])
@@ -146,7 +146,7 @@ def read(path: str | os.PathLike[str]) -> Bundle:
     if bundle.sealed and not hmac.compare_digest(
         str(data[SEAL].get("sha256")).encode(), digest(data).encode()
     ):
-        raise BundleError(f"{file} is not what was exported: its own hash is another")
+        raise BundleError(f"{file} is not what was exported: its hash does not match")
     return bundle
 
 
@@ -155,13 +155,11 @@ def _parse(place: Path, file: Path) -> Any:
         with open(file, "rb") as stream:
             text = stream.read(_MOST_BYTES + 1)
         if len(text) > _MOST_BYTES:
-            raise BundleError(
-                f"{file} is larger than {_MOST_BYTES:,} bytes: it is no description of a bundle"
-            )
+            raise BundleError(f"{file} is larger than {_MOST_BYTES:,} bytes, too large to describe a bundle")
         return json.loads(text.decode("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         reason = f"it has no {DESCRIPTION}" if place.exists() else "there is no such directory"
-        raise BundleError(f"{place} is no bundle: {reason}") from None
+        raise BundleError(f"{place} is not a bundle: {reason}") from None
     except RecursionError:
         raise BundleError(f"{file} cannot be read: it is nested too deeply") from None
     except (OSError, ValueError) as error:
@@ -215,7 +213,7 @@ def check_files(bundle: Bundle, unread: Collection[str] = ()) -> None:
         if name not in found:
             raise BundleError(f"{bundle.path} is damaged: {name} is missing")
         if name not in known:
-            raise BundleError(f"{bundle.path} is changed: {name} was not exported with it")
+            raise BundleError(f"{bundle.path} was changed: {name} was not exported with it")
         # The length first: what is cut short or grown need not be read.
         same = known[name]["bytes"] == found[name]
         if not same or (name not in unread and known[name]["sha256"] != _sha256(bundle.path / name)):
@@ -235,7 +233,7 @@ def _plain_files(directory: Path) -> Iterator[tuple[str, int]]:
                     if name != DESCRIPTION:
                         yield name, state.st_size
                 elif not stat.S_ISDIR(state.st_mode):
-                    raise BundleError(f"{directory} holds {name}, which is no plain file")
+                    raise BundleError(f"{directory} holds {name}, which is not a regular file")
     except OSError as error:
         raise BundleError(f"{directory} cannot be read: {error.strerror}") from None
 

@@ -82,7 +82,7 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
         count = math.prod(shape)
         content = stream.read()
         if min(shape, default=0) < 0 or count * dtype.itemsize != len(content):
-            raise ValueError(f"{member.filename} has not the bytes that its shape needs")
+            raise ValueError(f"{member.filename} does not hold as many bytes as its shape needs")
     found: Any = np.frombuffer(bytearray(content), dtype) if content else np.empty(count, dtype)
     return found.reshape(shape, order="F" if by_columns else "C")
 

@@ -101,7 +101,7 @@ def _decoder(field: Field, most: int | None) -> Callable[[Any], Any]:
             with tf.device("/CPU:0"):
                 return fitted(decoded(raw, channels), (height, width)).numpy()
         except tf.errors.OpError:
-            raise ImageFault(f"{_shown(raw)} is no image, or damaged: {expected(field)}") from None
+            raise ImageFault(f"{_shown(raw)} is not a valid image: {expected(field)}") from None
 
     return pixels_of
 

@@ -82,7 +82,7 @@ def _proven(known: Bundle, run: Run, recordings: tuple[dict[str, Any], dict[str,
                 raise BundleError(f"{who}output {field.name!r} {difference}, asked for {what}{why}")
         for field, again in zip(known.signature.outputs, run(given), strict=True):
             if not _identical(found[field.name], again):
-                raise BundleError(f"{who}output {field.name!r} is another one the second time, for {what}")
+                raise BundleError(f"{who}output {field.name!r} changes when asked again, for {what}")
     return rows
 
 
@@ -102,10 +102,10 @@ def recorded(known: Bundle) -> tuple[dict[str, Any], dict[str, Any]]:
         {field.name for field in known.signature.outputs},
     )
     if (set(inputs), set(answers)) != names:
-        raise BundleError(f"{file} has not the inputs and outputs of {bundle.DESCRIPTION}")
+        raise BundleError(f"{file} does not have the inputs and outputs of {bundle.DESCRIPTION}")
     rows = {len(one) if one.ndim else 0 for one in (*inputs.values(), *answers.values())}
     if len(rows) != 1 or rows == {0}:
-        raise BundleError(f"{file} is damaged: its inputs and answers have not the same number of rows")
+        raise BundleError(f"{file} is damaged: its inputs and answers have different numbers of rows")
     for field in known.signature.inputs:
         found = inputs[field.name]
         kind = "string" if found.dtype == object else found.dtype.name

@@ -35,15 +35,15 @@ def model_of(store: Address, named: str) -> SavedModel:
     models = [one for one in made if one["path"].endswith(".keras") or one["kind"] == "bundle"]
     if not models:
         raise UsageError(
-            f"run {run} has made no model: save it with keras.callbacks.ModelCheckpoint, or note the file with "
+            f"run {run} saved no model: save one with keras.callbacks.ModelCheckpoint, or note the file with "
             "run.artifact('model.keras', kind='model')"
         )
     newest = max(models, key=lambda one: float(one["time"]))
     place = Path(newest["path"])
     if not place.exists():
-        raise UsageError(f"{place}, the model of run {run}, is gone")
+        raise UsageError(f"{place}, the model of run {run}, no longer exists")
     if fingerprints.of_path(place).hash != newest["hash"]:
-        raise UsageError(f"{place} is not what run {run} made: it was replaced since")
+        raise UsageError(f"{place} is not the file that run {run} made: it has been replaced")
     if newest["kind"] != "bundle":
         return SavedModel(run, place)
     return SavedModel(run, place / bundle.KERAS, bundle.read(place).labels)

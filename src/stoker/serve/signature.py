@@ -76,9 +76,9 @@ def _fields(rows: list[dict[str, Any]]) -> tuple[Field, ...]:
     for field in found:
         texts = (field.name, field.dtype, field.tensor, field.kind, field.unit, field.missing)
         if not all(isinstance(one, str) for one in texts):
-            raise TypeError("a field's name, type or kind is no text")
+            raise TypeError("a field's name, type or kind is not text")
         if not all(one is None or (type(one) is int and one >= 0) for one in field.shape):
-            raise TypeError(f"{field.name!r} has a size that is none")
+            raise TypeError(f"{field.name!r} has an invalid size")
     if len({field.name for field in found}) != len(found) or not found:
         raise TypeError("there are no fields, or two of the same name")
     return found

@@ -64,6 +64,6 @@ def nothing_bypassed(model: Any, validated: bool) -> None:
         for method, holds in ((name, is_own(model, name)), (function, is_set_by_user(model, function))):
             if holds:
                 raise ArgumentError(
-                    f"{type(model).__name__} has a {method} of its own, which stoker.fit would not call: "
+                    f"{type(model).__name__} overrides {method}, which stoker.fit would not call: "
                     f"use model.fit, or override {instead}"
                 )

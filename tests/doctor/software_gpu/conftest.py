@@ -20,7 +20,7 @@ Run = Callable[..., dict[str, Any]]
 
 @cache
 def _run(program: str, arguments: tuple[str, ...], attempt: int) -> dict[str, Any]:
-    command = [sys.executable, "-m", f"tests.software_gpu.programs.{program}", *arguments]
+    command = [sys.executable, "-m", f"tests.doctor.software_gpu.programs.{program}", *arguments]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=HANGS_S)
     assert done.returncode == 0, f"{program} failed:\n{done.stderr[-3000:]}"

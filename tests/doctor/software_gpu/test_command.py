@@ -62,7 +62,7 @@ def test_enabling_too_late_is_one_clear_error(run: Run) -> None:
         "except errors.UsageError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "TensorFlow has started already: enable the software GPU before the first op\n"
+    assert done.stdout == "TensorFlow has already started: enable the software GPU before the first op\n"
 
 
 def test_the_environment_enables_it_after_tensorflow_was_imported(run: Run) -> None:
@@ -82,7 +82,7 @@ def test_the_environment_enables_it_after_tensorflow_was_imported(run: Run) -> N
     )
     first, second = done.stdout.splitlines()
     assert first == "2 mine"
-    assert second.startswith("the software GPU is on already")
+    assert second.startswith("the software GPU is already on")
 
 
 def test_the_example_shows_what_one_debug_line_costs(run: Run) -> None:

@@ -133,7 +133,7 @@ def test_what_cannot_be_converted_is_one_line_and_leaves_nothing(tmp_path: Path,
     ids = keras.layers.StringLookup(vocabulary=["a", "b"])(word)
     model = keras.Model(word, keras.layers.Embedding(3, 2)(ids))
     with pytest.raises(
-        stoker.BundleError, match=f"^engine '{engine}' cannot be had: 'word' is text"
+        stoker.BundleError, match=f"^engine '{engine}' is not available: 'word' is text"
     ) as caught:
         stoker.export(model, tmp_path / "bundle", engines=[engine])
     assert "\n" not in str(caught.value)
@@ -144,7 +144,7 @@ def test_an_operation_that_an_engine_lacks_is_named(tmp_path: Path, engine: str)
     number = keras.Input((), name="number", dtype="int64")
     ids = keras.layers.IntegerLookup(vocabulary=[7, 9])(number)
     model = keras.Model(number, keras.layers.Embedding(3, 2)(ids))
-    with pytest.raises(stoker.BundleError, match=f"^engine '{engine}' cannot be had: ") as caught:
+    with pytest.raises(stoker.BundleError, match=f"^engine '{engine}' is not available: ") as caught:
         stoker.export(model, tmp_path / "bundle", engines=[engine])
     assert "Lookup" in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -248,8 +248,7 @@ def test_image_files_are_answered_as_the_images_of_training(tmp_path: Path) -> N
     app.models.close()
     assert refused.status == 400
     assert (
-        "row 2: b'no image' is no image, or damaged: send the bytes of an image file"
-        in refused.json()["error"]
+        "row 2: b'no image' is not a valid image: send the bytes of an image file" in refused.json()["error"]
     )
 
 
@@ -331,7 +330,7 @@ def test_wrong_arguments_are_one_line(tmp_path: Path) -> None:
     assert "give a dataset of stoker.data" in refused(model, tmp_path, features=3)
     (tmp_path / "bundle").mkdir()
     (tmp_path / "bundle" / "diary.txt").write_text("mine")
-    assert "exists and is no bundle" in refused(model, tmp_path, overwrite=True)
+    assert "exists and is not a bundle" in refused(model, tmp_path, overwrite=True)
 
     class Own(keras.Model):  # type: ignore[misc]
         def call(self, x: Any) -> Any:

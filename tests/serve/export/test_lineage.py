@@ -110,7 +110,7 @@ def test_from_training_to_the_server(tmp_path: Path, store: address.Address, cap
     assert f"run    {history.run} (small), in {store}" in capsys.readouterr().out
     (tmp_path / "model.keras").write_bytes(b"other")
     assert main(["export", history.run, out, "--force"]) == 2
-    assert f"is not what run {history.run} made: it was replaced since" in capsys.readouterr().err
+    assert f"is not the file that run {history.run} made: it has been replaced" in capsys.readouterr().err
 
 
 def asked(app: Any, count: int, more: float) -> None:
@@ -135,7 +135,7 @@ def test_runs_without_a_model_are_one_line(tmp_path: Path, store: address.Addres
         run.log(0, loss=1.0)
     run.flush()
     for word, line in (
-        (run.id, f"run {run.id} has made no model: save it with keras.callbacks.ModelCheckpoint"),
+        (run.id, f"run {run.id} saved no model: save one with keras.callbacks.ModelCheckpoint"),
         ("2000", "there is no file 2000, and no run with id '2000' in the store"),
         ("none.keras", "there is no file none.keras"),
     ):

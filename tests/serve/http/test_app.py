@@ -129,10 +129,10 @@ def test_the_inference_protocol(app: App, bundle: Path) -> None:
 @pytest.mark.parametrize(
     ("shape", "size", "line"),
     [
-        ([10**9], 4, "1000000000 rows are too many: at most 50"),
-        ([50, 10**9], 4, "takes 200000000000 bytes: at most 20000 are taken"),
-        ([1, 2], 9, "are not 2 strings with their lengths before them"),
-        ([1, 2], True, "binary_data_size True is more"),
+        ([10**9], 4, "1000000000 rows are too many; the limit is 50"),
+        ([50, 10**9], 4, "takes 200000000000 bytes; the limit is 20000"),
+        ([1, 2], 9, "expected 2 strings, each preceded by its length"),
+        ([1, 2], True, "binary_data_size True exceeds"),
     ],
 )
 def test_binary_tensors_are_checked_before_there_is_room_for_them(
@@ -177,7 +177,7 @@ ONE = {"numbers": [1, 2, 3, 4], "width": 1}
 @pytest.mark.parametrize(
     ("path", "body", "status", "line"),
     [
-        (PREDICT, b"{", 400, "the body is no JSON"),
+        (PREDICT, b"{", 400, "the body is not JSON"),
         (PREDICT, [], 400, "the body must be a JSON object"),
         (PREDICT, {}, 400, 'either "instances" (rows) or "inputs" (columns)'),
         (PREDICT, {"instances": []}, 400, "at least one row"),
@@ -187,26 +187,26 @@ ONE = {"numbers": [1, 2, 3, 4], "width": 1}
         (PREDICT, {"instances": [{**ONE, "more": 1}]}, 400, "row 1 has 'more', which is no input"),
         (PREDICT, {"inputs": ONE}, 400, '"inputs" must hold rows'),
         (PREDICT, {"instances": [ONE], "signature_name": "x"}, 400, "\"signature_name\" 'x' is not there"),
-        (PREDICT, {"instances": [ONE] * 51}, 400, "51 rows are too many: at most 50"),
+        (PREDICT, {"instances": [ONE] * 51}, 400, "51 rows are too many; the limit is 50"),
         # Refused before a row is looked at.
-        (PREDICT, {"instances": [{"numbers": {"b64": "!"}}] * 51}, 400, "51 rows are too many: at most 50"),
-        (PREDICT, {"inputs": {"numbers": [{"b64": "!"}] * 51}}, 400, "51 rows are too many: at most 50"),
-        ("/v1/models/pets:classify", {"examples": [{"b64": "!"}] * 51}, 400, "51 rows are too many: at most 50"),
+        (PREDICT, {"instances": [{"numbers": {"b64": "!"}}] * 51}, 400, "51 rows are too many; the limit is 50"),
+        (PREDICT, {"inputs": {"numbers": [{"b64": "!"}] * 51}}, 400, "51 rows are too many; the limit is 50"),
+        ("/v1/models/pets:classify", {"examples": [{"b64": "!"}] * 51}, 400, "51 rows are too many; the limit is 50"),
         (
             "/v1/models/pets:classify",
             {"examples": [{"width": 1}] * 50, "context": {"numbers": [1] * 400}},
             400,
-            "a context of 813 bytes for each of 50 examples takes 40650 bytes: at most 20000 are taken",
+            "a context of 813 bytes for each of 50 examples takes 40650 bytes; the limit is 20000",
         ),
         (PREDICT, {"instances": [{"numbers": {"b64": "!"}, "width": 1}]}, 400, '"b64" is no base64'),
-        (PREDICT, b"[" * 100_000, 413, "at most 20000 are taken"),
-        (PREDICT, b"[" * 10_000, 400, "the body is no JSON"),
+        (PREDICT, b"[" * 100_000, 413, "the limit is 20000"),
+        (PREDICT, b"[" * 10_000, 400, "the body is not JSON"),
         (PREDICT, b'{"inputs": ' + b"[" * 500 + b"]" * 500 + b"}", 400, "nested more than 32 deep"),
         ("/v1/models/cats:predict", {}, 404, "there is no model 'cats'; there are pets"),
         ("/v1/models/pets/versions/9:predict", {}, 404, "has no version '9'"),
         ("/v1/models/pets/labels/canary:predict", {}, 404, "no version with the label 'canary'"),
         ("/v1/models/pets:guess", {}, 404, "the verbs are predict, classify and regress"),
-        ("/v1/models/pets:regress", {}, 400, "does not give one number a row"),
+        ("/v1/models/pets:regress", {}, 400, "does not return one number per row"),
         ("/v1/models/pets:classify", {"examples": [1]}, 400, '"examples" must be a list of objects'),
         (INFER, {}, 400, '"inputs" must be a list'),
         (INFER, {"inputs": [{"name": "numbers"}]}, 400, "'numbers': \"shape\" must be a list of sizes"),
@@ -215,7 +215,7 @@ ONE = {"numbers": [1, 2, 3, 4], "width": 1}
         (INFER, {"inputs": [{"name": "a", "shape": [1], "datatype": "FP32", "data": [1]}]}, 400, "no input 'a'"),
         (INFER, {"inputs": [{"name": "a", "shape": [1] * 65, "datatype": "FP32", "data": [1]}]}, 400, "65 dimensions"),
         (INFER, {"inputs": [{"name": "a", "shape": [51, 4], "datatype": "FP32", "data": []}]}, 400, "51 rows are too"),
-        (INFER, {"inputs": [{"name": "a", "shape": [1, 2**62], "datatype": "FP32", "data": []}]}, 400, "at most 20000"),
+        (INFER, {"inputs": [{"name": "a", "shape": [1, 2**62], "datatype": "FP32", "data": []}]}, 400, "the limit is 20000"),
         (INFER, {"inputs": [{"name": "a", "shape": [1, -4], "datatype": "FP32", "data": []}]}, 400, "a negative size"),
         (INFER, {"inputs": [{"name": "a", "shape": [2**62, 2**62], "datatype": "FP32", "data": []}]}, 400, "too many"),
         (INFER, {"inputs": [{"name": "a", "shape": [2], "datatype": "BYTES", "data": [{}] * 9}]}, 400, "values, got 9"),
@@ -259,7 +259,7 @@ def test_an_output_is_given_once_and_an_input_taken_once(app: App) -> None:
     twice = asked(app, "POST", INFER, {**body, "outputs": [{"name": "label"}] * 2})
     assert (twice.status, twice.json()["error"]) == (400, "the output 'label' is asked for twice")
     twice = asked(app, "POST", INFER, {**body, "inputs": body["inputs"] * 2})
-    assert (twice.status, twice.json()["error"]) == (400, "the input 'numbers' is there twice")
+    assert (twice.status, twice.json()["error"]) == (400, "the input 'numbers' is given twice")
 
 
 anything = st.recursive(
@@ -340,7 +340,7 @@ def test_the_line_is_bounded_and_time_runs_out(bundle: Path) -> None:
     assert sorted(one.status for one in found) == [429] * 3 + [504] * 3
     refused = next(one for one in found if one.status == 429)
     assert refused.headers["retry-after"] == "1"
-    assert "3 rows wait already" in refused.json()["error"]
+    assert "Queue full (3 rows)" in refused.json()["error"]
     app.models.close()
 
 
@@ -486,7 +486,7 @@ def test_a_new_bundle_is_taken_without_a_failed_request(bundle: Path, tmp_path: 
     app.models.refresh("pets", place)
     app.models.refresh("pets", place)
     assert app.models.version("pets").number == old + 1
-    assert len([line for line in said if "is not taken" in line]) == 1
+    assert len([line for line in said if "was rejected" in line]) == 1
     app.models.close()
 
 

@@ -121,7 +121,7 @@ def test_a_full_line_refuses_at_once_and_answers_again_when_it_is_free(pets: tup
     assert head.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
     assert b"retry-after: 1" in head
     assert f"content-length: {len(body)}".encode() in head
-    assert json.loads(body) == {"error": "2 rows wait already, and 2 may"}
+    assert json.loads(body) == {"error": "Queue full (2 rows). Retry later, or raise --queue."}
     assert answered.startswith(b"HTTP/1.1 200 OK")
     # It was parsed, for its name, and refused all the same.
     assert named.startswith(b"HTTP/1.1 429 ")

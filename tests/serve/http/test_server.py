@@ -173,7 +173,7 @@ def test_bad_options_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     place = str(tmp_path / "empty")
     for words, line in (
         ([str(tmp_path / "none")], "there is no directory"),
-        ([f"a b={place}"], "'a b' is no name for a model"),
+        ([f"a b={place}"], "'a b' is not a valid model name"),
         ([place, place], "two models have the same name"),
         ([place, "--workers", "0"], "--workers 0 must be more than 0"),
         ([place, "--max-connections", "0"], "--max-connections 0 must be more than 0"),
@@ -195,7 +195,7 @@ def test_workers_that_cannot_do_what_was_asked_end_it(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/stoker.db"
     running = Server(str(tmp_path / "bundle"), "--workers", "2", "--store", store, directory=tmp_path)
     assert running.process.wait(HANGS_S) == 2
-    wait_until(lambda: running.said("is no description of a bundle") > 0)
+    wait_until(lambda: running.said("does not describe a bundle") > 0)
     assert running.said("takes its place") == 0
     with reading(parse(store)) as reader:
         (run,) = reader.runs()

@@ -185,7 +185,7 @@ def test_links_and_odd_files_are_refused(copy: Path, tmp_path: Path) -> None:
     assert "holds the link saved_model/variables/variables.index" in by_predictor(copy)
     weights.unlink()
     os.mkfifo(weights)
-    assert "variables.index, which is no plain file" in by_predictor(copy)
+    assert "variables.index, which is not a regular file" in by_predictor(copy)
     weights.unlink()
     assert "variables.index is missing" in by_predictor(copy)
     shutil.move(outside, weights)

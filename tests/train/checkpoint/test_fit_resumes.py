@@ -222,7 +222,7 @@ def test_a_finished_run_can_go_on_for_more_epochs(tmp_path: Path, whole: Any) ->
 def test_another_model_is_refused(tmp_path: Path) -> None:
     fit(tmp_path, epochs=1)
     with pytest.raises(
-        stoker.CheckpointError, match=r"is of another model: model/1-Dense/0.kernel is float32"
+        stoker.CheckpointError, match=r"belongs to another model: model/1-Dense/0.kernel is float32"
     ):
         fit(tmp_path, model(width=5))
     with pytest.raises(stoker.CheckpointError, match=r"batch_size=16.* there, .*batch_size=32.* here"):

@@ -208,7 +208,7 @@ def test_another_model_is_one_line_that_says_what_differs(tmp_path: Path) -> Non
         return str(caught.value)
 
     text = complaint({**variables(-1.0), "w": tf.Variable(-tf.ones([3, 5]))})
-    assert "is of another model: w is float32[3, 2] there, float32[3, 5] here" in text
+    assert "belongs to another model: w is float32[3, 2] there, float32[3, 5] here" in text
     text = complaint({**variables(-1.0), "step": tf.Variable(-1.0)})
     assert "step is int64[] there, float32[] here" in text
     text = complaint({"w": variables(-1.0)["w"]})
@@ -216,7 +216,7 @@ def test_another_model_is_one_line_that_says_what_differs(tmp_path: Path) -> Non
     text = complaint({**variables(-1.0), "more": tf.Variable(-1.0), "most": tf.Variable(-1.0)})
     assert "more (float32[]) is not in the checkpoint (and 1 more)" in text
     text = complaint(variables(-1.0), "batch_size=64")
-    assert "is of a run with other arguments: same there, batch_size=64 here" in text
+    assert "belongs to a run with other arguments: same there, batch_size=64 here" in text
 
 
 def test_progress_is_known_before_there_is_a_model(tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ def test_due_by_steps_and_by_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_text_cannot_be_saved(tmp_path: Path) -> None:
-    with pytest.raises(stoker.CheckpointError, match="name holds string: only numbers and truth values"):
+    with pytest.raises(stoker.CheckpointError, match="name holds string: only numbers and booleans"):
         Saver(stoker.Checkpoint(tmp_path), {"name": tf.Variable("a")}, "")
 
 

@@ -145,7 +145,7 @@ def test_workers_that_come_too_late_are_told_so(monkeypatch: pytest.MonkeyPatch)
     tf.constant(1.0)
     task = {"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}, "task": {"type": "worker", "index": 0}}
     monkeypatch.setenv("TF_CONFIG", json.dumps(task))
-    with pytest.raises(ArgumentError, match="comes too late"):
+    with pytest.raises(ArgumentError, match="called too late"):
         strategy()
 
 

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     store = address.needed(getattr(args, "store", None))
     asks = not args.yes and sys.stdin.isatty() and sys.stderr.isatty()
     if args.artifacts and not args.yes and not asks:
-        raise UsageError("--artifacts deletes files, and nobody is here to ask: add --yes")
+        raise UsageError("--artifacts deletes files and cannot ask for confirmation here: add --yes")
     for name in args.run_ids:
         planned = plan(store, name, artifacts=args.artifacts)
         if asks and not _confirm(planned):

@@ -94,7 +94,7 @@ def _measure(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, Callable[[R
     runs = [*a, *b]
     for record in runs:
         if not record.wall_s > 0:
-            raise ValueError(f"run {record.id} has no time on its books")
+            raise ValueError(f"run {record.id} has no recorded time")
     stepping = [record.steps_per_s for record in runs]
     if not all(rate is not None and rate > 0 for rate in stepping):
         return (

@@ -74,7 +74,7 @@ def program_words(command: Sequence[str]) -> list[str]:
     if words and re.fullmatch(r"(?:.*/)?python[\d.]*", words[0]):
         words = words[1:]
     if not words:
-        raise UsageError("what should be run? `stoker fix --verify train.py`")
+        raise UsageError("Which program should run? `stoker fix --verify train.py`")
     return words
 
 

@@ -121,7 +121,7 @@ class allow:
 
     def __init__(self, reason: str) -> None:
         if not isinstance(reason, str) or not reason.strip():
-            raise UsageError('allow() wants the reason: stoker.allow("log every 100 steps")')
+            raise UsageError('allow() needs a reason: stoker.allow("log every 100 steps")')
         self._reason = reason
         self._entered: list[Allowed] = []
 

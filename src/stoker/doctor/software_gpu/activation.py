@@ -61,7 +61,7 @@ def enable(
         return
     if _enabled is not None:
         raise UsageError(
-            "the software GPU is on already, with other settings; they hold for the whole process"
+            "the software GPU is already on with other settings, which hold for the whole process"
         )
     library_path = ensure_built()
     _check_tensorflow()
@@ -145,7 +145,7 @@ def _check_tensorflow() -> None:
     from stoker.doctor.software_gpu import tensorflow_side
 
     if tensorflow_side.has_started():
-        raise UsageError("TensorFlow has started already: enable the software GPU before the first op")
+        raise UsageError("TensorFlow has already started: enable the software GPU before the first op")
     real = tensorflow_side.gpus()
     if real:
         raise UsageError(

@@ -52,23 +52,25 @@ def convert(name: str, concrete: Any, inputs: Sequence[Field], outputs: Sequence
     """
     texts = [field.name for field in inputs if field.dtype == "string"]
     if texts:
-        raise BundleError(f"engine {name!r} cannot be had: {texts[0]!r} is text, which only TensorFlow takes")
+        raise BundleError(
+            f"engine {name!r} is not available: {texts[0]!r} is text, which only TensorFlow takes"
+        )
     free = [field.name for field in inputs if name == "litert" and None in field.shape]
     if free:
         raise BundleError(
-            f"engine {name!r} cannot be had: the size of {free[0]!r} is free, and LiteRT pins it"
+            f"engine {name!r} is not available: the size of {free[0]!r} is free, and LiteRT pins it"
         )
     function = _without_label(concrete, inputs, outputs)
     tables = sorted({node.op for node in graph_nodes(concrete) if node.op.startswith("LookupTable")})
     if tables:
-        raise BundleError(f"engine {name!r} cannot be had: it has no {tables[0]}")
+        raise BundleError(f"engine {name!r} is not available: it has no {tables[0]}")
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), _quiet():
             file.write_bytes({"litert": _litert, "onnx": _onnx}[name](function, inputs, outputs))
             converted.LOADERS[name](file, inputs, outputs)
     except Exception as error:  # noqa: BLE001 - converters raise what they like, and the line says what it was
-        raise BundleError(f"engine {name!r} cannot be had: {_reason(error)}") from None
+        raise BundleError(f"engine {name!r} is not available: {_reason(error)}") from None
 
 
 def _without_label(concrete: Any, inputs: Sequence[Field], outputs: Sequence[Field]) -> Any:

@@ -178,7 +178,7 @@ def _check(model: Any, target: Path, overwrite: bool) -> None:
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not (target / bundle.DESCRIPTION).is_file():
-        raise ArgumentError(f"{target} exists and is no bundle; it is left alone")
+        raise ArgumentError(f"{target} already exists and is not a bundle; choose another path")
     if not overwrite:
         raise ArgumentError(f"{target} exists; overwrite=True (--force) replaces it")
 

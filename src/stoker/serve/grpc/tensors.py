@@ -35,7 +35,7 @@ def rows_of_tensors(fields: Sequence[Field], tensors: Mapping[str, Any], setting
             given[name] = tf.make_ndarray(tensor)
         except (TypeError, ValueError, KeyError) as error:
             line = (str(error).splitlines() or [""])[0]
-            raise HttpError(400, f"{name!r} is no tensor: {line}") from None
+            raise HttpError(400, f"{name!r} is not a tensor: {line}") from None
     rows = as_asked(fields, given)
     if rows.alone:
         raise HttpError(400, "an input's first size must be the number of rows")
@@ -50,13 +50,13 @@ def _check_sizes(fields: Sequence[Field], tensors: Mapping[str, Any], settings: 
         if name not in names:
             raise HttpError(400, f"there is no input {name!r}: the inputs are {', '.join(map(str, fields))}")
         if tensor.tensor_shape.unknown_rank:
-            raise HttpError(400, f"{name!r} is no tensor: it does not say its shape")
+            raise HttpError(400, f"{name!r} is not a tensor: it has no shape")
         shape = [one.size for one in tensor.tensor_shape.dim]
         total += limits.check_shape(name, shape, _item_bytes(name, tensor), settings) + _repeated(
             tensor, shape
         )
     if total > settings.body_bytes:
-        raise HttpError(400, f"the inputs take {total} bytes: at most {settings.body_bytes} are taken")
+        raise HttpError(400, f"the inputs take {total} bytes; the limit is {settings.body_bytes}")
 
 
 def _item_bytes(name: str, tensor: Any) -> int:
@@ -64,9 +64,7 @@ def _item_bytes(name: str, tensor: Any) -> int:
     try:
         dtype = tf.as_dtype(tensor.dtype)
     except TypeError:
-        raise HttpError(
-            400, f"{name!r} is no tensor: there is no type with the number {tensor.dtype}"
-        ) from None
+        raise HttpError(400, f"{name!r} is not a tensor: unknown type number {tensor.dtype}") from None
     return 8 if dtype == tf.string else max(1, int(dtype.size or 0))
 
 

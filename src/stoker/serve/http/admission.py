@@ -54,7 +54,7 @@ class Admission:
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and (len(length) > _DIGITS or int(length) > settings.body_bytes):
             shown = length[:_DIGITS].decode("latin-1") + ("..." if len(length) > _DIGITS else "")
-            raise HttpError(413, f"the body has {shown} bytes; at most {settings.body_bytes} are taken")
+            raise HttpError(413, f"the body has {shown} bytes; the limit is {settings.body_bytes}")
 
     def _check_host(self, request: Request) -> None:
         given = request.headers.get(b"host")
@@ -62,7 +62,7 @@ class Admission:
             return  # a browser always says it; a load balancer asks for the health under any name
         name = name_of(given.decode("latin-1"))
         if name not in self._hosts:
-            raise HttpError(421, f"this server is not called {name[:80]!r}: allow it with --allowed-hosts")
+            raise HttpError(421, f"this server is not known as {name[:80]!r}: allow it with --allowed-hosts")
         if len(self._seen) < _MOST_SEEN:
             self._seen.add(given)
 
@@ -76,7 +76,7 @@ class Admission:
         self.held += size
         if self.held > self._settings.held_bytes:
             most = self._settings.held_bytes
-            raise HttpError(503, f"requests hold {most} bytes of memory already: try again later", 1)
+            raise HttpError(503, f"Requests already hold {most} bytes of memory. Try again later.", 1)
 
     def release(self, request: Request) -> None:
         """The body is not needed any more."""

@@ -243,7 +243,7 @@ class App:
 
     def _ledger(self) -> dict[str, Any]:
         if not self.settings.ledger:
-            raise HttpError(404, "there is no ledger: start the server with --ledger")
+            raise HttpError(404, "The ledger is off: start the server with --ledger.")
         return {name: described(*self.models.books(name)) for name in self.models.names()}
 
     def sampled(self, request: str, model: str, version: Version, rows: Rows, found: dict[str, Any]) -> None:

@@ -79,7 +79,7 @@ class Deployment:
         try:
             found = fingerprints.of_path(place)
         except ArgumentError as error:
-            self._say(f"{name}: the store does not know what answers: {error}")
+            self._say(f"{name}: cannot record the deployment in the store: {error}")
             return
         entries = linked(self._run, USES, found, kind="bundle", name=place.name, path=str(place))
         told = {"model": name, "version": version, "hash": found.hash, "path": str(place)}

@@ -52,7 +52,7 @@ def handle(request: Request, models: Models) -> Response | Unparsed:
     version = models.version(request.model, number)
     if rest == ["infer"]:
         if request.method != "POST":
-            raise HttpError(405, "infer must be asked with POST")
+            raise HttpError(405, "infer needs a POST request")
         version.line.check()
         return Unparsed(version, partial(infer, request, version, models.settings))
     if rest == ["ready"]:
@@ -143,7 +143,7 @@ def _inputs(head: dict[str, Any], binary: bytes, settings: Settings) -> dict[str
         if not isinstance(one, dict) or not isinstance(one.get("name"), str):
             raise HttpError(400, 'an input must be an object with "name", "datatype", "shape" and "data"')
         if one["name"] in given:
-            raise HttpError(400, f"the input {one['name']!r} is there twice")
+            raise HttpError(400, f"the input {one['name']!r} is given twice")
         size = _parameters(one).get("binary_data_size")
         shape, dtype = _shape(one), _type(one)
         # Any of its values takes at least a byte of the body; once it fits, so does the array.
@@ -152,11 +152,11 @@ def _inputs(head: dict[str, Any], binary: bytes, settings: Settings) -> dict[str
             given[one["name"]] = _of_json(one, shape, dtype)
             continue
         if type(size) is not int or size < 0 or place + size > len(binary):
-            raise HttpError(400, f"{one['name']!r}: binary_data_size {size!r} is more than there are bytes")
+            raise HttpError(400, f"{one['name']!r}: binary_data_size {size!r} exceeds the bytes sent")
         given[one["name"]] = _unpacked(one["name"], binary[place : place + size], shape, dtype)
         place += size
     if place != len(binary):
-        raise HttpError(400, f"there are {len(binary) - place} bytes behind the last tensor")
+        raise HttpError(400, f"there are {len(binary) - place} bytes after the last tensor")
     return given
 
 
@@ -225,7 +225,7 @@ def _strings(name: str, data: bytes, count: int) -> Any:
         found.append(data[place + 4 : place + 4 + length])
         place += 4 + length
     if place != len(data) or len(found) != count:
-        raise HttpError(400, f"{name!r}: its bytes are not {count} strings with their lengths before them")
+        raise HttpError(400, f"{name!r}: expected {count} strings, each preceded by its length")
     array: Any = np.empty(count, object)
     array[:] = found
     return array

@@ -30,7 +30,7 @@ def check_rows(count: int, settings: Settings) -> None:
         HttpError: too many.
     """
     if count > settings.rows:
-        raise HttpError(400, f"{count} rows are too many: at most {settings.rows} are taken at once")
+        raise HttpError(400, f"{count} rows are too many; the limit is {settings.rows} per request")
 
 
 def check_shape(name: str, shape: Sequence[int], item_bytes: int, settings: Settings) -> int:
@@ -43,7 +43,9 @@ def check_shape(name: str, shape: Sequence[int], item_bytes: int, settings: Sett
         HttpError: it has too many dimensions, impossible sizes, too many rows, or takes more bytes than a body may.
     """
     if len(shape) > _MOST_DIMENSIONS:
-        raise HttpError(400, f"{name!r}: {len(shape)} dimensions are too many: at most {_MOST_DIMENSIONS}")
+        raise HttpError(
+            400, f"{name!r}: {len(shape)} dimensions are too many; the limit is {_MOST_DIMENSIONS}"
+        )
     if any(size < 0 for size in shape):
         raise HttpError(400, f"{name!r}: shape {list(shape)} has a negative size")
     if shape:
@@ -51,7 +53,7 @@ def check_shape(name: str, shape: Sequence[int], item_bytes: int, settings: Sett
     size = math.prod(shape) * item_bytes
     if size > settings.body_bytes:
         raise HttpError(
-            400, f"{name!r}: shape {list(shape)} takes {size} bytes: at most {settings.body_bytes} are taken"
+            400, f"{name!r}: shape {list(shape)} takes {size} bytes; the limit is {settings.body_bytes}"
         )
     return size
 
@@ -103,8 +105,8 @@ def check_context(size: int, examples: int, settings: Settings) -> None:
     if size * examples > settings.body_bytes:
         raise HttpError(
             400,
-            f"a context of {size} bytes for each of {examples} examples takes {size * examples} bytes: "
-            f"at most {settings.body_bytes} are taken",
+            f"a context of {size} bytes for each of {examples} examples takes {size * examples} bytes; "
+            f"the limit is {settings.body_bytes}",
         )
 
 

@@ -114,7 +114,7 @@ class Line:
                 taken = now()
                 self._tell(batch, taken, self._timed(batch))
         if self.rows and self.rows + rows > self._most_waiting:
-            raise BusyError(f"{self.rows} rows wait already, and {self._most_waiting} may")
+            raise BusyError(f"Queue full ({self._most_waiting} rows). Retry later, or raise --queue.")
 
     def ask(
         self, arrays: list[Any], rows: int, timeout: float, spent: Spent | None = None

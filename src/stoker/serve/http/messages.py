@@ -72,7 +72,7 @@ def parsed(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise HttpError(400, f"the body is no JSON: {str(error).splitlines()[0]}") from None
+        raise HttpError(400, f"the body is not JSON: {str(error).splitlines()[0]}") from None
 
 
 def answer(data: Any, status: int = 200) -> Response:

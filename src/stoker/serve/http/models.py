@@ -70,7 +70,7 @@ class Models:
         for name, path in self.settings.models.items():
             places = bundles_of(Path(path))
             if not places:
-                raise bundle.BundleError(f"{path} is no bundle, and holds none in a directory with a number")
+                raise bundle.BundleError(f"{path} is neither a bundle nor a directory of numbered bundles")
             self._versions[name] = {
                 one.number: one for one in (self._version(name, *each) for each in places.items())
             }
@@ -241,7 +241,7 @@ class Models:
                     self._say(f"{name}: version {known.number} answers, from {place}")
                 except Exception as error:  # noqa: BLE001 - whatever a damaged bundle raises, the old one answers on
                     self._failed[place] = (mark, _retry_at(error))
-                    self._say(f"{name}: {place} is not taken: {type(error).__name__}: {error}")
+                    self._say(f"{name}: {place} was rejected: {type(error).__name__}: {error}")
             if known is not None:
                 fresh[known.number] = known
         # One step: a request sees the old versions or the new.

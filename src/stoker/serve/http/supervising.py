@@ -53,7 +53,7 @@ def supervise(
                 if child.poll() == StokerError.exit_code:
                     ended.set()  # what it was asked to do cannot be done, by another one neither
                 elif child.returncode is not None:
-                    say(f"worker {worker} ended with {child.returncode}; another one takes its place")
+                    say(f"worker {worker} ended with {child.returncode}; starting another in its place")
                     if ended.wait(_RESTART_S):
                         break
                     children[worker] = _started(

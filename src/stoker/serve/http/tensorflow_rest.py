@@ -44,12 +44,12 @@ def handle(request: Request, models: Models) -> Response | Unparsed:
                 404, f"there is nothing at {request.path}: the verbs are predict, classify and regress"
             )
         if request.method != "POST":
-            raise HttpError(405, f"{verb} must be asked with POST")
+            raise HttpError(405, f"{verb} needs a POST request")
         version = models.version(request.model, number, label)
         version.line.check()
         return Unparsed(version, partial(_VERBS[verb], request, version, models.settings))
     if request.method != "GET":
-        raise HttpError(405, f"{request.path} must be asked with GET")
+        raise HttpError(405, f"{request.path} needs a GET request")
     if rest == ["metadata"]:
         return answer(metadata(request.model, models.version(request.model, number, label)))
     if rest:
@@ -181,7 +181,7 @@ def classes(name: str, version: Version, found: dict[str, Any]) -> list[list[tup
 def _labels(name: str, version: Version) -> tuple[str, ...]:
     labels = version.predictor.bundle.labels
     if labels is None:
-        raise HttpError(400, f"model {name!r} has no labels: ask for predict")
+        raise HttpError(400, f"model {name!r} has no labels: use predict")
     return labels
 
 
@@ -197,7 +197,7 @@ def numbers(name: str, version: Version, found: dict[str, Any]) -> Any:
 def _number(name: str, version: Version) -> Field:
     outputs = version.predictor.bundle.signature.outputs
     if len(outputs) != 1 or outputs[0].shape not in ((), (1,)) or outputs[0].dtype == "string":
-        raise HttpError(400, f"model {name!r} does not give one number a row: ask for predict")
+        raise HttpError(400, f"model {name!r} does not return one number per row: use predict")
     return outputs[0]
 
 

@@ -67,7 +67,7 @@ class Options:
         """Raises: UsageError: something makes no sense."""
         if not re.fullmatch(r"[a-z]([-a-z0-9]{0,51}[a-z0-9])?", self.name):
             raise UsageError(
-                f"--name {self.name!r}: small letters, digits and '-', as Kubernetes takes them; 53 at most"
+                f"--name {self.name!r}: use at most 53 lowercase letters, digits and '-', as Kubernetes requires"
             )
         if not re.fullmatch(r"3\.\d+", self.python):
             raise UsageError(f"--python {self.python!r} must be like 3.11")
@@ -217,7 +217,7 @@ class _beside:
     def __init__(self, target: Path, overwrite: bool) -> None:
         if target.exists() and any(target.iterdir() if target.is_dir() else [target]):
             if not (target / MARK).is_file():
-                raise UsageError(f"{target} exists and is no package; it is left alone")
+                raise UsageError(f"{target} exists and is not a package; choose another path")
             if not overwrite:
                 raise UsageError(f"{target} exists; --force replaces it")
         self._target = target

@@ -93,7 +93,7 @@ def _offset(content: bytes, place: int) -> int:
     """The unsigned 32 bits at a place, which lead forward."""
     found: int = struct.unpack_from("<I", content, place)[0]
     if place + found >= len(content):
-        raise ValueError("an offset leads behind its end")
+        raise ValueError("an offset points past the end")
     return found
 
 
@@ -101,7 +101,7 @@ def _bounded(content: bytes, place: int, each: int) -> int:
     """The length of a vector, which must be in the file."""
     length: int = struct.unpack_from("<I", content, place)[0]
     if place + 4 + length * each > len(content):
-        raise ValueError("a length leads behind its end")
+        raise ValueError("a length points past the end")
     return length
 
 
@@ -109,7 +109,7 @@ def _slot(content: bytes, table: int, number: int) -> int | None:
     """Where a field of a table stands; None if it is left out."""
     entries = table - struct.unpack_from("<i", content, table)[0]
     if entries < 0:
-        raise ValueError("an offset leads before its beginning")
+        raise ValueError("an offset points before the start")
     size: int = struct.unpack_from("<H", content, entries)[0]
     place = 4 + 2 * number
     if place + 2 > size:
@@ -156,7 +156,7 @@ def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
         else:
             raise ValueError("it is not in protobuf's format")
         if place + length > len(message):
-            raise ValueError("a length leads behind its end")
+            raise ValueError("a length points past the end")
         if wire == 2:
             yield number, message[place : place + length]
         place += length

@@ -89,13 +89,13 @@ def _check_archive(file: Path) -> None:
         members = archive.infolist()
         size = sum(one.file_size for one in members)
         if size > max(_LARGE, _MOST_GROWTH * file.stat().st_size):
-            raise KerasFileError(f"it would grow to {size:,} bytes, which no archive of Keras does")
+            raise KerasFileError(f"it would grow to {size:,} bytes, more than any Keras archive")
         for one in members:
             path = PurePosixPath(one.filename)
             if path.is_absolute() or ".." in path.parts:
                 raise KerasFileError(f"it holds {one.filename!r}, a path outside of the archive")
             if one.filename not in _MEMBERS and path.parts[:1] != ("assets",):
-                raise KerasFileError(f"it holds {one.filename!r}, which no archive of Keras has")
+                raise KerasFileError(f"it holds {one.filename!r}, which Keras archives never hold")
         if len({one.filename for one in members}) != len(members):
             raise KerasFileError("two of its members have the same name")
         if "config.json" not in archive.namelist():

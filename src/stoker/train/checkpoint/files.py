@@ -169,7 +169,7 @@ def _open(path: Path) -> BinaryIO:
         os.close(descriptor)
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        raise DamagedFile("it is no plain file")
+        raise DamagedFile("it is not a regular file")
     return open(descriptor, "rb")
 
 
@@ -224,7 +224,7 @@ def _check_entry(entry: Entry, end: int) -> None:
     if entry.offset < _HEAD.size or entry.offset + entry.size > end:
         raise DamagedFile(f"{entry.name[:80]} leads behind the end of the file")
     if math.prod(entry.shape) * dtype.itemsize != entry.size:
-        raise DamagedFile(f"{entry.name[:80]} has not the bytes that its shape needs")
+        raise DamagedFile(f"{entry.name[:80]} does not hold as many bytes as its shape needs")
 
 
 def _read_array(file: BinaryIO, entry: Entry) -> Any:

@@ -60,7 +60,7 @@ class ChiefSaver(Saver):
         while not path.exists():
             if self._given_up.wait(_LOOK_S) or clock.real_ns() > deadline:
                 raise CheckpointError(
-                    f"{path} was not written: all workers must see the same checkpoint directory"
+                    f"{path} was not written: all workers need the same checkpoint directory"
                 )
         content = path.read_bytes()
         return {"file": path.name, "size": len(content), "crc": zlib.crc32(content)}

@@ -49,10 +49,10 @@ class Saved:
         differences = _differences(here, there)
         if differences:
             more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
-            raise CheckpointError(f"{self.path} is of another model: {differences[0]}{more}; {WAY_OUT}")
+            raise CheckpointError(f"{self.path} belongs to another model: {differences[0]}{more}; {WAY_OUT}")
         if self.fingerprint != fingerprint:
             raise CheckpointError(
-                f"{self.path} is of a run with other arguments: {self.fingerprint} there, {fingerprint} here; "
+                f"{self.path} belongs to a run with other arguments: {self.fingerprint} there, {fingerprint} here; "
                 f"{WAY_OUT}"
             )
 

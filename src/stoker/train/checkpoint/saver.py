@@ -65,7 +65,7 @@ class Saver:
         for name, variable in self._variables.items():
             if np.dtype(variable.dtype.as_numpy_dtype).kind == "O":
                 raise CheckpointError(
-                    f"{name} holds {variable.dtype.name}: only numbers and truth values can be saved"
+                    f"{name} holds {variable.dtype.name}: only numbers and booleans can be saved"
                 )
         self._directory = directory or CheckpointDirectory(checkpoint.directory) if owned else None
         self._writer = BackgroundWriter()

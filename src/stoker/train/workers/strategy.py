@@ -100,7 +100,7 @@ def _of_workers(cluster: dict[str, Any], job: str, index: int, timeout: float, h
         if "must be configured at program startup" not in str(error):
             raise
         raise ArgumentError(
-            "stoker.strategy() comes too late: TensorFlow has computed something before. Call it first in the program"
+            "stoker.strategy() was called too late: TensorFlow has already run something. Call it first in the program"
         ) from error
     except tf.errors.UnknownError as error:
         if "Could not start gRPC server" not in str(error):

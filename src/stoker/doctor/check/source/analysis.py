@@ -85,7 +85,7 @@ def _interpret(m: Machine) -> None:
         m.block(m.main.tree.body)
         _run_the_rest(m)
     except RecursionError as error:
-        raise SourceError(f"{m.main.path}:1:1: is nested too deeply to be followed") from error
+        raise SourceError(f"{m.main.path}:1:1: is nested too deeply to analyse") from error
     finally:
         sys.setrecursionlimit(limit)
 
