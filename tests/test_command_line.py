@@ -92,6 +92,16 @@ def test_an_unsupported_tensorflow_met_on_the_way(tmp_path: Path) -> None:
     assert "TensorFlow 1.15.0 is not supported" in " ".join(outcome.stderr.split())
 
 
+def test_an_unsupported_keras_met_on_the_way(tmp_path: Path) -> None:
+    """A `keras` beside the program: it runs on, and the record says why its loops are not measured."""
+    keras = "__version__ = '3.16.0'\n\nclass config:\n    backend = staticmethod(lambda: 'tensorflow')\n"
+    write_program(tmp_path, keras, "keras.py")
+    write_program(tmp_path, "import keras\nprint(keras.__version__)\n")
+    outcome = run_stoker(tmp_path, "train.py")
+    assert (outcome.code, outcome.stdout) == (0, "3.16.0\n")
+    assert "Keras 3.16.0 is not supported: Stoker runs on 3.12.1 to 3.15" in " ".join(outcome.stderr.split())
+
+
 def test_a_program_without_tensorflow(tmp_path: Path) -> None:
     write_program(tmp_path, "print('hello')\nraise SystemExit(4)\n")
     outcome = run_stoker(tmp_path, "train.py")

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import stoker
-from stoker.doctor.attach.tensorflow_versions import NEWEST, OLDEST
 from stoker.doctor.check.registry import all_rules
+from stoker.tf_internals.versions import TENSORFLOW
 from tests.support import ROOT, SRC
 
 DOCS = ROOT / "docs"
@@ -129,7 +129,8 @@ def test_ci_covers_every_supported_version() -> None:
     }
     supported_python = re.findall(r"Python :: (3\.\d+)", text_of(ROOT / "pyproject.toml"))
     assert listed["python"] == supported_python
-    supported = [f"{OLDEST[0]}.{minor}" for minor in range(OLDEST[1], NEWEST[1] + 1)]
+    major, oldest = TENSORFLOW.oldest
+    supported = [f"{major}.{minor}" for minor in range(oldest, TENSORFLOW.newest[1] + 1)]
     assert listed["tensorflow"] == supported
 
 

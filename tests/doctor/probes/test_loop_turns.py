@@ -72,7 +72,7 @@ def test_the_short_way_tells_the_same_turns(body: Any, again: list[bool]) -> Non
     functions: list[str] = []
     source = "\n".join(["def main():", "    for _ in range(3):", *written(body, functions, " " * 8)])
     sites = Sites()
-    sites._kinds[__file__] = LIBRARY
+    sites.kinds[__file__] = LIBRARY
     short, long = LoopTurns(sites), LoopTurns(sites)
     asked = itertools.cycle(again)
 

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from stoker.cli import main
-from stoker.serve.safety.keras_files import OLDEST_KERAS, KerasFileError, check_keras_file
-from tests.support import ROOT
+from stoker.serve.safety.keras_files import KerasFileError, check_keras_file
 
 
 def plain() -> keras.Model:
@@ -204,8 +203,3 @@ def test_a_keras_with_known_holes_is_refused(archive: Path, monkeypatch: pytest.
         check_keras_file(archive)
     monkeypatch.setattr(keras, "__version__", "3.12.1")
     check_keras_file(archive)
-
-
-def test_the_installed_floor_is_the_one_that_is_checked() -> None:
-    floor = ".".join(map(str, OLDEST_KERAS))
-    assert (ROOT / "pyproject.toml").read_text().count(f'"keras>={floor}"') == 2

@@ -7,5 +7,4 @@
 | frames | tracebacks without our frames |
 | buffer_slot | the C buffer slot by which NumPy reads a tensor |
 | announced | what Stoker's own loops tell those who measure |
-| tensorflow_versions | which TensorFlow all this was written for |
 """

@@ -81,15 +81,15 @@ class Sites:
         roots = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
         self._library_roots = tuple(os.path.realpath(root) + os.sep for root in roots)
         self._user_root = os.path.realpath(user_root) + os.sep if user_root else None
-        self._kinds: dict[str, int] = {}
+        self.kinds: dict[str, int] = {}
         # Where on its line a site's call stands, seen once.
         self.columns: dict[SiteKey, int] = {}
 
     def kind_of(self, filename: str) -> int:
         """How far code in this file is from what the user asked for."""
-        kind = self._kinds.get(filename)
+        kind = self.kinds.get(filename)
         if kind is None:
-            kind = self._kinds[filename] = self._classify(filename)
+            kind = self.kinds[filename] = self._classify(filename)
         return kind
 
     def _classify(self, filename: str) -> int:
@@ -134,7 +134,7 @@ class Sites:
         """
         farthest = LIBRARY
         frame: FrameType | None = sys._getframe(1)
-        kinds = self._kinds
+        kinds = self.kinds
         while frame is not None:
             code = frame.f_code
             kind = kinds.get(code.co_filename)

@@ -13,7 +13,6 @@ from typing import Any
 from stoker.doctor.attach.buffer_slot import BufferPatch
 from stoker.doctor.attach.patching import Patches
 from stoker.doctor.attach.sites import FRAMEWORK, INTERNAL
-from stoker.doctor.attach.tensorflow_versions import supported, unsupported_message
 from stoker.doctor.guard import scope
 from stoker.doctor.guard.events import SITES, Event, deliver, describe_copy, describe_read
 from stoker.doctor.guard.limits import COPIES, EAGER_OPS, SYNCS
@@ -23,6 +22,9 @@ from stoker.doctor.guard.tracing import TracingHooks
 from stoker.doctor.probes.host_sync import nbytes
 from stoker.doctor.probes.transfer import data_size
 from stoker.errors import UsageError
+from stoker.tf_internals import eager
+from stoker.tf_internals.distribution import replica_thread
+from stoker.tf_internals.versions import TENSORFLOW
 
 
 class Hooks(Patches):
@@ -30,28 +32,24 @@ class Hooks(Patches):
 
     def __init__(self) -> None:
         import numpy as np
-        from tensorflow.python.framework import ops
 
         super().__init__()
         self._array_type = np.ndarray
         self._placement = Placement()
         # TensorFlow keeps the host's copy of a tensor: reading it again costs nothing.
         self._read = WeakIds()
-        self._buffer = BufferPatch(ops.EagerTensor, self._buffer_reader, refusals=(GuardError,))
+        self._buffer = BufferPatch(eager.tensor_type(), self._buffer_reader, refusals=(GuardError,))
         self._tracing = TracingHooks(self._placement)
 
     def attach(self) -> None:
-        from tensorflow.python import pywrap_tfe
-        from tensorflow.python.framework import constant_op, ops
-
         self._read.clear()
         self._placement.begin()
-        self.replace(ops.EagerTensor, "_numpy_internal", self._reader)
-        self.replace(pywrap_tfe, "TFE_ToDlpackCapsule", self._reader)
+        self.replace(*eager.tensor_read(), self._reader)
+        self.replace(*eager.dlpack_export(), self._reader)
         self._buffer.put_in()
         self.on_detach(self._buffer.take_out)
-        self.replace(constant_op, "convert_to_eager_tensor", self._conversion)
-        self.replace(pywrap_tfe, "TFE_Py_FastPathExecute", self._dispatch)
+        self.replace(*eager.host_conversion(), self._conversion)
+        self.replace(*eager.op_dispatch(), self._dispatch)
         self._tracing.attach()
         self.on_detach(self._tracing.detach)
         self._carry_to_replicas()
@@ -135,24 +133,23 @@ class Hooks(Patches):
 
     def _carry_to_replicas(self) -> None:
         """A strategy runs each replica's function in a thread of its own: that is still the guarded code."""
-        from tensorflow.python.distribute import mirrored_run
 
         def run(original: Callable[..., Any]) -> Callable[..., Any]:
             def replica(thread: Any) -> Any:
-                regions = thread.__dict__.get("_stoker_regions", ())
+                regions = thread.__dict__.get("stoker_regions", ())
                 self._tracing.silence_steps(thread.replica_id > 0)
                 with scope.carried(regions):
                     return original(thread)
 
             return replica
 
-        self.replace(mirrored_run._MirroredReplicaThread, "__init__", self._remembering)
-        self.replace(mirrored_run._MirroredReplicaThread, "run", run)
+        self.replace(replica_thread(), "__init__", self._remembering)
+        self.replace(replica_thread(), "run", run)
 
     def _remembering(self, original: Callable[..., None]) -> Callable[..., None]:
         def init(thread: Any, *args: Any, **kwds: Any) -> None:
             original(thread, *args, **kwds)
-            thread._stoker_regions = scope.current()
+            thread.stoker_regions = scope.current()
 
         return init
 
@@ -231,8 +228,8 @@ def _check_tensorflow() -> None:
     except ImportError as error:
         raise UsageError(f"the guard needs TensorFlow, which cannot be imported here: {error}") from None
     version = str(tensorflow.__version__)
-    if not supported(version):
-        raise UsageError(unsupported_message(version))
+    if not TENSORFLOW.includes(version):
+        raise UsageError(TENSORFLOW.refusal(version))
 
 
 def release() -> None:

@@ -12,6 +12,7 @@ import weakref
 from typing import Any
 
 from stoker.doctor.software_gpu.build import KERNEL_TABLE
+from stoker.tf_internals import eager, graphs
 
 # Their output is where the iterator is: on the host.
 _PIPELINE_OPS = frozenset({"IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"})
@@ -44,14 +45,14 @@ class Placement:
     """Tells tensors of the device from tensors of the host."""
 
     def __init__(self) -> None:
-        from tensorflow.python.distribute import distribute_lib
-        from tensorflow.python.eager import context
-        from tensorflow.python.framework import dtypes
+        import tensorflow as tf
 
-        self._has_strategy = distribute_lib.has_strategy
-        self._context = context
-        self._never = {dtypes.string, dtypes.resource, dtypes.variant}
-        self._int32 = dtypes.int32
+        self._has_strategy = tf.distribute.has_strategy
+        self._logical_devices = tf.config.list_logical_devices
+        self._eager_tensor = eager.tensor_type()
+        self._thread = eager.thread_state()
+        self._never = {tf.string, tf.resource, tf.variant}
+        self._int32 = tf.int32
         self._on_host = WeakIds()
         self._accelerated: bool | None = None
         self._homes: dict[str, int] = {}
@@ -59,11 +60,12 @@ class Placement:
     def begin(self) -> None:
         """The first guard opens: nothing is known of tensors made before."""
         self._on_host.clear()
+        self._thread = eager.thread_state()
 
     def accelerated(self) -> bool:
         """Whether TensorFlow has a device other than the CPU. There is a tensor, so TensorFlow has started."""
         if self._accelerated is None:
-            devices = self._context.context().list_logical_devices()
+            devices = self._logical_devices()
             self._accelerated = any(d.device_type not in ("CPU", "XLA_CPU") for d in devices)
         return self._accelerated
 
@@ -91,14 +93,13 @@ class Placement:
 
     def pinned_to_host(self) -> bool:
         """Whether the program is inside a `tf.device` scope of the CPU; a strategy's own scopes are not meant."""
-        # Not `context()`: this is asked at every op, and there is a context by now.
-        name = self._context._context._thread_local_data.device_name
+        name = self._thread.device_name
         return bool(name) and "CPU" in name and not self._has_strategy()
 
     def mark(self, result: Any) -> None:
         """These tensors are the host's."""
         for tensor in result if isinstance(result, (list, tuple)) else (result,):
-            if hasattr(tensor, "_numpy_internal"):
+            if isinstance(tensor, self._eager_tensor):
                 self._on_host.add(tensor)
 
 
@@ -122,7 +123,4 @@ def _table() -> frozenset[str]:
 
 def _registered_for_gpu(op: str) -> bool:
     """The table lists only what a build without CUDA lacks."""
-    from tensorflow.python.framework import kernels
-
-    registered = kernels.get_registered_kernels_for_op(op).kernel
-    return any(kernel.device_type in ("GPU", "DEFAULT") for kernel in registered)
+    return any(device in ("GPU", "DEFAULT") for device in graphs.kernel_devices(op))

@@ -19,6 +19,7 @@ from stoker.doctor.guard.limits import RETRACES
 from stoker.doctor.guard.placement import Placement
 from stoker.doctor.guard.steps import CALLS, INFERENCE, TAPES, TRAINING
 from stoker.doctor.probes.retrace import Change, changes_between, signature_of, updates_variables
+from stoker.tf_internals import functions
 
 
 @dataclass
@@ -54,25 +55,22 @@ class TracingHooks(Patches):
         self._batch = 0
 
     def attach(self) -> None:
-        from tensorflow.python.eager import backprop, context
-        from tensorflow.python.eager.polymorphic_function import polymorphic_function, tracing_compilation
-        from tensorflow.python.util import nest
+        import tensorflow as tf
 
-        self._flatten = nest.flatten
-        self._eagerly = context.executing_eagerly
+        self._flatten = tf.nest.flatten
+        self._eagerly = tf.executing_eagerly
         self._traced.clear()
-        self.replace(tracing_compilation, "_create_concrete_function", self._creation)
-        self.replace(polymorphic_function.Function, "_call", self._call)
-        self.replace(backprop.GradientTape, "__enter__", self._tape)
+        self.replace(*functions.concrete_function_creation(), self._creation)
+        self.replace(*functions.function_call(), self._call)
+        self.replace(tf.GradientTape, "__enter__", self._tape)
         self._keras = False
         self._attach_to_keras()
 
     def _attach_to_keras(self) -> None:
         """Once Keras is imported, which may be under the guard."""
-        module = sys.modules.get("keras.src.callbacks.callback_list")
-        if module is not None and not self._keras:
+        callbacks = getattr(getattr(sys.modules.get("keras"), "callbacks", None), "CallbackList", None)
+        if callbacks is not None and not self._keras:
             self._keras = True
-            callbacks = module.CallbackList
             for phase, rank in (("train", TRAINING), ("test", INFERENCE), ("predict", INFERENCE)):
                 self.replace(callbacks, f"on_{phase}_batch_begin", partial(self._batch_begin, phase, rank))
                 self.replace(callbacks, f"on_{phase}_batch_end", partial(self._batch_end, phase))
@@ -146,7 +144,7 @@ class TracingHooks(Patches):
         number, functions = id(function), self._functions
         known = functions.get(number)
         if known is None:
-            where = definition(function._python_function)
+            where = definition(function.python_function)
             is_step = where is None or SITES.kind_of(where[0]) != KERAS_LOOP
             if not is_step:
                 self._attach_to_keras()
@@ -156,7 +154,7 @@ class TracingHooks(Patches):
 
     def _grade(self, regions: tuple[scope.Region, ...], known: _Function, function: Any) -> None:
         """After its first trace a function tells whether a call of it is a training step."""
-        graphs = [concrete.graph for concrete in function._function_cache.values()]
+        graphs = [concrete.graph for concrete in functions.traces(function)]
         known.rank = TRAINING if any(updates_variables(graph) for graph in graphs) else CALLS
         for region in regions:
             region.regrade_steps(known.rank, known.number)

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from stoker import clock
-from stoker.doctor.attach.tensorflow_versions import supported, unsupported_message
 from stoker.doctor.diagnosis.record import RunFacts
 from stoker.doctor.measure import bootstrap
 from stoker.doctor.measure.child import Settings
@@ -29,6 +28,7 @@ from stoker.errors import RecordError, UsageError
 from stoker.periodic import Every
 from stoker.records import Device, Record
 from stoker.redaction import redact_arguments
+from stoker.tf_internals.versions import TENSORFLOW
 from stoker.tracking.store import address, measured, record_files
 from stoker.version import __version__
 
@@ -59,8 +59,8 @@ class Target:
         else:
             _check_script(self.name)
         version = _tensorflow_version()
-        if version is not None and not supported(version):
-            raise UsageError(unsupported_message(version))
+        if version is not None and not TENSORFLOW.includes(version):
+            raise UsageError(TENSORFLOW.refusal(version))
 
     @property
     def user_root(self) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any
 from stoker.doctor.attach import announced
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import CHECKPOINT
+from stoker.tf_internals import Place, saving
 
 
 class Checkpoints(Probe):
@@ -18,17 +19,18 @@ class Checkpoints(Probe):
     name = "checkpoint"
 
     def attach(self) -> None:
-        from tensorflow.python.checkpoint import checkpoint, checkpoint_management
-        from tensorflow.python.saved_model import load, save
+        import tensorflow as tf
 
-        for name in ("save", "restore"):
-            self.replace(checkpoint.TrackableSaver, name, partial(self._saver, name))
+        self._time(saving.savers(), saving.restorers())
         # Around its saver it deletes old files and keeps a list of them: that is saving, too.
-        self.replace(checkpoint_management.CheckpointManager, "save", partial(self._saver, "save"))
-        self.replace(save, "save_and_return_nodes", partial(self._saver, "save"))
-        self.replace(load, "load_partial", partial(self._saver, "restore"))
+        self._time([(tf.train.CheckpointManager, "save")], [])
         for what in (announced.SAVE, announced.RESTORE):
             self.on_detach(announced.listen(what, partial(self._announced, what)))
+
+    def _time(self, savers: list[Place], restorers: list[Place]) -> None:
+        for name, places in (("save", savers), ("restore", restorers)):
+            for place in places:
+                self.replace(*place, partial(self._saver, name))
 
     def _saver(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any, **kwds: Any) -> Any:
@@ -85,9 +87,4 @@ class KerasCheckpoints(Checkpoints):
     name = "keras checkpoint"
 
     def attach(self) -> None:
-        from keras.src.saving import saving_lib
-
-        for name in ("save_model", "save_weights_only"):
-            self.replace(saving_lib, name, partial(self._saver, "save"))
-        for name in ("load_model", "load_weights_only"):
-            self.replace(saving_lib, name, partial(self._saver, "restore"))
+        self._time(saving.keras_savers(), saving.keras_restorers())

@@ -18,6 +18,7 @@ from stoker.doctor.probes.memory import MemoryHistory, resident_bytes
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import STARTUP, Recorder
 from stoker.doctor.software_gpu import profiles
+from stoker.tf_internals import eager
 
 SOFTWARE_GPU = "SOFTWARE_GPU"
 
@@ -42,12 +43,8 @@ class DeviceProbe(Probe):
         self._nvml: Any = None
 
     def attach(self) -> None:
-        from tensorflow.python import pywrap_tfe
-        from tensorflow.python.eager import context
-
-        self._context = context
         # Devices come up with the first op: that is start-up, not the op's cost.
-        self.replace(pywrap_tfe, "TFE_NewContext", self._start_up)
+        self.replace(*eager.context_creation(), self._start_up)
 
     def bring_up(self, settings: Mapping[str, Any]) -> None:
         """Give the program a software GPU, before its first op. From here on the clock is the model's."""
@@ -89,15 +86,14 @@ class DeviceProbe(Probe):
             self.fail(error)
 
     def _look(self) -> None:
-        current = self._context._context
-        if current is None or not current._initialized:
-            return
-        self._known = True
-        gpus = [device for device in current.list_logical_devices() if device.device_type == "GPU"]
-        if not gpus:
+        if not eager.has_started():
             return
         import tensorflow as tf
 
+        self._known = True
+        gpus = tf.config.list_logical_devices("GPU")
+        if not gpus:
+            return
         physical = tf.config.list_physical_devices("GPU")
         details = tf.config.experimental.get_device_details(physical[0]) if physical else {}
         self.kind, self.count = "GPU", len(gpus)

@@ -17,6 +17,7 @@ from stoker.doctor.probes.loop_turns import UserFrame
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import DISPATCH, EAGER, MAX_SITES, PYTHON, Placed, Recorder
 from stoker.doctor.probes.steps import LAYERS, TAPES, Steps
+from stoker.tf_internals import eager
 
 # Between two ops lie TensorFlow's wrappers: dispatch. A longer gap is the program's own Python.
 _LIBRARY_GAP_NS = 500_000
@@ -62,12 +63,11 @@ class EagerOps(Probe):
         self._next_sample = 0
 
     def attach(self) -> None:
-        from tensorflow.python import pywrap_tfe
-        from tensorflow.python.eager import backprop
+        import tensorflow as tf
 
-        self.replace(pywrap_tfe, "TFE_Py_FastPathExecute", self._dispatch)
-        self.replace(backprop.GradientTape, "__enter__", self._tape)
-        self.replace(backprop.GradientTape, "gradient", self.dispatching)
+        self.replace(*eager.op_dispatch(), self._dispatch)
+        self.replace(tf.GradientTape, "__enter__", self._tape)
+        self.replace(tf.GradientTape, "gradient", self.dispatching)
 
     def _dispatch(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder, now = self.recorder, clock.now_ns
@@ -178,7 +178,7 @@ class EagerOps(Probe):
 
     def _opened_inside(self, tape: Any) -> bool:
         """Whether a tape is opened while another one records: both are of one step."""
-        self._tapes = [one for one in self._tapes if (it := one()) is not None and it._recording]
+        self._tapes = [one for one in self._tapes if (it := one()) is not None and eager.is_recording(it)]
         self._tapes.append(weakref.ref(tape))
         return len(self._tapes) > 1
 

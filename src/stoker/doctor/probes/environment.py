@@ -106,10 +106,10 @@ def _memory() -> int:
 
 def _tensorflow_build() -> dict[str, str | int | float]:
     """Of a TensorFlow that is imported already: asking must not import it, nor start its devices."""
-    module: Any = sys.modules.get("tensorflow.python.platform.build_info")
-    if module is None:
+    sysconfig: Any = getattr(sys.modules.get("tensorflow"), "sysconfig", None)
+    if sysconfig is None:
         return {}
-    info = module.build_info
+    info = sysconfig.get_build_info()
     if info.get("is_rocm_build"):
         return {"TensorFlow build": "ROCm"}
     if info.get("is_cuda_build"):

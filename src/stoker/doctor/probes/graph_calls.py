@@ -12,6 +12,7 @@ from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import DISPATCH, GRAPH, PYTHON, Recorder
 from stoker.doctor.probes.retrace import Retrace
 from stoker.doctor.probes.steps import CALLS, TRAINING, Steps
+from stoker.tf_internals import eager, functions
 
 _MAX_FUNCTIONS = 1000
 # Looking at the stack and the arguments of every call would cost more than some calls.
@@ -80,12 +81,8 @@ class GraphCalls(Probe):
         self._current: CalledFunction | None = None
 
     def attach(self) -> None:
-        from tensorflow.python.eager import context
-        from tensorflow.python.eager.polymorphic_function import polymorphic_function
-
-        # Inside `__call__` stands TensorFlow's traceback filter: patched below it, we are never seen.
-        self.replace(polymorphic_function.Function, "_call", self._call)
-        self.replace(context.Context, "call_function", self._execute)
+        self.replace(*functions.function_call(), self._call)
+        self.replace(*eager.function_execution(), self._execute)
 
     def _call(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = self.recorder
@@ -175,15 +172,14 @@ class GraphCalls(Probe):
         return entry
 
     def _entry(self, function: Any) -> CalledFunction:
-        python_function = function._python_function
-        where = definition(python_function)
-        key = where or function._name
+        where = definition(function.python_function)
+        key = where or function.name
         if key not in self.functions and len(self.functions) >= _MAX_FUNCTIONS:
             key = "<other functions>"
         entry = self.functions.get(key)
         if entry is None:
-            entry = self.functions[key] = CalledFunction(str(function._name), where)
-        entry.jit_compile = entry.jit_compile or bool(function._jit_compile)
+            entry = self.functions[key] = CalledFunction(str(function.name), where)
+        entry.jit_compile = entry.jit_compile or functions.is_compiled_by_xla(function)
         return entry
 
     def _tick(self, entry: CalledFunction, now: int) -> None:

@@ -16,6 +16,7 @@ from stoker.doctor.attach.sites import FRAMEWORK
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import CHECKPOINT, PYTHON, SYNC, Recorder
 from stoker.doctor.probes.steps import READS, Steps
+from stoker.tf_internals import eager
 
 # What a device-to-host copy of n bytes takes at least, to tell copying from waiting on a GPU: PCIe 3 x16 in
 # practice (12 GB/s) and a launch. Nothing here decides a price: only the share of wait in a read.
@@ -38,17 +39,12 @@ class HostSync(Probe):
         self._depth = 0
 
     def attach(self) -> None:
-        from tensorflow.python import pywrap_tfe
-        from tensorflow.python.eager import context
-        from tensorflow.python.framework import ops
-
-        self._context = context
-        tensor = ops.EagerTensor
-        self.replace(tensor, "_numpy_internal", lambda f: self._reader(f, "numpy"))
+        tensor = eager.tensor_type()
+        self.replace(*eager.tensor_read(), lambda f: self._reader(f, "numpy"))
         for name in ("__str__", "__repr__", "__format__"):
             self.replace(tensor, name, lambda f: self._reader(f, "format"))
         self.replace(tensor, "__iter__", self._iteration)
-        self.replace(pywrap_tfe, "TFE_ToDlpackCapsule", lambda f: self._reader(f, "dlpack"))
+        self.replace(*eager.dlpack_export(), lambda f: self._reader(f, "dlpack"))
         buffer = BufferPatch(tensor, lambda f: self._reader(f, "buffer"))
         buffer.put_in()
         self.on_detach(buffer.take_out)
@@ -165,7 +161,7 @@ class HostSync(Probe):
         if "GPU" in tensor.backing_device:
             return max(0, elapsed - _COPY_LATENCY_NS - int(nbytes(tensor) * _COPY_NS_PER_BYTE))
         # On a CPU a read is a view: all that takes long is the wait for an asynchronous executor.
-        return elapsed if self._context.context().is_async() else 0
+        return elapsed if eager.is_async() else 0
 
 
 def nbytes(tensor: Any) -> int:

@@ -19,6 +19,7 @@ from stoker.doctor.attach.sites import KERAS_LOOP, SiteKey
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import DISPATCH, INPUT, PYTHON, STARTUP, TEARDOWN, Recorder
 from stoker.records import TuningRow
+from stoker.tf_internals import datasets, iterators
 
 _MAX_PIPELINES = 200
 _MAX_TUNINGS = 20
@@ -89,20 +90,16 @@ class InputWait(Probe):
 
     def attach(self) -> None:
         import tensorflow as tf
-        from tensorflow.python.data.ops import dataset_ops, iterator_ops
-        from tensorflow.python.distribute import input_lib
-        from tensorflow.python.eager import context
-        from tensorflow.python.framework import errors
 
-        self._eager = context.executing_eagerly
-        self._no_model = errors.OpError
+        self._eager = tf.executing_eagerly
+        self._no_model = tf.errors.OpError
         # Where the function itself is differs from version to version.
         self._model_of = tf.data.experimental.get_model_proto
-        self.replace(dataset_ops.DatasetV2, "__init__", self._dataset_made)
-        self.replace(iterator_ops.OwnedIterator, "__init__", self._iterator_made)
-        self.replace(iterator_ops.OwnedIterator, "_next_internal", self._next)
-        self.add(iterator_ops.OwnedIterator, "__del__", self._teardown())
-        self.replace(input_lib.DistributedIteratorBase, "get_next", self._next)
+        self.replace(tf.data.Dataset, "__init__", self._dataset_made)
+        self.replace(iterators.iterator_type(), "__init__", self._iterator_made)
+        self.replace(*iterators.next_element(), self._next)
+        self.add(iterators.iterator_type(), "__del__", self._teardown())
+        self.replace(*iterators.next_distributed_element(), self._next)
         self.on_detach(announced.listen(announced.TUNE, self._announced_tuning))
         self.on_detach(announced.listen(announced.TUNED, self._announced_report))
 
@@ -144,7 +141,7 @@ class InputWait(Probe):
     def _iterator_made(self, original: Callable[..., None]) -> Callable[..., None]:
         def init(iterator: Any, *args: Any, **kwds: Any) -> None:
             original(iterator, *args, **kwds)
-            dataset = getattr(iterator, "_dataset", None)
+            dataset = iterators.dataset_of(iterator)
             if self.active and dataset is not None and not self._tuning:
                 try:
                     self._remember(iterator, self._pipeline(dataset))
@@ -186,7 +183,7 @@ class InputWait(Probe):
             if self.active and recorder.top in (PYTHON, DISPATCH) and recorder.on_main_thread():
                 started = recorder.enter(TEARDOWN)
                 try:
-                    iterator.__dict__.pop("_iterator_resource", None)
+                    iterators.drop_resource(iterator)
                 finally:
                     ended = recorder.leave()
                     iteration = self._iterations.get(id(iterator))
@@ -272,7 +269,7 @@ class InputWait(Probe):
                 continue
             if name not in ("Options", "DatasetV1Adapter", "Model"):
                 stages.append(Stage(name, site, _runs_python(current), name.startswith("Parallel")))
-            pending.extend(reversed(current._inputs()))
+            pending.extend(reversed(datasets.inputs(current)))
         return stages
 
 
@@ -287,15 +284,15 @@ def batch_size(dataset: Any) -> int:
     pending = [dataset]
     while pending:
         current = pending.pop()
-        size = getattr(current, "_batch_size", None)
+        size = datasets.argument(current, "batch_size", None)
         if size is not None:
             return int(size)
-        pending.extend(reversed(current._inputs()))
+        pending.extend(reversed(datasets.inputs(current)))
     return 0
 
 
 def _runs_python(dataset: Any) -> bool:
-    wrapper = getattr(dataset, "_map_func", None)
+    wrapper = datasets.argument(dataset, "map_func", None)
     graph = getattr(getattr(wrapper, "function", None), "graph", None)
     return graph is not None and any(op.type in _PYTHON_OPS for op in graph.get_operations())
 

@@ -18,6 +18,7 @@ from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import CHECKPOINT, DISPATCH, GRAPH, PYTHON, SYNC, Recorder
 from stoker.doctor.probes.retrace import nbytes_of
 from stoker.doctor.probes.steps import EAGER_TRAINING, INFERENCE, TRAINING, Steps
+from stoker.tf_internals import keras_optimizers
 
 _BATCH_HOOKS = tuple(
     f"on_{phase}batch_{moment}"
@@ -80,18 +81,16 @@ class KerasLoop(Probe):
         self.variable_bytes = 0
 
     def attach(self) -> None:
-        from keras.src.backend.tensorflow import trainer
-        from keras.src.callbacks import callback_list
-        from keras.src.layers import layer
-        from keras.src.optimizers import base_optimizer
-        from keras.src.utils import traceback_utils
+        import keras
 
-        loops = trainer.TensorFlowTrainer
+        from stoker.tf_internals import keras_training
+
+        loops = keras_training.TensorFlowTrainer
         for name in ("fit", "evaluate", "predict"):
             # Below Keras' traceback filter, as far as it has one here.
-            self.replace(loops, name, partial(_refilter, traceback_utils, self._loop, name))
-        self.replace(trainer.TFEpochIterator, "__init__", self._epoch_iterator)
-        callbacks = callback_list.CallbackList
+            self.replace(loops, name, partial(_refilter, keras_training.filter_traceback, self._loop, name))
+        self.replace(*keras_training.epoch_iterator_creation(), self._epoch_iterator)
+        callbacks = keras.callbacks.CallbackList
         self.replace(callbacks, "__init__", self._callback_list)
         self.replace(callbacks, "on_train_batch_begin", self._batch_begin)
         self.replace(callbacks, "on_test_batch_begin", self._batch_begin)
@@ -99,9 +98,9 @@ class KerasLoop(Probe):
         self.replace(callbacks, "on_train_batch_end", partial(self._batch_end, TRAINING, "fit"))
         self.replace(callbacks, "on_test_batch_end", partial(self._batch_end, INFERENCE, "evaluate"))
         self.replace(callbacks, "on_predict_batch_end", partial(self._batch_end, INFERENCE, "predict"))
-        self.replace(base_optimizer.BaseOptimizer, "apply", self._apply)
-        self.replace(base_optimizer.BaseOptimizer, "apply", self._eager.dispatching)
-        self.replace(layer.Layer, "__call__", self._eager.layer)
+        self.replace(*keras_optimizers.application(), self._apply)
+        self.replace(*keras_optimizers.application(), self._eager.dispatching)
+        self.replace(keras.layers.Layer, "__call__", self._eager.layer)
         self.on_detach(announced.listen(announced.LOOP, self._announced_loop))
         self.on_detach(announced.listen(announced.BATCHES, self._announced_batches))
 
@@ -274,7 +273,9 @@ class KerasLoop(Probe):
     def _measure_variables(self, optimizer: Any) -> None:
         try:
             # A Keras variable holds TensorFlow's as `value`; on a plain tf.Variable that is a method.
-            variables = [v if callable(v.value) else v.value for v in optimizer._trainable_variables]
+            variables = [
+                v if callable(v.value) else v.value for v in keras_optimizers.trained_variables(optimizer)
+            ]
             self.variable_bytes = nbytes_of(variables) or 1
         except Exception as error:  # noqa: BLE001 - as above
             self.fail(error)
@@ -299,7 +300,7 @@ class KerasLoop(Probe):
         return apply
 
 
-def _refilter(traceback_utils: Any, wrap: Callable[..., Any], name: str, loop: Any) -> Any:
+def _refilter(filtered: Callable[..., Any], wrap: Callable[..., Any], name: str, loop: Any) -> Any:
     """`wrap` put inside the traceback filter Keras has around `fit`, so that tracebacks look the same."""
     inner = getattr(loop, "__wrapped__", None)
     if inner is None:
@@ -308,4 +309,4 @@ def _refilter(traceback_utils: Any, wrap: Callable[..., Any], name: str, loop: A
     for attribute in ("__name__", "__qualname__", "__doc__", "__module__"):
         setattr(wrapped, attribute, getattr(inner, attribute))
     wrapped.__wrapped__ = inner
-    return traceback_utils.filter_traceback(wrapped)
+    return filtered(wrapped)

@@ -176,7 +176,7 @@ class LoopTurns:
         have several events, such as a print of three tensors.
         """
         frame: FrameType | None = sys._getframe(1)
-        kinds, left = self._sites._kinds, _MAX_FRAMES
+        kinds, left = self._sites.kinds, _MAX_FRAMES
         while frame is not None and kinds.get(frame.f_code.co_filename, USER) != USER:
             frame = frame.f_back
         if frame is not None and self._chain is not None:

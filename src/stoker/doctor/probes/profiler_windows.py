@@ -6,15 +6,11 @@ proportions for a known, small price. If the program uses the profiler itself, o
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import re
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from stoker import clock
@@ -25,6 +21,7 @@ from stoker.doctor.probes.recorder import STARTUP, TRACE, Recorder
 from stoker.doctor.probes.spans import Window
 from stoker.doctor.probes.steps import Steps
 from stoker.doctor.probes.tensorflow_events import ClockMarks, WindowEvents, wanted, window_events
+from stoker.tf_internals import profiler
 
 _MIN_WINDOW_S, _MAX_WINDOW_S = 0.04, 1.5
 # While nobody knows yet how long a step takes: a shorter one would see but a piece of a long eager step.
@@ -62,17 +59,13 @@ class ProfilerWindows(Probe):
         self._interrupted = threading.Event()
 
     def attach(self) -> None:
-        from tensorflow.python.profiler import profiler_v2
-        from tensorflow.python.profiler.internal import _pywrap_profiler, _pywrap_traceme
-        from tensorflow.tsl.profiler.protobuf import trace_events_pb2
-
-        self._new_session = _pywrap_profiler.ProfilerSession
-        self._trace_me = _pywrap_traceme.TraceMe
-        self._parse = trace_events_pb2.Trace.FromString
+        self._new_session = getattr(*profiler.new_session())
+        self._trace_me = profiler.trace_me()
+        self._parse = profiler.trace_parser()
         self._quiet = log_silencer()
-        self._profiler_v2 = profiler_v2
-        self.replace(_pywrap_profiler, "ProfilerSession", self._step_aside)
-        self.replace(_pywrap_profiler, "start_server", self._step_aside_for_good)
+        self._is_profiling = profiler.is_profiling()
+        self.replace(*profiler.new_session(), self._step_aside)
+        self.replace(*profiler.start_server(), self._step_aside_for_good)
 
     def poll(self) -> None:
         """Take a window if one is due and the program is stepping. Called on the heartbeat's thread."""
@@ -168,16 +161,15 @@ class ProfilerWindows(Probe):
 
     def _must_wait(self) -> bool:
         """The program's own profiler is on, or about to be."""
-        return self._profiler_v2._profiler is not None or clock.now_ns() < self._aside_until
+        return self._is_profiling() or clock.now_ns() < self._aside_until
 
 
 def log_silencer() -> Callable[[], Any]:
     """A context manager in which TensorFlow's C++ side logs errors only.
 
-    Starting a profiler session writes several lines to stderr that the program would not have written. The
-    log level is a function of the abseil library inside TensorFlow's; its exact name has abseil's release in it.
+    Starting a profiler session writes several lines to stderr that the program would not have written.
     """
-    functions = _absl_log_level()
+    functions = profiler.log_level()
     if functions is None:
         return _not_silenced
     get, set_level = functions
@@ -198,19 +190,3 @@ def log_silencer() -> Callable[[], Any]:
 @contextmanager
 def _not_silenced() -> Iterator[None]:
     yield
-
-
-def _absl_log_level() -> tuple[Callable[[], int], Callable[[int], None]] | None:
-    import tensorflow as tf
-
-    for path in sorted(Path(tf.__file__).parent.glob("libtensorflow_framework.so*")):
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            found = re.search(rb"_ZN4absl(\d+lts_\d+)14SetMinLogLevelENS0_18LogSeverityAtLeastE\0", content)
-            release = found[1].decode() if found else None
-        if release:
-            library = ctypes.CDLL(str(path))
-            set_level = library[f"_ZN4absl{release}14SetMinLogLevelENS0_18LogSeverityAtLeastE"]
-            get = library[f"_ZN4absl{release}11MinLogLevelEv"]
-            set_level.argtypes, set_level.restype, get.restype = [ctypes.c_int], None, ctypes.c_int
-            return get, set_level
-    return None

@@ -13,6 +13,7 @@ from typing import Any
 from stoker.doctor.attach.sites import USER, SiteKey, definition
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import TRACE, Recorder
+from stoker.tf_internals import functions, graphs
 
 _MAX_FUNCTIONS = 1000
 _MAX_CHANGES = 20
@@ -68,9 +69,7 @@ class Retrace(Probe):
         self.call_serial = 0
 
     def attach(self) -> None:
-        from tensorflow.python.eager.polymorphic_function import tracing_compilation
-
-        self.replace(tracing_compilation, "_create_concrete_function", self._creation)
+        self.replace(*functions.concrete_function_creation(), self._creation)
 
     def _creation(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def create(function_type: Any, type_context: Any, func_graph: Any, tracing_options: Any) -> Any:
@@ -197,8 +196,7 @@ def updates_variables(graph: Any) -> bool:
     inside = {id(internal) for external, internal in graph.captures if id(external) in trained}
     if any(id(op.inputs[0]) in inside for op in graph.get_operations() if _assigns(op)):
         return True
-    called = [getattr(f, "graph", None) for f in getattr(graph, "_functions", {}).values()]
-    return any(_assigns(op) for g in called if g is not None for op in g.get_operations())
+    return any(_assigns(op) for called in graphs.called_graphs(graph) for op in called.get_operations())
 
 
 def collectives(graph: Any) -> tuple[int, int]:
@@ -207,8 +205,7 @@ def collectives(graph: Any) -> tuple[int, int]:
     Where the graph calls functions that have some, as a loop over steps does, those of one of them count, and not what
     comes once before or after the loop.
     """
-    called = [getattr(f, "graph", None) for f in getattr(graph, "_functions", {}).values()]
-    inside = [found for inner in called if inner is not None and (found := _exchanged(inner))]
+    inside = [found for called in graphs.called_graphs(graph) if (found := _exchanged(called))]
     exchanged = max(inside, key=len) if inside else _exchanged(graph)
     return len(exchanged), sum(exchanged)
 

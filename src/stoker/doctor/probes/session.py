@@ -15,7 +15,6 @@ from types import ModuleType
 from typing import Any
 
 from stoker.doctor.attach.sites import OWN_ROOT, SiteKey, Sites
-from stoker.doctor.attach.tensorflow_versions import supported, unsupported_message
 from stoker.doctor.probes.checkpoints import Checkpoints, KerasCheckpoints
 from stoker.doctor.probes.device import SOFTWARE_GPU, DeviceProbe
 from stoker.doctor.probes.eager_ops import Dispatched, EagerOps
@@ -38,6 +37,8 @@ from stoker.doctor.probes.tensorflow_events import WindowEvents
 from stoker.doctor.probes.transfer import Transfer
 from stoker.errors import StokerError
 from stoker.records import TuningRow
+from stoker.tf_internals import eager, functions
+from stoker.tf_internals.versions import KERAS, TENSORFLOW
 
 
 @dataclass(frozen=True)
@@ -166,13 +167,13 @@ class Session:
         self.recorder.versions["tensorflow"] = version
         self.imported = True
         self.recorder.rebase(PYTHON)
-        if not supported(version):
-            self.recorder.note(unsupported_message(version))
+        if not TENSORFLOW.includes(version):
+            self.recorder.note(TENSORFLOW.refusal(version))
             return
         self._bring_up_device()
         self._attach(self._tensorflow_probes)
         self.on_import()
-        _hide_from_tracebacks("tensorflow.python.util.traceback_utils")
+        functions.hide_frames("tensorflow", OWN_ROOT)
 
     def _bring_up_device(self) -> None:
         if self._software_gpu is None:
@@ -183,13 +184,16 @@ class Session:
             self.recorder.note(f"no software GPU: {error}")
 
     def _keras_imported(self, module: ModuleType) -> None:
-        self.recorder.versions["keras"] = str(getattr(module, "__version__", "unknown"))
-        backend = sys.modules.get("keras.src.backend")
-        if getattr(backend, "backend", lambda: "")() != "tensorflow":
+        version = str(getattr(module, "__version__", "unknown"))
+        self.recorder.versions["keras"] = version
+        if getattr(getattr(module, "config", None), "backend", lambda: "")() != "tensorflow":
             self.recorder.note("Keras does not run on TensorFlow here: its loops are not measured")
             return
+        if not KERAS.includes(version):
+            self.recorder.note(f"{KERAS.refusal(version)} Its loops are not measured.")
+            return
         self._attach(self._keras_probes)
-        _hide_from_tracebacks("keras.src.utils.traceback_utils")
+        functions.hide_frames("keras", OWN_ROOT)
 
     def _attach(self, probes: Sequence[Probe]) -> None:
         for probe in probes:
@@ -264,7 +268,7 @@ class Session:
                 for f in self.retrace.functions.values()
                 if f.definition and self.retrace.is_users(f)
             ),
-            is_async=_is_async(),
+            is_async=eager.is_async(),
             start_ns=recorder.start_ns,
             step_sources=phase.sources,
             trains=0 <= phase.rank <= TAPES,
@@ -279,7 +283,7 @@ class Session:
             eager_ops=self.eager.count,
             eager_stacks={stack: replace(found) for stack, found in list(self.eager.stacks.items())},
             ticks=recorder.steps,
-            intra_op_threads=_intra_op_threads(),
+            intra_op_threads=eager.intra_op_threads(),
             gradient_bytes=self._gradient_bytes(),
             memory=list(self.device.memory.points),
             environment=self._environment(),
@@ -296,27 +300,3 @@ class Session:
                 self._facts["device profile"] = self.device.device_name
         share = self._other_work.share()
         return self._facts if share is None else {**self._facts, OTHER_WORK: share}
-
-
-def _intra_op_threads() -> int:
-    """How many threads one kernel may use as the program has set it; 0 if it has not."""
-    module: Any = sys.modules.get("tensorflow.python.eager.context")
-    current = getattr(module, "_context", None)
-    return (
-        int(current._intra_op_parallelism_threads or 0) if current is not None and current._initialized else 0
-    )
-
-
-def _is_async() -> bool:
-    """Whether eager execution is asynchronous; false before TensorFlow has started."""
-    module: Any = sys.modules.get("tensorflow.python.eager.context")
-    current = getattr(module, "_context", None)
-    return bool(current is not None and current._initialized and current.is_async())
-
-
-def _hide_from_tracebacks(module_name: str) -> None:
-    """Have the library's traceback filter leave our frames out, as it does its own."""
-    module: Any = sys.modules.get(module_name)
-    excluded = getattr(module, "_EXCLUDED_PATHS", None)
-    if isinstance(excluded, tuple):
-        module._EXCLUDED_PATHS = (*excluded, OWN_ROOT)

@@ -14,6 +14,7 @@ from stoker.doctor.attach.sites import INTERNAL, SiteKey
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import PYTHON, TRANSFER, Recorder
 from stoker.doctor.probes.steps import READS, Steps
+from stoker.tf_internals import eager
 
 # Shapes, axes and indexes are short lists; a batch is not.
 _MIN_LIST = 32
@@ -48,10 +49,9 @@ class Transfer(Probe):
 
     def attach(self) -> None:
         import numpy as np
-        from tensorflow.python.framework import constant_op
 
         self._array_type = np.ndarray
-        self.replace(constant_op, "convert_to_eager_tensor", self._conversion)
+        self.replace(*eager.host_conversion(), self._conversion)
 
     def _conversion(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def convert(value: Any, ctx: Any, dtype: Any = None) -> Any:

@@ -8,19 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.ops import iterator_ops
-from tensorflow.python.distribute import collective_util
-from tensorflow.python.eager import context
-from tensorflow.python.framework import errors_impl, load_library
-from tensorflow.python.platform import build_info
 
 from stoker.errors import UsageError
+from stoker.tf_internals import devices, distribution, eager, iterators
 
 
 def has_started() -> bool:
     """Whether TensorFlow's runtime runs, after which no device can be added."""
-    current = context.context_safe()
-    return current is not None and bool(current._initialized)
+    return eager.has_started()
 
 
 def gpus() -> list[str]:
@@ -35,8 +30,8 @@ def load_plugin(path: Path, count: int) -> None:
         UsageError: TensorFlow refused it.
     """
     try:
-        load_library.load_pluggable_device_library(str(path))
-    except (RuntimeError, errors_impl.OpError) as error:
+        devices.load_plugin(str(path))
+    except (RuntimeError, tf.errors.OpError) as error:
         raise UsageError(f"TensorFlow {tf.__version__} did not load the software GPU: {error}") from error
     if len(gpus()) != count:
         raise UsageError(f"TensorFlow {tf.__version__} sees {len(gpus())} GPUs instead of {count}")
@@ -46,7 +41,7 @@ def adapt(library: ctypes.PyDLL, deterministic: bool) -> None:
     """What else a program takes as the sign of a GPU, and what would disturb the clock."""
     # Keras orders a GRU's gates for cuDNN only in a CUDA build; without this the results would be silently
     # wrong.
-    build_info.build_info["is_cuda_build"] = True
+    tf.sysconfig.get_build_info()["is_cuda_build"] = True
     if deterministic:
         # One op after another: the order in which they reach the device is then that of the graph.
         tf.config.threading.set_inter_op_parallelism_threads(1)
@@ -84,7 +79,7 @@ def _leave_iterator_teardown_out(library: ctypes.PyDLL) -> None:
         finally:
             library.stoker_gpu_start_clock()
 
-    iterator_ops.OwnedIterator.__del__ = release
+    iterators.iterator_type().__del__ = release
 
 
 def _reduce_without_nccl() -> None:
@@ -93,8 +88,9 @@ def _reduce_without_nccl() -> None:
     They ask for NCCL when they see GPUs. A CUDA build has it, but it needs CUDA; other builds use the ring
     anyway.
     """
-    original = collective_util.Options.merge
-    implementations = collective_util.CommunicationImplementation
+    options_type = distribution.collective_options()
+    original = options_type.merge
+    implementations = tf.distribute.experimental.CommunicationImplementation
 
     def merge(self: Any, options: Any) -> Any:
         merged = copy.copy(original(self, options))
@@ -102,4 +98,4 @@ def _reduce_without_nccl() -> None:
             merged.implementation = implementations.RING
         return merged
 
-    collective_util.Options.merge = merge
+    options_type.merge = merge

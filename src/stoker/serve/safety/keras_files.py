@@ -15,10 +15,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from stoker.errors import StokerError
+from stoker.tf_internals.versions import KERAS, parse, spell
 
-# Older ones run code of a file in safe mode, or take memory for whatever size it claims. Newer ones had holes, too:
-# that is why the file itself is looked at.
-OLDEST_KERAS = (3, 12, 1)
 _MOST_CONFIG_BYTES = 64 << 20
 # Keras stores weights as they are; an archive that grows much more than this is made to fill the memory.
 _MOST_GROWTH, _LARGE = 20, 1 << 30
@@ -76,11 +74,12 @@ def check_keras_file(file: Path) -> None:
 def _check_version() -> None:
     import keras
 
-    found = tuple(int(part) for part in re.findall(r"\d+", keras.__version__)[:3])
-    if found < OLDEST_KERAS:
-        oldest = ".".join(map(str, OLDEST_KERAS))
+    # Older ones run code of a file in safe mode, or take memory for whatever size it claims. Newer ones had holes, too:
+    # that is why the file itself is looked at.
+    if parse(keras.__version__) < KERAS.oldest:
         raise KerasFileError(
-            f"Keras {keras.__version__} has known holes in loading model files: pip install 'keras>={oldest}'"
+            f"Keras {keras.__version__} has known holes in loading model files: "
+            f"pip install 'keras>={spell(KERAS.oldest)}'"
         )
 
 

@@ -1,0 +1,34 @@
+"""Every private name of TensorFlow and Keras that Stoker rests on, behind functions that say what they give.
+
+A private name is one below `tensorflow.python`, `tensorflow.core`, `tf.__internal__` or `keras.src`, or an attribute
+that begins with an underscore. Nothing else in Stoker uses one (ruff and `tests/tf_internals` see to it), so a new
+TensorFlow or Keras is supported by running `tests/tf_internals` on it and mending what fails in here.
+
+| module | subject |
+|---|---|
+| versions | which TensorFlow and Keras are supported; imports neither |
+| eager | tensors, ops and tapes outside of graphs; the runtime's state |
+| functions | `tf.function`: calls, traces, conversion by AutoGraph |
+| graphs | operations, their definitions and kernels, functions inside graphs, variables and tables |
+| datasets | the stages of `tf.data` pipelines, read |
+| pipelines | `tf.data` pipelines built of other parts |
+| iterators | `tf.data` iterators, plain and distributed |
+| distribution | workers, replicas and what they exchange |
+| saving | checkpoints, SavedModels and Keras files |
+| profiler | TensorFlow's profiler, and the log level of its C++ side |
+| devices | devices that are plugged in |
+| keras_training | Keras' trainer, callbacks and progress bar |
+| keras_data | Keras' data adapters |
+| keras_layers | layers, models and losses |
+| keras_optimizers | optimizers |
+
+Functions whose result is a `Place` name something to be patched. Everything that the doctor uses imports inside of
+functions: a name that is gone costs one probe, not all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Place = tuple[Any, str]
+"""An object and the name of its attribute, as `Patches.replace` takes them."""

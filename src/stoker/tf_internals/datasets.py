@@ -1,0 +1,68 @@
+"""The stages of a `tf.data` pipeline: what each reads, and what it was made with. The public API only builds them.
+
+A stage is a dataset object, which keeps what it was made with in private attributes named after the arguments.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_MISSING = object()
+
+
+def inputs(stage: Any) -> list[Any]:
+    """The stages that this one reads."""
+    return list(stage._inputs())
+
+
+def functions(stage: Any) -> list[Any]:
+    """The wrappers of a stage's functions: `function` is the traced one, `output_structure` its specs."""
+    return list(stage._functions())
+
+
+def map_function(stage: Any) -> Any:
+    """The wrapper of the function of a map, interleave, flat_map, filter or the like; None for other stages."""
+    return getattr(stage, "_map_func", getattr(stage, "_predicate", None))
+
+
+def python_function(wrapper: Any) -> Any:
+    """The Python function in a wrapper, as the user gave it."""
+    return wrapper._func
+
+
+def has_argument(stage: Any, name: str) -> bool:
+    """Whether a stage has kept an argument it was made with."""
+    return hasattr(stage, f"_{name}")
+
+
+def argument(stage: Any, name: str, default: Any = _MISSING) -> Any:
+    """An argument that a stage was made with, often as a tensor.
+
+    Raises:
+        AttributeError: it has not kept it, and there is no default.
+    """
+    return getattr(stage, f"_{name}") if default is _MISSING else getattr(stage, f"_{name}", default)
+
+
+def generator_behind(state: Any) -> Any:
+    """The user's function in the state that `from_generator` keeps in its closures."""
+    return state._generator
+
+
+def graph_of(stage: Any) -> Any:
+    """A pipeline as a graph of operations."""
+    import tensorflow as tf
+
+    graph = tf.compat.v1.GraphDef()
+    graph.ParseFromString(stage._as_serialized_graph().numpy())
+    return graph
+
+
+def variant(dataset: Any) -> Any:
+    """The tensor that is a dataset to TensorFlow's own operations, or an Optional."""
+    return dataset._variant_tensor
+
+
+def batch_spec(spec: Any) -> Any:
+    """The spec of a batch of any size of such elements."""
+    return spec._batch(None)

@@ -1,0 +1,85 @@
+"""Workers and replicas of a strategy: who they are, what they exchange, and how a wait for them is ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def replica_thread() -> Any:
+    """The class of the threads in which a strategy runs each replica: `replica_id`, `run()`."""
+    from tensorflow.python.distribute import mirrored_run
+
+    return mirrored_run._MirroredReplicaThread
+
+
+def replica_specs(spec: Any) -> list[Any] | None:
+    """The specs of each replica, in that of a leaf of a distributed dataset; None for another spec."""
+    from tensorflow.python.distribute.values import PerReplicaSpec
+
+    return list(spec._value_specs) if isinstance(spec, PerReplicaSpec) else None
+
+
+def collective_options() -> Any:
+    """The class of a strategy's options for collectives, with `merge`; the public name makes one of them."""
+    from tensorflow.python.distribute import collective_util
+
+    return collective_util.Options
+
+
+def rank_and_count(strategy: Any) -> tuple[int, int]:
+    """This worker's number under a `MultiWorkerMirroredStrategy`, and how many there are.
+
+    A cluster resolver tells only what `TF_CONFIG` has, and not in the order of the replicas.
+    """
+    extended = strategy.extended
+    return int(extended._id_in_cluster), int(extended._num_workers)
+
+
+def coordinator_cluster(coordinator: Any) -> Any:
+    """What a `ClusterCoordinator` stops in its destructor, by `stop()`."""
+    return coordinator._cluster
+
+
+def watch_workers(tasks: Mapping[str, int], leader: str, heartbeat_ms: int) -> None:
+    """Have workers count as lost after so long without a sign of life. Before TensorFlow has started.
+
+    Args:
+        tasks: how many there are of each job.
+        leader: the job whose first task the others report to.
+        heartbeat_ms: how long.
+    """
+    # The message's own module has another place in every other version of TensorFlow; this one always imports it.
+    from tensorflow.python.distribute.collective_all_reduce_strategy import coordination_config_pb2
+    from tensorflow.python.eager import context
+
+    context.context().configure_coordination_service(
+        service_type="standalone",
+        service_leader=f"/job:{leader}/replica:0/task:0",
+        heartbeat_timeout_in_ms=heartbeat_ms,
+        coordinated_jobs=[
+            coordination_config_pb2.CoordinatedJob(name=name, num_tasks=count)
+            for name, count in tasks.items()
+        ],
+    )
+
+
+def abort_collectives(code: int, reason: str) -> None:
+    """End every collective that waits for another worker with an error of this code, and all to come."""
+    from tensorflow.python.eager import context
+
+    context.context().abort_collective_ops(code, reason)
+
+
+def tell_workers(key: str, text: str) -> None:
+    """Put a text where all workers find it, once for each key."""
+    from tensorflow.python.eager import context
+
+    context.context().set_config_key_value(key, text)
+
+
+def hear_worker(key: str) -> str:
+    """The text that another worker puts there; waits for it."""
+    from tensorflow.python.eager import context
+
+    return str(context.context().get_config_key_value(key))

@@ -1,0 +1,99 @@
+"""Tensors, ops and tapes outside of graphs, and the state of TensorFlow's runtime."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from stoker.tf_internals import Place
+
+
+def tensor_type() -> type:
+    """The class of eager tensors. Making one to ask for its type would start the devices."""
+    from tensorflow.python.framework import ops
+
+    return ops.EagerTensor  # type: ignore[no-any-return]
+
+
+def tensor_read() -> Place:
+    """What `.numpy()`, `float()`, `if tensor:`, `str` and all their kin call to get a tensor's value."""
+    return tensor_type(), "_numpy_internal"
+
+
+def dlpack_export() -> Place:
+    """What hands a tensor to another library through DLPack: `(tensor) -> capsule`."""
+    from tensorflow.python import pywrap_tfe
+
+    return pywrap_tfe, "TFE_ToDlpackCapsule"
+
+
+def host_conversion() -> Place:
+    """What makes a tensor of a host's value: `(value, context, dtype=None) -> tensor`."""
+    from tensorflow.python.framework import constant_op
+
+    return constant_op, "convert_to_eager_tensor"
+
+
+def op_dispatch() -> Place:
+    """What runs an eager op: `(context, op, name, *inputs and attributes) -> result`."""
+    from tensorflow.python import pywrap_tfe
+
+    return pywrap_tfe, "TFE_Py_FastPathExecute"
+
+
+def context_creation() -> Place:
+    """What brings up the devices, at the first op: `(options) -> handle`."""
+    from tensorflow.python import pywrap_tfe
+
+    return pywrap_tfe, "TFE_NewContext"
+
+
+def function_execution() -> Place:
+    """What runs a traced function: `(context, name, tensors, outputs) -> results`, the name in bytes."""
+    from tensorflow.python.eager import context
+
+    return context.Context, "call_function"
+
+
+def has_started() -> bool:
+    """Whether the devices are up. Never imports TensorFlow, nor starts it."""
+    return _started_context() is not None
+
+
+def _started_context() -> Any:
+    current = getattr(sys.modules.get("tensorflow.python.eager.context"), "_context", None)
+    return current if current is not None and current._initialized else None
+
+
+def intra_op_threads() -> int:
+    """How many threads one kernel may use as the program has set it; 0 if it has not, or nothing has started."""
+    return int(getattr(_started_context(), "_intra_op_parallelism_threads", 0) or 0)
+
+
+def is_async() -> bool:
+    """Whether ops run asynchronously. The public `tf.config.experimental.get_synchronous_execution` starts devices."""
+    current = _started_context()
+    return current is not None and bool(current.is_async())
+
+
+def thread_state() -> Any:
+    """What TensorFlow keeps for the thread that reads it: `device_name` is that of the innermost `tf.device`.
+
+    Nothing public tells the device without running an op. To be kept and read at every op.
+    """
+    from tensorflow.python.eager import context
+
+    return context.context()._thread_local_data
+
+
+def global_seed() -> int | None:
+    """What `tf.random.set_seed` was last given; None if it was not called."""
+    from tensorflow.python.eager import context
+
+    seed = context.global_seed()
+    return None if seed is None else int(seed)
+
+
+def is_recording(tape: Any) -> bool:
+    """Whether a `tf.GradientTape` is open."""
+    return bool(tape._recording)

@@ -1,0 +1,83 @@
+"""Graphs: operations, their definitions and kernels, the functions they call, and the variables and tables they use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+
+def new_graph(name: str) -> Any:
+    """An empty graph of the kind that `tf.function` traces into: it captures what is made outside of it."""
+    import tensorflow as tf
+
+    return tf.__internal__.FuncGraph(name)
+
+
+def called_graphs(graph: Any) -> list[Any]:
+    """The graphs of the functions that a graph calls, of those TensorFlow has kept."""
+    called = [getattr(function, "graph", None) for function in getattr(graph, "_functions", {}).values()]
+    return [one for one in called if one is not None]
+
+
+def called_graph(op: Any) -> Any:
+    """The graph of the function that an op with an attribute `f` calls; None if TensorFlow has not kept it."""
+    return getattr(op.graph._get_function(op.get_attr("f").name), "graph", None)
+
+
+def set_input(op: Any, number: int, tensor: Any) -> None:
+    """Let an op of a graph take another tensor. The public API only adds to graphs."""
+    op._update_input(number, tensor)
+
+
+def add_control_inputs(op: Any, awaited: Iterable[Any]) -> None:
+    """Let an op of a graph wait for others, after it was made."""
+    op._add_control_inputs(list(awaited))
+
+
+def definition(name: str) -> Any:
+    """What TensorFlow knows of an operation: `is_stateful`, `input_arg`, `output_arg`, `attr`; None if nothing."""
+    from tensorflow.python.framework import op_def_registry
+
+    return op_def_registry.get(name)
+
+
+def kernel_devices(name: str) -> list[str]:
+    """The kinds of devices that this build of TensorFlow has a kernel of the operation for."""
+    from tensorflow.python.framework import kernels
+
+    return [str(kernel.device_type) for kernel in kernels.get_registered_kernels_for_op(name).kernel]
+
+
+def freeze(concrete: Any) -> Any:
+    """A concrete function whose variables have become constants; the public one is of sessions only."""
+    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+    return convert_variables_to_constants_v2(concrete)
+
+
+def make_variable(**options: Any) -> Any:
+    """A variable that no creator is asked for: `tf.Variable` asks those of `tf.variable_creator_scope`."""
+    from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+    return ResourceVariable(**options)
+
+
+def is_filled_once(thing: Any) -> bool:
+    """Whether it is a lookup table that is filled when it is made, and never changes."""
+    from tensorflow.python.ops import lookup_ops
+
+    return isinstance(thing, lookup_ops.InitializableLookupTableBase)
+
+
+def is_resource(thing: Any) -> bool:
+    """Whether it is a table or the like, which a SavedModel keeps for the functions that captured it."""
+    from tensorflow.python.trackable.resource import CapturableResource
+
+    return isinstance(thing, CapturableResource)
+
+
+def is_composite(thing: Any) -> bool:
+    """Whether a value is ragged, sparse or another kind that is made of several tensors."""
+    import tensorflow as tf
+
+    return isinstance(thing, tf.__internal__.CompositeTensor)

@@ -1,0 +1,41 @@
+"""Iterators of `tf.data`, in Python and over several devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker.tf_internals import Place
+
+
+def iterator_type() -> Any:
+    """The class of what `iter(dataset)` gives. It has no `__del__` of its own."""
+    from tensorflow.python.data.ops import iterator_ops
+
+    return iterator_ops.OwnedIterator
+
+
+def next_element() -> Place:
+    """What gets an element: `(iterator) -> element`."""
+    return iterator_type(), "_next_internal"
+
+
+def next_distributed_element() -> Place:
+    """What gets the elements of all replicas: `(iterator) -> element`."""
+    from tensorflow.python.distribute import input_lib
+
+    return input_lib.DistributedIteratorBase, "get_next"
+
+
+def dataset_of(iterator: Any) -> Any:
+    """The dataset that an iterator goes through; None if it does not tell."""
+    return getattr(iterator, "_dataset", None)
+
+
+def resource(iterator: Any) -> Any:
+    """The tensor that holds TensorFlow's side of an iterator."""
+    return iterator._iterator_resource
+
+
+def drop_resource(iterator: Any) -> None:
+    """Let go of TensorFlow's side of an iterator, which waits for the pipeline's threads."""
+    iterator.__dict__.pop("_iterator_resource", None)

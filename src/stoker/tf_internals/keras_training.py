@@ -1,0 +1,198 @@
+"""Keras' trainer: what a compiled model holds, what its loops call, its callbacks and its progress bar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+# What `keras.Model` has `fit`, `evaluate`, `predict` and the steps from: on TensorFlow, and on any backend.
+from keras.src.backend.tensorflow.trainer import TensorFlowTrainer as TensorFlowTrainer
+from keras.src.trainers.trainer import Trainer as Trainer
+from keras.src.trainers.trainer import model_supports_jit
+from keras.src.utils import io_utils, is_default
+from keras.src.utils.python_utils import pythonify_logs
+
+from stoker.tf_internals import Place
+
+# Where the classes of Keras 2 are defined: tf_keras, tf.keras before 2.16, the package keras before 3.
+KERAS_2 = ("tf_keras.", "tensorflow.python.keras.", "keras.engine.", "keras.src.engine.")
+# What fit, evaluate and predict write on a model as they run; no step reads it while tracing.
+BOOKKEEPING = frozenset(
+    {
+        "_compiled_trainable_state",
+        "_eval_epoch_iterator",
+        "_initial_epoch",
+        "history",
+        "optimizer",
+        "predict_function",
+        "steps_per_execution",
+        "stop_evaluating",
+        "stop_predicting",
+        "stop_training",
+        "test_function",
+        "train_function",
+    }
+)
+# What Keras' callbacks remember from epoch to epoch.
+CALLBACK_STATE: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (
+        keras.callbacks.EarlyStopping,
+        ("wait", "best", "best_epoch", "stopped_epoch", "best_weights"),
+    ),
+    (keras.callbacks.ReduceLROnPlateau, ("wait", "best", "cooldown_counter")),
+    (
+        keras.callbacks.ModelCheckpoint,
+        ("best", "_batches_seen_since_last_saving", "_last_batch_seen", "_current_epoch"),
+    ),
+    (keras.callbacks.TensorBoard, ("_global_train_batch", "_global_test_batch")),
+    (keras.callbacks.SwapEMAWeights, ("_ema_weights_in_model",)),
+    (keras.callbacks.History, ("history", "epoch")),
+)
+# What every callback has from Keras.
+CALLBACK_ATTRIBUTES = frozenset({"params", "_model", "validation_data"})
+
+
+def epoch_iterator_creation() -> Place:
+    """What `fit` makes for its data: `(iterator, ...)`, which then has `data_adapter`."""
+    from keras.src.backend.tensorflow import trainer
+
+    return trainer.TFEpochIterator, "__init__"
+
+
+def filter_traceback(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function inside the filter that Keras has around `fit`, with the function as its `__wrapped__`."""
+    from keras.src.utils import traceback_utils
+
+    filtered: Callable[..., Any] = traceback_utils.filter_traceback(function)
+    return filtered
+
+
+def is_made_by_keras(function: Any) -> bool:
+    """Whether a function, or the one in a `tf.function`, is defined in Keras' own files."""
+    module = getattr(getattr(function, "python_function", function), "__module__", None) or ""
+    return module.startswith("keras.src.")
+
+
+def strategy_of(model: Any) -> Any:
+    """The strategy under whose scope a model was made; None if it was made under none.
+
+    The public `distribute_strategy` gives the strategy of now instead of None.
+    """
+    return model._distribute_strategy
+
+
+def build(model: Any, batch: Any) -> None:
+    """Make the variables of a compiled model, its metrics and its optimizer, as for a batch or its spec."""
+    model._symbolic_build(data_batch=batch)
+
+
+def supports_xla(model: Any) -> bool:
+    """Whether no layer of a model says otherwise."""
+    return bool(model_supports_jit(model))
+
+
+def check_compiled(model: Any, method: str) -> None:
+    """Raise Keras' error if a model was not compiled; `method` is what is to be called.
+
+    Raises:
+        ValueError: it was not.
+    """
+    model._assert_compile_called(method)
+
+
+def forward(model: Any, batch: Any, *, training: bool) -> tuple[Any, Any]:
+    """The loss of a compiled model for a batch, and what it predicts. Neither the tracker nor metrics are updated.
+
+    The public `compute_loss` of a model may be without `training`; Keras passes it where it is taken.
+    """
+    x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
+    predicted = model(x, training=training) if model._call_has_training_arg else model(x)
+    return model._compute_loss(
+        x=x, y=y, y_pred=predicted, sample_weight=weights, training=training
+    ), predicted
+
+
+def loss_tracker(model: Any) -> Any:
+    """The mean behind "loss" in the logs of a compiled model."""
+    return model._loss_tracker
+
+
+def given_losses(model: Any) -> list[Any]:
+    """The losses that `compile` was given, as objects, functions or names."""
+    compiled = model._compile_loss
+    given = [] if compiled is None else keras.tree.flatten(compiled._user_loss)
+    return [one for one in given if one is not None]
+
+
+def has_metrics(model: Any) -> bool:
+    """Whether `compile` was given metrics."""
+    return model._compile_metrics is not None
+
+
+def results(model: Any, logs: Any) -> dict[str, Any]:
+    """What an epoch's or evaluation's logs are, given the last step's: those, or what the metrics hold."""
+    return dict(model._get_metrics_result_or_logs(logs))
+
+
+def flatten_results(model: Any, logs: Any) -> Any:
+    """The list, or the number, that `evaluate` returns for these logs."""
+    return model._flatten_metrics_in_order(logs)
+
+
+def to_numbers(logs: Any) -> dict[str, Any]:
+    """Logs with floats in place of tensors and arrays, and what metrics give as a dict taken out of it."""
+    numbers: dict[str, Any] = pythonify_logs(logs)
+    return numbers
+
+
+def restored_epoch(model: Any) -> int | None:
+    """The epoch that a `BackupAndRestore` wants `fit` to begin with; None or 0 if there is none."""
+    epoch: int | None = model._initial_epoch
+    return epoch
+
+
+def is_validated(model: Any, epoch: int, frequency: Any) -> bool:
+    """Whether `fit` evaluates after this epoch, for a `validation_freq`."""
+    return bool(model._should_eval(epoch, frequency))
+
+
+def does_nothing(hook: Any) -> bool:
+    """Whether a callback's method is the empty one of `keras.callbacks.Callback`."""
+    return bool(is_default(hook))
+
+
+def profiles(tensorboard: Any) -> bool:
+    """Whether a `TensorBoard` callback was given batches to profile."""
+    return bool(tensorboard._should_trace)
+
+
+def show(line: str) -> None:
+    """Print a line as Keras prints: to the console or, if that is how Keras is set, to the log."""
+    io_utils.print_msg(line)
+
+
+class SpeedBar(keras.utils.Progbar):  # type: ignore[misc]
+    """Keras' bar; what it says of the speed is `describe_speed`."""
+
+    def describe_speed(self, seconds: float, unit: str) -> str:
+        """The words for so many seconds a unit."""
+        raise NotImplementedError
+
+    def _format_time(self, time_per_unit: float, unit_name: str) -> str:
+        return self.describe_speed(time_per_unit, unit_name)
+
+
+class BarCallback(keras.callbacks.ProgbarLogger):  # type: ignore[misc]
+    """Keras' callback that shows a bar; which one is `make_bar`."""
+
+    progbar: Any
+
+    def make_bar(self) -> Any:
+        """A bar for `self.target` steps."""
+        raise NotImplementedError
+
+    def _maybe_init_progbar(self) -> None:
+        if self.progbar is None:
+            self.progbar = self.make_bar()

@@ -1,0 +1,71 @@
+"""TensorFlow's profiler below its public functions, and the log level of TensorFlow's C++ side."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from stoker.tf_internals import Place
+
+
+def new_session() -> Place:
+    """What makes a session: `()`, with `start(directory, options)` and `stop() -> bytes`.
+
+    The public `tf.profiler.experimental.stop` always writes files.
+    """
+    from tensorflow.python.profiler.internal import _pywrap_profiler
+
+    return _pywrap_profiler, "ProfilerSession"
+
+
+def start_server() -> Place:
+    """What `tf.profiler.experimental.server.start` calls."""
+    from tensorflow.python.profiler.internal import _pywrap_profiler
+
+    return _pywrap_profiler, "start_server"
+
+
+def trace_me() -> Any:
+    """The class that puts a mark into a trace: made with a name, ended by `Stop()`. The public one does more."""
+    from tensorflow.python.profiler.internal import _pywrap_traceme
+
+    return _pywrap_traceme.TraceMe
+
+
+def trace_parser() -> Callable[[bytes], Any]:
+    """What makes a message of the bytes that a session gives when it is stopped."""
+    from tensorflow.tsl.profiler.protobuf import trace_events_pb2
+
+    parse: Callable[[bytes], Any] = trace_events_pb2.Trace.FromString
+    return parse
+
+
+def is_profiling() -> Callable[[], bool]:
+    """What tells whether the program has started the profiler itself."""
+    from tensorflow.python.profiler import profiler_v2
+
+    return lambda: profiler_v2._profiler is not None
+
+
+def log_level() -> tuple[Callable[[], int], Callable[[int], None]] | None:
+    """What gets and what sets the least severity that TensorFlow's C++ side logs; None where it cannot be set.
+
+    They are functions of the abseil library inside TensorFlow's, whose exact names have abseil's release in them.
+    """
+    import tensorflow as tf
+
+    for path in sorted(Path(tf.__file__).parent.glob("libtensorflow_framework.so*")):
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            found = re.search(rb"_ZN4absl(\d+lts_\d+)14SetMinLogLevelENS0_18LogSeverityAtLeastE\0", content)
+            release = found[1].decode() if found else None
+        if release:
+            library = ctypes.CDLL(str(path))
+            set_level = library[f"_ZN4absl{release}14SetMinLogLevelENS0_18LogSeverityAtLeastE"]
+            get = library[f"_ZN4absl{release}11MinLogLevelEv"]
+            set_level.argtypes, set_level.restype, get.restype = [ctypes.c_int], None, ctypes.c_int
+            return get, set_level
+    return None

@@ -1,0 +1,62 @@
+"""Checkpoints, SavedModels and Keras files: what writes and reads them below the public functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stoker.tf_internals import Place
+
+
+def savers() -> list[Place]:
+    """What all of TensorFlow's ways to save come to."""
+    from tensorflow.python.checkpoint import checkpoint
+    from tensorflow.python.saved_model import save
+
+    return [(checkpoint.TrackableSaver, "save"), (save, "save_and_return_nodes")]
+
+
+def restorers() -> list[Place]:
+    """What all of TensorFlow's ways to restore come to."""
+    from tensorflow.python.checkpoint import checkpoint
+    from tensorflow.python.saved_model import load
+
+    return [(checkpoint.TrackableSaver, "restore"), (load, "load_partial")]
+
+
+def keras_savers() -> list[Place]:
+    """What writes Keras' own formats."""
+    from keras.src.saving import saving_lib
+
+    return [(saving_lib, "save_model"), (saving_lib, "save_weights_only")]
+
+
+def keras_restorers() -> list[Place]:
+    """What reads Keras' own formats."""
+    from keras.src.saving import saving_lib
+
+    return [(saving_lib, "load_model"), (saving_lib, "load_weights_only")]
+
+
+def parse_saved_model(directory: str) -> Any:
+    """The message in a SavedModel, with its `meta_graphs`; nothing is loaded.
+
+    Raises:
+        OSError, ValueError: it cannot be read.
+    """
+    from tensorflow.python.saved_model import loader_impl
+
+    return loader_impl.parse_saved_model(directory)
+
+
+def session_callable(
+    session: Any, feeds: Sequence[str], fetches: Sequence[str]
+) -> Callable[[list[Any]], list[Any]]:
+    """What runs a session's graph on arrays, from tensors to tensors by name.
+
+    The public `make_callable` looks at feeds and fetches anew in every call, which takes longer than a small model.
+    """
+    from tensorflow.core.protobuf import config_pb2
+
+    call = session._make_callable_from_options(config_pb2.CallableOptions(feed=feeds, fetch=fetches))
+    return lambda arrays: list(call(*arrays))

@@ -1,0 +1,48 @@
+"""Which TensorFlow and Keras Stoker supports. It rests on private names of both, which any release may change."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SupportedVersions:
+    """The releases of a library that the tests have been run on.
+
+    Attributes:
+        library: as people write it.
+        oldest: with as many numbers as matter.
+        newest: likewise; releases that only add a number are as good.
+        does: what Stoker does with it.
+    """
+
+    library: str
+    oldest: tuple[int, ...]
+    newest: tuple[int, ...]
+    does: str
+
+    def includes(self, version: str) -> bool:
+        """Whether a release is one of them."""
+        found = parse(version)
+        return self.oldest <= found and found[: len(self.newest)] <= self.newest
+
+    def refusal(self, version: str) -> str:
+        """One line for the user of another one."""
+        known = f"{spell(self.oldest)} to {spell(self.newest)}"
+        return f"{self.library} {version} is not supported: Stoker {self.does} {known}. Install one of those."
+
+
+TENSORFLOW = SupportedVersions("TensorFlow", (2, 17), (2, 21), "measures")
+# Before 3.12.1 Keras has known holes in loading model files.
+KERAS = SupportedVersions("Keras", (3, 12, 1), (3, 15), "runs on")
+
+
+def parse(version: str) -> tuple[int, ...]:
+    """The first three numbers of a version; none for what is no version."""
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
+def spell(version: tuple[int, ...]) -> str:
+    """`(3, 12, 1)` as 3.12.1."""
+    return ".".join(map(str, version))

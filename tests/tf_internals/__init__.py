@@ -1,0 +1,1 @@
+"""What Stoker relies on in TensorFlow and Keras, shown on the real ones: run these on a new version first."""
