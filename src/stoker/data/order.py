@@ -15,12 +15,10 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.ops import gen_dataset_ops
-from tensorflow.python.ops import gen_experimental_dataset_ops as experimental_ops
 
 from stoker.data.permutation import make_tables, permute
 from stoker.data.store import Store
+from stoker.tf_internals.pipelines import ScalarSource
 
 # How shuffles, splits and draws follow from the seed. A checkpoint has it: with another one a run would go on in
 # another order. The first had only about 256 orders for a seed.
@@ -217,7 +215,7 @@ def unconverted(function: Callable[..., Any]) -> Any:
     return tf.autograph.experimental.do_not_convert(function)
 
 
-class EpochKeys(dataset_ops.DatasetSource):  # type: ignore[misc]
+class EpochKeys(ScalarSource):
     """An endless row of random numbers of 32 bits, another one in each pass: `Dataset.random` without the global seed.
 
     Attributes:
@@ -225,17 +223,11 @@ class EpochKeys(dataset_ops.DatasetSource):  # type: ignore[misc]
     """
 
     def __init__(self, seed: int, version: int = 0) -> None:
-        self._name, self._seed, self.order_version = None, seed, version
+        self._seed, self.order_version = seed, version
         super().__init__(
-            experimental_ops.random_dataset_v2(
-                seed=np.int64(seed & 0x7FFFFFFF),
-                seed2=np.int64((seed >> 31) & 0x7FFFFFFF | 1 << 32),
-                seed_generator=gen_dataset_ops.dummy_seed_generator(),
-                rerandomize_each_iteration=True,
-                **self._common_args,
-            )
+            tf.raw_ops.RandomDatasetV2,
+            seed=np.int64(seed & 0x7FFFFFFF),
+            seed2=np.int64((seed >> 31) & 0x7FFFFFFF | 1 << 32),
+            seed_generator=tf.raw_ops.DummySeedGenerator(),
+            rerandomize_each_iteration=True,
         )
-
-    @property
-    def element_spec(self) -> Any:
-        return tf.TensorSpec([], tf.int64)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
-from tensorflow.python.data.ops import dataset_ops
 
 from stoker.data import cache as caches
 from stoker.data import paths as found
@@ -21,6 +20,7 @@ from stoker.data.record_checks import TYPES, explain_misfit
 from stoker.data.splits import check_sizes, finished
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError
+from stoker.tf_internals import datasets, pipelines
 
 _SAMPLE = 100
 # One large read is far cheaper than many small ones, and than many files at a time.
@@ -98,7 +98,7 @@ def _shuffled(records: Any, words: Any) -> Any:
     """`records.shuffle`, which takes no seed that is known only in the graph, and minds the global one."""
     spec = records.element_spec
     variant = tf.raw_ops.ShuffleDataset(
-        input_dataset=records._variant_tensor,
+        input_dataset=datasets.variant(records),
         buffer_size=tf.constant(_SHUFFLED, tf.int64),
         seed=words[0],
         seed2=words[1],
@@ -106,7 +106,7 @@ def _shuffled(records: Any, words: Any) -> Any:
         output_shapes=[spec.shape],
         reshuffle_each_iteration=False,
     )
-    return dataset_ops._VariantDataset(variant, spec)
+    return pipelines.from_variant(variant, spec)
 
 
 def _parser(spec: dict[str, Any], label: str | None) -> Callable[[Any], Any]:

@@ -24,6 +24,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from stoker.tf_internals import datasets
+
 META = "store.json"
 # An empty file cannot be mapped.
 _PADDING = b"\0" * 64
@@ -85,7 +87,7 @@ class Store:
         with tf.init_scope():
             kept = tf.experimental.Optional.from_value(tf.experimental.dlpack.from_dlpack(array.__dlpack__()))
         # For the content hash of a pipeline over it, which could not look inside.
-        kept._variant_tensor.stoker_content = array
+        datasets.variant(kept).stoker_content = array
         return tf.bitcast(kept.get_value(), dtype.name) if plain != dtype else kept.get_value()
 
     @classmethod

@@ -15,6 +15,7 @@ from stoker.data.store import Store, Writer
 from stoker.data.tables import Table
 from stoker.data.text_files import TEXT
 from stoker.errors import ArgumentError
+from stoker.tf_internals.keras_layers import split_texts
 
 # So many batches are drawn, sorted by length and shuffled among themselves.
 _WINDOW = 50
@@ -133,7 +134,7 @@ def _split(table: Table, training: Order, numbers: BinaryIO) -> tuple[Any, dict[
 
     @unconverted
     def split(texts: Any) -> Any:
-        words = layer._preprocess(texts)
+        words = split_texts(layer, texts)
         return (words.row_lengths(), *tf.unique(words.values))
 
     known: dict[bytes, int] = {}

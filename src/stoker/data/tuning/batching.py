@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.util import nest, structure
-from tensorflow.python.ops.parallel_for import control_flow_ops as parallel_for
 
 from stoker.data.tuning import effects
 from stoker.data.tuning.batching_rules import EXACT, RULES
 from stoker.data.tuning.emitting import Emitter, Value
 from stoker.data.tuning.value_rules import exact_cast
+from stoker.tf_internals import datasets
+from stoker.tf_internals.pipelines import from_tensors, nest
 
 
 def batched(wrapper: Any) -> tuple[Callable[..., Any], list[bool]]:
@@ -35,9 +35,9 @@ def batched(wrapper: Any) -> tuple[Callable[..., Any], list[bool]]:
         outputs = emitter.run(concrete.graph, given)
         exact.append(emitter.exact)
         flat = [emitter.as_row(value) for value in outputs]
-        return structure.from_compatible_tensor_list(_batch_of(wrapper.output_structure), flat)
+        return from_tensors(_batch_of(wrapper.output_structure), flat)
 
-    return named_like(wrapper._func, of_batch), exact
+    return named_like(datasets.python_function(wrapper), of_batch), exact
 
 
 def in_parallel(wrapper: Any) -> Callable[..., Any]:
@@ -49,11 +49,11 @@ def in_parallel(wrapper: Any) -> Callable[..., Any]:
 
     def of_batch(*args: Any) -> Any:
         rows = nest.flatten(args)
-        flat = parallel_for.vectorized_map(of_element, rows, fallback_to_while_loop=False)
+        flat = tf.vectorized_map(of_element, rows, fallback_to_while_loop=False)
         outputs = nest.flatten(flat) if not isinstance(flat, list) else flat
-        return structure.from_compatible_tensor_list(_batch_of(wrapper.output_structure), outputs)
+        return from_tensors(_batch_of(wrapper.output_structure), outputs)
 
-    return named_like(wrapper._func, of_batch)
+    return named_like(datasets.python_function(wrapper), of_batch)
 
 
 def exact_operations(wrapper: Any) -> bool:
@@ -74,4 +74,4 @@ def named_like(original: Any, function: Callable[..., Any]) -> Callable[..., Any
 
 
 def _batch_of(specs: Any) -> Any:
-    return nest.map_structure(lambda spec: spec._batch(None), specs)
+    return nest.map_structure(datasets.batch_spec, specs)

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from stoker.data.tuning import value_rules
 from stoker.data.tuning.emitting import Emitter, NotProven, Rule, Value
+from stoker.tf_internals.graphs import called_graph
 
 
 def _only_first(emitter: Emitter, op: Any, found: list[Value]) -> Value:
@@ -218,8 +219,7 @@ def _clip(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
 
 def _call(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
     """A call of another function: its graph, gone through in place."""
-    called = op.graph._get_function(op.get_attr("f").name)
-    graph = getattr(called, "graph", None)
+    graph = called_graph(op)
     if graph is None:
         raise NotProven("a call of a function whose graph is not kept")
     return list(emitter.run(graph, found))

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import op_def_registry
-from tensorflow.python.ops import lookup_ops
+
+from stoker.tf_internals import graphs
 
 _PYTHON = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
 _RANDOM = re.compile(
@@ -110,7 +110,7 @@ def nodes(graph: Any) -> Iterator[Any]:
 
 
 def _stateful(op: str) -> bool:
-    definition = op_def_registry.get(op)
+    definition = graphs.definition(op)
     return definition is None or bool(definition.is_stateful)
 
 
@@ -122,6 +122,6 @@ def _immutable(handle: Any) -> bool:
     """Whether a resource is a table that is filled once: only its Python object tells."""
     for holder in gc.get_referrers(handle):
         owners = gc.get_referrers(holder) if isinstance(holder, dict) else [holder]
-        if any(isinstance(owner, lookup_ops.InitializableLookupTableBase) for owner in owners):
+        if any(graphs.is_filled_once(owner) for owner in owners):
             return True
     return False

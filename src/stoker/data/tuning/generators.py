@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.data.ops import unbatch_op
-from tensorflow.python.data.util import nest
-from tensorflow.python.ops import script_ops
+
+from stoker.tf_internals import datasets
+from stoker.tf_internals.pipelines import convert_row, nest, unbatch_dense
 
 # Chunks grow from one row: whoever takes only a few rows does not make the generator go far ahead.
 _MOST_ROWS = 1024
@@ -38,12 +38,12 @@ class Source:
 
 def source(dataset: Any) -> Source | None:
     """What is behind a `from_generator` stage; None where TensorFlow builds it in another way than is known."""
-    function = _cells(dataset._map_func._func)
+    function = _cells(datasets.python_function(datasets.map_function(dataset)))
     begin = _cells(function.get("get_iterator_id_fn"))
     state = begin.get("generator_state")
     if state is None or "args" not in begin or "output_signature" not in function:
         return None
-    return Source(state._generator, tuple(begin["args"]), function["output_signature"])
+    return Source(datasets.generator_behind(state), tuple(begin["args"]), function["output_signature"])
 
 
 def _cells(function: Any) -> dict[str, Any]:
@@ -76,8 +76,7 @@ def is_chunked(found: Source) -> bool:
 
 def rows(found: Source) -> Any:
     """The rows one by one, drained in chunks."""
-    # `unbatch()` would first call a function for each chunk, for the sake of sparse components.
-    return unbatch_op._UnbatchDataset(_dataset(found, 1, _most_rows(found), whole=False))
+    return unbatch_dense(_dataset(found, 1, _most_rows(found), whole=False))
 
 
 def batches(found: Source, batch_size: int, drop_remainder: bool, ahead: bool = True) -> Any:
@@ -110,7 +109,7 @@ def _dataset(found: Source, least: int, most: int, whole: bool) -> Any:
 
     # Reports name the user's generator.
     chunked.__wrapped__ = found.generator  # type: ignore[attr-defined]
-    specs = nest.map_structure(lambda spec: spec._batch(None), found.signature)
+    specs = nest.map_structure(datasets.batch_spec, found.signature)
     return tf.data.Dataset.from_generator(chunked, output_signature=specs, args=found.args or None)
 
 
@@ -170,7 +169,7 @@ class _Column:
     def _converted(self, value: Any) -> Any:
         """By TensorFlow's rules, with its words where they are broken."""
         try:
-            array = script_ops.FuncRegistry._convert(value, dtype=self._dtype)
+            array = convert_row(value, self._dtype)
         except (TypeError, ValueError) as error:
             raise TypeError(
                 f"`generator` yielded an element that could not be converted to the expected type. "

@@ -6,19 +6,15 @@ list below cannot be built again with certainty, and a pipeline with such a stag
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.framework import graph_pb2
-from tensorflow.python.data.ops import dataset_ops, shuffle_op, structured_function
-from tensorflow.python.data.util import nest
-from tensorflow.python.ops import gen_dataset_ops
 
 from stoker.data.tuning import stages
+from stoker.tf_internals import datasets
+from stoker.tf_internals.pipelines import functions_reused, nest, shuffle_like
 
 # Sources that read the same every time and hold no state of their own: used as they are.
 SOURCES = frozenset(
@@ -35,7 +31,6 @@ _LEFT_OUT = frozenset({"input_dataset", "slack_period", "use_legacy_function"})
 _DETERMINISTIC = {"default": None, "true": True, "false": False}
 # What stands in for the seeds of a shuffle that has none, so that two of them can be compared.
 _COMPARED_SEEDS = (87654321, 20170)
-_patching = threading.RLock()
 
 Visit = Callable[[Any, list[Any]], Any]
 
@@ -64,7 +59,7 @@ def comparable(root: Any) -> Any:
 
     def visit(stage: Any, new_inputs: list[Any]) -> Any:
         if stages.kind(stage) == "Shuffle" and seeds(stage) == (0, 0):
-            return _Shuffle(stage, new_inputs[0], _COMPARED_SEEDS)
+            return shuffle_like(stage, new_inputs[0], _COMPARED_SEEDS)
         if stages.kind(stage) in ("ParallelMap", "ParallelBatch", "ParallelInterleave"):
             return rebuilt(stage, new_inputs, deterministic=True)
         return None
@@ -102,11 +97,11 @@ def rebuilt(stage: Any, new_inputs: list[Any], **changes: Any) -> Any:
     if kind == "Restructured":
         return type(stage)(new_inputs[0], stage.element_spec)
     if kind == "Shuffle":
-        return _Shuffle(stage, new_inputs[0], (stage._seed, stage._seed2))
+        return shuffle_like(stage, new_inputs[0])
     if kind == "Options":
         return new_inputs[0].with_options(stage.options())
     if kind == "Zip":
-        return type(stage)(nest.pack_sequence_as(stage._datasets, new_inputs))
+        return type(stage)(nest.pack_sequence_as(datasets.argument(stage, "datasets"), new_inputs))
     if kind == "Concatenate":
         return type(stage)(*new_inputs)
     if kind not in _BY_ARGUMENTS:
@@ -125,9 +120,9 @@ def kept(stage: Any) -> dict[str, Any]:
             found[argument] = _DETERMINISTIC[_deterministic(stage)]
         elif argument == "padding_values":
             # Python numbers would have another type.
-            found[argument] = stage._padding_values
-        elif hasattr(stage, f"_{argument}"):
-            found[argument] = stages.constant(getattr(stage, f"_{argument}"))
+            found[argument] = datasets.argument(stage, argument)
+        elif datasets.has_argument(stage, argument):
+            found[argument] = stages.constant(datasets.argument(stage, argument))
         else:
             raise CannotRebuild(f"{stages.name(stage)} does not keep its {argument}")
     return found
@@ -135,7 +130,7 @@ def kept(stage: Any) -> dict[str, Any]:
 
 def _check_source(stage: Any) -> None:
     """Files may be named by a pipeline of their own, which a reader does not let go of: it must hold no state."""
-    names = getattr(stage, "_filenames", None)
+    names = datasets.argument(stage, "filenames", None)
     behind = stages.inputs(stage) + ([names] if isinstance(names, tf.data.Dataset) else [])
     for one in behind:
         if any(stages.kind(source) not in SOURCES for source in stages.below(one)):
@@ -149,20 +144,19 @@ def _is_counter(stage: Any) -> bool:
     # It counts on for ever; the graph of anything else might be large.
     if int(stage.cardinality()) != tf.data.INFINITE_CARDINALITY:
         return False
-    return {node.op for node in _graph(stage).node} <= {"Const", "RangeDataset", "RewriteDataset", "_Retval"}
-
-
-def _graph(stage: Any) -> Any:
-    graph = graph_pb2.GraphDef()
-    graph.ParseFromString(stage._as_serialized_graph().numpy())
-    return graph
+    return {node.op for node in datasets.graph_of(stage).node} <= {
+        "Const",
+        "RangeDataset",
+        "RewriteDataset",
+        "_Retval",
+    }
 
 
 def _deterministic(stage: Any) -> str:
-    if hasattr(stage, "_deterministic"):
-        return str(stage._deterministic)
+    if datasets.has_argument(stage, "deterministic"):
+        return str(datasets.argument(stage, "deterministic"))
     # A parallel interleave keeps this only in the graph.
-    graph = _graph(stage)
+    graph = datasets.graph_of(stage)
     (last,) = (node for node in graph.node if node.op == "_Retval")
     by_name = {node.name: node for node in graph.node}
     return str(by_name[last.input[0].split(":")[0]].attr["deterministic"].s.decode())
@@ -170,42 +164,4 @@ def _deterministic(stage: Any) -> str:
 
 def seeds(shuffle: Any) -> tuple[int, int]:
     """The two seeds of a shuffle; (0, 0) if it has none."""
-    return int(shuffle._seed), int(shuffle._seed2)
-
-
-@contextlib.contextmanager
-def functions_reused() -> Iterator[None]:
-    """While this lasts, a stage that is given a traced function takes it as it is instead of tracing it again."""
-    original = structured_function.StructuredFunctionWrapper
-
-    class Reusing(original):  # type: ignore[misc, valid-type]
-        def __new__(cls, func: Any, *rest: Any, **named: Any) -> Any:
-            return func if isinstance(func, original) else object.__new__(cls)
-
-    with _patching:
-        structured_function.StructuredFunctionWrapper = Reusing
-        try:
-            yield
-        finally:
-            structured_function.StructuredFunctionWrapper = original
-
-
-class _Shuffle(shuffle_op._ShuffleDataset):  # type: ignore[misc]
-    """A shuffle with the very seeds of another: made by `shuffle(seed=...)` it would have others."""
-
-    def __init__(self, like: Any, input_dataset: Any, both: tuple[Any, Any]) -> None:
-        self._input_dataset = input_dataset
-        self._buffer_size = like._buffer_size
-        self._seed, self._seed2 = (tf.convert_to_tensor(seed, tf.int64) for seed in both)
-        self._reshuffle_each_iteration = like._reshuffle_each_iteration
-        self._name = like._name
-        variant = gen_dataset_ops.shuffle_dataset_v3(
-            input_dataset._variant_tensor,
-            buffer_size=self._buffer_size,
-            seed=self._seed,
-            seed2=self._seed2,
-            seed_generator=gen_dataset_ops.dummy_seed_generator(),
-            reshuffle_each_iteration=self._reshuffle_each_iteration,
-            **self._common_args,
-        )
-        dataset_ops.UnaryUnchangedStructureDataset.__init__(self, input_dataset, variant)
+    return int(datasets.argument(shuffle, "seed")), int(datasets.argument(shuffle, "seed2"))

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.util import nest
 
 from stoker.data.tuning import generators
+from stoker.tf_internals import datasets
+from stoker.tf_internals.datasets import functions as functions
+from stoker.tf_internals.datasets import inputs as inputs
+from stoker.tf_internals.pipelines import nest
 
 _OWN_NAMES = {
     "TensorSlice": "from_tensor_slices",
@@ -26,11 +29,6 @@ _SHOWN = ("batch_size", "buffer_size", "count", "cycle_length", "block_length", 
 def kind(dataset: Any) -> str:
     """The class of a stage without its trimmings: `ParallelMap`, `Batch`, `TensorSlice`."""
     return re.sub(r"Dataset(V\d)?$", "", type(dataset).__name__.lstrip("_"))
-
-
-def inputs(dataset: Any) -> list[Any]:
-    """The stages this one reads."""
-    return list(dataset._inputs())
 
 
 def below(dataset: Any) -> Iterator[Any]:
@@ -48,16 +46,12 @@ def below(dataset: Any) -> Iterator[Any]:
     yield from visit(dataset)
 
 
-def functions(dataset: Any) -> list[Any]:
-    """The traced functions of one stage."""
-    return list(dataset._functions())
-
-
 def is_generator(dataset: Any) -> bool:
     """Whether this stage is the `flat_map` that `from_generator` makes."""
-    return kind(dataset) == "FlatMap" and "from_generator" in getattr(
-        dataset._map_func._func, "__qualname__", ""
-    )
+    if kind(dataset) != "FlatMap":
+        return False
+    function = datasets.python_function(datasets.map_function(dataset))
+    return "from_generator" in getattr(function, "__qualname__", "")
 
 
 def name(dataset: Any) -> str:
@@ -75,7 +69,7 @@ def arguments(dataset: Any) -> dict[str, Any]:
     """The arguments worth showing; -1 is said as what it means."""
     found: dict[str, Any] = {}
     for argument in _SHOWN:
-        value = constant(getattr(dataset, f"_{argument}", None))
+        value = constant(datasets.argument(dataset, argument, None))
         if value is None:
             continue
         tuned = argument in ("num_parallel_calls", "buffer_size", "cycle_length")
@@ -92,10 +86,10 @@ def constant(value: Any) -> Any:
 
 def function_site(dataset: Any) -> str | None:
     """`scale at train.py:12`: the user's function of a stage, if it has one."""
-    wrapper = getattr(dataset, "_map_func", getattr(dataset, "_predicate", None))
+    wrapper = datasets.map_function(dataset)
     if wrapper is None:
         return None
-    given = wrapper._func
+    given = datasets.python_function(wrapper)
     if is_generator(dataset):
         source = generators.source(dataset)
         if source is None:

@@ -30,6 +30,7 @@ from stoker.data.tuning.figures import Kept, LeftAlone, Report
 from stoker.data.tuning.rebuilding import CannotRebuild, comparable, fresh
 from stoker.doctor.attach import announced
 from stoker.errors import ArgumentError
+from stoker.tf_internals.datasets import argument, has_argument
 
 CHANGES: tuple[Module, ...] = (
     generator_chunks,
@@ -253,8 +254,8 @@ def _rows(ds: Any) -> int | None:
     """How many rows an element has: by the last batch stage, if nothing takes its batches apart again."""
     stage = ds
     while len(below := stages.inputs(stage)) == 1 and stages.kind(stage) not in ("Unbatch", "FlatMap"):
-        if hasattr(stage, "_batch_size"):
-            return int(stages.constant(stage._batch_size))
+        if has_argument(stage, "batch_size"):
+            return int(stages.constant(argument(stage, "batch_size")))
         (stage,) = below
     return None
 

@@ -12,6 +12,7 @@ from stoker import units
 from stoker.data.tuning import comparing, effects, stages
 from stoker.data.tuning.changes import Change, Left, Request
 from stoker.data.tuning.rebuilding import SOURCES, fresh, rebuilt, replaced
+from stoker.tf_internals.datasets import argument
 
 NAME = "cache"
 _SAMPLED = 16
@@ -116,7 +117,7 @@ def _few(stage: Any, above: list[Any], seconds: float) -> int:
     """How many elements to try it with: what takes this long to make, but enough for a few batches."""
     least = 4
     for one in above:
-        least *= int(stages.constant(getattr(one, "_batch_size", 1)))
+        least *= int(stages.constant(argument(one, "batch_size", 1)))
     begin, count = time.perf_counter(), 0
     for _ in fresh(stage):
         count += 1

@@ -11,6 +11,7 @@ from typing import Any
 from stoker.data.tuning import effects, generators, stages
 from stoker.data.tuning.changes import Change, Left, Request
 from stoker.data.tuning.rebuilding import rebuilt, replaced
+from stoker.tf_internals.datasets import argument
 
 NAME = "generator drained in chunks"
 _COMPARED = 300
@@ -56,7 +57,7 @@ def _chunked(pipeline: Any, old: Any, stage: Any, found: generators.Source, ahea
     def made(source: generators.Source) -> Any:
         if old is stage:
             return generators.rows(source)
-        size, drop = stages.constant(old._batch_size), stages.constant(old._drop_remainder)
+        size, drop = (stages.constant(argument(old, name)) for name in ("batch_size", "drop_remainder"))
         return generators.batches(source, size, drop, ahead)
 
     # For the comparison both are given the very same rows: a generator may draw other ones each time.

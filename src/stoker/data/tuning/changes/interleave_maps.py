@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.autograph.core import ag_ctx as autograph_context
-from tensorflow.python.autograph.impl import api as autograph
-from tensorflow.python.data.util import nest
-from tensorflow.python.framework import func_graph
 
 from stoker.data.tuning import batching, effects, stages
 from stoker.data.tuning.changes import Change, Left, Request, map_behind_batch
 from stoker.data.tuning.rebuilding import comparable, kept, replaced
+from stoker.tf_internals.datasets import map_function, python_function
+from stoker.tf_internals.functions import convert
+from stoker.tf_internals.graphs import new_graph
+from stoker.tf_internals.pipelines import nest
 
 NAME = "map moved out of interleave and behind batch"
 _READS_MANY = ("Interleave", "ParallelInterleave", "FlatMap")
@@ -42,9 +42,9 @@ def proposals(pipeline: Any, request: Request) -> Iterator[Change | Left]:
 
 def _taken_out(stage: Any) -> Any:
     """The stage with the last maps of its function behind it; None if there are none that can be."""
-    if effects.of(stage._map_func).why_not_pure or not _plain(stages.inputs(stage)[0]):
+    if effects.of(map_function(stage)).why_not_pure or not _plain(stages.inputs(stage)[0]):
         return None
-    function = stage._map_func._func
+    function = python_function(map_function(stage))
     maps = _last_maps(function, stages.inputs(stage)[0].element_spec)
     if not maps:
         return None
@@ -60,24 +60,24 @@ def _plain(dataset: Any) -> bool:
 
 def _last_maps(function: Callable[..., Any], specs: Any) -> list[Callable[..., Any]]:
     """The functions of the maps at the end, the last one first."""
-    graph = func_graph.FuncGraph("stages_inside")
+    graph = new_graph("stages_inside")
     found = []
     with graph.as_default():
         given = nest.map_structure(lambda spec: tf.compat.v1.placeholder(spec.dtype, spec.shape), specs)
-        inside = _converted(function)(*(given if type(given) is tuple else (given,)))
+        inside = convert(function)(*(given if type(given) is tuple else (given,)))
         while stages.kind(inside) in _MAPS:
-            wrapper = inside._map_func
+            wrapper = map_function(inside)
             captured = wrapper.function.captured_inputs
             if effects.of(wrapper).why_not_pure or not all(hasattr(one, "numpy") for one in captured):
                 # It has effects, or uses what the function was given.
                 break
-            found.append(wrapper._func)
+            found.append(python_function(wrapper))
             (inside,) = stages.inputs(inside)
     return found
 
 
 def _without(function: Callable[..., Any], maps: int) -> Callable[..., Any]:
-    converted = _converted(function)
+    converted = convert(function)
 
     def shorter(*args: Any) -> Any:
         inside = converted(*args)
@@ -86,9 +86,3 @@ def _without(function: Callable[..., Any], maps: int) -> Callable[..., Any]:
         return inside
 
     return batching.named_like(function, shorter)
-
-
-def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """As tf.data would trace it: with `if` and `for` on tensors."""
-    converted: Callable[..., Any] = autograph.tf_convert(function, autograph_context.control_status_ctx())
-    return converted

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.util import nest
 
 from stoker.data.tuning import batching, effects, stages
 from stoker.data.tuning.changes import Change, Left, Request
 from stoker.data.tuning.comparing import EXACT
 from stoker.data.tuning.emitting import NotProven
 from stoker.data.tuning.rebuilding import fresh, rebuilt, replaced
+from stoker.tf_internals.datasets import batch_spec, map_function
+from stoker.tf_internals.pipelines import nest
 
 NAME = "map moved behind batch"
 BATCHES = ("Batch", "ParallelBatch")
@@ -77,7 +78,7 @@ def _proven(stage: Any, allow: str) -> OfBatch:
     """
     if not stages.static(stages.inputs(stage)[0]):
         raise NotProven("its input is ragged, sparse or of unknown shape")
-    wrapper = stage._map_func
+    wrapper = map_function(stage)
     why = effects.of(wrapper).why_not_pure
     if why:
         raise NotProven(why)
@@ -97,7 +98,7 @@ def _proven(stage: Any, allow: str) -> OfBatch:
 
 def _converted(stage: Any, allow: str, no_rule: NotProven) -> OfBatch:
     """By TensorFlow's conversion, where it is known to keep every bit, or need not."""
-    wrapper = stage._map_func
+    wrapper = map_function(stage)
     if any("Random" in node.op for node in effects.nodes(wrapper.function.graph)):
         raise NotProven("it draws random numbers from a seed of each element's own")
     if allow == EXACT and not batching.exact_operations(wrapper):
@@ -113,7 +114,7 @@ def _converted(stage: Any, allow: str, no_rule: NotProven) -> OfBatch:
 
 
 def _trace(of_batch: OfBatch, stage: Any) -> None:
-    specs = nest.map_structure(lambda spec: spec._batch(None), stages.inputs(stage)[0].element_spec)
+    specs = nest.map_structure(batch_spec, stages.inputs(stage)[0].element_spec)
     traced = tf.function(of_batch, autograph=False)
     traced.get_concrete_function(*(specs if type(specs) is tuple else (specs,)))
 

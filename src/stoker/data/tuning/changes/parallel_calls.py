@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.ops import map_op
 
 from stoker.data.tuning import effects, stages
 from stoker.data.tuning.changes import Change, Left, Request
-from stoker.data.tuning.rebuilding import functions_reused, rebuilt, replaced
+from stoker.data.tuning.rebuilding import rebuilt, replaced
+from stoker.tf_internals.datasets import argument, map_function
+from stoker.tf_internals.pipelines import map_in_parallel
 
 NAME = "parallel calls"
 
@@ -21,10 +22,10 @@ def proposals(pipeline: Any, request: Request) -> Iterator[Change | Left]:
     for stage in stages.below(pipeline):
         if stages.kind(stage) not in ("Map", "ParallelMap"):
             continue
-        calls = stages.constant(getattr(stage, "_num_parallel_calls", None))
+        calls = stages.constant(argument(stage, "num_parallel_calls", None))
         if calls is not None and (calls == tf.data.AUTOTUNE or calls >= (os.cpu_count() or 1)):
             continue
-        why = effects.of(stage._map_func).why_not_pure
+        why = effects.of(map_function(stage)).why_not_pure
         if why:
             # Left as it is: nothing that runs one at a time now may depend on it.
             yield Left(NAME, stages.described(stage), why)
@@ -36,11 +37,4 @@ def _parallel(stage: Any) -> Any:
     source = stages.inputs(stage)
     if stages.kind(stage) == "ParallelMap":
         return rebuilt(stage, source, num_parallel_calls=tf.data.AUTOTUNE)
-    with functions_reused():
-        return map_op._ParallelMapDataset(
-            source[0],
-            stage._map_func,
-            tf.data.AUTOTUNE,
-            None,
-            preserve_cardinality=stage._preserve_cardinality,
-        )
+    return map_in_parallel(source[0], map_function(stage), argument(stage, "preserve_cardinality"))

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.util import nest
 
 from stoker.data.tuning import stages
 from stoker.data.tuning.changes import Change, Left, Request
 from stoker.data.tuning.changes.map_behind_batch import BATCHES, BLIND
 from stoker.data.tuning.rebuilding import comparable, rebuilt, replaced
+from stoker.tf_internals.datasets import argument
+from stoker.tf_internals.pipelines import nest
 
 NAME = "batches gathered by row number"
 
@@ -40,7 +41,9 @@ def _gathered(batch: Any, chain: list[Any], source: Any) -> Any:
     made = tf.data.Dataset.range(int(source.cardinality()))
     for stage in [*chain, batch]:
         made = rebuilt(stage, [made])
-    return made.map(_rows(source._tensors, batch.element_spec), num_parallel_calls=tf.data.AUTOTUNE)
+    return made.map(
+        _rows(argument(source, "tensors"), batch.element_spec), num_parallel_calls=tf.data.AUTOTUNE
+    )
 
 
 def _rows(tensors: list[Any], wanted: Any) -> Callable[[Any], Any]:
