@@ -12,6 +12,7 @@ import keras
 
 from stoker.doctor.attach import announced
 from stoker.errors import ArgumentError
+from stoker.tf_internals.keras_training import flatten_results
 from stoker.tracking.store.tracking import scalars
 from stoker.train.custom.keras_model import keras_replicas_program
 from stoker.train.execution.feeding import sources
@@ -57,7 +58,7 @@ def evaluate(
     check_positive("steps", steps)
     check_distributed(x, None, {}, group_of(model.distribute_strategy))
     logs = _in_a_job(model, (x, y, sample_weight), batch_size, steps, callbacks)
-    return logs if return_dict else model._flatten_metrics_in_order(logs)
+    return logs if return_dict else flatten_results(model, logs)
 
 
 def _in_a_job(

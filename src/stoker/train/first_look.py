@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from stoker import units
 from stoker.errors import ArgumentError
+from stoker.tf_internals.keras_layers import calls_of
 from stoker.train.execution.feeding import memory
 
 _BATCHES = 8
@@ -335,7 +336,7 @@ def _memory(model: Any, batch: int) -> Iterator[Fault]:
     """The outputs of all layers, kept for the gradients, and four numbers a weight."""
     numbers = 0
     for layer in _layers(model):
-        output = getattr(layer, "output", None) if getattr(layer, "_inbound_nodes", None) else None
+        output = getattr(layer, "output", None) if calls_of(layer) else None
         for shape in [getattr(one, "shape", ()) for one in tf.nest.flatten(output)]:
             if all(size is not None for size in shape[1:]):
                 numbers += int(np.prod(shape[1:]))

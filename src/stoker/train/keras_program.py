@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
-from keras.src.trainers.trainer import model_supports_jit
 
+from stoker.tf_internals.keras_training import strategy_of, supports_xla
 from stoker.train.execution import fused_adam, fused_parts, fused_update, keras_step
 from stoker.train.execution.feed import Feed
 from stoker.train.execution.loop import Logs, Loop, Step
@@ -25,8 +25,9 @@ class KerasLoops(StepLoops):
     def __init__(self, model: Any) -> None:
         super().__init__(model, Group())
         # A strategy's variables are of its own kind, even where it has one replica.
-        self.fuses = model._distribute_strategy is None
-        self.replicated = not self.fuses and not replicated(model._distribute_strategy)
+        strategy = strategy_of(model)
+        self.fuses = strategy is None
+        self.replicated = not self.fuses and not replicated(strategy)
         self.eager = bool(model.run_eagerly) or tf.config.functions_run_eagerly()
 
     def step(self, kind: str) -> Step:
@@ -40,7 +41,7 @@ class KerasLoops(StepLoops):
             return "steps run eagerly"
         if self.replicated:
             return "the model was made under a strategy"
-        if not model_supports_jit(self.model):
+        if not supports_xla(self.model):
             return "a layer of the model does not support XLA"
         # compile() turns "auto" into False on a machine with CPUs only, so False says nothing there.
         if not fused_parts.on_processors() and not self.model.jit_compile:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from keras.src.backend import config as keras_config
+import keras
 
 from stoker.errors import whole_number
 from stoker.train import checks
@@ -92,7 +92,7 @@ class FitRequest:
 
 
 def _cap_epochs(epochs: int) -> int:
-    cap = keras_config.max_epochs()
+    cap = keras.config.max_epochs()
     if cap and cap < epochs:
         warnings.warn(f"Limiting epochs to {cap}", stacklevel=5)
         return int(cap)

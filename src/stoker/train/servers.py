@@ -16,9 +16,12 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from keras.src.trainers.data_adapters import data_adapter_utils
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals import keras_training
+from stoker.tf_internals.distribution import coordinator_cluster
+from stoker.tf_internals.keras_data import array_shuffle
+from stoker.tf_internals.keras_optimizers import clip
 from stoker.train.execution import hooks, keras_step
 from stoker.train.execution.feeding import sources
 from stoker.train.execution.feeding.resident import map_leaves, order_of, row_count
@@ -49,7 +52,7 @@ class ServedTraining:
         self._steps = parse(request.plan).steps_per_call or _STEPS
         self._stretches = -(-row_count(self._rows) // (self._batch * self._steps))
         with self.strategy.scope():
-            model._symbolic_build(data_batch=map_leaves(lambda leaf: leaf[:1], self._rows))
+            keras_training.build(model, map_leaves(lambda leaf: leaf[:1], self._rows))
             # Steps done of each stretch; and the epoch's losses and rows, added up.
             self._done = tf.Variable(tf.zeros([self._stretches], tf.int64), trainable=False)
             self._sums = tf.Variable(tf.zeros([2]), trainable=False)
@@ -126,7 +129,7 @@ class ServedTraining:
             for slope, one in zip(gradients, model.trainable_variables, strict=True)
             if slope is not None
         ]
-        clipped = optimizer._clip_gradients([tf.convert_to_tensor(slope) for slope, _ in pairs])
+        clipped = clip(optimizer, [tf.convert_to_tensor(slope) for slope, _ in pairs])
         for slope, (_, variable) in zip(clipped, pairs, strict=True):
             optimizer.update_step(slope, variable, rate)
         # Keras' own is a read and a write, between which others come.
@@ -134,10 +137,8 @@ class ServedTraining:
         self._sums.assign_add(tf.stack([loss * rows, rows]))
 
     def _loss(self, batch: Any, *, training: bool) -> tuple[Any, Any]:
-        model = self.model
-        x, y, weights = data_adapter_utils.unpack_x_y_sample_weight(batch)
-        predicted = model(x, training=training) if model._call_has_training_arg else model(x)
-        loss = model._compute_loss(x=x, y=y, y_pred=predicted, sample_weight=weights, training=training)
+        loss, _ = keras_training.forward(self.model, batch, training=training)
+        x, _, _ = keras.utils.unpack_x_y_sample_weight(batch)
         rows = tf.shape(next(leaf for leaf in keras.tree.flatten(x) if leaf is not None))[0]
         return loss, tf.cast(rows, tf.float32)
 
@@ -167,7 +168,7 @@ def _let_go_at_exit(coordinator: Any) -> None:
     A thread of TensorFlow's waits for that worker to come back, with a lock in its hands, and the coordinator's
     destructor wants the lock. At the end of the process there is nothing to stop any more.
     """
-    cluster = coordinator._cluster
+    cluster = coordinator_cluster(coordinator)
     if cluster in _let_go:
         return
     _let_go.add(cluster)
@@ -186,7 +187,7 @@ def _rows_of(data: tuple[Any, Any, Any], request: FitRequest) -> tuple[Any, int,
     if source.rows is None:
         raise ArgumentError(f"{source.why_streamed}: under parameter servers stoker.fit trains on arrays")
     rows = map_leaves(lambda leaf: np.asarray(leaf), source.rows)
-    return rows, min(int(source.adapter.batch_size), row_count(rows)), source.adapter._shuffle
+    return rows, min(int(source.adapter.batch_size), row_count(rows)), array_shuffle(source.adapter)
 
 
 def _check(model: Any, request: FitRequest) -> None:
@@ -207,7 +208,7 @@ def _check(model: Any, request: FitRequest) -> None:
         raise ArgumentError(
             f"{type(model).__name__} has a method {own[0]} of its own, which stoker.fit cannot run {where}"
         )
-    if model._compile_metrics is not None:
+    if keras_training.has_metrics(model):
         raise ArgumentError(
             f"the model was compiled with metrics, which lose counts {where}: leave them out of compile(), and look at "
             "the loss"

@@ -18,9 +18,10 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from keras.src.random.seed_generator import global_seed_generator
 
 from stoker.errors import CheckpointError
+from stoker.tf_internals import keras_layers
+from stoker.tf_internals.graphs import called_graphs
 from stoker.train.workers.copies import Mirrored, Part, copies_of, has_parts, part_name
 from stoker.train.workers.group import group_of
 
@@ -102,11 +103,11 @@ def _add_layer(found: _Found, name: str, layer: Any) -> None:
     if not found.first_visit(layer):
         return
     found.layers.append((layer, name))
-    # The same private lists that `Layer.variables` walks: its own result is flat and says nothing of where.
-    found.add_all(name, layer._trainable_variables + layer._non_trainable_variables)
-    for number, generator in enumerate(layer._seed_generators):
+    # Not `layer.variables`, which is flat and says nothing of where.
+    found.add_all(name, keras_layers.own_variables(layer))
+    for number, generator in enumerate(keras_layers.seed_generators(layer)):
         found.add(f"{name}/seed{number}", generator.state)
-    for number, inner in enumerate(layer._layers):
+    for number, inner in enumerate(keras_layers.inner_layers(layer)):
         _add_layer(found, f"{name}/{number}-{type(inner).__name__}", inner)
 
 
@@ -143,14 +144,14 @@ def _add_object(found: _Found, path: str, item: Any) -> None:
 def _global_seed_generator() -> Any:
     # Making it draws from Python's generator; a run with checkpoints must see the numbers of one without.
     before = random.getstate()
-    generator = global_seed_generator()
+    generator = keras_layers.global_seed_generator()
     random.setstate(before)
     return generator
 
 
 def random_ops_out_of_reach(graph: Any) -> list[str]:
     """Stateful random ops in a traced function's graph: their counters cannot be saved, so a resume differs."""
-    graphs = [graph, *(function.graph for function in graph._functions.values())]
+    graphs = [graph, *called_graphs(graph)]
     found = {
         operation.type
         for one in graphs

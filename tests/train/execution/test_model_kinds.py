@@ -50,6 +50,17 @@ def test_a_model_of_another_backend(verb: str, monkeypatch: pytest.MonkeyPatch, 
         getattr(stoker, verb)(TrainedElsewhere(), tmp_path / "x")
 
 
+@pytest.mark.parametrize("version", ["3.12.0", "3.16.0"])
+@pytest.mark.parametrize("verb", ["fit", "evaluate", "predict"])
+def test_a_keras_that_was_never_tried(verb: str, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keras, "__version__", version)
+    line = (
+        rf"^stoker\.{verb}: Keras {version} is not supported: Stoker runs on 3\.12\.1 to 3\.15\. Install one"
+    )
+    with pytest.raises(StokerError, match=line):
+        getattr(stoker, verb)(keras.Sequential([keras.layers.Dense(1)]), np.ones((2, 2)))
+
+
 def test_keras_on_another_backend(tmp_path: Path) -> None:
     pytest.importorskip("jax", reason="Keras' NumPy backend imports it")
     done = subprocess.run(

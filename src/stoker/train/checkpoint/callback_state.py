@@ -25,23 +25,9 @@ from typing import Any
 
 import keras
 
+from stoker.tf_internals.keras_training import CALLBACK_ATTRIBUTES, CALLBACK_STATE
 from stoker.train.checkpoint.options import CheckpointWarning
 from stoker.train.execution.epoch_steps import Stateful
-
-_ATTRIBUTES: tuple[tuple[Any, tuple[str, ...]], ...] = (
-    (
-        keras.callbacks.EarlyStopping,
-        ("wait", "best", "best_epoch", "stopped_epoch", "best_weights"),
-    ),
-    (keras.callbacks.ReduceLROnPlateau, ("wait", "best", "cooldown_counter")),
-    (
-        keras.callbacks.ModelCheckpoint,
-        ("best", "_batches_seen_since_last_saving", "_last_batch_seen", "_current_epoch"),
-    ),
-    (keras.callbacks.TensorBoard, ("_global_train_batch", "_global_test_batch")),
-    (keras.callbacks.SwapEMAWeights, ("_ema_weights_in_model",)),
-    (keras.callbacks.History, ("history", "epoch")),
-)
 
 
 def callbacks_state(callbacks: Iterable[Any]) -> dict[str, Any]:
@@ -80,7 +66,7 @@ def _named(callbacks: Iterable[Any]) -> list[tuple[str, Any]]:
 
 def _state(callback: Any) -> dict[str, Any]:
     attributes: dict[str, Any] = {}
-    for kind, names in _ATTRIBUTES:
+    for kind, names in CALLBACK_STATE:
         if isinstance(callback, kind):
             # Some exist only once they were needed.
             attributes |= {name: vars(callback)[name] for name in names if name in vars(callback)}
@@ -119,9 +105,9 @@ def _remembers_unsaved(callback: Any) -> bool:
     """Whether it is the user's own and holds values besides Keras' and its functions."""
     if type(callback).__module__.startswith("keras."):
         return False
-    known = {"params", "_model", "validation_data"}
-    known |= {name for kind, names in _ATTRIBUTES if isinstance(callback, kind) for name in names}
-    if any(isinstance(callback, kind) for kind, _ in _ATTRIBUTES):
+    known = set(CALLBACK_ATTRIBUTES)
+    known |= {name for kind, names in CALLBACK_STATE if isinstance(callback, kind) for name in names}
+    if any(isinstance(callback, kind) for kind, _ in CALLBACK_STATE):
         return False
     return any(not callable(value) for name, value in vars(callback).items() if name not in known)
 

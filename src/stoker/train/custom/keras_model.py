@@ -14,10 +14,9 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from keras.src.backend.common.masking import get_keras_mask, set_keras_mask
-from keras.src.trainers.data_adapters import data_adapter_utils
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals import keras_layers, keras_training
 from stoker.train.custom.parts import Options
 from stoker.train.custom.program import Division, TrainerLoops
 from stoker.train.custom.step import TracedSteps
@@ -60,7 +59,7 @@ class KerasSteps(TracedSteps):
         """Make all variables, the metrics' included: under a strategy they cannot be made on a replica."""
         if self._update_state is None:
             with tf.init_scope(), self.replicas.scope():
-                self.model._symbolic_build(data_batch=first_part(batch))
+                keras_training.build(self.model, first_part(batch))
         super().build(batch)
         scaled = self.model.optimizer
         if isinstance(scaled, keras.optimizers.LossScaleOptimizer):
@@ -88,19 +87,15 @@ class KerasSteps(TracedSteps):
 
     def _passed(self, batch: Any, *, training: bool) -> tuple[Any, Any]:
         """The loss of a pass forward, and what was predicted."""
-        model = self.model
-        x, y, weights = data_adapter_utils.unpack_x_y_sample_weight(batch)
-        predicted = model(x, training=training) if model._call_has_training_arg else model(x)
-        loss = model._compute_loss(x=x, y=y, y_pred=predicted, sample_weight=weights, training=training)
-        return loss, predicted
+        return keras_training.forward(self.model, batch, training=training)
 
     def _measure(self, batch: Any, loss: Any, predicted: Any) -> None:
         """Take a pass into the metrics."""
-        x, y, weights = data_adapter_utils.unpack_x_y_sample_weight(batch)
+        x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
         rows = row_count(x)
         # A replica without rows has a mean over nothing.
         own = tf.where(rows > 0, loss, tf.zeros_like(loss))
-        self.model._loss_tracker.update_state(own, sample_weight=rows)
+        keras_training.loss_tracker(self.model).update_state(own, sample_weight=rows)
         self.model.compute_metrics(x, y, predicted, sample_weight=weights)
 
     def results(self) -> Logs:
@@ -175,7 +170,7 @@ def _check(model: Any) -> None:
             f"{type(model).__name__} has a {own[0]} of its own, which stoker.fit cannot run on the replicas of a "
             f"{name}: write it as the step of a stoker.Trainer"
         )
-    for loss in _losses(model):
+    for loss in keras_training.given_losses(model):
         reduction = getattr(loss, "reduction", "auto")
         if reduction not in _REDUCTIONS:
             raise ArgumentError(
@@ -193,19 +188,10 @@ def _check(model: Any) -> None:
 
 def _masks(predicted: Any) -> list[Any]:
     """Keras' masks hang on tensors, and stay behind when these leave a function."""
-    return [get_keras_mask(one) for one in keras.tree.flatten(predicted)]
+    return [keras_layers.mask_of(one) for one in keras.tree.flatten(predicted)]
 
 
 def _put_on(predicted: Any, masks: list[Any]) -> None:
     for one, mask in zip(keras.tree.flatten(predicted), masks, strict=True):
         if mask is not None:
-            set_keras_mask(one, mask)
-
-
-def _losses(model: Any) -> list[Any]:
-    compiled = model._compile_loss
-    return (
-        []
-        if compiled is None
-        else [one for one in keras.tree.flatten(compiled._user_loss) if one is not None]
-    )
+            keras_layers.set_mask(one, mask)

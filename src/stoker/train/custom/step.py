@@ -16,6 +16,8 @@ import keras
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.graphs import called_graphs
+from stoker.tf_internals.keras_layers import layers_of
 from stoker.train.custom.parts import Options, common_strategy
 from stoker.train.custom.state import UpdateState, results_of
 from stoker.train.custom.updating import Logs, Moment, Updating
@@ -64,7 +66,7 @@ class TracedSteps(Updating):
         """Why what a replica does cannot be taken apart from its collectives, or None; complete once it was traced."""
         if not self.updates_last or self.options.losses is not None:
             return "the step exchanges with the other replicas before it ends"
-        layers = [layer for model in self.models.values() for layer in model._flatten_layers()]
+        layers = [layer for model in self.models.values() for layer in layers_of(model)]
         if self._exchanges or any(getattr(layer, "synchronized", False) for layer in layers):
             return "a layer adds up over the replicas"
         return None
@@ -258,14 +260,17 @@ class TracedSteps(Updating):
 def _spec_of(leaf: Any) -> Any:
     """What a leaf of a batch is traced for; that of a distributed dataset holds a tensor for each replica."""
     if isinstance(leaf, tf.distribute.DistributedValues):
-        return leaf._type_spec
+        return tf.type_spec_from_value(leaf)
     return leaf if isinstance(leaf, tf.TypeSpec) else tf.TensorSpec(leaf.shape, leaf.dtype)
 
 
 def holds_collectives(graph: Any) -> bool:
     """Whether workers exchange in a graph, as far as it is traced, or in a function it calls."""
-    inner = [function.graph for function in graph._functions.values() if hasattr(function, "graph")]
-    return any(op.type.startswith("Collective") for one in (graph, *inner) for op in one.get_operations())
+    return any(
+        op.type.startswith("Collective")
+        for one in (graph, *called_graphs(graph))
+        for op in one.get_operations()
+    )
 
 
 def takes_training(step: Callable[..., Any] | None) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, Protocol, runtime_checkable
 
-from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
-
+from stoker.tf_internals.keras_data import py_dataset
 from stoker.train.execution.feed import Feed
 
 _RAN_OUT = (
@@ -125,7 +124,7 @@ class EpochSteps:
     @property
     def _own_data(self) -> Any:
         """The user's `PyDataset`, if that is what the data is."""
-        return self._adapter.py_dataset if isinstance(self._adapter, PyDatasetAdapter) else None
+        return py_dataset(self._adapter)
 
     def repeat_epochs(self, position: dict[str, Any]) -> None:
         """Tell a `PyDataset` of the epochs before `position`: many change their order at the end of each."""

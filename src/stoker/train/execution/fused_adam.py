@@ -13,6 +13,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from stoker.tf_internals.keras_optimizers import slots_of_adam
 from stoker.train.execution.fused_means import SharedRows
 
 # `AdamW` decays the weights before, and is Adam then.
@@ -40,8 +41,7 @@ def fused(optimizer: Any, worth_it: Callable[[], bool] = lambda: True) -> Iterat
         if variable.dtype != tf.float32 or not worth_it():
             plain(gradient, variable, learning_rate)
             return
-        number = optimizer._get_variable_index(variable)
-        m, v = optimizer._momentums[number].value, optimizer._velocities[number].value
+        m, v = (slot.value for slot in slots_of_adam(optimizer, variable))
         for one in (variable, m, v):
             # The graph knows variables by their reads.
             tf.compat.v1.get_default_graph().watch_variable(one)

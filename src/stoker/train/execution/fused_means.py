@@ -14,6 +14,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from stoker.tf_internals.keras_layers import calls_of, layers_of
 from stoker.train.execution.replaced_calls import is_plain, replaced
 
 
@@ -38,9 +39,9 @@ def applies(model: Any) -> bool:
     """Whether the model has a mean of embeddings that may be fused."""
     return any(
         _is_embedding(parent.operation) and _takes_plain_words(parent)
-        for layer in model._flatten_layers()
+        for layer in layers_of(model)
         if _is_mean(layer)
-        for node in layer._inbound_nodes
+        for node in calls_of(layer)
         for parent in node.parent_nodes
     )
 
@@ -48,7 +49,7 @@ def applies(model: Any) -> bool:
 def fused(model: Any) -> AbstractContextManager[None]:
     """What is traced inside has the model's means of embeddings fused."""
     given: dict[int, tuple[Any, Any, Any]] = {}
-    layers = list(model._flatten_layers())
+    layers = layers_of(model)
     embeddings = [(layer, _noted(layer, given)) for layer in layers if _is_embedding(layer)]
     return replaced([*embeddings, *((layer, _mean(layer, given)) for layer in layers if _is_mean(layer))])
 

@@ -13,17 +13,18 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from stoker.tf_internals.keras_layers import layers_of
 from stoker.train.execution.replaced_calls import is_plain, replaced
 
 
 def applies(model: Any) -> bool:
     """Whether the model has a layer that the kernel computes."""
-    return any(_fits(layer) and layer.built and _takes_images(layer) for layer in model._flatten_layers())
+    return any(_fits(layer) and layer.built and _takes_images(layer) for layer in layers_of(model))
 
 
 def may_apply(model: Any) -> bool:
     """Whether it has a layer that is not built yet, and so may turn out to be one."""
-    return any(_fits(layer) and not layer.built for layer in model._flatten_layers())
+    return any(_fits(layer) and not layer.built for layer in layers_of(model))
 
 
 def fused(model: Any, used: Callable[[], None] = lambda: None) -> AbstractContextManager[None]:
@@ -33,7 +34,7 @@ def fused(model: Any, used: Callable[[], None] = lambda: None) -> AbstractContex
         model: a Keras model.
         used: called for each layer that is traced with the kernel.
     """
-    return replaced((layer, _call(layer, used)) for layer in model._flatten_layers() if _fits(layer))
+    return replaced((layer, _call(layer, used)) for layer in layers_of(model) if _fits(layer))
 
 
 def _fits(layer: Any) -> bool:

@@ -7,13 +7,15 @@ otherwise. For Adam there is `fused_adam`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from stoker.tf_internals.keras_layers import layers_of
+from stoker.tf_internals.keras_optimizers import Update, update_replaced
 from stoker.train.execution.fused_parts import LARGE, on_processors, size_of
 
 # Those whose update looks at each weight alone, in several ops, and keeps nothing for all variables (Nadam does).
@@ -36,7 +38,7 @@ def refusal(model: Any, steps: int) -> str | None:
         return "the model has no weights yet"
     if not on_processors():
         return "this has been measured on processors only"
-    tables = {id(one) for layer in model._flatten_layers() if _is_table(layer) for one in layer.weights}
+    tables = {id(one) for layer in layers_of(model) if _is_table(layer) for one in layer.weights}
     sizes = (size_of(one) for one in model.trainable_variables if id(one) not in tables)
     weights = sum(size for size in sizes if size >= LARGE)
     if weights * steps < _LEAST_WORK:
@@ -55,11 +57,12 @@ def _is_compiled(gradient: Any, variable: Any) -> bool:
     return size_of(variable) >= LARGE and not isinstance(gradient, tf.IndexedSlices)
 
 
-@contextmanager
-def fused(optimizer: Any) -> Iterator[None]:
+def fused(optimizer: Any) -> AbstractContextManager[None]:
     """What is traced inside has the optimizer's update of large variables compiled."""
-    plain = optimizer._backend_update_step
+    return update_replaced(optimizer, _compiled)
 
+
+def _compiled(plain: Update) -> Update:
     def update(gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
         pairs = list(zip(gradients, variables, strict=True))
         large = [pair for pair in pairs if _is_compiled(*pair)]
@@ -74,8 +77,4 @@ def fused(optimizer: Any) -> Iterator[None]:
 
             compiled([gradient for gradient, _ in large])
 
-    optimizer._backend_update_step = update
-    try:
-        yield
-    finally:
-        del optimizer._backend_update_step
+    return update

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
-from keras.src.utils import is_default
+
+from stoker.tf_internals.keras_training import does_nothing, profiles
 
 TRAIN = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 TEST = ("on_test_batch_begin", "on_test_batch_end")
@@ -34,7 +35,7 @@ def wanting_every_batch(callbacks: Iterable[Any], hooks: Sequence[str] = TRAIN) 
 
 
 def _acts_on_batches(callback: Any, hooks: Sequence[str]) -> bool:
-    if all(is_default(getattr(callback, hook)) for hook in hooks):
+    if all(does_nothing(getattr(callback, hook)) for hook in hooks):
         return False
     if not getattr(callback, "every_batch", True):
         return False
@@ -45,7 +46,5 @@ def _acts_on_batches(callback: Any, hooks: Sequence[str]) -> bool:
     if kind in (keras.callbacks.ModelCheckpoint, keras.callbacks.BackupAndRestore):
         return bool(callback.save_freq != "epoch")
     if kind is keras.callbacks.TensorBoard:
-        return bool(
-            callback.update_freq != "epoch" or callback.write_steps_per_second or callback._should_trace
-        )
+        return bool(callback.update_freq != "epoch" or callback.write_steps_per_second or profiles(callback))
     return True

@@ -16,11 +16,9 @@ import tensorflow as tf
 from stoker.train.execution.batch_function import BatchFunction, Inner, Step, accepts, tracing
 from stoker.train.execution.feed import Feed
 from stoker.train.execution.loop import Loop
-from stoker.train.execution.staleness import PythonSide
+from stoker.train.execution.staleness import ATTRIBUTE, PythonSide
 
 Owned = TypeVar("Owned")
-
-_ATTRIBUTE = "_stoker_compiled"
 
 
 @dataclass
@@ -122,12 +120,12 @@ class Kept:
 
 def kept(model: keras.Model) -> Kept:
     """What is traced of the model, empty if the model is not what it was."""
-    found: Kept | None = model.__dict__.get(_ATTRIBUTE)
+    found: Kept | None = model.__dict__.get(ATTRIBUTE)
     if found is not None and found.model is model and found.python_side.holds(model):
         return found
     fresh = Kept(model)
     # On the model itself, so that both go together; past Keras' and TensorFlow's tracking of attributes.
-    model.__dict__[_ATTRIBUTE] = fresh
+    model.__dict__[ATTRIBUTE] = fresh
     return fresh
 
 

@@ -8,9 +8,9 @@ from contextlib import nullcontext
 from typing import Any
 
 import keras
-from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
-from keras.src.trainers.trainer import Trainer
 
+from stoker.tf_internals import keras_training
+from stoker.tf_internals.keras_training import TensorFlowTrainer, Trainer
 from stoker.train.execution import fused_parts, fused_update
 from stoker.train.execution.feed import Feed
 from stoker.train.execution.kept import kept
@@ -35,9 +35,11 @@ def keras_loop(
     testing = kind == "test_step"
 
     def make() -> Loop:
-        strategy = model._distribute_strategy
+        strategy = keras_training.strategy_of(model)
         if strategy is not None:
-            _build_in_scope(model, feed)
+            # Before tracing, as Keras does it: a step on a replica may not make variables.
+            with strategy.scope():
+                keras_training.build(model, feed.spec())
         elif not testing:
             _build_loss_scale(model, feed)
         step = weakly(model, kind) if testing else _train_step(model, jit == "update", fused)
@@ -57,13 +59,7 @@ def _build_loss_scale(model: Any, feed: Feed) -> None:
     """Before tracing: a `LossScaleOptimizer` that is not built would put its first scale into the graph, for good."""
     optimizer = model.optimizer
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer) and not optimizer.built:
-        model._symbolic_build(data_batch=feed.spec())
-
-
-def _build_in_scope(model: Any, feed: Feed) -> None:
-    """Before tracing, as Keras does it: a step on a replica may not make variables."""
-    with model._distribute_strategy.scope():
-        model._symbolic_build(data_batch=feed.spec())
+        keras_training.build(model, feed.spec())
 
 
 def _on_the_replica(step: Callable[..., Logs], strategy: Any) -> Callable[..., Logs]:
@@ -117,4 +113,4 @@ def results(model: Any, logs: Logs) -> Logs:
     # Keras' own step returns what its metrics hold: no need to ask them again.
     if logs and returns_metrics(model):
         return logs
-    return numbers(dict(model._get_metrics_result_or_logs(logs)))
+    return numbers(keras_training.results(model, logs))

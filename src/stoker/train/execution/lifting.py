@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+from stoker.tf_internals.graphs import make_variable
 
 _OPTIONS = frozenset(
     {
@@ -47,8 +48,7 @@ def _made_outside(next_creator: Callable[..., Any], **options: Any) -> Any:
         with tf.init_scope():
             if not tf.executing_eagerly():
                 return next_creator(**options)
-            # Not `tf.Variable`, which asks the same creators again.
-            return ResourceVariable(**given)
+            return make_variable(**given)
     except TypeError:
         # An initializer that uses a tensor of the graph: TensorFlow raises this for one that is out of its scope.
         return next_creator(**options)

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from keras.src.utils.python_utils import pythonify_logs
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.functions import silence_retracing_warning
+from stoker.tf_internals.keras_training import to_numbers
 from stoker.train.execution.feed import Feed, without_optionals
 from stoker.train.execution.lifting import lifting
 from stoker.train.execution.trivial_products import without_trivial_products
@@ -180,7 +181,7 @@ class Loop:
             lambda ran, taken, _: taken.has_value(),
             body,
             (tf.constant(0), taken, self._zeros()),
-            shape_invariants=(tf.TensorShape([]), taken._type_spec, self._shapes()),
+            shape_invariants=(tf.TensorShape([]), tf.type_spec_from_value(taken), self._shapes()),
         )
         return ran, self._final(logs)
 
@@ -200,7 +201,12 @@ class Loop:
             lambda ran, go, taken, _: go,
             body,
             (tf.constant(0), self._together(taken.has_value()), taken, self._zeros()),
-            shape_invariants=(tf.TensorShape([]), tf.TensorShape([]), taken._type_spec, self._shapes()),
+            shape_invariants=(
+                tf.TensorShape([]),
+                tf.TensorShape([]),
+                tf.type_spec_from_value(taken),
+                self._shapes(),
+            ),
         )
         return ran, self._final(logs)
 
@@ -252,7 +258,7 @@ class Loop:
 def numbers(logs: Logs) -> Logs:
     """Logs read from the device, in the order and the dicts they came in: callbacks get them flattened and sorted."""
     return {
-        name: numbers(value) if isinstance(value, dict) else pythonify_logs({name: value})[name]
+        name: numbers(value) if isinstance(value, dict) else to_numbers({name: value})[name]
         for name, value in logs.items()
     }
 
@@ -265,5 +271,5 @@ def _tensors(logs: Any) -> Any:
 def _compiled(function: Any, jit: bool, autograph: bool = False) -> Any:
     compiled = tf.function(function, autograph=autograph, jit_compile=True if jit else None)
     # Every loop has functions of its own, traced once: what TensorFlow would warn of is a second model.
-    compiled._omit_frequent_tracing_warning = True
+    silence_retracing_warning(compiled)
     return compiled

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-from keras.src.trainers.trainer import Trainer
 
 from stoker.errors import ArgumentError
-
-# Where the classes of Keras 2 are defined: tf_keras, tf.keras before 2.16, the package keras before 3.
-_KERAS_2 = ("tf_keras.", "tensorflow.python.keras.", "keras.engine.", "keras.src.engine.")
+from stoker.tf_internals.keras_training import KERAS_2, Trainer
+from stoker.tf_internals.versions import KERAS
 
 
 class ModelTypeError(ArgumentError, TypeError):
@@ -36,7 +34,9 @@ def check_model(model: Any, verb: str) -> None:
 
 
 def check_backend(verb: str) -> None:
-    """Refuse to run where Keras does not run on TensorFlow."""
+    """Refuse to run where Keras does not run on TensorFlow, or is one that was never tried."""
+    if not KERAS.includes(keras.__version__):
+        raise ModelTypeError(f"stoker.{verb}: {KERAS.refusal(keras.__version__)}")
     if keras.config.backend() != "tensorflow":
         raise ModelTypeError(
             f"stoker.{verb} runs on TensorFlow, but Keras runs on {keras.config.backend()}: "
@@ -46,7 +46,7 @@ def check_backend(verb: str) -> None:
 
 def is_keras_2(thing: Any) -> bool:
     """Whether it is of a class of Keras 2, or of one derived from such."""
-    return any(kind.__module__.startswith(_KERAS_2) for kind in type(thing).__mro__)
+    return any(kind.__module__.startswith(KERAS_2) for kind in type(thing).__mro__)
 
 
 def _usage(verb: str) -> str:

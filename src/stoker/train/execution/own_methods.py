@@ -18,11 +18,10 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
-from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
-
 from stoker.doctor.attach.patching import as_framework
 from stoker.doctor.attach.sites import OWN_ROOT
 from stoker.errors import ArgumentError
+from stoker.tf_internals.keras_training import TensorFlowTrainer, is_made_by_keras
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,8 +63,7 @@ def is_own(model: Any, name: str) -> bool:
 def is_set_by_user(model: Any, name: str) -> bool:
     """Whether a function that Keras would make, such as `train_function`, was put there by hand: Keras runs it."""
     function = getattr(model, name, None)
-    module = getattr(getattr(function, "python_function", function), "__module__", None) or ""
-    return function is not None and not module.startswith("keras.src.")
+    return function is not None and not is_made_by_keras(function)
 
 
 def calls_own(function: F) -> F:

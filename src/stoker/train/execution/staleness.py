@@ -10,26 +10,12 @@ from __future__ import annotations
 from operator import is_
 from typing import Any
 
-from keras.src.trainers.trainer import Trainer
+from stoker.tf_internals.keras_layers import layers_of
+from stoker.tf_internals.keras_training import BOOKKEEPING, Trainer
 
-# What fit, evaluate and predict write on a model as they run; no step reads it while tracing.
-_BOOKKEEPING = frozenset(
-    {
-        "_compiled_trainable_state",
-        "_eval_epoch_iterator",
-        "_initial_epoch",
-        "_stoker_compiled",
-        "history",
-        "optimizer",
-        "predict_function",
-        "steps_per_execution",
-        "stop_evaluating",
-        "stop_predicting",
-        "stop_training",
-        "test_function",
-        "train_function",
-    }
-)
+# Where a model has what was traced of it.
+ATTRIBUTE = "_stoker_compiled"
+_BOOKKEEPING = BOOKKEEPING | {ATTRIBUTE}
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -51,7 +37,7 @@ class PythonSide:
 
 def _values(model: Any) -> list[Any]:
     values: list[Any] = []
-    for layer in model._flatten_layers():
+    for layer in layers_of(model):
         values.append(layer)
         attributes = layer.__dict__
         if isinstance(layer, Trainer):

@@ -13,6 +13,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from stoker.tf_internals.graphs import add_control_inputs, set_input
+
 
 def without_trivial_products(step: Callable[..., Any]) -> Callable[..., Any]:
     """The step, for tracing."""
@@ -40,9 +42,9 @@ def _bypass(product: tf.Operation, factor: tf.Tensor, awaited: list[tf.Operation
     for consumer in product.outputs[0].consumers():
         for number, taken in enumerate(consumer.inputs):
             if taken is product.outputs[0]:
-                consumer._update_input(number, factor)
+                set_input(consumer, number, factor)
         # What the product waited for: `tf.nn.silu` puts off the sigmoid of its gradient in this way.
-        consumer._add_control_inputs(awaited)
+        add_control_inputs(consumer, awaited)
 
 
 def _is_one(tensor: tf.Tensor) -> bool:

@@ -10,10 +10,11 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from keras.src.trainers.data_adapters import array_slicing
-from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter, can_convert_arrays
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.graphs import is_composite
+from stoker.tf_internals.keras_data import check_arrays, to_sliceable
+from stoker.tf_internals.keras_data import is_arrays as is_arrays
 from stoker.train.execution.epoch_steps import whole_executions
 from stoker.train.execution.structures import flatten
 
@@ -49,11 +50,6 @@ class Rows:
         return [tf.convert_to_tensor(leaf[start:stop]) for leaf in self.leaves]
 
 
-def is_arrays(x: Any) -> bool:
-    """Would Keras take this as arrays, rather than as a dataset or generator?"""
-    return bool(can_convert_arrays((x,)))
-
-
 def as_rows(x: Any, batch_size: int | None, steps: int | None, steps_per_execution: int = 1) -> Rows | None:
     """The arrays as rows; None where one is ragged or sparse, which only Keras' own pipeline cuts.
 
@@ -64,12 +60,11 @@ def as_rows(x: Any, batch_size: int | None, steps: int | None, steps_per_executi
     data = x
     if type(x) is not np.ndarray:
         _check_rows(x)
-        # Its constructor checks lengths.
-        data = ArrayDataAdapter(x)._inputs
+        data = check_arrays(x)
     leaves: list[Any] = []
     skeleton = flatten(data, leaves)
     leaves = [_converted(leaf) for leaf in leaves]
-    if not leaves or any(isinstance(leaf, tf.__internal__.CompositeTensor) for leaf in leaves):
+    if not leaves or any(is_composite(leaf) for leaf in leaves):
         return None
     rows = int(leaves[0].shape[0])
     batch = batch_size or (max(1, -(-rows // steps)) if steps else DEFAULT_BATCH)
@@ -110,10 +105,8 @@ def _converted(leaf: Any) -> Any:
         return leaf
     if type(leaf) is np.ndarray and _is_text(leaf):
         return tf.constant(leaf)
-    converted = array_slicing.convert_to_sliceable(leaf, target_backend="tensorflow")
-    if isinstance(converted, array_slicing.TensorflowSparseWrapper):
-        return converted.sparse
-    if isinstance(converted, tf.__internal__.CompositeTensor):
+    converted = to_sliceable(leaf)
+    if is_composite(converted):
         return converted
     if isinstance(converted, np.ndarray) and converted.dtype.kind not in "OSU":
         return converted

@@ -7,6 +7,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from stoker.tf_internals.keras_layers import layers_of
+from stoker.tf_internals.keras_training import strategy_of
 from stoker.train.execution.model_kinds import check_model
 from stoker.train.execution.own_methods import is_own, is_set_by_user
 
@@ -19,15 +21,14 @@ def keras_must(model: Any, verb: str) -> bool:
     check_model(model, verb)
     if model.run_eagerly or tf.config.functions_run_eagerly():
         return True
-    in_a_job = isinstance(model._distribute_strategy, tf.distribute.MultiWorkerMirroredStrategy)
-    if tf.distribute.has_strategy() or (
-        model._distribute_strategy is not None and not (in_a_job and verb == "predict")
-    ):
+    strategy = strategy_of(model)
+    in_a_job = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+    if tf.distribute.has_strategy() or (strategy is not None and not (in_a_job and verb == "predict")):
         return True
     if keras.distribution.distribution() is not None:
         return True
     # Their state is of batches of one size, and some versions of Keras cannot be traced for others.
-    if any(isinstance(layer, keras.layers.RNN) and layer.stateful for layer in model._flatten_layers()):
+    if any(isinstance(layer, keras.layers.RNN) and layer.stateful for layer in layers_of(model)):
         return True
     function = "predict_function" if verb == "predict" else "test_function"
     return is_own(model, f"make_{function}") or is_set_by_user(model, function)

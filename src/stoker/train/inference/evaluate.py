@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import keras
-from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.keras_training import TensorFlowTrainer, check_compiled, flatten_results
 from stoker.tracking.store.tracking import scalars
 from stoker.train.execution import keras_step
 from stoker.train.execution.feed import Feed
@@ -52,7 +52,7 @@ def evaluate(
             callbacks=callbacks,
             return_dict=return_dict,
         )
-    model._assert_compile_called("evaluate")
+    check_compiled(model, "evaluate")
     check_positive("batch_size", batch_size)
     check_positive("steps", steps)
     source = sources.source(
@@ -71,7 +71,7 @@ def evaluate(
     finally:
         kept(model).release()
         feed.close()
-    return logs if return_dict else model._flatten_metrics_in_order(logs)
+    return logs if return_dict else flatten_results(model, logs)
 
 
 def _run(test: KerasTest, source: sources.Source, feed: Feed, callbacks: Any, verbose: Verbose) -> Logs:

@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import keras
-from keras.src.utils.python_utils import pythonify_logs
 
+from stoker.tf_internals.keras_training import to_numbers
 from stoker.train.execution import hooks
 from stoker.train.execution.call_length import CallLength
 from stoker.train.execution.epoch_steps import EpochSteps
@@ -83,7 +83,7 @@ class Evaluation:
                 if self._tested.model.stop_evaluating:
                     break
             epoch_steps.end_epoch()
-            logs = pythonify_logs(self._tested.results(logs))
+            logs = to_numbers(self._tested.results(logs))
         if callbacks is not None:
             callbacks.on_test_end(logs)
         return logs

@@ -11,9 +11,9 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.keras_training import TensorFlowTrainer
 from stoker.train.execution.batch_function import BatchFunction, Step
 from stoker.train.execution.feeding.distributed import is_distributed
 from stoker.train.execution.kept import kept

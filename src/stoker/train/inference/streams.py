@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
-from keras.src.trainers.data_adapters import get_data_adapter
 
+from stoker.tf_internals.keras_data import adapter_for
 from stoker.train.execution.epoch_steps import whole_executions
 from stoker.train.execution.feed import without_optionals
 from stoker.train.execution.structures import flatten
@@ -33,7 +33,7 @@ class Stream:
 def as_stream(x: Any, batch_size: int | None, steps: int | None, steps_per_execution: int = 1) -> Stream:
     """The data as batches; of `steps` that are no multiple of `steps_per_execution`, the last is run in full."""
     check_positive("steps", steps)
-    adapter = get_data_adapter(x, batch_size=batch_size, steps_per_epoch=steps)
+    adapter = adapter_for(x, batch_size=batch_size, steps_per_epoch=steps)
     dataset = adapter.get_tf_dataset()
     leaves: list[Any] = []
     skeleton = flatten(without_optionals(dataset.element_spec), leaves)

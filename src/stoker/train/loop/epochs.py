@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from stoker.periodic import steps_until
+from stoker.tf_internals.keras_training import is_validated, restored_epoch
 from stoker.train.checkpoint.resume import Resume
 from stoker.train.execution.loop import Logs
 from stoker.train.execution.stretch import Stretch
@@ -27,7 +28,7 @@ class Validation:
     frequency: int | Sequence[int]
 
     def due(self, model: Any, epoch: int) -> bool:
-        return bool(model._should_eval(epoch, self.frequency))
+        return is_validated(model, epoch, self.frequency)
 
 
 class Epochs:
@@ -71,7 +72,7 @@ class Epochs:
         """All epochs; the Keras history, with the plan."""
         model = self.program.model
         logs: Logs | None = None
-        self.epoch = model._initial_epoch or self.initial_epoch
+        self.epoch = restored_epoch(model) or self.initial_epoch
         resuming = self._resuming()
         if self._done:
             return self._history()

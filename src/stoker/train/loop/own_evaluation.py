@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from stoker.tf_internals.keras_training import flatten_results
 from stoker.train.execution.feed import Feed
 from stoker.train.execution.feeding import sources
 from stoker.train.execution.loop import Logs
@@ -77,7 +78,7 @@ class OwnEvaluation:
                 logs = self._evaluation(source, feed, callbacks, verbose).run()
             finally:
                 feed.close()
-        return logs if return_dict else self._model._flatten_metrics_in_order(logs)
+        return logs if return_dict else flatten_results(self._model, logs)
 
     def _evaluation(self, source: sources.Source, feed: Feed, callbacks: Any, verbose: Any) -> Evaluation:
         listed = callbacks

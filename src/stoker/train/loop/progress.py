@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
-from keras.src.utils import io_utils
-
+from stoker.tf_internals import keras_training
 from stoker.train.planning.plan import Plan
 
 
-class Bar(keras.utils.Progbar):  # type: ignore[misc]
+class Bar(keras_training.SpeedBar):
     """Keras' bar, with the epoch_steps as steps per second and every metric as it is told.
 
     A metric is a mean already: the bar is not to take the mean of means. Keras' older versions have no argument for it.
@@ -22,27 +20,24 @@ class Bar(keras.utils.Progbar):  # type: ignore[misc]
         self.stateful_metrics.update(name for name, _ in values or ())
         super().update(current, values, finalize)
 
-    def _format_time(self, time_per_unit: float, unit_name: str) -> str:
-        if time_per_unit <= 0:
+    def describe_speed(self, seconds: float, unit: str) -> str:
+        if seconds <= 0:
             return " ..."
-        rate = 1.0 / time_per_unit
+        rate = 1.0 / seconds
         shown = f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
-        return f" {shown} {unit_name}s/s"
+        return f" {shown} {unit}s/s"
 
 
-class Progress(keras.callbacks.ProgbarLogger):  # type: ignore[misc]
+class Progress(keras_training.BarCallback):
     """The progress bar of `fit`."""
 
-    progbar: Any
-
-    def _maybe_init_progbar(self) -> None:
-        if self.progbar is None:
-            self.progbar = Bar(target=self.target, verbose=self.verbose, unit_name="step")
+    def make_bar(self) -> Bar:
+        return Bar(target=self.target, verbose=self.verbose, unit_name="step")
 
 
 def show_plan(plan: Plan) -> None:
     """One line: how this runs, and why."""
-    io_utils.print_msg(f"stoker: {plan.line()}")
+    keras_training.show(f"stoker: {plan.line()}")
 
 
 def show_resume(progress: Mapping[str, Any], directory: Any, epochs: int) -> None:
@@ -59,4 +54,4 @@ def show_resume(progress: Mapping[str, Any], directory: Any, epochs: int) -> Non
 def show(line: str, verbose: Any = 2) -> None:
     """Any other line of the trainer's; below the bar, if `verbose` has one stand there."""
     below = "\n" if verbose not in (0, 2) else ""
-    io_utils.print_msg(f"{below}stoker: {line}")
+    keras_training.show(f"{below}stoker: {line}")

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.eager import context
 
 from stoker.doctor.attach import announced
+from stoker.tf_internals.eager import global_seed
 from stoker.train.checkpoint.resume import Resume
 from stoker.train.execution import hooks
 from stoker.train.execution.call_length import CallLength
@@ -234,7 +234,7 @@ class TrainingRun:
         use the same order, and the same program uses the same orders every time."""
         optimizer = getattr(self.program.model, "optimizer", None)
         done = 0 if optimizer is None else int(optimizer.iterations.numpy())
-        text = f"{context.global_seed()} {done}"
+        text = f"{global_seed()} {done}"
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "big")
 
 

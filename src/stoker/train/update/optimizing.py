@@ -14,6 +14,7 @@ import keras
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals import keras_optimizers
 from stoker.train.update.clipping import Clip
 from stoker.train.update.freezing import Span, by_span, mask, trained
 from stoker.train.update.rates import Rate, rate_at
@@ -66,7 +67,7 @@ class Optimizing:
         limited = self._clipped(gradients, step)
         # What an optimizer does once a step, whatever the variables: Nadam's product of momentums.
         if not self._replicas.distributed:
-            self.optimizer._backend_update_step([], [], rates[0])
+            keras_optimizers.update_all(self.optimizer, [], [], rates[0])
         averages = self._averages()
         for span, indices in self._groups.items():
             on = trained(span, step)
@@ -105,9 +106,8 @@ class Optimizing:
         """The optimizer's own average of each variable, where it keeps them."""
         if not self.optimizer.use_ema:
             return {}
-        kept = self.optimizer._model_variables_moving_average
         return {
-            index: kept[self.optimizer._get_variable_index(variable)]
+            index: keras_optimizers.average_of(self.optimizer, variable)
             for index, variable in enumerate(self.variables)
             if not self.frozen[index]
         }
@@ -167,9 +167,9 @@ def check_optimizer(optimizer: Any, replicas: Replicas, keeps_averages: bool = F
 
 def _weight_decay(optimizer: Any, variable: Any) -> float | None:
     """The decay of a variable: most optimizers have one, Muon has another for what it leaves to Adam."""
-    if not optimizer._use_weight_decay(variable):
+    if not keras_optimizers.decays(optimizer, variable):
         return None
-    if isinstance(optimizer, keras.optimizers.Muon) and optimizer._should_use_adamw(variable):
+    if isinstance(optimizer, keras.optimizers.Muon) and keras_optimizers.is_left_to_adam(optimizer, variable):
         return optimizer.adam_weight_decay  # type: ignore[no-any-return]
     return optimizer.weight_decay  # type: ignore[no-any-return]
 

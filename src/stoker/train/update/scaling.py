@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.keras_layers import layers_of
 from stoker.train.update.options import require_positive
 
 
@@ -81,4 +82,4 @@ def all_finite(values: Sequence[Any]) -> Any:
 
 def computes_in_float16(model: Any) -> bool:
     """Whether a layer of a Keras model computes in float16, which is what needs loss scaling."""
-    return any(layer.compute_dtype == "float16" for layer in model._flatten_layers())
+    return any(layer.compute_dtype == "float16" for layer in layers_of(model))

@@ -13,6 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from stoker.tf_internals.keras_layers import layers_of, own_state
 from stoker.train.update.replicas import Replicas
 
 
@@ -47,8 +48,8 @@ def _own_state(models: Iterable[Any]) -> list[Any]:
     """Floating-point variables that layers made not to be trained; a frozen kernel is none."""
     found: dict[int, Any] = {}
     for model in models:
-        for layer in model._flatten_layers():
-            for variable in layer._non_trainable_variables:
+        for layer in layers_of(model):
+            for variable in own_state(layer):
                 inner = variable.value
                 if inner.dtype.is_floating and isinstance(inner, tf.distribute.DistributedValues):
                     found[id(inner)] = inner

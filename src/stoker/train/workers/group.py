@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.eager import context
 
+from stoker.tf_internals import distribution
 from stoker.train.workers.packs import summed
 from stoker.train.workers.patience import Patience
 
@@ -72,8 +72,7 @@ class Workers(Group):
 
     def __init__(self, strategy: Any) -> None:
         super().__init__(strategy)
-        extended = strategy.extended
-        self.rank, self.count = int(extended._id_in_cluster), int(extended._num_workers)
+        self.rank, self.count = distribution.rank_and_count(strategy)
         self._strategy = weakref.ref(strategy)
         self._patience = Patience(strategy)
         self._said = 0
@@ -92,9 +91,9 @@ class Workers(Group):
         key = f"{_PREFIX}/{self._said}"
         if self.chief:
             said = json.dumps(value())
-            context.context().set_config_key_value(key, said)
+            distribution.tell_workers(key, said)
         else:
-            said = context.context().get_config_key_value(key)
+            said = distribution.hear_worker(key)
         return json.loads(said)
 
     def broadcast(self, variables: Mapping[str, Any]) -> None:
@@ -155,6 +154,6 @@ def group_of(strategy: Any) -> Group:
     """The workers of a strategy; one object for each, since messages are numbered."""
     if strategy not in _groups:
         several = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
-        workers = several and int(strategy.extended._num_workers) > 1
+        workers = several and distribution.rank_and_count(strategy)[1] > 1
         _groups[strategy] = Workers(strategy) if workers else Group(strategy)
     return _groups[strategy]

@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.eager import context
+
+from stoker.tf_internals.distribution import abort_collectives
 
 DEFAULT_S = 600.0
 # A call may take so many times what its steps took last.
@@ -73,7 +74,7 @@ class Patience:
             while self._deadline > time.monotonic():
                 self._looks_at = self._deadline
                 self._changed.wait(None if math.isinf(self._looks_at) else self._looks_at - time.monotonic())
-        context.context().abort_collective_ops(
+        abort_collectives(
             tf.errors.DEADLINE_EXCEEDED,
             "stoker: the other workers did not come along in time: they wait for something else, or hang "
             "(stoker.strategy(timeout=) says how long a worker waits)",

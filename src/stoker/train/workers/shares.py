@@ -18,9 +18,9 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from tensorflow.python.data.experimental.ops import distribute
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.pipelines import batch_size_of, shard_by_files
 from stoker.train.workers.group import Group
 
 WAYS = ("share", "rows", "files")
@@ -85,9 +85,7 @@ def _of_files(dataset: Any, group: Group) -> Any:
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.FILE
     try:
-        own = distribute._AutoShardDataset(
-            dataset.with_options(options), group.count, group.rank, group.count
-        )
+        own = shard_by_files(dataset.with_options(options), group.count, group.rank)
     except tf.errors.OpError as error:
         reason = str(error.message).strip().splitlines()[0][:160]
         raise ArgumentError(
@@ -98,7 +96,7 @@ def _of_files(dataset: Any, group: Group) -> Any:
 
 def size_of_batch(dataset: Any, option: str) -> int:
     """Rows in a batch: as the pipeline says, or as its first batch has."""
-    size = int(distribute.compute_batch_size(dataset))
+    size = batch_size_of(dataset)
     if size > 0:
         return size
     first = next(iter(dataset.take(1)), None)

@@ -15,11 +15,8 @@ from typing import Any
 
 import tensorflow as tf
 
-# The message's own module has another place in every other version of TensorFlow; this one always imports it.
-from tensorflow.python.distribute.collective_all_reduce_strategy import coordination_config_pb2
-from tensorflow.python.eager import context
-
 from stoker.errors import ArgumentError
+from stoker.tf_internals.distribution import watch_workers
 from stoker.train.workers import patience
 
 _JOBS = ("chief", "worker")
@@ -114,15 +111,5 @@ def _of_workers(cluster: dict[str, Any], job: str, index: int, timeout: float, h
 
 def _watch_for_lost_workers(cluster: dict[str, Any], heartbeat: float) -> None:
     """What the strategy would set up by itself, with a heartbeat of our choice."""
-    jobs = [
-        coordination_config_pb2.CoordinatedJob(name=name, num_tasks=len(cluster[name]))
-        for name in _JOBS
-        if name in cluster
-    ]
-    leader = "chief" if "chief" in cluster else "worker"
-    context.context().configure_coordination_service(
-        service_type="standalone",
-        service_leader=f"/job:{leader}/replica:0/task:0",
-        heartbeat_timeout_in_ms=int(heartbeat * 1000),
-        coordinated_jobs=jobs,
-    )
+    tasks = {name: len(cluster[name]) for name in _JOBS if name in cluster}
+    watch_workers(tasks, "chief" if "chief" in cluster else "worker", int(heartbeat * 1000))

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import keras
 import tensorflow as tf
-from keras.src.losses import loss as keras_losses
-from keras.src.random.seed_generator import SeedGenerator
+
+from stoker.tf_internals.keras_layers import losses_module
 
 # An odd number: the seeds of any two replicas differ.
 _APART = 0x9E3779B1
@@ -22,9 +23,10 @@ _APART = 0x9E3779B1
 _local = threading.local()
 _lock = threading.Lock()
 _users = 0
-_scale = keras_losses.scale_loss_for_distribution
-_unscale = keras_losses.unscale_loss_for_distribution
-_next = SeedGenerator.next
+_losses = losses_module()
+_scale = _losses.scale_loss_for_distribution
+_unscale = _losses.unscale_loss_for_distribution
+_next = keras.random.SeedGenerator.next
 
 
 @contextmanager
@@ -46,9 +48,9 @@ def _count(change: int) -> None:
     with _lock:
         _users += change
         patched = _users > 0
-        keras_losses.scale_loss_for_distribution = _plain_or(_scale) if patched else _scale
-        keras_losses.unscale_loss_for_distribution = _plain_or(_unscale) if patched else _unscale
-        SeedGenerator.next = _drawn if patched else _next
+        _losses.scale_loss_for_distribution = _plain_or(_scale) if patched else _scale
+        _losses.unscale_loss_for_distribution = _plain_or(_unscale) if patched else _unscale
+        keras.random.SeedGenerator.next = _drawn if patched else _next
 
 
 def _plain_or(theirs: Any) -> Any:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.distribute.values import PerReplicaSpec
 
+from stoker.tf_internals.distribution import replica_specs
 from stoker.train.execution.feeding.streamed import Streamed
 
 
@@ -44,8 +44,9 @@ def global_batch_size(dataset: Any) -> int | None:
 
 def replica_parts(leaf: Any) -> list[Any]:
     """What each replica gets of a leaf of a batch, or of its spec: the leaf itself where it is not distributed."""
-    if isinstance(leaf, PerReplicaSpec):
-        return list(leaf._value_specs)
+    specs = replica_specs(leaf)
+    if specs is not None:
+        return specs
     return list(leaf.values) if isinstance(leaf, tf.distribute.DistributedValues) else [leaf]
 
 

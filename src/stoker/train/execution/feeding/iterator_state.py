@@ -17,6 +17,7 @@ from typing import Any
 import tensorflow as tf
 
 from stoker.errors import CheckpointError
+from stoker.tf_internals.datasets import inputs
 
 _PREFIX = "iterator"
 # A key under which TensorFlow saves the seeds of a shuffle.
@@ -93,7 +94,7 @@ def order_version(dataset: Any) -> int:
         if id(one) not in seen:
             seen.add(id(one))
             version = max(version, getattr(one, "order_version", 0))
-            waiting += one._inputs()
+            waiting += inputs(one)
     return version
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from stoker.tf_internals.iterators import resource
+
 _PLACE = "stoker/iterators to let go"
 
 
@@ -23,7 +25,7 @@ def hand_over(iterator: Any) -> None:
     if isinstance(iterator, tf.distribute.DistributedIterator):
         return
     with tf.device("CPU"):
-        tf.raw_ops.Stage(values=[iterator._iterator_resource], shared_name=_PLACE)
+        tf.raw_ops.Stage(values=[resource(iterator)], shared_name=_PLACE)
 
 
 def let_go() -> None:

@@ -12,13 +12,10 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from keras.src.backend import config as keras_config
-from keras.src.trainers import data_adapters
-from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
-from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 
 from stoker import units
 from stoker.errors import ArgumentError
+from stoker.tf_internals import keras_data
 from stoker.train.execution.feed import Feed
 from stoker.train.execution.feeding import memory
 from stoker.train.execution.feeding.distributed import Distributed, global_batch_size, is_distributed
@@ -53,7 +50,7 @@ class Source:
     @property
     def batch_size(self) -> int | None:
         """Rows in a batch; None where that is not known beforehand."""
-        dataset = getattr(self.adapter, "_dataset", None)
+        dataset = keras_data.dataset_in(self.adapter)
         size = global_batch_size(dataset) if is_distributed(dataset) else self.adapter.batch_size
         return None if size is None else int(size)
 
@@ -63,8 +60,8 @@ class Source:
             return f"{self.why_streamed}, steps_per_epoch={self.steps_per_epoch}"
         shapes = [tuple(leaf.shape) for leaf in keras.tree.flatten(self.rows) if leaf is not None]
         return (
-            f"rows={shapes[0][0]}, batch_size={self.adapter.batch_size}, shuffle={self.adapter._shuffle}, "
-            f"steps_per_epoch={self.steps_per_epoch}"
+            f"rows={shapes[0][0]}, batch_size={self.adapter.batch_size}, "
+            f"shuffle={keras_data.array_shuffle(self.adapter)}, steps_per_epoch={self.steps_per_epoch}"
         )
 
     def too_large(self) -> str | None:
@@ -84,7 +81,7 @@ class Source:
             dataset = self.adapter.get_tf_dataset()
             stream = Distributed if is_distributed(dataset) else Streamed
             return stream(dataset, self.adapter.num_batches)
-        options = {"shuffle": self.adapter._shuffle, "seed": seed}
+        options = {"shuffle": keras_data.array_shuffle(self.adapter), "seed": seed}
         if kind == "streamed":
             return StreamedRows(self.rows, self.adapter.batch_size, **options)
         return Resident(on_device(self.rows), self.adapter.batch_size, any_rows=any_rows, **options)
@@ -105,11 +102,11 @@ def source(
     """Read the arguments that say what to run over; `name` is what the user calls them, `empty` an error to raise."""
     if x is None:
         raise ArgumentError(f"{name} is missing: give arrays, tensors, a tf.data.Dataset or a PyDataset")
-    cap = keras_config.max_steps_per_epoch()
+    cap = keras.config.max_steps_per_epoch()
     if cap and (not steps_per_epoch or cap < steps_per_epoch):
         steps_per_epoch = cap
-    adapter = data_adapters.get_data_adapter(
-        x=x,
+    adapter = keras_data.adapter_for(
+        x,
         y=y,
         sample_weight=sample_weight,
         batch_size=batch_size,
@@ -117,27 +114,27 @@ def source(
         shuffle=shuffle,
         class_weight=class_weight,
     )
-    if not isinstance(adapter, ArrayDataAdapter):
+    given = keras_data.array_inputs(adapter)
+    if given is None:
         return Source(adapter, None, steps_per_epoch, f"the data is a {_spoken(x)}")
-    leaves = [_dense(leaf) for leaf in keras.tree.flatten(adapter._inputs)]
+    leaves = [_dense(leaf) for leaf in keras.tree.flatten(given)]
     if adapter.num_batches == 0:
         raise ArgumentError(empty or f"{name} has no rows")
     if any(leaf is _NOT_DENSE for leaf in leaves):
         return Source(adapter, None, steps_per_epoch, "the data is sparse or ragged")
-    rows = keras.tree.pack_sequence_as(adapter._inputs, leaves)
+    rows = keras.tree.pack_sequence_as(given, leaves)
     return Source(adapter, keras.tree.lists_to_tuples(rows), steps_per_epoch)
 
 
 def validation_parts(validation_data: Any) -> tuple[Any, Any, Any]:
     """x, y and weights of `validation_data`."""
-    parts: tuple[Any, Any, Any] = data_adapter_utils.unpack_x_y_sample_weight(validation_data)
+    parts: tuple[Any, Any, Any] = keras.utils.unpack_x_y_sample_weight(validation_data)
     return parts
 
 
 def split(x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, Any, Any], Any]:
     """The last `share` of the rows for validation, as Keras cuts them."""
-    training, validation = array_slicing.train_validation_split((x, y, sample_weight), validation_split=share)
-    return training, validation
+    return keras_data.split_for_validation((x, y, sample_weight), share)
 
 
 def on_device(rows: Any) -> Any:
@@ -157,7 +154,7 @@ def _dense(leaf: Any) -> Any:
     """The array or tensor with floats as Keras wants them, or `_NOT_DENSE`."""
     if leaf is None:
         return None
-    ready = array_slicing.convert_to_sliceable(leaf, target_backend="tensorflow")
+    ready = keras_data.to_sliceable(leaf)
     if isinstance(ready, np.ndarray):
         return tf.convert_to_tensor(ready) if ready.dtype.kind in "USO" else ready
     if isinstance(ready, tf.Tensor) and ready.shape.is_fully_defined():
@@ -168,6 +165,6 @@ def _dense(leaf: Any) -> Any:
 def _spoken(x: Any) -> str:
     if is_distributed(x):
         return "distributed dataset"
-    if data_adapters.is_tf_dataset(x):
+    if isinstance(x, tf.data.Dataset):
         return "tf.data.Dataset"
     return "PyDataset" if isinstance(x, keras.utils.PyDataset) else type(x).__name__
