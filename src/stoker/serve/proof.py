@@ -17,6 +17,7 @@ from stoker.serve.engines import converted
 from stoker.serve.safety.keras_files import KerasFileError, check_keras_file
 from stoker.serve.safety.opening import Trust, open_bundle
 from stoker.serve.signature import Field
+from stoker.tf_internals.keras_layers import input_structure
 
 # How far answers may be apart, for the largest answer: the order of a sum changes with the number of rows.
 _TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float64": 1e-5}
@@ -234,7 +235,7 @@ def _keras_fault(
         ordered = [inputs[field.name] for field in known.signature.inputs]
         given = [tf.constant(one) for one in ordered]
         names = [field.name for field in known.signature.inputs]
-        takes = getattr(model, "_inputs_struct", None)
+        takes = input_structure(model)
         x: Any = dict(zip(names, given, strict=True)) if isinstance(takes, dict) else given
         # Not `predict`: tracing it would take longer than all the rest.
         outputs = model(x if len(given) > 1 or isinstance(x, dict) else given[0], training=False)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.protobuf import config_pb2
-from tensorflow.python.saved_model.loader_impl import SavedModelLoader
 
 from stoker.serve import bundle
 from stoker.serve.batching import Run
@@ -18,6 +16,7 @@ from stoker.serve.bundle import Bundle, BundleError
 from stoker.serve.engines import converted
 from stoker.serve.engines.padding import padded
 from stoker.serve.proof import first_line, loaded
+from stoker.tf_internals.saving import session_callable
 
 
 def function(known: Bundle) -> Run:
@@ -59,13 +58,10 @@ def session(known: Bundle, executor: str) -> Run:
     place = known.path / bundle.SAVED_MODEL
     try:
         with graph.as_default():
-            meta = SavedModelLoader(str(place)).load(made, [tf.saved_model.SERVING])
+            meta = tf.compat.v1.saved_model.load(made, [tf.saved_model.SERVING], str(place))
         signature = meta.signature_def[bundle.SIGNATURE]
-        wanted = config_pb2.CallableOptions()
-        wanted.feed.extend(signature.inputs[field.tensor].name for field in known.signature.inputs)
-        wanted.fetch.extend(signature.outputs[field.tensor].name for field in known.signature.outputs)
+        feeds = [signature.inputs[field.tensor].name for field in known.signature.inputs]
+        fetches = [signature.outputs[field.tensor].name for field in known.signature.outputs]
     except Exception as error:  # noqa: BLE001 - TensorFlow raises whatever it meets first in a damaged graph
         raise BundleError(f"{place} cannot be loaded: {first_line(error)}") from None
-    # The public make_callable looks at feeds and fetches anew in every call, which takes longer than a small model.
-    call = made._make_callable_from_options(wanted)
-    return lambda arrays: list(call(*arrays))
+    return session_callable(made, feeds, fetches)

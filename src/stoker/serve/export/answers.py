@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.serve.export import names
+from stoker.tf_internals.keras_layers import maker_of, output_structure, takes_logits
 from stoker.train.execution.structures import flatten
 
 LABEL, SCORES = "label", "scores"
@@ -24,7 +25,7 @@ def output_names(model: keras.Model, outputs: Any) -> list[str]:
     if isinstance(outputs, Mapping) and len(outputs) == len(leaves):
         return sorted(outputs)
     tensors: list[Any] = []
-    flatten(getattr(model, "_outputs_struct", None), tensors)
+    flatten(output_structure(model), tensors)
     if isinstance(model, keras.Sequential):
         tensors = list(model.outputs)
     if len(tensors) == len(leaves):
@@ -99,9 +100,9 @@ def _gives_logits(model: keras.Model) -> bool:
     activation = getattr(layer, "activation", None)
     if activation is not None:
         return getattr(activation, "__name__", "") not in _PROBABILITIES
-    loss = getattr(model, "loss", None)
-    if hasattr(loss, "from_logits") or hasattr(loss, "_fn_kwargs"):
-        return bool(getattr(loss, "_fn_kwargs", {}).get("from_logits", False))
+    told = takes_logits(getattr(model, "loss", None))
+    if told is not None:
+        return told
     raise ArgumentError(
         f"labels: it cannot be seen whether {getattr(layer, 'name', 'the model')!r} gives logits or probabilities; "
         "end the model with a softmax or sigmoid, or compile it with a loss that says from_logits"
@@ -111,10 +112,10 @@ def _gives_logits(model: keras.Model) -> bool:
 def _last_layer(model: keras.Model) -> Any:
     """The operation behind the only output; inside a nested model its last one."""
     tensors: list[Any] = []
-    flatten(getattr(model, "_outputs_struct", None), tensors)
+    flatten(output_structure(model), tensors)
     if isinstance(model, keras.Sequential):
         tensors = list(model.outputs)
     if len(tensors) != 1:
         return None
-    layer = tensors[0]._keras_history.operation
+    layer = maker_of(tensors[0])
     return _last_layer(layer) if isinstance(layer, keras.Model) else layer

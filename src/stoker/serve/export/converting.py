@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from stoker.errors import ArgumentError
 from stoker.serve.bundle import SIGNATURE, BundleError
 from stoker.serve.engines import converted
 from stoker.serve.export.graph import graph_nodes
 from stoker.serve.signature import Field
+from stoker.tf_internals.graphs import freeze
 
 _CONVERTERS = {"litert": "tensorflow", "onnx": "tf2onnx"}
 _OPSET = 18
@@ -98,7 +98,7 @@ def _onnx(function: Any, inputs: Sequence[Field], outputs: Sequence[Field]) -> b
     import tf2onnx
 
     # Frozen first: a weight that is left a variable would become an input that must be given.
-    frozen = convert_variables_to_constants_v2(function)
+    frozen = freeze(function)
     given = {f"{one.tensor}:0": one.tensor for one in inputs}
     # TensorFlow has a dict's values in the order of its keys.
     wanted = dict(

@@ -7,7 +7,6 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from tensorflow.python.trackable.resource import CapturableResource
 
 from stoker.errors import StokerError
 from stoker.serve.bundle import SIGNATURE, BundleError
@@ -15,6 +14,7 @@ from stoker.serve.export.answers import LABEL, SCORES, Labels, labels_for, outpu
 from stoker.serve.export.faults import blamed
 from stoker.serve.export.intake import Intake
 from stoker.serve.signature import Field, Signature, identifiers
+from stoker.tf_internals.graphs import is_resource
 from stoker.train.execution.structures import flatten
 
 _PYTHON_OPS = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
@@ -75,7 +75,7 @@ class Traced:
         variables = self._variables()
         keys = identifiers(str(one.name).partition(":")[0] for one in variables)
         module.weights = dict(zip(keys, variables, strict=True))
-        module.resources = [one for one in self._descendants() if isinstance(one, CapturableResource)]
+        module.resources = [one for one in self._descendants() if is_resource(one)]
         tf.saved_model.save(module, str(directory), signatures={SIGNATURE: self.concrete})
 
     def _variables(self) -> list[Any]:

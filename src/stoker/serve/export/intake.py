@@ -19,6 +19,7 @@ from stoker.errors import ArgumentError
 from stoker.serve.examples import as_bytes
 from stoker.serve.export import names
 from stoker.serve.signature import Field, arguments
+from stoker.tf_internals.keras_layers import input_structure, maker_of
 from stoker.train.execution.structures import flatten, rebuild
 
 # Types that clients have no plain form for: taken as float32, and cast.
@@ -69,19 +70,12 @@ def intake_of(model: keras.Model, features: Any, examples: Any) -> Intake:
 
 def _takes_text_alone(model: keras.Model, table: Features) -> bool:
     """A reader of texts: one column, which the model takes as a plain tensor."""
-    return len(table) == 1 and not isinstance(_input_structure(model), Mapping)
-
-
-def _input_structure(model: keras.Model) -> Any:
-    """Keras tensors as the model is called with them; None if it does not say."""
-    if isinstance(model, keras.Sequential):
-        return model.inputs[0] if model.built and model._functional is not None else None
-    return getattr(model, "_inputs_struct", None)
+    return len(table) == 1 and not isinstance(input_structure(model), Mapping)
 
 
 def _own(model: keras.Model, spec: Any, examples: Any, labels: list[Any] | None) -> Intake:
     """The model's own inputs; of types the dataset has, where there is one."""
-    structure = _input_structure(model)
+    structure = input_structure(model)
     if structure is None:
         structure = _like(examples if spec is None else spec[0] if isinstance(spec, tuple) else spec)
     leaves: list[Any] = []
@@ -130,7 +124,7 @@ def _flat(structure: Any) -> list[Any]:
 def _input_names(structure: Any, leaves: list[Any]) -> list[str]:
     if isinstance(structure, Mapping) and len(structure) == len(leaves):
         return sorted(structure)
-    if all(hasattr(leaf, "_keras_history") for leaf in leaves):
+    if all(maker_of(leaf) is not None for leaf in leaves):
         return names.chosen(leaves, "input")
     return names.numbered(len(leaves), "input")
 
@@ -160,7 +154,7 @@ def _fields(
 
 def _table(model: keras.Model, table: Features) -> Intake:
     """A table's columns; categories as text."""
-    taken = _input_structure(model)
+    taken = input_structure(model)
     if not isinstance(taken, Mapping):
         raise ArgumentError(
             "the model takes no columns by name, so these features are not the ones it was made with"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from keras.src.utils.naming import to_snake_case
+from stoker.tf_internals.keras_layers import is_numbered_name, maker_of
 
 _COUNTED_TENSOR = re.compile(r"keras_tensor(_\d+)?")
 
@@ -32,9 +32,8 @@ def numbered(count: int, plain: str) -> list[str]:
 
 
 def _given_name(tensor: Any) -> str | None:
-    layer = tensor._keras_history.operation
-    counted = re.compile(re.escape(to_snake_case(type(layer).__name__)) + r"(_\d+)?")
+    layer = maker_of(tensor)
     name = str(layer.name)
-    if counted.fullmatch(name) or _COUNTED_TENSOR.fullmatch(name):
+    if is_numbered_name(name, layer) or _COUNTED_TENSOR.fullmatch(name):
         return None
     return name

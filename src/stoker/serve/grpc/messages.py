@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import tensorflow as tf
 from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, message_factory, wrappers_pb2
-from tensorflow.core.example import example_pb2
-from tensorflow.core.framework import tensor_pb2
-from tensorflow.core.protobuf import meta_graph_pb2
 
 PACKAGE = "tensorflow.serving"
 _PLAIN = {"int64": 3, "int32": 5, "float": 2, "string": 9}
 _MESSAGE = 11
 _ONE, _MANY = 1, 3
-_NEEDS = (tensor_pb2, wrappers_pb2, any_pb2, example_pb2, meta_graph_pb2)
+_NEEDS = (
+    type(tf.make_tensor_proto(0)).DESCRIPTOR.file,
+    wrappers_pb2.DESCRIPTOR,
+    any_pb2.DESCRIPTOR,
+    tf.train.Example.DESCRIPTOR.file,
+    tf.compat.v1.MetaGraphDef.DESCRIPTOR.file,
+)
 
 
 class _Field(NamedTuple):
@@ -132,8 +136,8 @@ def _classes() -> dict[str, Any]:
     known: set[str] = set()
     file = descriptor_pb2.FileDescriptorProto(name="stoker/serving.proto", package=PACKAGE, syntax="proto3")
     for needed in _NEEDS:
-        _with_all_it_needs(pool, needed.DESCRIPTOR, known)
-        file.dependency.append(needed.DESCRIPTOR.name)
+        _with_all_it_needs(pool, needed, known)
+        file.dependency.append(needed.name)
     for name, fields in MESSAGES.items():
         message = file.message_type.add(name=name)
         for field in fields:

@@ -10,7 +10,6 @@ from typing import Any
 import grpc
 import tensorflow as tf
 from google.protobuf.message import DecodeError
-from tensorflow.core.protobuf import meta_graph_pb2
 
 from stoker.errors import ArgumentError, UsageError
 from stoker.serve.batching import BusyError, DeadlineError, now
@@ -265,7 +264,7 @@ def _regressed(result: Any, found: Any) -> None:
 
 def _signature(version: Version) -> Any:
     """As TensorFlow describes it."""
-    made = meta_graph_pb2.SignatureDef(method_name="tensorflow/serving/predict")
+    made = tf.compat.v1.saved_model.build_signature_def(method_name="tensorflow/serving/predict")
     signature = version.predictor.bundle.signature
     for fields, infos in ((signature.inputs, made.inputs), (signature.outputs, made.outputs)):
         for field in fields:

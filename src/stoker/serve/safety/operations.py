@@ -11,6 +11,8 @@ import re
 from functools import cache
 from typing import Any
 
+from stoker.tf_internals import graphs
+
 # An input, output or attribute with one of these words leads out of the model.
 _OUTWARD = re.compile(
     r"(^|_)(file|files|filename|filenames|filespec|path|dir|url|urls|uri|address|addresses|host_port|debug_urls|"
@@ -56,12 +58,12 @@ def stays_inside(node: Any) -> bool:
 
 def is_registered(name: str) -> bool:
     """Say whether TensorFlow has an operation of this name here."""
-    return _definition(name) is not None
+    return graphs.definition(name) is not None
 
 
 @cache
 def _is_safe(name: str) -> bool:
-    definition = _definition(name)
+    definition = graphs.definition(name)
     if definition is None or _OUTWARD_NAMES.search(name):
         return False
     if name in _HARMLESS:
@@ -70,9 +72,3 @@ def _is_safe(name: str) -> bool:
     if any(_OUTWARD.search(word) for word in words):
         return False
     return not definition.is_stateful or _STATE_OF_INFERENCE.fullmatch(name) is not None
-
-
-def _definition(name: str) -> Any:
-    from tensorflow.python.framework import op_def_registry
-
-    return op_def_registry.get(name)

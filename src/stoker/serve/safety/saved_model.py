@@ -28,7 +28,7 @@ def check_saved_model(place: Path, allowed: Collection[str]) -> None:
     Raises:
         BundleError: it cannot be read, or has an operation that is not allowed; the line names it.
     """
-    from tensorflow.python.saved_model.loader_impl import parse_saved_model
+    from stoker.tf_internals.saving import parse_saved_model
 
     try:
         saved = parse_saved_model(str(place))
