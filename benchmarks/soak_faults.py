@@ -200,7 +200,7 @@ def cut_network(job: LaunchedJob, rank: int, _: random.Random) -> Callable[[], N
 
 FAULTS = {
     "killed": Fault(kill, lambda job, rank: f"worker {rank}.* was killed by SIGKILL"),
-    "stopped": Fault(stop, lambda job, rank: f"worker {rank}.* gave no sign of life .*it is stopped"),
+    "stopped": Fault(stop, lambda job, rank: f"worker {rank}.* sent no heartbeat .*its process is stopped"),
     "preempted": Fault(preempt, lambda job, rank: "the workers were preempted"),
     "left": Fault(leave, lambda job, rank: f"worker {rank}.* ended with exit code 3"),
     "slow": Fault(
@@ -215,7 +215,7 @@ FAULTS = {
     "network": Fault(
         cut_network,
         lambda job, rank: (
-            f"({re.escape(job.host_of(rank))} gave no sign|the agent on {re.escape(job.host_of(rank))})"
+            f"({re.escape(job.host_of(rank))} sent no heartbeat|lost the agent on {re.escape(job.host_of(rank))})"
         ),
     ),
 }

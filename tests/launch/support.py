@@ -14,7 +14,7 @@ from pathlib import Path
 from stoker.cli import main
 from tests.support import Outcome, environment, run, wait_until, write_program
 
-# What every program begins with: its place, and a word about it in a file of its own.
+# What every program begins with: its place, and functions to leave notes in files and to listen at its port.
 HEAD = """
 import json, os, pathlib, signal, socket, sys, time
 rank, size, restart = (int(os.environ["STOKER_" + name]) for name in ("RANK", "SIZE", "RESTART"))
@@ -34,8 +34,8 @@ def launch_command(*words: str) -> list[str]:
     return [sys.executable, "-m", "stoker", "launch", *words]
 
 
-def refused(directory: Path, *words: str) -> tuple[int, str]:
-    """A job that is not started: the exit code and what is said, of the command in this process."""
+def run_refused(directory: Path, *words: str) -> tuple[int, str]:
+    """Run a command that is refused, in this process; return its exit code and what it printed to stderr."""
     (directory / "train.py").write_text("")
     said, before = io.StringIO(), os.getcwd()
     os.chdir(directory)
@@ -54,8 +54,8 @@ def launch(directory: Path, program: str, *words: str, arguments: tuple[str, ...
 
 
 @contextmanager
-def launched(directory: Path, program: str, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """A job that is running."""
+def start_job(directory: Path, program: str, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """Start a job, and kill it at the end if it still runs."""
     write_program(directory, HEAD + program)
     process = subprocess.Popen(
         launch_command(*words, "train.py"),
@@ -72,8 +72,8 @@ def launched(directory: Path, program: str, *words: str) -> Iterator[subprocess.
         process.communicate()
 
 
-def notes(directory: Path, word: str) -> dict[tuple[int, int], str]:
-    """What the workers noted, by restart and rank."""
+def read_notes(directory: Path, word: str) -> dict[tuple[int, int], str]:
+    """Read what the workers noted, by restart and rank."""
     found = {}
     for path in directory.glob(f"{word}-*-*"):
         if path.suffix != ".part":
@@ -82,14 +82,14 @@ def notes(directory: Path, word: str) -> dict[tuple[int, int], str]:
     return found
 
 
-def wait_for(directory: Path, word: str, count: int, restart: int = 0) -> dict[tuple[int, int], str]:
-    """What so many workers noted after so many restarts."""
-    wait_until(lambda: sum(at == restart for at, _ in notes(directory, word)) >= count)
-    return notes(directory, word)
+def wait_for_notes(directory: Path, word: str, count: int, restart: int = 0) -> dict[tuple[int, int], str]:
+    """Wait until `count` workers of this restart have noted it; return all notes."""
+    wait_until(lambda: sum(at == restart for at, _ in read_notes(directory, word)) >= count)
+    return read_notes(directory, word)
 
 
-def alive(process: int) -> bool:
-    """Whether it is there, and no zombie."""
+def is_alive(process: int) -> bool:
+    """Whether a process exists and is not a zombie."""
     try:
         state = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
     except FileNotFoundError:

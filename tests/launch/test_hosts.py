@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.errors import UsageError
-from stoker.launch.hosts import Host, Size, hosts_of, share, size_of
+from stoker.launch.hosts import Host, JobSize, parse_hosts, parse_size, share_out
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from stoker.launch.hosts import Host, Size, hosts_of, share, size_of
     ],
 )
 def test_workers_are_shared_out(hosts: str, size: str, shares: dict[str, int] | None) -> None:
-    assert share(hosts_of(hosts), size_of(size)) == shares
+    assert share_out(parse_hosts(hosts), parse_size(size)) == shares
 
 
 @given(
@@ -32,9 +32,11 @@ def test_workers_are_shared_out(hosts: str, size: str, shares: dict[str, int] | 
     st.integers(1, 20),
     st.integers(0, 20),
 )
-def test_nobody_gets_more_than_there_is_room_for(slots: list[int | None], least: int, more: int) -> None:
+def test_no_machine_gets_more_workers_than_it_has_room_for(
+    slots: list[int | None], least: int, more: int
+) -> None:
     hosts = [Host(f"h{i}", count) for i, count in enumerate(slots)]
-    shares = share(hosts, Size(least, least + more))
+    shares = share_out(hosts, JobSize(least, least + more))
     room = None if None in slots else sum(slot or 0 for slot in slots)
     if room is not None and room < least:
         assert shares is None
@@ -45,12 +47,12 @@ def test_nobody_gets_more_than_there_is_room_for(slots: list[int | None], least:
     assert all(shares.values())
 
 
-def test_the_user_is_no_part_of_an_address() -> None:
-    (host,) = hosts_of("me@node-1.example:4")
+def test_the_user_is_not_part_of_the_address() -> None:
+    (host,) = parse_hosts("me@node-1.example:4")
     assert (host.name, host.address, host.slots) == ("me@node-1.example", "node-1.example", 4)
 
 
 @pytest.mark.parametrize("text", ["a:0", "a b:x", "-oProxyCommand=x", "a;rm", "$(x)"])
-def test_what_is_no_machine_never_reaches_ssh(text: str) -> None:
-    with pytest.raises(UsageError, match="is no machine"):
-        hosts_of(text)
+def test_an_invalid_machine_never_reaches_ssh(text: str) -> None:
+    with pytest.raises(UsageError, match="invalid machine"):
+        parse_hosts(text)

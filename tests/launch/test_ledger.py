@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stoker.cli._launch.books import unscaled
+from stoker.cli._launch.ledger import find_unscaled_batches
 from stoker.doctor.measure.launch import Target
 from tests.launch.support import launch_command
 from tests.support import run, write_program
@@ -108,5 +108,5 @@ def test_a_batch_that_was_not_scaled_is_read_from_the_source(tmp_path: Path) -> 
     scope = "import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
     rows = "rows = tf.data.TFRecordDataset(files).shuffle(1000).batch(64)\n"
     path = write_program(tmp_path, f"{scope}{rows}rows = strategy.experimental_distribute_dataset(rows)\n")
-    (finding,) = unscaled(Target(str(path), []))
+    (finding,) = find_unscaled_batches(Target(str(path), []))
     assert (finding.kind, finding.line, finding.evidence) == ("unscaled-batch", 3, "static")

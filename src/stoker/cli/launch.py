@@ -1,46 +1,67 @@
-"""Run a program in many processes, on this machine or on several, and see it through faults.
+"""Run a program in many processes, on this machine or several, and restart them after faults.
 
-Every process gets its place in TF_CONFIG. When one dies, hangs or is stopped, all are ended and all start again, at
-fresh ports; with `checkpoint=` they go on where the last save was. A preemption (exit code 75) is not counted as a
-fault. Output is shown with the rank in front, and kept in a log file for each worker.
+Every process gets its place in TF_CONFIG. When one dies, hangs or is stopped, all are ended and all start again at
+fresh ports; with `checkpoint=` they continue from the last save. A preemption (exit code 75) does not count as a fault.
+Output is shown with the worker's rank in front, and kept in a log file for each worker.
 
     stoker launch -n 4 train.py --epochs 3
     stoker launch -n 4 --ledger train.py
     stoker launch -n 2:8 --hosts a:4,b:4 train.py
-    stoker launch -n 8 --engine slurm --write job.sbatch train.py
-    stoker launch -n 8 --engine kubernetes --image IMAGE --write job.yaml train.py
+    stoker launch -n 8 --scheduler slurm --write job.sbatch train.py
+    stoker launch -n 8 --scheduler kubernetes --image IMAGE --write job.yaml train.py
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import sys
 
-from stoker.cli._launch import books, engines, options, submitting
+from stoker.cli._launch import options
+from stoker.doctor.report import output
 from stoker.errors import UsageError
 from stoker.files import JOBS
-from stoker.launch.engines import slurm
+from stoker.launch.job import LaunchJob
+from stoker.launch.place import JOB
+from stoker.launch.plan import LaunchPlan
+from stoker.launch.request import JobRequest
 from stoker.launch.supervisor import Supervisor
-from stoker.launch.view import View
+from stoker.launch.view import JobView
+from stoker.tracking.store import record_files
 
 configure = options.configure
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check the request, and run the job, or submit it."""
-    target, limits = options.target_of(args), options.limits_of(args)
+    """Check the request; then run the job, submit it, or write what would be submitted."""
+    request = options.read_request(args)
+    scheduler = options.make_scheduler(args, os.environ)
     if args.write:
-        return submitting.write(args, target, limits)
-    if args.engine == "slurm" and not slurm.allocated(os.environ):
-        return submitting.submit(args, target, limits)
-    plan = engines.plan(args, target, limits)
+        output.write(args.write, scheduler.build_submission(request))
+        return 0
+    if scheduler.must_submit():
+        print(f"stoker: {scheduler.submit(request, JOBS / record_files.new_id())}", file=sys.stderr)
+        return 0
+    return _supervise(request, scheduler.plan(request), scheduler.count_restarts(), quiet=args.quiet)
+
+
+def _supervise(request: JobRequest, plan: LaunchPlan, restarts: int, *, quiet: bool) -> int:
+    """Run the job to its end here."""
+    limits, job_id = request.limits, record_files.new_id()
+    if plan.place is not None:
+        # The scheduler restarts the workers, and gives all of them the same id.
+        limits, job_id = dataclasses.replace(limits, max_restarts=0), os.environ.get(JOB) or job_id
+    job = LaunchJob(job_id, request.target, request.ledger, plan.place, restarts)
     try:
-        view = View(JOBS / plan.job.id, sys.stdout, sys.stderr, quiet=args.quiet)
+        view = JobView(JOBS / job.id, sys.stdout, sys.stderr, quiet=quiet)
     except OSError as error:
         raise UsageError(f"cannot write to {JOBS} ({error.strerror}): run from another directory") from None
-    supervisor = Supervisor(plan.job, plan.size, plan.hosts, plan.reach, plan.limits, view, args.discover)
+    supervisor = Supervisor(job, plan, limits, view)
     code = supervisor.run()
-    if args.ledger:
-        books.close(plan.job.id, target, supervisor.ranks, code, supervisor.restarts)
+    if request.ledger:
+        # Half of the start-up time of this command, and few jobs need it.
+        from stoker.cli._launch import ledger
+
+        ledger.close(job.id, request.target, supervisor.ranks, code, supervisor.restarts)
     return code

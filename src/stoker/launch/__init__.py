@@ -1,28 +1,33 @@
-"""A job of many processes: starting it on the machines there are, seeing it through faults, and its books.
+"""Running a job of many processes: on this machine or many, through faults.
 
     $ stoker launch -n 4 train.py
 
-One supervisor (`stoker launch`) talks to one agent on each machine, over the agent's standard input and output: a child
-process here, ssh or `srun` elsewhere. An agent starts workers and says how they fare; what follows from that is decided
-by the supervisor alone. TensorFlow's own collectives carry the training: a worker learns of its job from `TF_CONFIG`.
+A scheduler says where a `JobRequest` runs: it makes a `LaunchPlan`, or submits the job to run later. One supervisor
+(`stoker launch`) then talks to one agent on each machine, over the agent's standard input and output: through a child
+process here, ssh or `srun` elsewhere. Agents start workers and report on them; the supervisor alone decides what to do.
+TensorFlow's own collectives carry the training: `TF_CONFIG` tells each worker its place.
 
 | module | subject |
 |---|---|
-| environments | who am I in a job that somebody else started: rank, size, addresses |
-| engines | schedulers: what is submitted to each, and how a job is reached inside one |
-| messages | what supervisor and agent say to each other |
-| worker | one worker's process, as its agent sees it |
-| lines | output cut into lines, progress bars thinned |
-| ports | ports that are free |
-| agent | the workers of one machine |
-| links | how a supervisor reaches an agent |
-| discovery | which machines there are now, by a command of the user's |
-| hosts | which machines there are, and how many workers go where |
-| crew | all agents of a job |
-| limits | how long, and how often |
-| arrivals | who has started and joined, and who is waited for |
-| round | one start of all workers, until they have all ended |
+| request | what the user asked to run |
+| limits | how long to wait, and how often to restart |
+| schedulers | one class per scheduler: what it detects, plans and submits |
+| plan | where a job runs |
+| environments | joining a job that was started without `stoker launch` |
+| place | a worker's rank and addresses, as TF_CONFIG has them |
+| job | the command and the environment of a worker |
 | supervisor | rounds, until the job is done |
-| view | log files, and the merged live view |
-| job | what is to run, and as whom |
+| discovery | the machines available now, from a command of the user's |
+| hosts | the machines, and how many workers each one gets |
+| events | what a supervisor reacts to |
+| crew | all agents of a job |
+| links | how a supervisor reaches an agent |
+| round | one start of all workers, until all have ended |
+| arrivals | which workers have started and joined |
+| messages | what supervisor and agent send each other |
+| agent | the workers of one machine |
+| worker | one worker's process |
+| ports | free ports |
+| lines | output split into lines |
+| view | log files and the live view |
 """

@@ -1,7 +1,7 @@
-"""Which workers have started and joined their cluster, and for whom the others wait.
+"""Which workers have started and joined their cluster, and which ones the others are waiting for.
 
-TensorFlow keeps Python's lock while it waits for the rest of the cluster, so a worker that waits cannot beat. Until
-everyone has joined, the start deadline decides, not the heartbeat, and the worker to blame is the one that is missing.
+TensorFlow holds Python's lock while it waits for the rest of the cluster, so a waiting worker sends no heartbeat. Until
+all have joined, the start deadline decides instead of the heartbeat, and the missing worker gets the blame.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 
-from stoker.launch.ports import answers
+from stoker.launch.ports import is_reachable
 
-# The first line about a worker that is waited for; the next ones come after twice the time.
+# When to first say who is missing; the next lines come after twice the time.
 _FIRST_LINE_S = 30.0
 _PROBE_S = 1.0
-_HINT = "raise --start-deadline if it only starts slowly"
+_HINT = "raise --start-deadline if it is just slow to start"
 
 
 class Arrivals:
     """The workers of one round.
 
     Args:
-        ranks: the workers that are started here.
-        peers: the addresses of those that somebody else starts, by rank.
+        ranks: the workers that this job starts.
+        peers: the addresses of workers that the scheduler starts elsewhere, by rank.
         deadline_s: how long a worker may take to start, and to join once another one has joined.
         describe: names a worker of this round.
     """
@@ -49,11 +49,11 @@ class Arrivals:
         self._closed = threading.Event()
 
     def restart_clock(self) -> None:
-        """The workers are being started now."""
+        """Count the deadline from now: the workers are being started."""
         self._began_at = time.monotonic()
 
     def note_start(self, rank: int) -> None:
-        """A worker has given its first sign of life."""
+        """A worker has sent its first heartbeat."""
         self._started.add(rank)
 
     def note_join(self, rank: int) -> None:
@@ -63,20 +63,20 @@ class Arrivals:
             self._first_joined_at = time.monotonic()
             if self._silent_peers:
                 threading.Thread(target=self._probe_peers, name="stoker-peers", daemon=True).start()
-        self._look_whether_complete()
+        self._check_complete()
 
     def close(self) -> None:
-        """Nobody is waited for any more."""
+        """Stop waiting."""
         self._closed.set()
 
     def may_be_silent(self, seconds: float, heartbeat_s: float, now: float) -> bool:
-        """Whether a worker that has not beaten for so long may be starting, or waiting for others to join."""
+        """Whether a worker without a heartbeat for so long may still be starting, or waiting for others to join."""
         if self._complete_at is not None:
             return now - self._complete_at <= heartbeat_s
         return seconds <= max(heartbeat_s, self._deadline_s)
 
     def find_overdue(self, now: float, ended: Collection[int]) -> str | None:
-        """The workers that did not start or join in time, as a line; None if there are none yet."""
+        """Describe the workers that did not start or join in time; None if there are none yet."""
         here = self._ranks - set(ended)
         idle = sorted(here - self._started)
         limit = f"{self._deadline_s:g} s"
@@ -86,10 +86,10 @@ class Arrivals:
         if not missing or self._first_joined_at is None or now - self._first_joined_at <= self._deadline_s:
             return None
         waiting = self._list(sorted(self._joined))
-        return f"{self._list(missing)} did not join, and {waiting} waited {limit} ({_HINT})"
+        return f"{self._list(missing)} did not join; {waiting} waited {limit} ({_HINT})"
 
     def describe_wait(self, now: float, ended: Collection[int]) -> str | None:
-        """From time to time, whom the others are waiting for."""
+        """Describe, from time to time, which workers the others are waiting for."""
         if self._first_joined_at is None or now - self._first_joined_at < self._next_line_s:
             return None
         missing = self._find_missing(self._ranks - set(ended))
@@ -101,7 +101,7 @@ class Arrivals:
             f"{self._deadline_s:g} s at most (--start-deadline)"
         )
 
-    def _look_whether_complete(self) -> None:
+    def _check_complete(self) -> None:
         if self._complete_at is None and self._joined >= self._ranks and not self._silent_peers:
             self._complete_at = time.monotonic()
 
@@ -115,10 +115,10 @@ class Arrivals:
         return f"workers {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
     def _probe_peers(self) -> None:
-        """Workers that somebody else starts send no messages here: look whether they listen."""
+        """Check whether peers listen, since workers that the scheduler starts elsewhere send no reports here."""
         while self._silent_peers and not self._closed.wait(_PROBE_S):
-            found = [rank for rank, address in self._silent_peers.items() if answers(address)]
+            found = [rank for rank, address in self._silent_peers.items() if is_reachable(address)]
             self._silent_peers = {
                 rank: address for rank, address in self._silent_peers.items() if rank not in found
             }
-        self._look_whether_complete()
+        self._check_complete()

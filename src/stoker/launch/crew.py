@@ -1,141 +1,150 @@
-"""All agents of a job: reached, told what to do, and those that are gone let go."""
+"""All agents of a job: connecting to them, sending them commands, and dropping those that have gone."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from queue import Empty
-from typing import Any
+from functools import partial
+from typing import TypeVar
 
+from stoker.launch.events import AgentEvent, AgentGone, AgentNoise, EventQueue, JobEvent, LinkReport
 from stoker.launch.hosts import Host
-from stoker.launch.links import Heard, Link, Queue, Reach
-from stoker.launch.messages import Message
+from stoker.launch.links import Connect, Link
+from stoker.launch.messages import AgentReady, Command, Report, WorkerOutput
 
-# Of what ssh or an agent complains of, the last lines say why.
-_KEPT = 3
-
-
-class _Numbered:
-    """An inbox whose messages bear the number of a link."""
-
-    def __init__(self, inbox: Queue, number: int) -> None:
-        self._inbox, self._number = inbox, number
-
-    def put(self, heard: Heard, /) -> None:
-        """One message."""
-        name, message = heard
-        self._inbox.put((name, {**message, "link": self._number}))
+# The last lines that ssh or an agent printed say why it has gone.
+_KEPT_LINES = 3
+Answer = TypeVar("Answer", bound=Report)
 
 
 class Crew:
-    """The agents of the machines a job may use, by the machines' names."""
+    """The agents on the machines that a job may use, by the machines' names."""
 
-    def __init__(self, reach: Reach, inbox: Queue, text: Callable[[Message], None]) -> None:
-        self._reach = reach
-        self._text = text
+    def __init__(
+        self, connect: Connect, inbox: EventQueue, show_output: Callable[[WorkerOutput], None]
+    ) -> None:
+        self._connect = connect
+        self._show_output = show_output
         self._inbox = inbox
         self._links: dict[str, Link] = {}
-        # By number, since what an agent said that is gone may arrive after the next one has started.
-        self._numbers: dict[str, int] = {}
-        self._count = 0
+        # A report of an agent that has gone may arrive after the next agent has started.
+        self._link_numbers: dict[str, int] = {}
+        self._link_count = 0
         self._noise: dict[str, list[str]] = {}
-        self._heard: dict[str, float] = {}
+        self._last_heard_at: dict[str, float] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._links
 
     def meet(self, hosts: list[Host], within_s: float) -> dict[str, str]:
-        """Reach the machines that are not reached yet: why not, for each that does not answer in time.
+        """Connect to the machines that have no agent yet; return why, for each that does not answer in time.
 
-        Whoever wakes the supervisor ends this early.
+        A signal ends the wait early.
         """
         waiting = {host.name for host in hosts} - set(self._links)
-        missing: dict[str, str] = {}
         for host in hosts:
             if host.name in waiting:
-                self._noise[host.name] = []
-                self._count += 1
-                self._numbers[host.name] = self._count
-                self._links[host.name] = self._reach(host, _Numbered(self._inbox, self._count))
+                self._open_link(host)
+        missing: dict[str, str] = {}
         deadline = time.monotonic() + within_s
         while waiting:
-            heard = self.listen(deadline - time.monotonic())
-            if heard is None:
+            event = self._listen_to_agents(deadline, until_signal=True)
+            if event is None:
                 break
-            name, message = heard
-            if message["say"] == "wake":
-                return {}
-            if message["say"] in ("hello", "gone") and name in waiting:
-                waiting.discard(name)
-                if message["say"] == "gone":
-                    missing[name] = self.complaint(name) or "it ended at once"
+            if event.host in waiting and isinstance(event.report, AgentReady | AgentGone):
+                waiting.discard(event.host)
+                if isinstance(event.report, AgentGone):
+                    missing[event.host] = self.get_complaint(event.host) or "it ended at once"
+        if self._inbox.find_signal() is not None:
+            return {}
         for name in waiting:
-            missing[name] = self.complaint(name) or f"no answer within {within_s:g} s"
+            missing[name] = self.get_complaint(name) or f"no answer within {within_s:g} s"
         for name in missing:
             self.drop(name)
         return missing
 
-    def listen(self, timeout_s: float) -> tuple[str, Message] | None:
-        """The next message of any agent; None if there is none in time."""
+    def _open_link(self, host: Host) -> None:
+        self._noise[host.name] = []
+        self._link_count += 1
+        self._link_numbers[host.name] = self._link_count
+        self._links[host.name] = self._connect(host, partial(self._hear, host.name, self._link_count))
+
+    def _hear(self, host: str, link: int, report: LinkReport) -> None:
+        self._inbox.put(AgentEvent(host, link, report))
+
+    def listen(self, timeout_s: float) -> JobEvent | None:
+        """Wait for the next event of the job; None if there is none in time."""
         deadline = time.monotonic() + timeout_s
         while True:
-            try:
-                name, message = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
-            except Empty:
-                return None
-            if message.get("link") in (None, self._numbers.get(name)):
-                break
-        self._heard[name] = time.monotonic()
-        if message["say"] == "noise":
-            self._noise[name] = [*self._noise.get(name, []), message["text"]][-_KEPT:]
-        elif message["say"] == "text":
-            self._text(message)
-        return name, message
+            event = self._inbox.get(deadline - time.monotonic())
+            if not isinstance(event, AgentEvent) or self._accept(event):
+                return event
 
-    def complaint(self, name: str) -> str:
-        """What was last heard that was no message."""
+    def _listen_to_agents(self, deadline: float, *, until_signal: bool = False) -> AgentEvent | None:
+        """Wait for the next event of an agent, and leave other events to those who come after."""
+        while True:
+            left_s = deadline - time.monotonic()
+            event = self._inbox.get_agent_event(left_s, until_signal=until_signal)
+            if event is None or self._accept(event):
+                return event
+
+    def _accept(self, event: AgentEvent) -> bool:
+        """Note what an agent reported; False if that agent has been dropped."""
+        if event.link != self._link_numbers.get(event.host):
+            return False
+        self._last_heard_at[event.host] = time.monotonic()
+        if isinstance(event.report, AgentNoise):
+            self._noise[event.host] = [*self._noise[event.host], event.report.text][-_KEPT_LINES:]
+        elif isinstance(event.report, WorkerOutput):
+            self._show_output(event.report)
+        return True
+
+    def pause(self, seconds: float) -> None:
+        """Wait, but not beyond a signal; workers' output is still shown."""
+        deadline = time.monotonic() + seconds
+        while self._listen_to_agents(deadline, until_signal=True) is not None:
+            pass
+
+    def get_complaint(self, name: str) -> str:
+        """The last lines from a machine that were not messages."""
         return " ".join(line for line in self._noise.get(name, []) if line)
 
-    def silent(self, names: list[str], longer_than_s: float, late_s: float) -> str | None:
-        """A machine of these that has said nothing for so long; `late_s` are seconds in which nobody listened."""
+    def find_silent(self, names: list[str], longer_than_s: float, late_s: float) -> str | None:
+        """Find a machine that has said nothing for that long; in the last `late_s` seconds nobody listened."""
         for name in names:
-            self._heard[name] = self._heard.get(name, time.monotonic()) + late_s
-            if time.monotonic() - self._heard[name] > longer_than_s:
+            self._last_heard_at[name] = self._last_heard_at.get(name, time.monotonic()) + late_s
+            if time.monotonic() - self._last_heard_at[name] > longer_than_s:
                 return name
         return None
 
-    def send(self, names: list[str], say: str, **fields: Any) -> None:
-        """Say the same to several."""
+    def send(self, names: list[str], command: Command) -> None:
+        """Send a command to several agents."""
         for name in names:
             if name in self._links:
-                self._links[name].send(say, **fields)
+                self._links[name].send(command)
 
-    def gather(self, names: list[str], say: str, within_s: float) -> dict[str, Message]:
-        """An answer of each, as far as they come in time; what else is said meanwhile is of a round that is over."""
-        answers: dict[str, Message] = {}
+    def gather(self, names: list[str], kind: type[Answer], within_s: float) -> dict[str, Answer]:
+        """Wait for an answer of each agent; return those that come in time. Any other report is outdated."""
+        answers: dict[str, Answer] = {}
         deadline = time.monotonic() + within_s
-        while set(names) - set(answers) - self._lost(names):
-            heard = self.listen(deadline - time.monotonic())
-            if heard is None:
+        while any(name in self._links and name not in answers for name in names):
+            event = self._listen_to_agents(deadline)
+            if event is None:
                 break
-            name, message = heard
-            if message["say"] == say:
-                answers[name] = message
-            elif message["say"] == "gone":
-                self.drop(name)
+            if isinstance(event.report, kind):
+                answers[event.host] = event.report
+            elif isinstance(event.report, AgentGone):
+                self.drop(event.host)
         return answers
 
-    def _lost(self, names: list[str]) -> set[str]:
-        return {name for name in names if name not in self._links}
-
     def drop(self, name: str) -> None:
-        """Let a machine go."""
+        """Close the connection to a machine."""
         link = self._links.pop(name, None)
-        self._numbers.pop(name, None)
+        self._link_numbers.pop(name, None)
         if link is not None:
             link.close()
 
     def close(self) -> None:
-        """Let all go."""
+        """Close all connections."""
         for name in list(self._links):
             self.drop(name)

@@ -1,4 +1,4 @@
-"""Which machines there are now: a command of the user's says so, again and again."""
+"""The machines that are available now, as a command of the user's prints them every few seconds."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import subprocess
 import threading
 
 from stoker.errors import StokerError, UsageError
-from stoker.launch.hosts import Host, hosts_of
-from stoker.launch.links import Inbox
+from stoker.launch.events import DiscoveryFailed, EventQueue, HostsChanged
+from stoker.launch.hosts import Host, parse_hosts
 
 _EVERY_S = 2.0
 
 
-def ask(command: str) -> list[Host]:
-    """What the command prints: a machine a line, with the number of workers it has room for, such as `a:4`.
+def discover_hosts(command: str) -> list[Host]:
+    """Run the command, which prints one machine per line with its number of workers, such as `a:4`.
 
     Raises:
         UsageError: the command fails, or names no machine.
@@ -22,39 +22,43 @@ def ask(command: str) -> list[Host]:
     try:
         done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=False)
     except OSError as error:
-        raise UsageError(f"--discover {command!r} cannot be run: {error}") from None
+        raise UsageError(f"--discover: cannot run {command!r}: {error}") from None
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["no error message"])[-1]
-        raise UsageError(f"--discover {command!r} ended with exit code {done.returncode}: {why}")
-    found = hosts_of(done.stdout, f"--discover {command!r}")
-    nameless = next((host for host in found if host.slots is None), None)
-    if nameless is not None:
-        raise UsageError(f"--discover {command!r}: {nameless.name} has no number: print {nameless.name}:4")
-    return found
+        raise UsageError(f"--discover {command!r} failed with exit code {done.returncode}: {why}")
+    hosts = parse_hosts(done.stdout, f"--discover {command!r}")
+    unlimited = next((host.name for host in hosts if host.slots is None), None)
+    if unlimited is not None:
+        raise UsageError(
+            f"--discover {command!r} gives no number of workers for {unlimited}: print it as {unlimited}:4"
+        )
+    return hosts
 
 
 class Discovery:
-    """Asks every few seconds and tells the supervisor when the answer is another one."""
+    """A thread that runs the command every few seconds, and puts an event into the queue when the answer changes."""
 
-    def __init__(self, command: str, inbox: Inbox, known: list[Host], every_s: float = _EVERY_S) -> None:
+    def __init__(self, command: str, inbox: EventQueue, known: list[Host], every_s: float = _EVERY_S) -> None:
         self._command = command
         self._inbox = inbox
-        self._known = known
+        self._last_event: HostsChanged | DiscoveryFailed = HostsChanged(known)
         self._every_s = every_s
-        self._ended = threading.Event()
+        self._closed = threading.Event()
         threading.Thread(target=self._run, daemon=True).start()
 
     def close(self) -> None:
-        """Ask no more."""
-        self._ended.set()
+        """Stop asking."""
+        self._closed.set()
 
     def _run(self) -> None:
-        while not self._ended.wait(self._every_s):
-            try:
-                found = ask(self._command)
-            except StokerError as error:
-                self._inbox.put(("", {"say": "trouble", "line": str(error)}))
-                continue
-            if found != self._known:
-                self._known = found
-                self._inbox.put(("", {"say": "hosts", "hosts": found}))
+        while not self._closed.wait(self._every_s):
+            event = self._ask()
+            if event != self._last_event:
+                self._last_event = event
+                self._inbox.put(event)
+
+    def _ask(self) -> HostsChanged | DiscoveryFailed:
+        try:
+            return HostsChanged(discover_hosts(self._command))
+        except StokerError as error:
+            return DiscoveryFailed(str(error))

@@ -1,4 +1,4 @@
-"""What is to run, and as whom: the words that start a worker, and the variables that tell it its place."""
+"""The job that runs: the command that starts a worker, and the environment that tells it its place."""
 
 from __future__ import annotations
 
@@ -8,48 +8,47 @@ from dataclasses import dataclass
 
 from stoker.doctor.measure.launch import RUN_ID, Target
 from stoker.doctor.probes.environment import matters
-from stoker.launch.environments import RANK, SIZE, Place, tf_config
-
-JOB, RESTART = "STOKER_JOB", "STOKER_RESTART"
+from stoker.launch.place import JOB, RANK, RESTART, SIZE, WorkerPlace, build_tf_config
 
 
 @dataclass(frozen=True)
-class Job:
+class LaunchJob:
     """A program that several workers run; with `ledger`, each under `stoker run`."""
 
     id: str
     target: Target
     ledger: bool = False
-    # Somebody else starts the other workers; this is the one of here.
-    place: Place | None = None
-    # How often the whole job was started again before `stoker launch` came.
+    # Set if a scheduler starts the other workers, and this job runs only the one at this place.
+    place: WorkerPlace | None = None
+    # How often the scheduler restarted the whole job before this `stoker launch` began.
     restarts: int = 0
 
     @property
     def directory(self) -> str:
-        """Where workers run, on every machine."""
+        """The directory that workers run in, the same on every machine."""
         return os.getcwd()
 
     @property
     def arguments(self) -> list[str]:
-        """What Python is started with."""
+        """The arguments of the Python that runs a worker."""
         words = (["-m"] if self.target.is_module else []) + [self.target.name, *self.target.arguments]
         return ["-m", "stoker", "run", "--quiet", *words] if self.ledger else words
 
-    def environment(self) -> dict[str, str]:
-        """The variables that all workers share, wherever they are: those of here that steer TensorFlow, and ours."""
-        here = {name: value for name, value in os.environ.items() if matters(name) or _ours(name)}
+    def build_shared_environment(self) -> dict[str, str]:
+        """The variables that every worker gets: those here that affect TensorFlow, and Stoker's own."""
+        ours = {name: value for name, value in os.environ.items() if matters(name) or _is_inherited(name)}
         path = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
-        # Output must be seen when it is written, not when a buffer is full.
-        return {**here, **path, JOB: self.id, "PYTHONUNBUFFERED": "1"}
+        # Show output when it is written, not when a buffer is full.
+        return {**ours, **path, JOB: self.id, "PYTHONUNBUFFERED": "1"}
 
-    def of_worker(self, rank: int, addresses: list[str], restart: int) -> dict[str, str]:
+    def build_worker_environment(self, rank: int, addresses: list[str], restart: int) -> dict[str, str]:
         """The variables of one worker."""
-        place = {RANK: str(rank), SIZE: str(len(addresses)), RESTART: str(self.restarts + restart)}
-        place["TF_CONFIG"] = json.dumps(tf_config(Place(rank, addresses)))
-        # The record of a later start replaces that of an earlier one.
-        return place | ({RUN_ID: f"{self.id}-{rank}"} if self.ledger else {})
+        variables = {RANK: str(rank), SIZE: str(len(addresses)), RESTART: str(self.restarts + restart)}
+        variables["TF_CONFIG"] = json.dumps(build_tf_config(WorkerPlace(rank, addresses)))
+        # After a restart, the worker's new record replaces the earlier one.
+        return variables | ({RUN_ID: f"{self.id}-{rank}"} if self.ledger else {})
 
 
-def _ours(name: str) -> bool:
+def _is_inherited(name: str) -> bool:
+    """Whether a worker gets this variable of Stoker's from here; it has a place and an id of its own."""
     return name.startswith("STOKER_") and name not in (JOB, RANK, SIZE, RESTART, RUN_ID)

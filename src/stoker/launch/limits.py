@@ -1,4 +1,4 @@
-"""How long a job waits for its workers, and how often it begins again."""
+"""How long a job waits for its workers, and how often it restarts."""
 
 from __future__ import annotations
 
@@ -6,19 +6,29 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Seconds and counts."""
+class LaunchLimits:
+    """Time limits in seconds, and the number of restarts."""
 
-    # A worker without a sign of life for so long is lost.
+    # A worker that sends no heartbeat for this long is lost.
     heartbeat_s: float = 60.0
-    # Every machine answers, every worker starts, and once one has joined its cluster the others join, within so long.
+    # The time for every machine to answer, for every worker to start, and for all workers to join once one has joined.
     # Clusters need minutes: cold container images, imports from a shared disk, pods that are scheduled one by one.
     start_s: float = 600.0
-    # Workers that were told to end have so long to save.
+    # The time workers have to save after they were asked to stop.
     grace_s: float = 60.0
-    # Preempted workers (exit code 75) do not count.
+    # Preemptions (exit code 75) do not count.
     max_restarts: int = 3
 
+    def build_options(self) -> list[str]:
+        """The time limits that differ from the defaults, as options of `stoker launch`."""
+        default = LaunchLimits()
+        pairs = (
+            ("--heartbeat", self.heartbeat_s, default.heartbeat_s),
+            ("--start-deadline", self.start_s, default.start_s),
+            ("--grace", self.grace_s, default.grace_s),
+        )
+        return [word for option, value, usual in pairs if value != usual for word in (option, f"{value:g}s")]
 
-# "Try again later" in sysexits.h: all workers saved the same step and left.
+
+# EX_TEMPFAIL in sysexits.h, "try again later": all workers saved the same step and exited.
 PREEMPTED = 75

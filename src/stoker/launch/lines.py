@@ -1,15 +1,15 @@
-"""Output cut into lines. A progress bar that draws over itself becomes a line now and then."""
+"""Splitting output into lines. A progress bar that redraws itself becomes a line every few seconds."""
 
 from __future__ import annotations
 
 from stoker.periodic import Every
 
 _BAR_EVERY_S = 5.0
-# A line without an end is shown in pieces of this size.
+# A line that does not end is passed on in pieces of this size.
 _LONGEST = 64 * 1024
 
 
-class Lines:
+class LineSplitter:
     """The lines of one stream, as its bytes arrive."""
 
     def __init__(self) -> None:
@@ -17,27 +17,27 @@ class Lines:
         self._bar = Every(seconds=_BAR_EVERY_S)
 
     def add(self, data: bytes) -> list[str]:
-        """What has become complete."""
-        *whole, rest = (self._rest + data).split(b"\n")
-        found = [_shown(line) for line in whole]
+        """Take bytes, and return the lines they complete."""
+        *complete, rest = (self._rest + data).split(b"\n")
+        lines = [_render(line) for line in complete]
         if b"\r" in rest:
             if self._bar.due():
                 self._bar.mark()
-                found.append(_shown(rest))
-            # Of a bar only what is drawn last will ever be seen.
+                lines.append(_render(rest))
+            # Only the last drawing of a bar can ever be shown.
             rest = rest[rest.rstrip(b"\r").rfind(b"\r") + 1 :]
         elif len(rest) > _LONGEST:
-            found.append(_shown(rest))
+            lines.append(_render(rest))
             rest = b""
         self._rest = rest
-        return found
+        return lines
 
-    def end(self) -> list[str]:
-        """What is left without an end."""
+    def finish(self) -> list[str]:
+        """Return the last line, if it has no end."""
         rest, self._rest = self._rest, b""
-        return [_shown(rest)] if rest else []
+        return [_render(rest)] if rest else []
 
 
-def _shown(line: bytes) -> str:
-    """As a terminal would show it: what was drawn last."""
+def _render(line: bytes) -> str:
+    """The line as a terminal shows it: only what was drawn last."""
     return line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")

@@ -1,61 +1,46 @@
-"""How a supervisor reaches an agent: a child process here, ssh or `srun` to another machine.
+"""How a supervisor reaches an agent: through a process whose input and output are the agent's.
 
-Whatever it is, it is a process whose input and output are the agent's. What agents say arrives in one queue.
+The process is a child on this machine, or ssh or `srun` to another one. What it says arrives at `hear`, in a thread.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import shlex
 import subprocess
 import sys
 import threading
-from queue import SimpleQueue
+from collections.abc import Callable
 from typing import IO, Protocol
 
-from stoker.launch.hosts import LOCAL, Host
-from stoker.launch.messages import Message, decode, encode
+from stoker.launch.events import AgentGone, AgentNoise, LinkReport
+from stoker.launch.hosts import Host
+from stoker.launch.messages import Command, decode_report, encode
 
 AGENT = "stoker.launch.agent"
-# An agent ends its workers at once.
+# An agent kills its workers at once when its input ends.
 _END_S = 3.0
-# (the machine's name, what its agent said); beside the agent's own words `noise` (text) and `gone`.
-Heard = tuple[str, Message]
-Queue = SimpleQueue[Heard]
-
-
-class Inbox(Protocol):
-    """Where links put what they hear."""
-
-    def put(self, heard: Heard, /) -> None:
-        """One message."""
 
 
 class Link(Protocol):
     """A connection to an agent."""
 
-    def send(self, say: str, **fields: object) -> None:
-        """Say something; to an agent that is gone, nothing."""
+    def send(self, command: Command) -> None:
+        """Send a command; an agent that has gone gets nothing."""
 
     def close(self) -> None:
         """End the agent, and its workers with it."""
 
 
-class Reach(Protocol):
-    """A way to machines."""
-
-    def __call__(self, host: Host, inbox: Inbox) -> Link:
-        """Start an agent there; it says hello when it is ready."""
+Hear = Callable[[LinkReport], None]
+# Starts an agent on a machine, which reports `AgentReady` when it can take commands.
+Connect = Callable[[Host, Hear], Link]
 
 
 class ProcessLink:
-    """An agent behind a command."""
+    """An agent behind a process."""
 
-    def __init__(self, name: str, command: list[str], inbox: Inbox) -> None:
-        self._name = name
-        self._inbox = inbox
-        # In a session of its own: what is typed at the terminal goes to the supervisor alone.
+    def __init__(self, command: list[str], hear: Hear) -> None:
+        self._hear = hear
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -63,30 +48,25 @@ class ProcessLink:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        assert self._process.stdin is not None
         assert self._process.stdout is not None
         assert self._process.stderr is not None
-        self._threads = [
-            threading.Thread(target=self._hear, args=[self._process.stdout], daemon=True),
-            threading.Thread(target=self._overhear, args=[self._process.stderr], daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._stdin = self._process.stdin
+        self._errors = threading.Thread(target=self._read_errors, args=[self._process.stderr], daemon=True)
+        self._errors.start()
+        threading.Thread(target=self._read_reports, args=[self._process.stdout], daemon=True).start()
 
-    def send(self, say: str, **fields: object) -> None:
-        """Say something; to an agent that is gone, nothing."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(encode(say, **fields))
-            self._process.stdin.flush()
-        except (BrokenPipeError, ValueError):
-            # Its end is heard by the thread that listens.
-            pass
+    def send(self, command: Command) -> None:
+        """Send a command; an agent that has gone gets nothing."""
+        # The thread that reads reports notices when the agent has gone.
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            self._stdin.write(encode(command))
+            self._stdin.flush()
 
     def close(self) -> None:
         """End the agent, and its workers with it."""
-        assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
+            self._stdin.close()
         try:
             self._process.wait(timeout=_END_S)
         except subprocess.TimeoutExpired:
@@ -94,54 +74,22 @@ class ProcessLink:
             self._process.kill()
             self._process.wait()
 
-    def _hear(self, pipe: IO[bytes]) -> None:
+    def _read_reports(self, pipe: IO[bytes]) -> None:
         for line in pipe:
             try:
-                message = decode(line)
+                report: LinkReport = decode_report(line)
             except ValueError:
-                message = {"say": "noise", "text": line.decode("utf-8", "replace").rstrip()}
-            self._inbox.put((self._name, message))
-        self._threads[1].join(timeout=1)
-        self._inbox.put((self._name, {"say": "gone", "status": self._process.wait()}))
+                report = AgentNoise(line.decode("utf-8", "replace").rstrip())
+            self._hear(report)
+        # What ssh complained about must arrive before the end.
+        self._errors.join(timeout=1)
+        self._hear(AgentGone(self._process.wait()))
 
-    def _overhear(self, pipe: IO[bytes]) -> None:
+    def _read_errors(self, pipe: IO[bytes]) -> None:
         for line in pipe:
-            text = line.decode("utf-8", "replace").rstrip()
-            self._inbox.put((self._name, {"say": "noise", "text": text}))
+            self._hear(AgentNoise(line.decode("utf-8", "replace").rstrip()))
 
 
-def local(host: Host, inbox: Inbox) -> Link:
-    """An agent on this machine."""
-    return ProcessLink(host.name, [sys.executable, "-m", AGENT], inbox)
-
-
-class Ssh:
-    """Agents behind ssh, which must get in without a password; the project is in the same directory there."""
-
-    def __init__(self, command: str = "ssh", python: str | None = None) -> None:
-        self._command = shlex.split(command)
-        self._python = python or sys.executable
-
-    def __call__(self, host: Host, inbox: Inbox) -> Link:
-        """Start an agent there; the machine called localhost needs no ssh."""
-        if host.name == LOCAL:
-            return local(host, inbox)
-        there = f"cd {shlex.quote(os.getcwd())} && exec {shlex.quote(self._python)} -m {AGENT}"
-        # -T: no terminal. BatchMode: a question for a password is an error, since nobody is there to answer.
-        options = ["-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15"]
-        return ProcessLink(host.name, [*self._command, *options, host.name, there], inbox)
-
-
-class Srun:
-    """Agents as steps of a SLURM allocation, one on each node."""
-
-    def __init__(self, python: str | None = None) -> None:
-        self._python = python or sys.executable
-
-    def __call__(self, host: Host, inbox: Inbox) -> Link:
-        """Start an agent there."""
-        where = ["--nodes=1", "--ntasks=1", f"--nodelist={host.name}", "--overlap", "--unbuffered"]
-        # Its workers take all of what the job has on the node, and none of it is shared out by tasks.
-        options = ["--mem=0", "--kill-on-bad-exit=0", "--input=all", "--quiet"]
-        command = ["srun", *where, *options, self._python, "-m", AGENT]
-        return ProcessLink(host.name, command, inbox)
+def start_local_agent(_: Host, hear: Hear) -> Link:
+    """Start an agent on this machine."""
+    return ProcessLink([sys.executable, "-m", AGENT], hear)

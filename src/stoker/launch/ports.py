@@ -1,4 +1,4 @@
-"""Ports that are free: below those that outgoing connections take, so that none is taken before a worker listens."""
+"""Free ports, below the range of outgoing connections so that none is taken before a worker listens at it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST, _USUAL_OUTGOING = 12_000, 32_768
 
 
-def free(count: int) -> list[int]:
-    """So many different ports on which nobody listens now.
+def find_free_ports(count: int) -> list[int]:
+    """Pick `count` different ports at which nobody listens.
 
     Raises:
         OSError: there are not that many.
     """
-    candidates = list(range(_LOWEST, _first_outgoing()))
+    candidates = list(range(_LOWEST, _read_first_outgoing()))
     random.SystemRandom().shuffle(candidates)
     found: list[int] = []
     for port in candidates:
@@ -24,16 +24,16 @@ def free(count: int) -> list[int]:
             return found
         if _is_free(port):
             found.append(port)
-    raise OSError(f"{count} free ports are not to be had")
+    raise OSError(f"could not find {count} free ports")
 
 
-def listening(port: int) -> bool:
-    """Whether somebody on this machine listens there."""
-    return answers(f"127.0.0.1:{port}")
+def is_listening(port: int) -> bool:
+    """Whether a process on this machine listens at the port."""
+    return is_reachable(f"127.0.0.1:{port}")
 
 
-def answers(address: str) -> bool:
-    """Whether somebody listens at host:port."""
+def is_reachable(address: str) -> bool:
+    """Whether a process listens at host:port."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=1.0):
@@ -52,7 +52,7 @@ def _is_free(port: int) -> bool:
         return True
 
 
-def _first_outgoing() -> int:
+def _read_first_outgoing() -> int:
     try:
         first = int(_OUTGOING.read_text(encoding="ascii").split()[0])
     except (OSError, ValueError, IndexError):

@@ -1,173 +1,164 @@
-"""Rounds of a job, until it is done: after a fault all workers are ended and all start again.
+"""The rounds of a job until it is done: after a fault, all workers are ended and all start again.
 
-A fault counts against `max_restarts`. Workers that were preempted (all saved the same step and left with exit code 75)
-and a change of machines do not.
+A fault counts against `max_restarts`. A preemption (all workers saved the same step and left with exit code 75) and a
+change of machines do not.
 """
 
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from queue import SimpleQueue
 from types import FrameType
 
 from stoker.errors import StokerError
 from stoker.launch.crew import Crew
 from stoker.launch.discovery import Discovery
-from stoker.launch.hosts import Host, Size, share
-from stoker.launch.job import Job
-from stoker.launch.limits import Limits
-from stoker.launch.links import Queue, Reach
-from stoker.launch.messages import Message
-from stoker.launch.round import Ending, Round, told_to_end
-from stoker.launch.view import View
+from stoker.launch.events import EventQueue, SignalReceived
+from stoker.launch.hosts import Host, share_out
+from stoker.launch.job import LaunchJob
+from stoker.launch.limits import LaunchLimits
+from stoker.launch.messages import WorkerOutput
+from stoker.launch.plan import LaunchPlan
+from stoker.launch.round import Ending, Round, end_unsaved
+from stoker.launch.view import JobView
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# An elastic job does not hold its other machines up for one that may be gone for good.
+# An elastic job does not hold up its other machines for one that may be gone for good.
 _ELASTIC_WAIT_S = 15.0
-# Workers that are preempted again and again as soon as they start are started more and more slowly.
-_HASTY_S, _LONGEST_REST_S = 10.0, 60.0
+# Workers that are preempted again and again right after they start are started more and more slowly.
+_SHORT_ROUND_S, _LONGEST_PAUSE_S = 10.0, 60.0
 
 
 class LaunchError(StokerError):
-    """The job could not be started, or not any more: a machine does not answer, too few are left."""
+    """The job cannot start, or cannot continue: a machine does not answer, or too few are left."""
 
     exit_code = 1
 
 
 class Supervisor:
-    """One job."""
+    """One job, on the machines of its plan."""
 
-    def __init__(
-        self,
-        job: Job,
-        size: Size,
-        hosts: list[Host],
-        reach: Reach,
-        limits: Limits,
-        view: View,
-        discover: str | None = None,
-    ) -> None:
-        self._job, self._size, self._hosts, self._limits, self._view = job, size, hosts, limits, view
-        self._inbox: Queue = SimpleQueue()
-        self._crew = Crew(reach, self._inbox, self._text)
-        self._discover = discover
-        self._told: list[int] = []
+    def __init__(self, job: LaunchJob, plan: LaunchPlan, limits: LaunchLimits, view: JobView) -> None:
+        self._job, self._plan, self._limits, self._view = job, plan, limits, view
+        self._hosts = plan.hosts
+        self._inbox = EventQueue()
+        self._crew = Crew(plan.connect, self._inbox, self._show_output)
         self._round: Round | None = None
         self.restarts = 0
-        self._hasty = 0
+        self._short_rounds = 0
 
     @property
     def ranks(self) -> list[int]:
         """The workers of the last round."""
-        return list(self._round.places) if self._round else []
+        return list(self._round.machines) if self._round else []
 
     def run(self) -> int:
-        """The exit code of the job.
+        """Run the job to its end; return its exit code.
 
         Raises:
-            LaunchError: it could not be started.
+            LaunchError: the job cannot start, or cannot continue.
         """
-        discovery = Discovery(self._discover, self._inbox, self._hosts) if self._discover else None
+        command = self._plan.discover
+        discovery = Discovery(command, self._inbox, self._hosts) if command else None
         try:
-            with self._listening_to_signals():
-                return self._rounds()
+            with self._receive_signals():
+                return self._run_rounds()
         finally:
             if discovery is not None:
                 discovery.close()
             self._crew.close()
             self._view.close()
 
-    def _rounds(self) -> int:
+    def _run_rounds(self) -> int:
         faults = 0
         while True:
-            ending = self._one_round()
+            ending = self._run_round()
             if ending.kind == "done":
                 return 0
-            if ending.kind == "told":
-                self._view.tell(ending.line)
+            if ending.kind == "interrupted":
+                self._view.announce(ending.line)
                 return ending.code
             faults += ending.kind == "fault"
             if faults > self._limits.max_restarts:
                 after = f" after {faults - 1} restart{'s' * (faults > 2)}" if faults > 1 else ""
-                self._view.tell(f"{ending.line}; giving up{after}")
+                self._view.announce(f"{ending.line}; giving up{after}")
                 return ending.code
-            counted = f" ({faults} of {self._limits.max_restarts})" if ending.kind == "fault" else ""
-            self._view.tell(f"{ending.line}; restarting all workers{counted}")
+            count = f" ({faults} of {self._limits.max_restarts})" if ending.kind == "fault" else ""
+            self._view.announce(f"{ending.line}; restarting all workers{count}")
             self.restarts += 1
-            self._rest(ending)
+            self._slow_down(ending)
 
-    def _one_round(self) -> Ending:
-        shares = self._shares()
-        if self._told:
-            return told_to_end(self._told)
+    def _run_round(self) -> Ending:
+        shares = self._share_out_workers()
+        received = self._inbox.find_signal()
+        if received is not None:
+            return end_unsaved(received)
         number, before = self.restarts, self._round.shares if self._round else None
-        self._round = Round(self._crew, self._job, self._limits, number, self._hosts, shares, self._view.tell)
-        self._view.begin(list(self._round.places), number)
+        this = self._round = Round(
+            self._crew, self._job, self._limits, number, self._hosts, shares, self._view.announce
+        )
+        self._view.begin(list(this.machines), number)
         try:
-            wrong = self._round.start()
+            wrong = this.start()
             if wrong is not None:
                 return Ending("fault", wrong, 1)
             if number == 0 or shares != before:
-                self._view.tell(self._greeting(self._round))
-            return self._round.watch(self._told, self._changed)
+                self._view.announce(self._describe(this))
+            return this.watch(self._take_hosts)
         finally:
-            self._round.end()
+            this.end()
 
-    def _greeting(self, started: Round) -> str:
-        count, machines = len(started.places), len(started.names)
+    def _describe(self, started: Round) -> str:
+        count, machines = len(started.machines), len(started.names)
         where = f" on {machines} machines" if machines > 1 else ""
         return f"job {self._job.id}: {count} worker{'s' * (count > 1)}{where}, logs in {self._view.directory}"
 
-    def _shares(self) -> dict[str, int]:
-        """Who answers, and how many workers each of them has."""
-        again = self._size.elastic and self.restarts
-        limit = min(self._limits.start_s, _ELASTIC_WAIT_S) if again else self._limits.start_s
-        missing = self._crew.meet(self._hosts, limit)
-        for name, why in missing.items():
-            if not self._size.elastic:
-                raise LaunchError(f"{name} cannot be reached: {why}")
-            self._view.tell(f"{name} cannot be reached: {why}")
-        there = [host for host in self._hosts if host.name in self._crew]
-        shares = share(there, self._size)
-        if shares is None and not self._told:
-            room = sum(host.slots or 0 for host in there)
-            raise LaunchError(f"the job needs {self._size.least} workers, and there is room for {room}")
+    def _share_out_workers(self) -> dict[str, int]:
+        """Connect to the machines; return the number of workers for each that answers."""
+        size = self._plan.size
+        is_elastic_restart = size.is_elastic and self.restarts
+        limit_s = min(self._limits.start_s, _ELASTIC_WAIT_S) if is_elastic_restart else self._limits.start_s
+        for name, why in self._crew.meet(self._hosts, limit_s).items():
+            if not size.is_elastic:
+                raise LaunchError(f"cannot reach {name}: {why}")
+            self._view.announce(f"cannot reach {name}: {why}")
+        reached = [host for host in self._hosts if host.name in self._crew]
+        shares = share_out(reached, size)
+        if shares is None and self._inbox.find_signal() is None:
+            room = sum(host.slots or 0 for host in reached)
+            raise LaunchError(f"the job needs {size.least} workers, but the machines have room for {room}")
         return shares or {}
 
-    def _changed(self, message: Message) -> bool:
-        """Other machines: whether that makes a difference."""
-        hosts: list[Host] = message["hosts"]
-        wanted = share(hosts, self._size)
-        if wanted is None:
-            self._view.tell(
-                f"the machines named now have no room for {self._size.least} workers; going on as before"
+    def _take_hosts(self, hosts: list[Host]) -> bool:
+        """Use other machines from the next round on; True if that is worth a restart."""
+        shares = share_out(hosts, self._plan.size)
+        if shares is None:
+            self._view.announce(
+                f"the machines that --discover prints have no room for {self._plan.size.least} workers; "
+                "keeping the current ones"
             )
             return False
         self._hosts = hosts
-        return self._round is not None and wanted != self._round.shares
+        return self._round is not None and shares != self._round.shares
 
-    def _text(self, message: Message) -> None:
-        self._view.show(message["rank"], message["stream"], message["lines"])
+    def _show_output(self, output: WorkerOutput) -> None:
+        self._view.show(output.rank, output.stream, output.lines)
 
-    def _rest(self, ending: Ending) -> None:
-        """Before workers that never get far are started once more."""
+    def _slow_down(self, ending: Ending) -> None:
+        """Wait before workers that never get far start once more."""
         assert self._round is not None
-        self._hasty = self._hasty + 1 if ending.kind == "preempted" and self._round.seconds < _HASTY_S else 0
-        until = time.monotonic() + (min(2.0**self._hasty, _LONGEST_REST_S) if self._hasty > 1 else 0.0)
-        while time.monotonic() < until and not self._told:
-            self._crew.listen(until - time.monotonic())
+        is_short = ending.kind == "preempted" and self._round.seconds < _SHORT_ROUND_S
+        self._short_rounds = self._short_rounds + 1 if is_short else 0
+        if self._short_rounds > 1:
+            self._crew.pause(min(2.0**self._short_rounds, _LONGEST_PAUSE_S))
 
     @contextmanager
-    def _listening_to_signals(self) -> Iterator[None]:
-        def take(number: int, _: FrameType | None) -> None:
-            self._told.append(number)
-            # Reentrant, unlike other queues.
-            self._inbox.put(("", {"say": "wake"}))
+    def _receive_signals(self) -> Iterator[None]:
+        def receive(number: int, _: FrameType | None) -> None:
+            self._inbox.put(SignalReceived(number))
 
-        before = {number: signal.signal(number, take) for number in _PASSED_ON}
+        before = {number: signal.signal(number, receive) for number in _PASSED_ON}
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""What a job's workers print: a log file for each, and all of them together, the rank in front."""
+"""What a job's workers print: a log file for each worker, and a live view of all with the rank in front."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import os
 from pathlib import Path
 from typing import TextIO
 
-# Of the terminal's colours, those that can be read on black and on white.
+# Terminal colours that are readable on both black and white.
 _COLOURS = (36, 33, 35, 32, 34, 31)
 
 
-class View:
+class JobView:
     """The log files of one job in `directory`, and its live view on two streams.
 
     Raises:
-        OSError: the directory cannot be made.
+        OSError: the directory cannot be created.
     """
 
     def __init__(self, directory: Path, stdout: TextIO, stderr: TextIO, *, quiet: bool = False) -> None:
@@ -23,43 +23,43 @@ class View:
         self._streams = {"stdout": stdout, "stderr": stderr}
         self._quiet = quiet
         self._logs: dict[int, TextIO] = {}
-        self._width = 1
+        self._rank_width = 1
 
     def begin(self, ranks: list[int], restart: int) -> None:
-        """These workers are about to start."""
-        self._width = len(str(max(ranks)))
+        """Open the log files of workers that are about to start."""
+        self._rank_width = len(str(max(ranks)))
         for rank in ranks:
             log = self._logs.get(rank)
             if log is None:
-                # Line by line, so that whoever looks sees it.
+                # Line-buffered, so that the file can be followed.
                 path = self.directory / f"worker-{rank}.log"
                 log = self._logs[rank] = path.open("a", encoding="utf-8", buffering=1)
             if restart:
                 log.write(f"--- restart {restart} ---\n")
 
     def show(self, rank: int, stream: str, lines: list[str]) -> None:
-        """Lines of a worker."""
+        """Write lines of a worker to its log file and, unless quiet, to the live view."""
         self._logs[rank].write("".join(f"{line}\n" for line in lines))
         if self._quiet:
             return
-        to = self._streams[stream]
-        front = self._front(rank, to)
-        to.write("".join(f"{front} {line}\n" for line in lines))
-        to.flush()
+        target = self._streams[stream]
+        prefix = self._format_prefix(rank, target)
+        target.write("".join(f"{prefix} {line}\n" for line in lines))
+        target.flush()
 
-    def tell(self, line: str) -> None:
-        """A line about the job itself."""
+    def announce(self, line: str) -> None:
+        """Print a line about the job itself."""
         self._streams["stderr"].write(f"stoker: {line}\n")
         self._streams["stderr"].flush()
 
     def close(self) -> None:
-        """No more lines."""
+        """Close the log files."""
         for log in self._logs.values():
             log.close()
         self._logs = {}
 
-    def _front(self, rank: int, stream: TextIO) -> str:
-        front = f"[{rank:>{self._width}}]"
+    def _format_prefix(self, rank: int, stream: TextIO) -> str:
+        prefix = f"[{rank:>{self._rank_width}}]"
         if "NO_COLOR" in os.environ or not stream.isatty():
-            return front
-        return f"\033[{_COLOURS[rank % len(_COLOURS)]}m{front}\033[0m"
+            return prefix
+        return f"\033[{_COLOURS[rank % len(_COLOURS)]}m{prefix}\033[0m"

@@ -1,4 +1,4 @@
-"""One worker's process, as its agent sees it: output, heartbeat, whether it has joined, how it ended."""
+"""One worker's process as its agent sees it: its output, its heartbeat, whether it has joined, how it ended."""
 
 from __future__ import annotations
 
@@ -9,43 +9,49 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import IO, Any
 
 from stoker.doctor.measure import bootstrap, supervise
 from stoker.doctor.measure.worker_heartbeat import VARIABLE, interval
 from stoker.launch import ports
-from stoker.launch.lines import Lines
+from stoker.launch.lines import LineSplitter
+from stoker.launch.messages import StartWorkers, WorkerStart
 
 _CHUNK = 64 * 1024
+# The directory of the `sitecustomize` that begins the heartbeat.
 _DOOR = str(Path(bootstrap.__file__).parent)
 
 
 class Worker:
-    """A process that was started, in a session of its own so that all it starts can be ended with it.
+    """A running process, in a session of its own so that all its children can be killed with it.
+
+    Args:
+        start: what all workers of the round share.
+        own: what only this one gets.
+        beat_file: the file that its heartbeat touches.
 
     Raises:
         OSError: it cannot be started.
     """
 
-    def __init__(self, rank: int, port: int, start: dict[str, Any], own: dict[str, str], beat: Path) -> None:
-        self.rank = rank
-        self.port = port
-        self.up = self.joined = False
-        self._beat = beat
-        beat.touch()
-        self._beaten = beat.stat().st_mtime_ns
-        self._seen = time.monotonic()
+    def __init__(self, start: StartWorkers, own: WorkerStart, beat_file: Path) -> None:
+        self.rank = own.rank
+        self.has_started = self.has_joined = False
+        self._port = own.port
+        self._beat_file = beat_file
+        beat_file.touch()
+        self._last_beat_ns = beat_file.stat().st_mtime_ns
+        self._last_beat_at = time.monotonic()
         environment = {
             **os.environ,
-            **start["environment"],
-            **own,
-            VARIABLE: f"{beat}:{interval(start['heartbeat'])}",
+            **start.environment,
+            **own.environment,
+            VARIABLE: f"{beat_file}:{interval(start.heartbeat)}",
         }
-        if start["door"]:
-            _open_door(environment)
+        if start.door:
+            _inject_heartbeat(environment)
         self._process = subprocess.Popen(
-            [sys.executable, *start["arguments"]],
-            cwd=start["directory"],
+            [sys.executable, *start.arguments],
+            cwd=start.directory,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -53,89 +59,89 @@ class Worker:
             start_new_session=True,
             preexec_fn=supervise.in_child(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
         )
-        self._lines: dict[int, tuple[str, Lines]] = {}
+        self._splitters: dict[int, tuple[str, LineSplitter]] = {}
+        self._pipes = []
         for name, pipe in (("stdout", self._process.stdout), ("stderr", self._process.stderr)):
             assert pipe is not None
             os.set_blocking(pipe.fileno(), False)
-            self._lines[pipe.fileno()] = (name, Lines())
+            self._pipes.append(pipe)
+            self._splitters[pipe.fileno()] = (name, LineSplitter())
 
     @property
     def outputs(self) -> list[int]:
-        """The descriptors to wait for."""
-        return list(self._lines)
+        """The file descriptors of its output."""
+        return list(self._splitters)
 
     def read(self, output: int) -> tuple[str, list[str]] | None:
-        """The stream's name and the lines that have come; None when it has ended."""
-        name, lines = self._lines[output]
+        """Read the lines that have arrived, with the stream's name; None when the stream has ended."""
+        name, splitter = self._splitters[output]
         try:
             data = os.read(output, _CHUNK)
         except BlockingIOError:
             return name, []
-        return (name, lines.add(data)) if data else None
+        return (name, splitter.add(data)) if data else None
 
     def poll(self) -> int | None:
-        """How it ended, or None."""
+        """Its exit status; None while it runs."""
         return self._process.poll()
 
-    def look(self, late: float) -> None:
-        """See whether it beats and listens; `late` seconds are those in which the agent itself stood still."""
-        self._seen += late
-        beaten = self._beat.stat().st_mtime_ns
-        if beaten != self._beaten:
-            self._beaten, self._seen, self.up = beaten, time.monotonic(), True
-        if self.up and not self.joined:
-            self.joined = ports.listening(self.port)
+    def check(self, late_s: float) -> None:
+        """Check its heartbeat and its port; for `late_s` seconds the agent itself was stopped."""
+        self._last_beat_at += late_s
+        beat_ns = self._beat_file.stat().st_mtime_ns
+        if beat_ns != self._last_beat_ns:
+            self._last_beat_ns, self._last_beat_at, self.has_started = beat_ns, time.monotonic(), True
+        if self.has_started and not self.has_joined:
+            self.has_joined = ports.is_listening(self._port)
 
     @property
     def silent_s(self) -> float:
-        """Seconds since the last beat, once there was one."""
-        return time.monotonic() - self._seen if self.up else 0.0
+        """Seconds since the last heartbeat; 0 before the first one."""
+        return time.monotonic() - self._last_beat_at if self.has_started else 0.0
 
     @property
-    def stopped(self) -> bool:
-        """Whether the system says that it was stopped."""
+    def is_stopped(self) -> bool:
+        """Whether the system lists it as stopped."""
         try:
             state = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2]
         except OSError:
             return False
         return state.split()[0] in ("T", "t")
 
-    def signal(self, number: int) -> None:
-        """To the worker itself; what it started is its own affair."""
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the worker itself, not to its children."""
         if self._process.poll() is None:
             self._process.send_signal(number)
 
     def kill(self) -> None:
-        """At once, with all it started; returns when it is gone."""
+        """Kill it with all its children; return when it is dead."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def close(self) -> list[tuple[str, list[str]]]:
-        """Let go of its pipes: the last lines of each stream."""
+        """Close its pipes; return the last lines of each stream."""
         last = []
-        for output, (name, lines) in self._lines.items():
-            while (more := self._rest(output)) is not None:
-                last.append((name, lines.add(more)))
-            last.append((name, lines.end()))
-        self._lines = {}
-        pipes: list[IO[bytes] | None] = [self._process.stdout, self._process.stderr]
-        for pipe in pipes:
-            if pipe is not None:
-                pipe.close()
-        return [(name, found) for name, found in last if found]
+        for output, (name, splitter) in self._splitters.items():
+            while (more := self._read_rest(output)) is not None:
+                last.append((name, splitter.add(more)))
+            last.append((name, splitter.finish()))
+        self._splitters = {}
+        for pipe in self._pipes:
+            pipe.close()
+        return [(name, lines) for name, lines in last if lines]
 
     @staticmethod
-    def _rest(output: int) -> bytes | None:
-        """What is in a pipe now; None if that is nothing, though one that it started may hold it open."""
+    def _read_rest(output: int) -> bytes | None:
+        """Read what is in a pipe; None if it is empty, although a child may still hold it open."""
         try:
             return os.read(output, _CHUNK) or None
         except BlockingIOError:
             return None
 
 
-def _open_door(environment: dict[str, str]) -> None:
-    """Python shall import our `sitecustomize` first, which begins the heartbeat and leaves no trace."""
+def _inject_heartbeat(environment: dict[str, str]) -> None:
+    """Make Python import our `sitecustomize` first, which begins the heartbeat and then removes its traces."""
     own = environment.get("PYTHONPATH")
     if own is not None:
         environment["STOKER_PYTHONPATH"] = own

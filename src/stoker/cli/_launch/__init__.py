@@ -2,8 +2,6 @@
 
 | module | subject |
 |---|---|
-| options | the options, and the values they stand for |
-| engines | which machines a job runs on, by `--engine` |
-| books | the ledger of a job, from its workers' records |
-| submitting | what is written for a scheduler instead |
+| options | the options, and the request they make |
+| ledger | the ledger of a job, from its workers' records |
 """

@@ -1,136 +1,124 @@
-"""The options of `stoker launch`, and the values they stand for."""
+"""The options of `stoker launch`, and the request they make. Schedulers add options of their own."""
 
 from __future__ import annotations
 
 import argparse
-import json
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
 
 from stoker import units
 from stoker.cli._paths import local_path
 from stoker.doctor.measure.launch import Target
 from stoker.errors import UsageError
-from stoker.launch.limits import Limits
+from stoker.launch.hosts import parse_size
+from stoker.launch.limits import LaunchLimits
+from stoker.launch.request import JobRequest
+from stoker.launch.schedulers import SCHEDULERS, Scheduler
 
-ENGINES = ("local", "slurm", "kubernetes", "ray", "tf-config")
+# The simplest first.
+_NAMES = list(reversed(SCHEDULERS))
+_SUBMITTED = " or ".join(kind.name for kind in SCHEDULERS.values() if kind.takes_submissions)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Options come before the program; everything after it is the program's."""
+    """Options come before the program; everything after it belongs to the program."""
     parser.add_argument("-n", dest="size", metavar="N", help="workers: 4, or 2:8 for 2 to 8 (default: 1)")
-    parser.add_argument("--hosts", metavar="A,B", help="machines to reach by ssh: a,b or a:4,b:4")
     parser.add_argument(
-        "--discover", metavar="COMMAND", help="a command that prints the machines there are now"
+        "--scheduler",
+        "--engine",
+        choices=_NAMES,
+        default="local",
+        help="what provides the machines (default: local, or ssh with --hosts or --discover)",
     )
-    parser.add_argument("--ssh", metavar="COMMAND", default="ssh", help="ssh and its options")
+    for name in _NAMES:
+        SCHEDULERS[name].add_options(parser)
     parser.add_argument(
-        "--python", metavar="PATH", help="Python on the other machines; the same path by default"
+        "--python", metavar="PATH", help="Python on the other machines (default: the same path as here)"
     )
-    parser.add_argument("--engine", choices=ENGINES, default="local", help="who provides the machines")
     parser.add_argument(
         "--write",
         type=local_path,
         metavar="PATH",
-        help="write what would be submitted (slurm, kubernetes); - is stdout",
+        help=f"{_SUBMITTED}: write what would be submitted; - is stdout",
     )
     parser.add_argument(
-        "--sbatch", metavar="OPTION", action="append", default=[], help="an option for sbatch; repeatable"
-    )
-    parser.add_argument("--image", metavar="IMAGE", help="kubernetes: the container's image")
-    parser.add_argument(
-        "--pod", metavar="JSON", help="kubernetes: more fields of the pod's spec, or a file with them"
-    )
-    parser.add_argument(
-        "--kind", choices=("jobset", "tfjob"), default="jobset", help="kubernetes: what to write"
-    )
-    parser.add_argument(
-        "--name", metavar="NAME", default="", help="the job's name there; the program's by default"
+        "--name", metavar="NAME", default="", help=f"{_SUBMITTED}: the job's name (default: the program's)"
     )
     _add_limits(parser)
     parser.add_argument(
         "--ledger", action="store_true", help="run each worker under stoker run, and show the job's ledger"
     )
-    parser.add_argument("--quiet", action="store_true", help="output goes to the log files alone")
+    parser.add_argument("--quiet", action="store_true", help="write output to the log files only")
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, as python -m does")
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="program args...")
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
-    usual = Limits()
+    default = LaunchLimits()
     parser.add_argument(
         "--max-restarts",
         metavar="N",
-        default=str(usual.max_restarts),
-        help=f"after faults (default: {usual.max_restarts})",
+        default=str(default.max_restarts),
+        help=f"how often to restart after faults (default: {default.max_restarts})",
     )
     for option, seconds, what in (
-        ("--heartbeat", usual.heartbeat_s, "a worker without a sign of life for so long is lost"),
+        ("--heartbeat", default.heartbeat_s, "a worker that sends no heartbeat for this long is lost"),
         (
             "--start-deadline",
-            usual.start_s,
-            "how long workers may take to start, and to join once one has joined",
+            default.start_s,
+            "the time for workers to start, and for all to join once one has joined",
         ),
-        ("--grace", usual.grace_s, "workers that are told to end have so long to save"),
+        ("--grace", default.grace_s, "the time workers have to save when they are asked to stop"),
     ):
         text = f"{seconds:g}s"
         parser.add_argument(option, metavar="TIME", default=text, help=f"{what} (default: {text})")
 
 
-def target_of(args: argparse.Namespace) -> Target:
-    """The program.
+def read_request(args: argparse.Namespace) -> JobRequest:
+    """Read what is to run.
 
     Raises:
-        UsageError: there is none, or it cannot be run.
+        UsageError: an option makes no sense, or the program cannot be run.
     """
+    target, limits = _read_target(args), _read_limits(args)
+    size = parse_size(args.size) if args.size else None
+    return JobRequest(target, limits, size, args.name, args.ledger)
+
+
+def make_scheduler(args: argparse.Namespace, variables: Mapping[str, str]) -> Scheduler:
+    """Make the scheduler that the options ask for.
+
+    Raises:
+        UsageError: its options make no sense, or it takes no submissions to `--write`.
+    """
+    scheduler = SCHEDULERS[args.scheduler].from_options(args, variables)
+    if args.write and not scheduler.takes_submissions:
+        raise UsageError(f"--write does not work with {scheduler.name}: use --scheduler {_SUBMITTED}")
+    return scheduler
+
+
+def _read_target(args: argparse.Namespace) -> Target:
     words = args.program if args.module is None else args.module
     if not words:
         raise UsageError("no program given: stoker launch -n 4 train.py")
     target = Target(words[0], words[1:], is_module=args.module is not None)
-    # What is written for Kubernetes runs in an image of its own.
-    if args.engine != "kubernetes" or not args.write:
+    if not (args.write and SCHEDULERS[args.scheduler].uses_image):
         target.check()
     return target
 
 
-def limits_of(args: argparse.Namespace) -> Limits:
-    """The limits.
-
-    Raises:
-        UsageError: one of them is no time, or no number.
-    """
+def _read_limits(args: argparse.Namespace) -> LaunchLimits:
     if not args.max_restarts.isdigit():
         raise UsageError(f"--max-restarts {args.max_restarts!r}: give a whole number such as 3")
-    return Limits(
-        heartbeat_s=_seconds("--heartbeat", args.heartbeat),
-        start_s=_seconds("--start-deadline", args.start_deadline),
-        grace_s=_seconds("--grace", args.grace),
+    return LaunchLimits(
+        heartbeat_s=_read_seconds("--heartbeat", args.heartbeat),
+        start_s=_read_seconds("--start-deadline", args.start_deadline),
+        grace_s=_read_seconds("--grace", args.grace),
         max_restarts=int(args.max_restarts),
     )
 
 
-def _seconds(option: str, text: str) -> float:
+def _read_seconds(option: str, text: str) -> float:
     seconds = units.seconds_of(text)
     if not seconds:
         raise UsageError(f"{option} {text!r}: give a time such as 30s or 5m")
     return seconds
-
-
-def pod_of(text: str | None) -> dict[str, Any]:
-    """The fields in `--pod`, as JSON or in a file of it.
-
-    Raises:
-        UsageError: it is no JSON, or no map.
-    """
-    if text is None:
-        return {}
-    try:
-        said = text if text.lstrip().startswith("{") else Path(text).read_text(encoding="utf-8")
-        fields = json.loads(said)
-    except OSError as error:
-        raise UsageError(f"--pod {text!r} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise UsageError(f"--pod is not valid JSON: {error}") from None
-    if not isinstance(fields, dict):
-        raise UsageError('--pod: give a map of fields, such as {"nodeSelector": {...}}')
-    return fields

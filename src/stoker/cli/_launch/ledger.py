@@ -1,0 +1,58 @@
+"""The ledger of a job, from the records of its workers."""
+
+from __future__ import annotations
+
+import sys
+
+from stoker.doctor.attach.sites import shown_path
+from stoker.doctor.check.checker import check_paths
+from stoker.doctor.diagnosis.jobs import job_record
+from stoker.doctor.measure.launch import Target
+from stoker.doctor.report import console
+from stoker.errors import RecordError
+from stoker.kinds import KINDS
+from stoker.records import Finding, Record
+from stoker.tracking.store import record_files
+
+
+def close(job: str, target: Target, ranks: list[int], exit_code: int, restarts: int) -> None:
+    """Make the record of the job, save it and show it.
+
+    Records of workers on machines that do not share this file system stay there.
+    """
+    found: dict[int, Record] = {}
+    for rank in ranks:
+        try:
+            found[rank] = record_files.read(record_files.path_of(f"{job}-{rank}"))
+        except RecordError as error:
+            print(f"stoker: worker {rank} left no record here: {error}", file=sys.stderr)
+    if not found:
+        return
+    unscaled = find_unscaled_batches(target) if len(found) > 1 else []
+    made = job_record(f"{job}{record_files.OF_JOB}", found, exit_code, restarts, unscaled)
+    path = record_files.path_of(made.id)
+    record_files.write(made, path)
+    console.show(made, path)
+
+
+def find_unscaled_batches(target: Target) -> list[Finding]:
+    """Find `unscaled-batch` in the program's source, since no run can measure it."""
+    if target.is_module:
+        return []
+    kind = KINDS["unscaled-batch"]
+    return [
+        Finding(
+            kind=kind.slug,
+            code=kind.code,
+            file=shown_path(problem.file),
+            line=problem.line,
+            column=problem.column,
+            function="",
+            source=problem.source.strip(),
+            title=kind.title,
+            remedy=kind.remedy,
+            evidence="static",
+        )
+        for problem in check_paths([target.name], jobs=1).problems
+        if problem.kind == kind.slug
+    ]
