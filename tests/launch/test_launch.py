@@ -1,4 +1,4 @@
-"""`stoker launch` on this machine: real processes that are killed, stopped, preempted and missing."""
+"""`stoker launch` on this machine: real workers that are killed, stopped, preempted or missing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ note("seen", json.dumps(seen))
         "out of 1 --epochs 2\ntrouble\n",
         "trouble\nout of 1 --epochs 2\n",
     )
-    # The door is closed behind the program: nothing of ours is left for what it starts.
+    # Nothing of ours is left in the environment of processes that the program starts.
     assert not {"STOKER_HEARTBEAT", "STOKER_PYTHONPATH", "PYTHONPATH"} & set(seen[0]["names"])
 
 
@@ -101,7 +101,7 @@ def test_preempted_workers_start_again_and_are_not_counted(tmp_path: Path) -> No
 
 
 def test_a_stopped_worker_is_found_by_its_heartbeat(tmp_path: Path) -> None:
-    # Not before its thread has had Python's lock for a first beat: else it would be one that never started.
+    # Its thread needs Python's lock for a first heartbeat; without one it would count as never started.
     program = """
 if restart == 0:
     time.sleep(1)
@@ -124,7 +124,7 @@ while not pathlib.Path("go").exists(): time.sleep(0.01)
         frozen = [job.pid, agent, *workers]
         for process in frozen:
             os.kill(process, signal.SIGSTOP)
-        # Longer than a heartbeat: this one is about time.
+        # Longer than the heartbeat limit: this test is about time.
         time.sleep(3)
         for process in frozen:
             os.kill(process, signal.SIGCONT)
@@ -148,7 +148,7 @@ time.sleep(1000)
     )
 
 
-# What TensorFlow does while it waits for the others: a call into C that keeps Python's lock, so that nothing beats.
+# What TensorFlow does while it waits for the others: a call into C that holds Python's lock, which stops the heartbeat.
 KEEP_LOCK = """
 import ctypes
 def keep_lock(seconds): ctypes.PyDLL(None).sleep(seconds)
@@ -181,7 +181,7 @@ time.sleep(1000)
 
 
 def set_place(monkeypatch: pytest.MonkeyPatch) -> str:
-    """TF_CONFIG makes the next job worker 0 of two; the address of the other, which nobody starts."""
+    """Make the next job worker 0 of two with TF_CONFIG; return the address of the other, which nobody starts."""
     own, other = (f"127.0.0.1:{port}" for port in ports.find_free_ports(2))
     config = {"cluster": {"worker": [own, other]}, "task": {"type": "worker", "index": 0}}
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
@@ -212,7 +212,7 @@ def test_a_peer_that_the_scheduler_starts_is_named_if_it_never_comes(
 
 
 def test_sigterm_reaches_all_workers_and_their_answer_is_the_jobs(tmp_path: Path) -> None:
-    # At once: a SystemExit may be raised where Python ignores it, in a callback of the garbage collector's for one.
+    # Not sys.exit: Python may be in code that ignores SystemExit, such as a callback of the garbage collector.
     program = """
 signal.signal(signal.SIGTERM, lambda *_: os._exit(75))
 note("ready")

@@ -1,4 +1,4 @@
-"""`stoker launch --ledger`: two real workers, one of them slow, that exchange too often and read all of the data."""
+"""`stoker launch --ledger`: two real workers that exchange too often and read all of the data; one of them is slow."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ for batch in dataset.take(60):
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Where it ran, and what it printed."""
+    """The directory that the job ran in, and what it printed."""
     directory = tmp_path_factory.mktemp("job")
     write_program(directory, PROGRAM)
     outcome = run(launch_command("-n", "2", "--ledger", "train.py"), directory)

@@ -84,7 +84,7 @@ def test_a_job_set_restarts_all_and_does_not_count_preemptions() -> None:
 def test_a_pod_of_the_job_set_finds_its_place() -> None:
     variables = {one["name"]: one.get("value", "") for one in build_pod()["containers"][0]["env"]}
     place = Kubernetes(variables | {"JOB_COMPLETION_INDEX": "2"}).find_place()
-    # As JobSet names its pods: set, job, number of the job, number of the pod, and the subdomain.
+    # JobSet names its pods by set, job, number of the job and number of the pod; then comes the subdomain.
     assert (place.rank, place.addresses[2]) == (2, "train-1-worker-0-2.train-1:2222")
     assert place.size == 4
 

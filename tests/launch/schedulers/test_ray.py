@@ -1,4 +1,4 @@
-"""A real Ray cluster on this machine: agents as actors, and a kill."""
+"""A real Ray cluster on this machine, with agents as actors: a job survives the kill of a worker."""
 
 from __future__ import annotations
 

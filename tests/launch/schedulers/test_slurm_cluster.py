@@ -1,4 +1,4 @@
-"""A real SLURM of one node, started here with its own munge: a job is submitted, and survives a kill."""
+"""A real SLURM of one node, started here with its own munge: a submitted job survives the kill of a worker."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The variables with which SLURM's commands find it."""
+    """Start SLURM; return the environment in which its commands find it."""
     home = tmp_path_factory.mktemp("slurm")
     for name in ("state", "spool"):
         (home / name).mkdir()
@@ -67,7 +67,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     version = subprocess.run(
         ["slurmd", "-V"], env={"PATH": SBIN}, capture_output=True, text=True, check=True
     ).stdout
-    # From this release on it does without control groups.
+    # From this release on, SLURM can run without control groups.
     disabled = int(version.split()[1].partition(".")[0]) >= 23
     (home / "cgroup.conf").write_text("CgroupPlugin=disabled\n" if disabled else "")
     key = home / "munge.key"
@@ -136,7 +136,7 @@ note("end", cluster["cluster"]["worker"])
     log = tmp_path / f"train-{number}.log"
     wait_until(lambda: _state(number, slurm) in ("COMPLETED", ""))
     assert "worker 1 was killed by SIGKILL; restarting all workers (1 of 3)" in log.read_text()
-    # The workers are below an agent that SLURM started as a step of the job.
+    # The workers are children of an agent that SLURM started as a step of the job.
     assert read_notes(tmp_path, "step")[1, 0] == "0"
 
 

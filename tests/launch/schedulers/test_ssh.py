@@ -25,7 +25,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The ssh command that gets in."""
+    """Start sshd; return the ssh command that logs in."""
     home = tmp_path_factory.mktemp("sshd")
     home.chmod(0o700)
     for name in ("host", "user"):
@@ -39,7 +39,7 @@ def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     )
     (home / "config").write_text(settings)
     if os.geteuid() == 0:
-        # Where the daemon drops its rights; Debian makes it when its service starts.
+        # The directory where sshd drops its privileges; on Debian its service creates it.
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     daemon = subprocess.Popen(
         [SSHD, "-D", "-e", "-f", str(home / "config")], stderr=subprocess.PIPE, text=True
@@ -77,7 +77,7 @@ def test_a_lost_machine_is_left_out_and_nothing_goes_on_there(tmp_path: Path, ss
 note("size", size)
 while not pathlib.Path("go").exists(): time.sleep(0.01)
 """
-    # The second machine can be reached once only, as one that is switched off then.
+    # The second machine can be reached only once, as if it were switched off later.
     once = tmp_path / "once"
     once.write_text(
         f'#!/bin/sh\ncase "$*" in *127.0.0.2*) mkdir {tmp_path}/used || exit 255;; esac\nexec {ssh} "$@"\n'

@@ -9,7 +9,7 @@ from typing import Literal
 from typing_extensions import Required, TypedDict
 
 
-class Metadata(TypedDict, total=False):
+class ObjectMetadata(TypedDict, total=False):
     name: str
     namespace: str
     labels: dict[str, str]
@@ -33,17 +33,17 @@ class KeyRef(TypedDict, total=False):
     optional: bool
 
 
-class VariableSource(TypedDict, total=False):
+class PodVariableSource(TypedDict, total=False):
     fieldRef: FieldRef
     resourceFieldRef: ResourceRef
     secretKeyRef: KeyRef
     configMapKeyRef: KeyRef
 
 
-class Variable(TypedDict, total=False):
+class PodVariable(TypedDict, total=False):
     name: Required[str]
     value: str
-    valueFrom: VariableSource
+    valueFrom: PodVariableSource
 
 
 class ObjectRef(TypedDict, total=False):
@@ -51,7 +51,7 @@ class ObjectRef(TypedDict, total=False):
     optional: bool
 
 
-class VariablesSource(TypedDict, total=False):
+class PodVariablesSource(TypedDict, total=False):
     prefix: str
     configMapRef: ObjectRef
     secretRef: ObjectRef
@@ -64,7 +64,7 @@ class ContainerPort(TypedDict, total=False):
     protocol: Literal["TCP", "UDP", "SCTP"]
 
 
-class Resources(TypedDict, total=False):
+class ContainerResources(TypedDict, total=False):
     limits: dict[str, str]
     requests: dict[str, str]
 
@@ -84,10 +84,10 @@ class Container(TypedDict, total=False):
     command: list[str]
     args: list[str]
     workingDir: str
-    env: list[Variable]
-    envFrom: list[VariablesSource]
+    env: list[PodVariable]
+    envFrom: list[PodVariablesSource]
     ports: list[ContainerPort]
-    resources: Resources
+    resources: ContainerResources
     volumeMounts: list[VolumeMount]
     securityContext: object
     livenessProbe: object
@@ -173,7 +173,7 @@ class PodSpec(TypedDict, total=False):
 
 class PodTemplate(TypedDict, total=False):
     spec: Required[PodSpec]
-    metadata: Metadata
+    metadata: ObjectMetadata
 
 
 class ExitCodes(TypedDict, total=False):
@@ -209,7 +209,7 @@ class IndexedJobSpec(TypedDict, total=False):
 
 class JobTemplate(TypedDict, total=False):
     spec: Required[IndexedJobSpec]
-    metadata: Metadata
+    metadata: ObjectMetadata
 
 
 class FailureRule(TypedDict, total=False):
@@ -255,7 +255,7 @@ class JobSetSpec(TypedDict, total=False):
 class JobSet(TypedDict):
     apiVersion: Literal["jobset.x-k8s.io/v1alpha2"]
     kind: Literal["JobSet"]
-    metadata: Metadata
+    metadata: ObjectMetadata
     spec: JobSetSpec
 
 
@@ -267,22 +267,22 @@ class RunPolicy(TypedDict, total=False):
     suspend: bool
 
 
-class Replica(TypedDict, total=False):
+class TfReplica(TypedDict, total=False):
     template: Required[PodTemplate]
     replicas: int
     restartPolicy: Literal["Always", "OnFailure", "Never", "ExitCode"]
 
 
-class Replicas(TypedDict, total=False):
-    Worker: Replica
-    Chief: Replica
-    Master: Replica
-    PS: Replica
-    Evaluator: Replica
+class TfReplicas(TypedDict, total=False):
+    Worker: TfReplica
+    Chief: TfReplica
+    Master: TfReplica
+    PS: TfReplica
+    Evaluator: TfReplica
 
 
 class TfJobSpec(TypedDict, total=False):
-    tfReplicaSpecs: Required[Replicas]
+    tfReplicaSpecs: Required[TfReplicas]
     runPolicy: RunPolicy
     enableDynamicWorker: bool
     successPolicy: Literal["", "AllWorkers"]
@@ -291,5 +291,5 @@ class TfJobSpec(TypedDict, total=False):
 class TfJob(TypedDict):
     apiVersion: Literal["kubeflow.org/v1"]
     kind: Literal["TFJob"]
-    metadata: Metadata
+    metadata: ObjectMetadata
     spec: TfJobSpec

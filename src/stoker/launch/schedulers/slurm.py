@@ -63,7 +63,7 @@ class Slurm(Scheduler):
     ) -> None:
         super().__init__(variables)
         self._sbatch = sbatch
-        self._python = python or sys.executable
+        self._python = python
 
     @classmethod
     def add_options(cls, parser: argparse.ArgumentParser) -> None:
@@ -138,7 +138,7 @@ class Slurm(Scheduler):
         where = ["--nodes=1", "--ntasks=1", f"--nodelist={host.name}", "--overlap", "--unbuffered"]
         # Its workers may use all that the job has on the node.
         options = ["--mem=0", "--kill-on-bad-exit=0", "--input=all", "--quiet"]
-        return ProcessLink(["srun", *where, *options, self._python, "-m", AGENT], hear)
+        return ProcessLink(["srun", *where, *options, self._python or sys.executable, "-m", AGENT], hear)
 
     def build_submission(self, request: JobRequest) -> str:
         """The batch script."""
@@ -152,8 +152,9 @@ class Slurm(Scheduler):
             f"--signal=B:TERM@{int(request.limits.grace_s) + _AFTER_GRACE_S}",
             *self._sbatch,
         ]
-        restarts = str(request.limits.max_restarts)
-        arguments = request.build_arguments(self.name, "-n", workers, "--max-restarts", restarts)
+        python = ["--python", self._python] if self._python else []
+        restarts = ["--max-restarts", str(request.limits.max_restarts)]
+        arguments = request.build_arguments(self.name, "-n", workers, *restarts, *python)
         return _SCRIPT.format(
             options="\n".join(f"#SBATCH {option}" for option in options),
             command=shlex.join([sys.executable, "-m", "stoker", *arguments]),
