@@ -21,7 +21,7 @@ from tests.tracking.ui.site import TOKEN, served
 
 from stoker.doctor.report.page import document
 from stoker.tracking.store import address
-from stoker.tracking.store.tracking import Run
+from stoker.tracking.store.tracking import TrackedRun
 
 _ROUNDS = 5
 _POINTS = 100_000
@@ -73,7 +73,7 @@ def series_drawn() -> list[float]:
         return []
     with tempfile.TemporaryDirectory() as directory:
         store = address.parse(f"sqlite:///{directory}/stoker.db")
-        with Run("long", {}, store=store, kind="track") as run:
+        with TrackedRun("long", {}, store=store, kind="track") as run:
             for step in range(_POINTS):
                 run.log(step, loss=1 / (step + 1) + 0.01 * (step % 7))
         run.flush()

@@ -70,8 +70,10 @@ def soak(name: str, url: str, kills: int, chance: random.Random, hinder: Callabl
     waited = 0
     for number in range(kills):
         run, promised = life(url, chance, hinder if number % 2 else None)
-        waited += any(True for place in spool.directories(store) for _ in place.glob(f"{store.mark}-*.jsonl"))
-        with queries.reading(store) as reader:
+        waited += any(
+            True for place in spool.list_directories(store) for _ in place.glob(f"{store.mark}-*.jsonl")
+        )
+        with queries.open_reader(store) as reader:
             steps = [step for step, _, _ in reader.points(run, "loss")]
         assert steps == list(range(len(steps))), f"kill {number}: {len(steps)} values, not in order or double"
         assert len(steps) >= promised, f"kill {number}: {promised} values were kept, {len(steps)} are there"

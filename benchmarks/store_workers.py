@@ -53,7 +53,7 @@ def stoker_way(directory: Path) -> dict[str, Callable[[int], float]]:
             _fill_stoker(full)
             filled = True
         start = time.perf_counter()
-        with queries.reading(full) as reader:
+        with queries.open_reader(full) as reader:
             found = reader.runs()
         taken = time.perf_counter() - start
         assert len(found) == RUNS
@@ -65,7 +65,8 @@ def stoker_way(directory: Path) -> dict[str, Callable[[int], float]]:
 
 
 def _fill_stoker(full: object) -> None:
-    from stoker.tracking.store.deleting import write
+    from stoker.tracking.store.deleting import write_now
+    from stoker.tracking.store.events import Event, RunStarted, ValuesLogged
 
     columns = {
         "kind": "train",
@@ -75,14 +76,14 @@ def _fill_stoker(full: object) -> None:
         "machine": {},
         "state": "finished",
     }
-    entries: list[list[object]] = []
+    events: list[Event] = []
     for number in range(RUNS):
         params = {f"p{i}": str(number + i) for i in range(PARAMS)}
-        entries.append(
-            ["run", f"r{number}", {**columns, "name": "x", "parameters": params, "started": float(number)}]
+        events.append(
+            RunStarted(f"r{number}", {**columns, "name": "x", "parameters": params, "started": float(number)})
         )
-        entries.append(["values", f"r{number}", 1, 0.0, {f"m{i}": 0.5 for i in range(METRICS)}])
-    write(full, entries)  # type: ignore[arg-type]
+        events.append(ValuesLogged(f"r{number}", 1, 0.0, {f"m{i}": 0.5 for i in range(METRICS)}))
+    write_now(full, events)  # type: ignore[arg-type]
 
 
 def mlflow_way(directory: Path) -> dict[str, Callable[[int], float]]:

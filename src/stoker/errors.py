@@ -41,6 +41,7 @@ _EXTRAS = {
     "grpc": "grpc",
     "starlette": "ui",
     "psycopg": "postgres",
+    "sqlalchemy": "mlflow",
     "cryptography": "sign",
 }
 

@@ -20,7 +20,7 @@ from stoker.cli import main
 from stoker.tracking.store import record_files, writer
 from stoker.tracking.store.address import Address
 from stoker.tracking.store.event_files import Scalar, read, write
-from stoker.tracking.store.tracking import Run, track
+from stoker.tracking.store.tracking import TrackedRun, track
 from tests.samples import sample_record
 
 Stoker = Callable[..., str]
@@ -31,7 +31,7 @@ def stoker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Stoker]:
     """A command, run in an empty directory with the default store; what it prints."""
-    made: dict[Address, writer.Writer] = {}
+    made: dict[Address, writer.StoreWriter] = {}
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("STOKER_STORE")
     monkeypatch.setenv("COLUMNS", "200")
@@ -51,7 +51,7 @@ def stoker(
         one.close()
 
 
-def kept(name: str, loss: float, **params: Any) -> Run:
+def kept(name: str, loss: float, **params: Any) -> TrackedRun:
     with track(name, params=params) as run:
         for step in range(3):
             run.log(step, loss=loss + 2 - step)
@@ -80,7 +80,7 @@ def test_runs_are_listed_filtered_and_sorted(stoker: Stoker) -> None:
 
 def test_what_makes_no_sense_is_one_line(stoker: Stoker) -> None:
     assert "cannot read the condition 'loss'" in stoker("runs", "--where", "loss", code=2)
-    assert "no store 'mysql://x'" in stoker("runs", "--store", "mysql://x", code=2)
+    assert "invalid store 'mysql://x'" in stoker("runs", "--store", "mysql://x", code=2)
     assert "no run with id 'zzz'" in stoker("runs", "show", "zzz", code=2)
     assert "no such file or directory: nothere" in stoker("runs", "import", "nothere", code=2)
     assert "say where to" in stoker("runs", "export", code=2)
@@ -206,5 +206,5 @@ def test_a_store_is_verified_against_a_head_kept_elsewhere(stoker: Stoker, tmp_p
         assert json.loads(stoker("runs", "verify", "--head", url, "--json"))["problems"] == []
         server.shutdown()
     head.write_text(json.dumps({**json.loads(head.read_text()), "hash": "0" * 64}))
-    assert "the chain was made anew" in stoker("runs", "verify", "--head", str(head), code=1)
+    assert "the chain was rebuilt" in stoker("runs", "verify", "--head", str(head), code=1)
     assert "cannot read a head" in stoker("runs", "verify", "--head", "nothere", code=2)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import asdict
 
 from stoker.cli._runs import verify_runs
 from stoker.cli.runs import add_store
 from stoker.doctor.report import run_table
 from stoker.tracking.store import address
-from stoker.tracking.store.queries import reading
+from stoker.tracking.store.queries import open_reader
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,8 +32,8 @@ def run(args: argparse.Namespace) -> int:
     """Show, or verify and judge by the exit code."""
     if args.verify or args.head or args.key:
         return verify_runs.run(args)
-    with reading(address.needed(getattr(args, "store", None))) as reader:
-        rows = [row._asdict() for row in reader.audit()]
+    with open_reader(address.require(getattr(args, "store", None))) as reader:
+        rows = [asdict(row) for row in reader.audit()]
     if args.json:
         print(json.dumps(rows, indent=2))
     else:

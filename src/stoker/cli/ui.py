@@ -23,7 +23,7 @@ from stoker.cli.runs import add_store
 from stoker.errors import UsageError
 from stoker.loopback import NAMES, is_loopback
 from stoker.tracking.store import address
-from stoker.tracking.store.queries import reading
+from stoker.tracking.store.queries import open_reader
 
 _SHORTEST_TOKEN = 16
 
@@ -42,10 +42,10 @@ def run(args: argparse.Namespace) -> int:
     try:
         import uvicorn
 
-        from stoker.tracking.ui.app import make
+        from stoker.tracking.ui.app import make_app
     except ImportError as error:
         raise UsageError(f"stoker ui needs {error.name}: pip install 'stoker[ui]'") from None
-    store = address.needed(getattr(args, "store", None))
+    store = address.require(getattr(args, "store", None))
     open_to_others = not is_loopback(args.host)
     given = _tokens.read_token(args)
     if open_to_others and not given:
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--port {args.port} must be between 0 and 65535")
     if given is not None and len(given) < _SHORTEST_TOKEN:
         raise UsageError(f"the token must have at least {_SHORTEST_TOKEN} characters; it has {len(given)}")
-    with reading(store):
+    with open_reader(store):
         # Made or migrated, and what waited in a spool is written.
         pass
     listening = _listening(args.host, args.port)
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
             ending.set()
             super().handle_exit(sig, frame)
 
-    app = make(store, token, hosts, ending, write=args.write)
+    app = make_app(store, token, hosts, ending, write=args.write)
     settings = uvicorn.Config(
         app, log_level="error", lifespan="off", server_header=False, timeout_graceful_shutdown=5
     )

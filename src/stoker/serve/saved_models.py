@@ -10,7 +10,7 @@ from stoker.serve import bundle
 from stoker.tracking.store import fingerprints
 from stoker.tracking.store.address import Address
 from stoker.tracking.store.linking import MAKES
-from stoker.tracking.store.queries import reading
+from stoker.tracking.store.queries import open_reader
 
 
 @dataclass(frozen=True)
@@ -29,21 +29,21 @@ def model_of(store: Address, named: str) -> SavedModel:
         RecordError: there is no such run.
         UsageError: it made none, or the file is not what it was.
     """
-    with reading(store) as reader:
+    with open_reader(store) as reader:
         run = reader.resolve(named)
-        made = [one for one in reader.artifacts(run) if one["relation"] == MAKES and one["path"]]
-    models = [one for one in made if one["path"].endswith(".keras") or one["kind"] == "bundle"]
+        made = [one for one in reader.artifacts(run) if one.relation == MAKES and one.path]
+    models = [one for one in made if one.path.endswith(".keras") or one.kind == "bundle"]
     if not models:
         raise UsageError(
             f"run {run} saved no model: save one with keras.callbacks.ModelCheckpoint, or note the file with "
             "run.artifact('model.keras', kind='model')"
         )
-    newest = max(models, key=lambda one: float(one["time"]))
-    place = Path(newest["path"])
+    newest = max(models, key=lambda one: one.time)
+    place = Path(newest.path)
     if not place.exists():
         raise UsageError(f"{place}, the model of run {run}, no longer exists")
-    if fingerprints.of_path(place).hash != newest["hash"]:
+    if fingerprints.hash_path(place).hash != newest.hash:
         raise UsageError(f"{place} is not the file that run {run} made: it has been replaced")
-    if newest["kind"] != "bundle":
+    if newest.kind != "bundle":
         return SavedModel(run, place)
     return SavedModel(run, place / bundle.KERAS, bundle.read(place).labels)

@@ -1,10 +1,13 @@
-"""What was run: every run in a store, with its parameters, metrics, files and lineage, and a page to look at them.
+""" "What did I run?": every run in a store, with its parameters, values, files and lineage, and a page to look at them.
 
 | room | subject |
 |---|---|
-| store/ | runs in SQL (SQLite or PostgreSQL), through kills and full disks; an audit that nobody rewrites unnoticed |
-| ui/ | `stoker ui`: the page over the store |
-| log | `stoker.Log`: a Keras loop in the store |
+| store/ | runs in SQLite or PostgreSQL, safe through kills and full disks; an audit that nobody can rewrite unnoticed |
+| ui/ | `stoker ui`: a page over the store |
+| log | `stoker.Log`: a Keras callback that keeps a loop in the store |
 
-The room is not called `track`, because `stoker.track` is a function: importing a package of that name would hide it.
+Two types pass through everything: an `Event` on the way in (`store/events`), a `RunRow` on the way out
+(`store/schema`).
+
+The room is not called `track` because `stoker.track` is a function, which a package of that name would hide.
 """

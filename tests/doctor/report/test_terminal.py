@@ -12,8 +12,8 @@ from rich.text import Text
 from stoker.cli import main
 from stoker.doctor.report.terminal import Terminal
 from stoker.tracking.store import address, writer
-from stoker.tracking.store.tracking import Run
-from stoker.tracking.store.writer import Writer
+from stoker.tracking.store.events import FindingsMeasured, LedgerMeasured
+from stoker.tracking.store.tracking import TrackedRun
 from tests.samples import sample_record
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31mred\r\u202eback"
@@ -36,19 +36,21 @@ def test_what_a_console_prints_has_only_its_own_escapes() -> None:
 def test_every_command_over_the_store_is_safe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made: dict[address.Address, Writer] = {}
+    made: dict[address.Address, writer.StoreWriter] = {}
     monkeypatch.setattr(writer, "_writers", made)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("STOKER_STORE", f"sqlite:///{tmp_path / 'stoker.db'}")
     store = address.parse(f"sqlite:///{tmp_path / 'stoker.db'}")
     ids = []
     for number in range(2):
-        with Run(EVIL + "\n20261116-fake-row", {EVIL: EVIL * (number + 1)}, store=store, kind=EVIL) as run:
+        with TrackedRun(
+            EVIL + "\n20261116-fake-row", {EVIL: EVIL * (number + 1)}, store=store, kind=EVIL
+        ) as run:
             run.log(0, {EVIL: 1.0})
             (tmp_path / "file").write_text(str(number))
             run.artifact(tmp_path / "file", name=EVIL, kind=EVIL)
             findings = [{**one, "title": EVIL, "file": EVIL} for one in sample_record().to_json()["findings"]]
-            run.put(["findings", run.id, findings], ["ledger", run.id, {EVIL: 1.0}])
+            run.put(FindingsMeasured(run.id, findings), LedgerMeasured(run.id, {EVIL: 1.0}))
         ids.append(run.id)
     for one in made.values():
         one.close()

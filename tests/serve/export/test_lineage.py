@@ -16,7 +16,7 @@ from stoker.errors import ArgumentError
 from stoker.serve.http.deployment import begun, ended
 from stoker.serve.http.settings import Settings
 from stoker.tracking.store import address
-from stoker.tracking.store.queries import reading
+from stoker.tracking.store.queries import open_reader
 from stoker.tracking.store.verifying import verify
 from tests.serve.http.asking import application
 
@@ -25,7 +25,7 @@ from tests.serve.http.asking import application
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> address.Address:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("STOKER_STORE", f"sqlite:///{tmp_path}/stoker.db")
-    return address.needed()
+    return address.require()
 
 
 def small() -> keras.Model:
@@ -37,9 +37,9 @@ def small() -> keras.Model:
 
 def links(store: address.Address) -> set[tuple[str, str, str]]:
     """Run's kind, relation, artifact's kind."""
-    with reading(store) as reader:
-        kinds = {row.id: row.columns["kind"] for row in reader.runs()}
-        return {(kinds[one["run"]], one["relation"], one["kind"]) for one in reader.artifacts()}
+    with open_reader(store) as reader:
+        kinds = {row.id: row.kind for row in reader.runs()}
+        return {(kinds[one.run], one.relation, one.kind) for one in reader.artifacts()}
 
 
 def test_from_training_to_the_server(tmp_path: Path, store: address.Address, capsys: Any) -> None:
@@ -63,12 +63,12 @@ def test_from_training_to_the_server(tmp_path: Path, store: address.Address, cap
     assert {
         ("train", "makes", "model"), ("export", "uses", "model"), ("export", "makes", "bundle"),
     } <= links(store)  # fmt: skip
-    with reading(store) as reader:
+    with open_reader(store) as reader:
         rows = {row.seq: row.hash for row in reader.audit()}
         export = reader.resolve(told["export"])
-        (bundle,) = [one for one in reader.artifacts(export) if one["relation"] == "makes"]
+        (bundle,) = [one for one in reader.artifacts(export) if one.relation == "makes"]
     assert rows[told["audit"]["seq"]] == told["audit"]["hash"]
-    assert bundle["path"] == str(tmp_path / "bundle")
+    assert bundle.path == str(tmp_path / "bundle")
 
     # A server uses the bundle, and what it answers is sampled.
     settings = Settings({"pets": str(tmp_path / "bundle")}, record=1.0)
@@ -91,10 +91,10 @@ def test_from_training_to_the_server(tmp_path: Path, store: address.Address, cap
     assert set(first["answers"]) == {"output", "label", "scores"}
     assert np.array(first["inputs"]["input"]).shape == (40, 3)
     assert {("serve", "uses", "bundle"), ("serve", "makes", "answers")} <= links(store)
-    with reading(store) as reader:
+    with open_reader(store) as reader:
         events = [json.loads(row.details) for row in reader.audit() if row.event == "deployed"]
-        (serving,) = [row for row in reader.runs() if row.columns["kind"] == "serve"]
-    assert [(one["model"], one["hash"]) for one in events] == [("pets", bundle["hash"])]
+        (serving,) = [row for row in reader.runs() if row.kind == "serve"]
+    assert [(one["model"], one["hash"]) for one in events] == [("pets", bundle.hash)]
     assert serving.state == "finished"
     assert "drift/pets/input/mean" in serving.series
     assert verify(store).problems == []

@@ -19,7 +19,7 @@ import pytest
 from stoker.cli import main
 from stoker.cli.serve import _hosts
 from stoker.tracking.store.address import parse
-from stoker.tracking.store.queries import reading
+from stoker.tracking.store.queries import open_reader
 from tests.support import HANGS_S, wait_until
 
 ONE = {"numbers": [1, 2, 3, 4], "width": 1}
@@ -161,10 +161,10 @@ def test_it_ends_gracefully(server: Server) -> None:
     assert server.directory is not None
     recorded = list((server.directory / ".stoker" / "answers").iterdir())
     assert 1 <= len(recorded) <= 2  # whoever accepted a connection
-    with reading(parse(f"sqlite:///{server.directory}/stoker.db")) as reader:
+    with open_reader(parse(f"sqlite:///{server.directory}/stoker.db")) as reader:
         (run,) = reader.runs()
-        made = {(one["relation"], one["kind"]) for one in reader.artifacts()}
-    assert (run.columns["kind"], run.state) == ("serve", "finished")
+        made = {(one.relation, one.kind) for one in reader.artifacts()}
+    assert (run.kind, run.state) == ("serve", "finished")
     assert made == {("uses", "bundle"), ("makes", "answers")}
 
 
@@ -197,9 +197,9 @@ def test_workers_that_cannot_do_what_was_asked_end_it(tmp_path: Path) -> None:
     assert running.process.wait(HANGS_S) == 2
     wait_until(lambda: running.said("does not describe a bundle") > 0)
     assert running.said("takes its place") == 0
-    with reading(parse(store)) as reader:
+    with open_reader(parse(store)) as reader:
         (run,) = reader.runs()
-    assert (run.state, run.columns["exit_code"]) == ("failed", 2)
+    assert (run.state, run.exit_code) == ("failed", 2)
 
 
 def test_which_names_a_server_is_asked_under() -> None:

@@ -19,9 +19,9 @@ def postgresql() -> Iterator[databases.Server]:
 
 
 @pytest.fixture
-def own_writers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[Address, writer.Writer]]:
+def own_writers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[Address, writer.StoreWriter]]:
     """Writers of a test end with it."""
-    made: dict[Address, writer.Writer] = {}
+    made: dict[Address, writer.StoreWriter] = {}
     monkeypatch.setattr(writer, "_writers", made)
     yield made
     for one in made.values():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from stoker.tracking.store import address, audit, opening
-from stoker.tracking.store.deleting import write
+from stoker.tracking.store.deleting import write_now
 
 
 def modes(directory: Path) -> dict[str, int]:
@@ -28,7 +28,7 @@ def _generous_umask() -> Iterator[None]:
 def test_a_fresh_store_is_its_owners_only(tmp_path: Path) -> None:
     store = address.parse(f"sqlite:///{tmp_path / 'a' / 'b' / 'stoker.db'}")
     connection = opening.connect(store)
-    write(store, [audit.entry("event", None, {})])
+    write_now(store, [audit.note("event", None, {})])
     found = modes(tmp_path / "a" / "b")
     assert {"stoker.db", "stoker.db-wal", "stoker.db-shm", audit.head_path(store).name} == set(found)
     assert set(found.values()) == {0o600}

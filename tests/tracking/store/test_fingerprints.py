@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stoker.errors import ArgumentError
-from stoker.tracking.store.fingerprints import of_path
+from stoker.tracking.store.fingerprints import hash_path
 
 
 def test_devices_and_pipes_are_no_artifacts(tmp_path: Path) -> None:
@@ -16,6 +16,6 @@ def test_devices_and_pipes_are_no_artifacts(tmp_path: Path) -> None:
     (tmp_path / "zeros").symlink_to("/dev/zero")
     for path in (Path("/dev/zero"), tmp_path / "pipe", tmp_path / "zeros"):
         with pytest.raises(ArgumentError, match="neither a file nor a directory"):
-            of_path(path)
+            hash_path(path)
     (tmp_path / "file").write_text("x")
-    assert of_path(tmp_path).size == 1
+    assert hash_path(tmp_path).size == 1

@@ -18,9 +18,9 @@ from stoker.tracking.store import queries
 from stoker.tracking.store.address import Address, parse
 from stoker.tracking.store.exporting import mlflow as exporting
 from stoker.tracking.store.importing import mlflow as importing
-from stoker.tracking.store.importing.foreign import Foreign, keep
-from stoker.tracking.store.tracking import Run
-from stoker.tracking.store.writer import Writer
+from stoker.tracking.store.importing.imported_run import ImportedRun, import_runs
+from stoker.tracking.store.tracking import TrackedRun
+from stoker.tracking.store.writer import StoreWriter
 from tests.support import ROOT, wait_until
 from tests.tracking.store.conftest import flush
 
@@ -67,9 +67,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
 
 
 @pytest.fixture
-def run(tmp_path: Path, own_writers: dict[Address, Writer]) -> tuple[Address, str]:
+def run(tmp_path: Path, own_writers: dict[Address, StoreWriter]) -> tuple[Address, str]:
     store = parse(f"sqlite:///{tmp_path / 'stoker.db'}")
-    with Run("études", {"rate": 0.1, "layers": [1, 2]}, store=store, kind="track") as made:
+    with TrackedRun("études", {"rate": 0.1, "layers": [1, 2]}, store=store, kind="track") as made:
         for step, value in enumerate(LOGGED):
             made.log(step, {"train/loss": value})
         for step in range(1500):
@@ -79,7 +79,7 @@ def run(tmp_path: Path, own_writers: dict[Address, Writer]) -> tuple[Address, st
     return store, made.id
 
 
-def check(found: list[Foreign]) -> None:
+def check(found: list[ImportedRun]) -> None:
     (one,) = [run for run in found if run.columns["name"] == "études"]
     assert one.columns["state"] == "finished"
     assert one.columns["parameters"] == {"rate": "0.1", "layers": "[1, 2]", "experiment": "from stoker"}
@@ -92,14 +92,16 @@ def test_a_run_goes_there_and_back(
     server: tuple[str, Path], run: tuple[Address, str], tmp_path: Path
 ) -> None:
     (url, database), (store, name) = server, run
-    with queries.reading(store) as reader:
+    with queries.open_reader(store) as reader:
         exporting.export(reader, reader.runs(name), url, "from stoker")
-    check(list(importing.from_server(url)))
-    check(list(importing.from_database(f"sqlite:///{database}")))
+    check(list(importing.read_server(url)))
+    check(list(importing.read_database(f"sqlite:///{database}")))
     other = parse(f"sqlite:///{tmp_path / 'other.db'}")
-    assert [fresh for _, fresh in keep(other, importing.from_server(url))] == [True]
-    assert [fresh for _, fresh in keep(other, importing.from_database(f"sqlite:///{database}"))] == [False]
-    with queries.reading(other) as reader:
+    assert [fresh for _, fresh in import_runs(other, importing.read_server(url))] == [True]
+    assert [fresh for _, fresh in import_runs(other, importing.read_database(f"sqlite:///{database}"))] == [
+        False
+    ]
+    with queries.open_reader(other) as reader:
         (row,) = reader.runs()
         assert repr([value for _, _, value in reader.points(row.id, "train/loss")]) == repr(LOGGED)
 
@@ -121,7 +123,7 @@ with mlflow.start_run(run_name="one"):
     subprocess.run(
         [str(PYTHON), "-c", script], cwd=tmp_path, env=environment, check=True, capture_output=True
     )
-    (one,) = importing.from_directory(tmp_path / "mlruns")
+    (one,) = importing.read_directory(tmp_path / "mlruns")
     assert (one.columns["name"], one.columns["state"]) == ("one", "finished")
     assert one.columns["parameters"] == {"rate": "0.1", "experiment": "files"}
     assert (
@@ -135,4 +137,4 @@ def test_what_is_not_a_database_of_mlflows_is_one_line(tmp_path: Path) -> None:
 
     (tmp_path / "other.db").write_text("")
     with pytest.raises(UsageError, match="is not a database of MLflow's"):
-        list(importing.from_database(f"sqlite:///{tmp_path / 'other.db'}"))
+        list(importing.read_database(f"sqlite:///{tmp_path / 'other.db'}"))

@@ -12,9 +12,9 @@ import pytest
 from stoker.cli import main
 from stoker.tracking.store import heads, queries, spool
 from stoker.tracking.store.address import Address
-from stoker.tracking.store.tracking import Run
+from stoker.tracking.store.tracking import TrackedRun
 from stoker.tracking.store.verifying import Anchor, verify
-from stoker.tracking.store.writer import Writer
+from stoker.tracking.store.writer import StoreWriter
 from tests.tracking.store.conftest import flush
 
 OLD = Path(__file__).parent / "old_files"
@@ -36,14 +36,14 @@ def old_store(store: Address) -> Address:
 
 
 def test_an_old_store_is_read(old_store: Address) -> None:
-    with queries.reading(old_store) as reader:
+    with queries.open_reader(old_store) as reader:
         rows = {row.id: row for row in reader.runs()}
         assert {run: row.state for run, row in rows.items()} == {"old-1": "finished", "old-2": "failed"}
         points = reader.points("old-1", "loss")
         assert repr([abs(v) if v == 0 else v for _, _, v in points]) == repr(LOGGED)
         assert reader.ledger("old-1") == {"sync": 1.5, "input": 0.5}
         assert [finding["line"] for finding in reader.findings("old-1")] == [42]
-        assert [link["name"] for link in reader.artifacts("old-1")] == ["numbers"]
+        assert [link.name for link in reader.artifacts("old-1")] == ["numbers"]
         assert reader.children("old-1", 10) == ["old-2"]
 
 
@@ -56,8 +56,8 @@ def test_the_seals_of_an_old_store_hold(old_store: Address) -> None:
     assert (found.problems, found.rows, found.sealed) == ([], 11, 2)
 
 
-def test_an_old_store_is_continued(old_store: Address, own_writers: dict[Address, Writer]) -> None:
-    with Run("new", {}, store=old_store, kind="track") as run:
+def test_an_old_store_is_continued(old_store: Address, own_writers: dict[Address, StoreWriter]) -> None:
+    with TrackedRun("new", {}, store=old_store, kind="track") as run:
         run.log(0, loss=1.0)
     flush()
     found = verify(old_store)
@@ -65,17 +65,17 @@ def test_an_old_store_is_continued(old_store: Address, own_writers: dict[Address
 
 
 def test_an_old_spool_is_written_to_the_store(store: Address) -> None:
-    place = spool.directories(store)[0]
+    place = spool.list_directories(store)[0]
     place.mkdir(parents=True)
     shutil.copy(OLD / "spool.jsonl", place / f"{store.mark}-1-old.jsonl")
-    with queries.reading(store) as reader:
+    with queries.open_reader(store) as reader:
         (row,) = reader.runs()
         assert (row.id, row.state, row.seconds) == ("spooled-1", "finished", 5.0)
         assert repr(reader.points(row.id, "loss")) == "[(0, 100.5, 1.0), (1, 101.0, inf)]"
         assert repr(reader.points(row.id, "accuracy")) == "[(0, 100.5, nan)]"
         assert reader.ledger(row.id) == {"sync": 2.0, "input": 1.0}
         assert [finding["kind"] for finding in reader.findings(row.id)] == ["sync-in-loop"]
-        assert [(link["relation"], link["hash"]) for link in reader.artifacts()] == [("uses", "sha256:ab")]
+        assert [(link.relation, link.hash) for link in reader.artifacts()] == [("uses", "sha256:ab")]
     assert list(place.iterdir()) == []
     found = verify(store)
     assert (found.problems, found.rows, found.sealed) == ([], 7, 1)

@@ -2,45 +2,93 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
-import sqlalchemy as sa
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
 
 from stoker.errors import UsageError
-from stoker.tracking.store import opening
+from stoker.tracking.store import migrations, opening, queries, schema
 from stoker.tracking.store.address import Address
-from stoker.tracking.store.connections import Trouble
-from stoker.tracking.store.schema import METADATA
+from stoker.tracking.store.connections import Connection, StoreError
+from stoker.tracking.store.events import ArtifactColumns
 
 
-def shape(store: Address) -> dict[str, object]:
-    """The tables, columns and indexes a store has."""
-    with opening.engine(store).connect() as connection:
-        seen = sa.inspect(connection)
-        return {
-            name: (
-                [(c["name"], str(c["type"]), c["nullable"]) for c in seen.get_columns(name)],
-                seen.get_pk_constraint(name)["constrained_columns"],
-                sorted(str(index["column_names"]) for index in seen.get_indexes(name)),
-            )
-            for name in seen.get_table_names()
-        }
+def columns_of(connection: Connection, table: str) -> dict[str, tuple[str, bool]]:
+    """The columns of a table in order, each with its type and whether it may be NULL."""
+    if connection.dialect == "sqlite":
+        rows = connection.execute(f"SELECT name, type, NOT \"notnull\" FROM pragma_table_info('{table}')")
+    else:
+        rows = connection.execute(
+            "SELECT column_name, upper(data_type), is_nullable = 'YES' FROM information_schema.columns "
+            "WHERE table_name = ? ORDER BY ordinal_position",
+            (table,),
+        )
+    return {name: (kind, bool(nullable)) for name, kind, nullable in rows}
 
 
-def test_a_fresh_store_is_what_the_migrations_make(store: Address) -> None:
-    opening.connect(store).close()
-    made = shape(store)
-    with opening.engine(store, writes=True).begin() as connection:
-        METADATA.drop_all(connection)
-        connection.exec_driver_sql("DROP TABLE alembic_version")
-        if connection.dialect.name == "postgresql":
-            connection.exec_driver_sql("DROP FUNCTION audit_is_append_only")
-    opening.migrate(store, None)
-    assert shape(store) == made
-    with opening.engine(store).connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
-    opening.connect(store).close()
+def test_the_tables_have_the_columns_the_code_knows(store: Address) -> None:
+    connection = opening.connect(store)
+    assert tuple(columns_of(connection, "runs")) == schema.RUN_COLUMNS
+    assert tuple(columns_of(connection, "series")) == ("id", "run", *schema.SERIES_COLUMNS)
+    assert tuple(columns_of(connection, "audit")) == schema.AUDIT_COLUMNS
+    assert tuple(columns_of(connection, "artifacts")) == ("id", *ArtifactColumns.__annotations__)
+    types = {field.name: str(field.type) for field in schema.RunRow.__dataclass_fields__.values()}
+    sql = {"str": "TEXT", "list": "TEXT", "dict": "TEXT", "int": "INTEGER BIGINT"}
+    for name, (kind, nullable) in columns_of(connection, "runs").items():
+        python = types[name].partition("[")[0].partition(" ")[0]
+        assert kind in sql.get(python, "DOUBLE PRECISION"), name
+        assert nullable == types[name].endswith("| None"), name
+    connection.close()
+
+
+@pytest.fixture
+def newer_scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The scripts of a Stoker that has one more: `0002.sql`, still to be written."""
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    for script in Path(migrations.__file__).parent.glob("*.sql"):
+        shutil.copy(script, scripts)
+    (scripts / "0002.sql").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "_SCRIPTS", scripts)
+        for cached in (migrations.list_versions, migrations.read_script):
+            cached.cache_clear()
+        yield scripts
+    for cached in (migrations.list_versions, migrations.read_script):
+        cached.cache_clear()
+
+
+def test_an_older_store_is_migrated_and_keeps_its_runs(
+    store: Address, newer_scripts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (newer_scripts / "0002.sql").rename(newer_scripts / "hidden")
+    older = opening.connect(store)
+    older.execute("INSERT INTO ledger VALUES ('r', 'sync', 1.5)")
+    older.close()
+    (newer_scripts / "0002.sql").write_text(
+        "ALTER TABLE runs ADD COLUMN note TEXT;\nCREATE TABLE more (a TEXT);\n"
+    )
+    migrations.list_versions.cache_clear()
+    for _ in range(2):
+        connection = opening.connect(store)
+        assert connection.execute("SELECT version_num FROM alembic_version") == [("0002",)]
+        assert list(columns_of(connection, "runs"))[-1] == "note"
+        connection.close()
+    with queries.open_reader(store) as reader:
+        assert reader.ledger("r") == {"sync": 1.5}
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(store: Address, newer_scripts: Path) -> None:
+    (newer_scripts / "0002.sql").write_text("CREATE TABLE more (a TEXT);\nCREATE TABLE runs (a TEXT);\n")
+    with pytest.raises(StoreError, match="already exists"):
+        opening.connect(store)
+    (newer_scripts / "0002.sql").write_text("CREATE TABLE more (a TEXT);\n")
+    migrations.read_script.cache_clear()
+    connection = opening.connect(store)
+    assert list(columns_of(connection, "more")) == ["a"]
+    connection.close()
 
 
 def test_the_audit_can_only_be_added_to(store: Address) -> None:
@@ -51,7 +99,7 @@ def test_the_audit_can_only_be_added_to(store: Address) -> None:
     if connection.dialect == "postgresql":
         statements.append("TRUNCATE audit")
     for statement in statements:
-        with pytest.raises(Trouble, match="append-only"):
+        with pytest.raises(StoreError, match="append-only"):
             connection.execute(statement)
     assert connection.execute("SELECT * FROM audit") == [row]
 

@@ -89,7 +89,7 @@ def test_it_is_known_by_its_sources_and_steps(make: Make, tmp_path: Path) -> Non
     found = []
     for name, change in (("here", 0), ("elsewhere", 0), ("changed", 1)):
         (tmp_path / name).mkdir()
-        found.append(fingerprints.of_data(make(tmp_path / name, change)))
+        found.append(fingerprints.hash_data(make(tmp_path / name, change)))
     assert found[0].hash.startswith("sources:")
     assert found[0] == found[1]
     assert found[2].hash != found[0].hash
@@ -97,7 +97,7 @@ def test_it_is_known_by_its_sources_and_steps(make: Make, tmp_path: Path) -> Non
 
 def test_of_much_only_a_part_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fingerprints, "WHOLE", 5)
-    found = fingerprints.of_data(_texts(tmp_path, 0))
+    found = fingerprints.hash_data(_texts(tmp_path, 0))
     assert found.hash.startswith("sampled:")
     assert found.size == 7
 
@@ -117,6 +117,6 @@ def _table() -> Any:
 
 @pytest.mark.parametrize("make", [_generated, _python, _table])
 def test_what_cannot_be_seen_is_known_by_its_form(make: Callable[[], Any]) -> None:
-    found = fingerprints.of_data(make())
+    found = fingerprints.hash_data(make())
     assert found.hash.startswith("spec:")
     assert found.size is None

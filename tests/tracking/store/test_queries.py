@@ -11,58 +11,61 @@ from stoker.cli import main
 from stoker.errors import RecordError
 from stoker.tracking.store import address, opening, queries
 from stoker.tracking.store.address import Address
-from stoker.tracking.store.audit import kept_head
-from stoker.tracking.store.deleting import write
-from stoker.tracking.store.provenance import provenance
-from stoker.tracking.store.tracking import Run
-from stoker.tracking.store.writer import Writer
+from stoker.tracking.store.audit import read_kept_head
+from stoker.tracking.store.deleting import write_now
+from stoker.tracking.store.events import FindingsMeasured, LedgerMeasured, ValuesLogged
+from stoker.tracking.store.provenance import read_provenance
+from stoker.tracking.store.tracking import TrackedRun
+from stoker.tracking.store.writer import StoreWriter
 from tests.samples import sample_record
 from tests.tracking.store.conftest import flush
 
 
 def test_a_long_series_is_thinned_to_its_extremes(store: Address) -> None:
     entries = [
-        ["values", "r", step, 0.0, {"loss": 50.0 if step == 3141 else step % 7}] for step in range(10_000)
+        ValuesLogged("r", step, 0.0, {"loss": 50.0 if step == 3141 else step % 7}) for step in range(10_000)
     ]
-    write(store, [*entries, ["values", "r", 10_000, 0.0, {"loss": math.nan}]])
-    with queries.reading(store) as reader:
-        points = reader.thinned("r", "loss", 200)
+    write_now(store, [*entries, ValuesLogged("r", 10_000, 0.0, {"loss": math.nan})])
+    with queries.open_reader(store) as reader:
+        points = reader.thin_points("r", "loss", 200)
         assert 150 <= len(points) <= 210
         assert [step for step, _, _ in points] == sorted(step for step, _, _ in points)
         assert max(value for _, _, value in points if value == value) == 50.0
-        assert len(reader.thinned("r", "loss", 20_000)) == 10_001
-        assert reader.thinned("r", "nothere", 10) == []
+        assert len(reader.thin_points("r", "loss", 20_000)) == 10_001
+        assert reader.thin_points("r", "nothere", 10) == []
 
 
-def test_prices_are_summed_and_the_pulse_changes(store: Address, own_writers: dict[Address, Writer]) -> None:
+def test_prices_are_summed_and_the_pulse_changes(
+    store: Address, own_writers: dict[Address, StoreWriter]
+) -> None:
     findings = sample_record().to_json()["findings"]
     ids = []
     for _ in range(2):
-        with Run("measured", {}, store=store, kind="run") as run:
-            run.put(["findings", run.id, findings], ["ledger", run.id, {"sync": 1.5, "input": 0.5}])
+        with TrackedRun("measured", {}, store=store, kind="run") as run:
+            run.put(FindingsMeasured(run.id, findings), LedgerMeasured(run.id, {"sync": 1.5, "input": 0.5}))
             ids.append(run.id)
     flush()
-    with queries.reading(store) as reader:
+    with queries.open_reader(store) as reader:
         before, own = reader.pulse(), reader.pulse(ids[0])
         line = reader.prices()[0]
-        assert (line["runs"], line["line"]) == (2, findings[0]["line"])
-        assert line["seconds"] == pytest.approx(2 * (findings[0].get("lost_s") or findings[0]["seconds"]))
+        assert (line.runs, line.line) == (2, findings[0]["line"])
+        assert line.seconds == pytest.approx(2 * (findings[0].get("lost_s") or findings[0]["seconds"]))
         assert set(reader.first_findings()) == set(ids)
         assert list(reader.ledger(ids[0])) == ["sync", "input"]
-    write(store, [["values", ids[0], 1, 0.0, {"loss": 1.0}]])
-    with queries.reading(store) as reader:
+    write_now(store, [ValuesLogged(ids[0], 1, 0.0, {"loss": 1.0})])
+    with queries.open_reader(store) as reader:
         assert reader.pulse() != before
         assert reader.pulse(ids[0]) != own
 
 
 def test_runs_are_found_by_the_beginning_of_their_id(
-    store: Address, own_writers: dict[Address, Writer]
+    store: Address, own_writers: dict[Address, StoreWriter]
 ) -> None:
-    with Run("outer", {}, store=store, kind="track", run_id="ab_1") as outer:
+    with TrackedRun("outer", {}, store=store, kind="track", run_id="ab_1") as outer:
         for name in ("abc1", "abc2"):
-            Run("inner", {}, store=store, kind="track", run_id=name).finish()
+            TrackedRun("inner", {}, store=store, kind="track", run_id=name).finish()
     flush()
-    with queries.reading(store) as reader:
+    with queries.open_reader(store) as reader:
         assert reader.resolve("ab_") == "ab_1"
         assert reader.resolve("abc1") == "abc1"
         assert reader.children(outer.id, 10) == ["abc1", "abc2"]
@@ -72,34 +75,34 @@ def test_runs_are_found_by_the_beginning_of_their_id(
             reader.resolve("z")
 
 
-def test_a_run_that_was_killed_is_lost(store: Address, own_writers: dict[Address, Writer]) -> None:
-    run = Run("killed", {}, store=store, kind="track")
+def test_a_run_that_was_killed_is_lost(store: Address, own_writers: dict[Address, StoreWriter]) -> None:
+    run = TrackedRun("killed", {}, store=store, kind="track")
     flush()
     opening.connect(store).execute("UPDATE runs SET seen = seen - 100")
-    with queries.reading(store) as reader:
+    with queries.open_reader(store) as reader:
         (row,) = reader.runs()
         assert (row.id, row.state) == (run.id, "lost")
     run.finish()
 
 
 def test_what_a_model_carries_with_it(
-    store: Address, own_writers: dict[Address, Writer], tmp_path: Path
+    store: Address, own_writers: dict[Address, StoreWriter], tmp_path: Path
 ) -> None:
     (tmp_path / "data.csv").write_text("1\n")
-    with Run("one", {}, store=store, kind="train") as run:
+    with TrackedRun("one", {}, store=store, kind="train") as run:
         digest = run.uses(tmp_path / "data.csv")
     flush()
-    made = provenance(store, run.id)
+    made = read_provenance(store, run.id)
     assert made["run"] == run.id
     assert [one["hash"] for one in made["data"]] == [digest]
-    kept = kept_head(store)
+    kept = read_kept_head(store)
     assert kept is not None
     assert (made["audit"]["seq"], made["audit"]["hash"]) == (kept.seq, kept.hash)
 
 
 def test_a_damaged_run_does_not_hide_the_others(
     tmp_path: Path,
-    own_writers: dict[Address, Writer],
+    own_writers: dict[Address, StoreWriter],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -109,7 +112,7 @@ def test_a_damaged_run_does_not_hide_the_others(
     assert store is not None
     ids = []
     for name in ("good", "bad"):
-        with Run(name, {"rate": 1}, store=store, kind="track") as run:
+        with TrackedRun(name, {"rate": 1}, store=store, kind="track") as run:
             run.log(0, loss=1.0)
         ids.append(run.id)
     run.flush()
@@ -124,5 +127,5 @@ def test_a_damaged_run_does_not_hide_the_others(
             assert main(words) == 0, words
             assert ids[0] in capsys.readouterr().out or words[1:2] == ["show"]
         assert main(["runs", "verify"]) == 1
-        assert "not numbers any more" in capsys.readouterr().out
+        assert "no longer numbers" in capsys.readouterr().out
     assert main(["runs", "export", "--table", str(tmp_path / "points.csv")]) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stoker.errors import UsageError
-from stoker.tracking.store.table import selected
+from stoker.tracking.store.table import select_rows
 
 ROWS = [
     {"id": "a", "name": "base line", "metrics.loss": 0.1},
@@ -22,20 +22,20 @@ ROWS = [
     ],
 )  # fmt: skip
 def test_a_condition_selects(condition: str, found: str) -> None:
-    assert "".join(row["id"] for row in selected(ROWS, [condition], "id", None)) == found
+    assert "".join(row["id"] for row in select_rows(ROWS, [condition], "id", None)) == found
 
 
 @pytest.mark.parametrize("condition", ["", "loss", "< 3", " = ", "loss ! 3", "!loss", "=" * 10])
 def test_what_is_no_condition_is_one_line(condition: str) -> None:
     with pytest.raises(UsageError, match="cannot read the condition"):
-        selected(ROWS, [condition], "id", None)
+        select_rows(ROWS, [condition], "id", None)
 
 
 @pytest.mark.parametrize("part", [" ", "a ", " '", "a"])
 def test_a_long_condition_is_read_once(part: str) -> None:
     """Going back and forth over these, a pattern would take longer than there is time: 2,000 spaces took a minute."""
-    assert selected(ROWS, [f"a={part * 500_000}b"], "id", None) == []
+    assert select_rows(ROWS, [f"a={part * 500_000}b"], "id", None) == []
     for condition in (part * 500_000, f"a{part * 500_000}"):
         with pytest.raises(UsageError, match="cannot read the condition") as caught:
-            selected(ROWS, [condition], "id", None)
+            select_rows(ROWS, [condition], "id", None)
         assert len(str(caught.value)) < 1000

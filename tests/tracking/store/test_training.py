@@ -52,7 +52,7 @@ def data() -> tuple[Any, Any]:
 def read() -> Reader:
     """The store, opened until the test ends."""
     flush()
-    return open_stores.enter_context(queries.reading(address.needed()))
+    return open_stores.enter_context(queries.open_reader(address.require()))
 
 
 def test_fit_keeps_what_it_did(model: Any, data: tuple[Any, Any]) -> None:
@@ -60,12 +60,12 @@ def test_fit_keeps_what_it_did(model: Any, data: tuple[Any, Any]) -> None:
     reader = read()
     (row,) = reader.runs()
     assert row.id == history.run
-    assert (row.state, row.columns["kind"], row.columns["name"]) == ("finished", "train", "line")
+    assert (row.state, row.kind, row.name) == ("finished", "train", "line")
     wanted = {"epochs": 3, "batch_size": 16, "steps_per_epoch": 3, "optimizer": "SGD", "model": "line"}
-    assert wanted.items() <= row.columns["parameters"].items()
-    assert math.isclose(row.columns["parameters"]["learning_rate"], 0.01, rel_tol=1e-6)
-    assert row.columns["steps"] == 9
-    assert row.columns["steps_per_s"] > 0
+    assert wanted.items() <= row.parameters.items()
+    assert math.isclose(row.parameters["learning_rate"], 0.01, rel_tol=1e-6)
+    assert row.steps == 9
+    assert (row.steps_per_s or 0) > 0
     assert [value for _, _, value in reader.points(row.id, "val_loss")] == history.history["val_loss"]
     losses = reader.points(row.id, "loss")
     assert [value for step, _, value in losses if step % 3 == 0] == history.history["loss"]
@@ -80,19 +80,17 @@ def test_fit_links_its_data_by_content(model: Any, data: tuple[Any, Any]) -> Non
     other = stoker.fit(model, *data, verbose=0).run
     reader = read()
     found = {run: reader.artifacts(run) for run in (first, again, other)}
-    hashes = {run: [one["hash"] for one in artifacts] for run, artifacts in found.items()}
+    hashes = {run: [one.hash for one in artifacts] for run, artifacts in found.items()}
     assert hashes[first] == hashes[again] != hashes[other]
-    assert all(one["hash"].startswith("sha256:") for one in found[first])
-    assert [(one["relation"], one["kind"], one["size"]) for one in found[first]] == [
-        ("uses", "data", 64 * 5 * 4)
-    ]
+    assert all(one.hash.startswith("sha256:") for one in found[first])
+    assert [(one.relation, one.kind, one.size) for one in found[first]] == [("uses", "data", 64 * 5 * 4)]
 
 
 def test_a_pipeline_is_known_by_its_sources(model: Any, data: tuple[Any, Any]) -> None:
     def hashed() -> str:
         run = stoker.fit(model, tf.data.Dataset.from_tensor_slices(data).batch(16), verbose=0).run
         (artifact,) = read().artifacts(run)
-        return str(artifact["hash"])
+        return str(artifact.hash)
 
     first = hashed()
     assert first.startswith("sources:")
@@ -109,7 +107,7 @@ def test_a_training_that_fails_says_so(model: Any, data: tuple[Any, Any]) -> Non
     with pytest.raises(RuntimeError, match="enough"):
         stoker.fit(model, *data, verbose=0, callbacks=[Failing()])
     (row,) = read().runs()
-    assert (row.state, row.columns["error"]) == ("failed", "RuntimeError: enough")
+    assert (row.state, row.error) == ("failed", "RuntimeError: enough")
 
 
 def test_what_trains_inside_a_tracked_run_is_its_child(
@@ -123,12 +121,12 @@ def test_what_trains_inside_a_tracked_run_is_its_child(
         model.save(tmp_path / "line.keras")
         digest = run.artifact(tmp_path / "line.keras", kind="model")
     reader = read()
-    rows = {row.columns["kind"]: row for row in reader.runs()}
+    rows = {row.kind: row for row in reader.runs()}
     assert sorted(rows) == ["evaluate", "predict", "track", "train"]
-    assert {row.columns["parent"] for kind, row in rows.items() if kind != "track"} == {run.id}
+    assert {row.parent for kind, row in rows.items() if kind != "track"} == {run.id}
     assert digest == "sha256:" + hashlib.sha256((tmp_path / "line.keras").read_bytes()).hexdigest()
     (made,) = reader.artifacts(run.id)
-    assert (made["relation"], made["kind"], made["hash"]) == ("makes", "model", digest)
+    assert (made.relation, made.kind, made.hash) == ("makes", "model", digest)
     assert rows["evaluate"].series["loss"].count == 1
 
 
@@ -143,7 +141,7 @@ def test_a_trainer_keeps_its_runs_and_what_went_wrong(model: Any, data: tuple[An
     trainer.fit(bad, data[1], batch_size=16, shuffle=False, verbose=0)
     trainer.evaluate(*data)
     reader = read()
-    rows = {row.columns["kind"]: row for row in reader.runs()}
+    rows = {row.kind: row for row in reader.runs()}
     assert rows["evaluate"].series["loss"].count == 1
     ((at, _, value),) = reader.points(rows["train"].id, "event/stop")
     assert at == 2
@@ -161,12 +159,10 @@ def test_log_keeps_what_keras_reports(model: Any, data: tuple[Any, Any]) -> None
     )
     model.evaluate(*data, verbose=0, callbacks=[stoker.Log()])
     reader = read()
-    rows = {row.columns["kind"]: row for row in reader.runs()}
+    rows = {row.kind: row for row in reader.runs()}
     train = rows["train"]
-    assert (train.columns["name"], train.state, train.columns["steps"]) == ("mine", "finished", 8)
-    assert {"seed": 1, "epochs": 2, "steps": 4, "optimizer": "SGD"}.items() <= train.columns[
-        "parameters"
-    ].items()
+    assert (train.name, train.state, train.steps) == ("mine", "finished", 8)
+    assert {"seed": 1, "epochs": 2, "steps": 4, "optimizer": "SGD"}.items() <= train.parameters.items()
     losses = reader.points(train.id, "loss")
     assert [step for step, _, _ in losses] == list(range(1, 9))
     assert [losses[3][2], losses[7][2]] == history.history["loss"]
@@ -179,8 +175,8 @@ def test_log_keeps_what_keras_reports(model: Any, data: tuple[Any, Any]) -> None
 def test_log_under_fit_names_its_run(model: Any, data: tuple[Any, Any]) -> None:
     stoker.fit(model, *data, verbose=0, callbacks=[stoker.Log("mine", params={"seed": 1})])
     (row,) = read().runs()
-    assert row.columns["name"] == "mine"
-    assert {"seed": 1, "optimizer": "SGD"}.items() <= row.columns["parameters"].items()
+    assert row.name == "mine"
+    assert {"seed": 1, "optimizer": "SGD"}.items() <= row.parameters.items()
 
 
 def test_a_watched_loop_has_its_ledger_in_both_places(model: Any, data: tuple[Any, Any]) -> None:
@@ -189,12 +185,12 @@ def test_a_watched_loop_has_its_ledger_in_both_places(model: Any, data: tuple[An
     assert watch.record is not None
     reader = read()
     (row,) = reader.runs()
-    assert (row.id, row.columns["kind"]) == (watch.record.id, "watch")
+    assert (row.id, row.kind) == (watch.record.id, "watch")
     assert reader.ledger(row.id) == watch.record.accounts
     assert [(f["kind"], f["line"]) for f in reader.findings(row.id)] == [
         (f.kind, f.line) for f in watch.record.findings
     ]
-    assert row.columns["steps"] == watch.record.steps
+    assert row.steps == watch.record.steps
 
 
 def test_runs_are_a_table(model: Any, data: tuple[Any, Any]) -> None:
@@ -211,7 +207,7 @@ def test_runs_are_a_table(model: Any, data: tuple[Any, Any]) -> None:
 def test_the_example_keeps_a_study(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / "store" / "study.py"), run_name="__main__")
     assert capsys.readouterr().out.splitlines()[-1] == "best rate: 0.1"
-    assert verify(address.needed()).problems == []
+    assert verify(address.require()).problems == []
 
 
 def test_with_the_store_off_nothing_is_kept(

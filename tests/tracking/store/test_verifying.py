@@ -14,23 +14,23 @@ import pytest
 from stoker import signing
 from stoker.tracking.store import audit, fingerprints, heads, opening, spool
 from stoker.tracking.store.address import Address
-from stoker.tracking.store.applying import Batch
 from stoker.tracking.store.connections import Connection
-from stoker.tracking.store.deleting import delete, write
-from stoker.tracking.store.queries import reading
-from stoker.tracking.store.tracking import Run
+from stoker.tracking.store.deleting import delete, write_now
+from stoker.tracking.store.events import Batch, LedgerMeasured, RunChanged, ValuesLogged
+from stoker.tracking.store.queries import open_reader
+from stoker.tracking.store.tracking import TrackedRun
 from stoker.tracking.store.verifying import Anchor, verify
-from stoker.tracking.store.writer import Writer
+from stoker.tracking.store.writer import StoreWriter
 from tests.tracking.store.conftest import flush
 
 
 @pytest.fixture
-def made(store: Address, tmp_path: Path, own_writers: dict[Address, Writer]) -> str:
+def made(store: Address, tmp_path: Path, own_writers: dict[Address, StoreWriter]) -> str:
     """A run that has used a file and made another; its id."""
     (tmp_path / "data.csv").write_text("1,2\n")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "weights").write_bytes(b"\x00" * 1000)
-    with Run("one", {}, store=store, kind="track") as run:
+    with TrackedRun("one", {}, store=store, kind="track") as run:
         for step in range(4):
             run.log(step, loss=1 / (step + 1))
         run.uses(tmp_path / "data.csv")
@@ -63,7 +63,7 @@ def hash_anew(connection: Connection) -> None:
     """Make the whole chain fit what its rows say now."""
     previous = audit.ORIGIN
     for row in connection.execute("SELECT seq, time, actor, event, run, details FROM audit ORDER BY seq"):
-        sealed = audit.seal(row, previous)
+        sealed = audit.hash_row(*row, previous)
         connection.execute(
             "UPDATE audit SET previous = ?, hash = ? WHERE seq = ?", (previous, sealed, row[0])
         )
@@ -71,10 +71,10 @@ def hash_anew(connection: Connection) -> None:
 
 
 def head_of(store: Address) -> Anchor:
-    with reading(store) as reader:
+    with open_reader(store) as reader:
         found = reader.audit_head()
     assert found is not None
-    return Anchor(heads.now(*found, str(store)), "mine")
+    return Anchor(heads.Head.of_now(*found, str(store)), "mine")
 
 
 def test_an_edited_row(store: Address, made: str) -> None:
@@ -90,7 +90,7 @@ def test_an_edited_row_with_a_new_hash(store: Address, made: str) -> None:
             "SELECT seq, time, actor, event, run, details, previous FROM audit WHERE seq = 2"
         )
         forged = (*row[:2], "somebody", *row[3:6])
-        sealed = audit.seal(forged, row[6])
+        sealed = audit.hash_row(*forged, row[6])
         connection.execute("UPDATE audit SET actor = 'somebody', hash = ? WHERE seq = 2", (sealed,))
     (problem,) = verify(store).problems
     assert problem == "audit: row 3 does not follow row 2: one of them was changed"
@@ -107,7 +107,7 @@ def test_a_missing_row(store: Address, made: str) -> None:
         connection.execute("DELETE FROM audit WHERE seq = 2")
     problems = verify(store).problems
     assert problems[0] == "audit: row 2 is missing"
-    assert "the audit does not know its link" in problems[1]
+    assert "its link is not in the audit" in problems[1]
 
 
 def test_a_chain_that_was_cut(store: Address, made: str) -> None:
@@ -147,7 +147,7 @@ def test_a_chain_that_was_emptied_without_a_trace_beside_it(store: Address, made
         connection.execute("DELETE FROM audit")
     audit.head_path(store).unlink()
     problems = verify(store).problems
-    assert problems[0] == f"run {made}: the audit does not know it"
+    assert problems[0] == f"run {made}: it is in the store but not in the audit"
     assert len(problems) == 3
 
 
@@ -155,19 +155,19 @@ def test_a_chain_that_was_made_anew_and_added_to(store: Address, made: str, tmp_
     """A model is replaced, every hash made to fit, and a row added, as by the next run."""
     mine = head_of(store)
     (tmp_path / "model" / "weights").write_bytes(b"evil")
-    forged = fingerprints.of_path(tmp_path / "model").hash
+    forged = fingerprints.hash_path(tmp_path / "model").hash
     with behind_its_back(store) as connection:
         ((old,),) = connection.execute("SELECT hash FROM artifacts WHERE kind = 'model'")
         connection.execute("UPDATE artifacts SET hash = ? WHERE kind = 'model'", (forged,))
         connection.execute("UPDATE audit SET details = replace(details, ?, ?)", (old, forged))
         hash_anew(connection)
-    with Run("next", {}, store=store, kind="track"):
+    with TrackedRun("next", {}, store=store, kind="track"):
         pass
     flush()
     place = audit.head_path(store)
-    beside = f"audit: row 5 is not the one that was written ({place}): the chain was made anew"
+    beside = f"audit: row 5 is not the one that was written ({place}): the chain was rebuilt"
     assert verify(store).problems == [beside]
-    anchored = "audit: row 5 is not the one that mine has seen: the chain was made anew"
+    anchored = "audit: row 5 is not the one that mine has seen: the chain was rebuilt"
     assert verify(store, mine).problems == [beside, anchored]
     place.unlink()
     assert verify(store, mine).problems == [anchored]
@@ -194,10 +194,10 @@ def test_an_edited_run(store: Address, made: str, statement: str, part: str) -> 
     assert verify(store).problems == [edited]
     # A seal that is added to cover it up is a second one.
     connection.close()
-    write(store, [["ledger", made, {"input": 2.0}]])
+    write_now(store, [LedgerMeasured(made, {"input": 2.0})])
     assert verify(store).problems == []
     (resealed,) = verify(store, mine).problems
-    assert resealed == f"run {made}: mine has seen it sealed (row 5); row 6 seals another content"
+    assert resealed == f"run {made}: mine has seen it sealed (row 5); row 6 seals other content"
 
 
 def test_dropped_changed_and_foreign_triggers(store: Address, made: str) -> None:
@@ -228,18 +228,18 @@ def test_dropped_changed_and_foreign_triggers(store: Address, made: str) -> None
 
 
 def test_a_run_that_another_process_has_ended_is_sealed(
-    store: Address, own_writers: dict[Address, Writer]
+    store: Address, own_writers: dict[Address, StoreWriter]
 ) -> None:
     """Then its points are read from the store; values that come late add a seal."""
-    run = Run("spooled", {}, store=store, kind="track")
+    run = TrackedRun("spooled", {}, store=store, kind="track")
     for step in range(100):
         run.log(step, loss=[math.nan, math.inf, -0.0, 0.1][step % 4])
     run.flush()
     left = spool.Spool(store, "1-gone")
-    left.append(Batch("1-gone", 1, [["values", run.id, 100, 1, {"loss": 5}]]))
-    left.append(Batch("1-gone", 2, [["change", run.id, {"state": "finished", "ended": 5.0}]]))
-    left.append(Batch("1-gone", 3, [["values", run.id, 101, 1.0, {"loss": 5.0, "other": 1.0}]]))
-    left.let_go()
+    left.append(Batch("1-gone", 1, [ValuesLogged(run.id, 100, 1, {"loss": 5})]))
+    left.append(Batch("1-gone", 2, [RunChanged(run.id, {"state": "finished", "ended": 5.0})]))
+    left.append(Batch("1-gone", 3, [ValuesLogged(run.id, 101, 1.0, {"loss": 5.0, "other": 1.0})]))
+    left.release()
     found = verify(store)
     assert (found.problems, found.sealed) == ([], 1)
 
@@ -253,7 +253,7 @@ def test_a_run_that_an_earlier_stoker_has_ended(store: Address, made: str) -> No
     assert (found.problems, found.sealed) == ([], 0)
     assert "1 runs have no seal" in found.notes[0]
     opening.connect(store).execute("UPDATE runs SET state = 'failed'")
-    assert verify(store).problems == [f"run {made}: it ended as 'finished', and the store says 'failed'"]
+    assert verify(store).problems == [f"run {made}: it ended as 'finished', but the store says 'failed'"]
 
 
 def end_of(store: Address) -> dict[str, object]:
@@ -277,12 +277,12 @@ def test_a_replaced_and_a_missing_file(store: Address, made: str, tmp_path: Path
     (tmp_path / "data.csv").unlink()
     gone, replaced = verify(store).problems
     assert gone == f"data {tmp_path / 'data.csv'} of run {made}: it is gone"
-    assert replaced == f"model {tmp_path / 'model'} of run {made}: it was replaced (its content is another)"
+    assert replaced == f"model {tmp_path / 'model'} of run {made}: it was replaced (its content differs)"
 
 
 def test_a_file_that_a_later_run_made_anew(store: Address, made: str, tmp_path: Path) -> None:
     (tmp_path / "model" / "weights").write_bytes(b"better")
-    with Run("two", {}, store=store, kind="track") as run:
+    with TrackedRun("two", {}, store=store, kind="track") as run:
         run.artifact(tmp_path / "model", kind="model")
     flush()
     assert verify(store).problems == []
@@ -293,7 +293,7 @@ def test_a_clock_that_was_set_back(store: Address, made: str, tmp_path: Path) ->
     (tmp_path / "model" / "weights").write_bytes(b"better")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("time.time", lambda: 1e9)
-        with Run("two", {}, store=store, kind="track") as run:
+        with TrackedRun("two", {}, store=store, kind="track") as run:
             run.artifact(tmp_path / "model", kind="model")
         flush()
     assert verify(store).problems == []
@@ -302,7 +302,7 @@ def test_a_clock_that_was_set_back(store: Address, made: str, tmp_path: Path) ->
 def test_content_that_comes_back(store: Address, made: str, tmp_path: Path) -> None:
     for content in (b"better", b"\x00" * 1000):
         (tmp_path / "model" / "weights").write_bytes(content)
-        with Run("again", {}, store=store, kind="track") as run:
+        with TrackedRun("again", {}, store=store, kind="track") as run:
             run.artifact(tmp_path / "model", kind="model")
         flush()
     assert verify(store).problems == []
@@ -314,7 +314,7 @@ def test_a_missing_link_and_a_missing_run(store: Address, made: str) -> None:
     (problem,) = verify(store).problems
     assert problem.startswith(f"run {made}: its link is missing (makes model ")
     connection.execute("DELETE FROM runs")
-    assert verify(store).problems[0] == f"run {made}: it is in the audit, but missing in the store"
+    assert verify(store).problems[0] == f"run {made}: it is in the audit but not in the store"
 
 
 def test_deleting_a_run_leaves_its_audit(store: Address, made: str, tmp_path: Path) -> None:

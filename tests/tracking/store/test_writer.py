@@ -18,32 +18,33 @@ import pytest
 
 from stoker.tracking.store import address, delivery, opening, queries, spool, writer
 from stoker.tracking.store.address import Address
-from stoker.tracking.store.applying import Batch, apply
-from stoker.tracking.store.connections import Trouble
-from stoker.tracking.store.tracking import Run
-from stoker.tracking.store.writer import Writer
+from stoker.tracking.store.applying import apply
+from stoker.tracking.store.connections import StoreError
+from stoker.tracking.store.events import Batch, Event, LedgerMeasured, RunChanged, ValuesLogged
+from stoker.tracking.store.tracking import TrackedRun
+from stoker.tracking.store.writer import StoreWriter
 from tests.support import wait_until
 from tests.tracking.store.databases import Server
 
 
 @pytest.fixture(autouse=True)
-def _repeated_at_once(own_writers: dict[Address, Writer], monkeypatch: pytest.MonkeyPatch) -> None:
+def _repeated_at_once(own_writers: dict[Address, StoreWriter], monkeypatch: pytest.MonkeyPatch) -> None:
     """A failed attempt is repeated at once."""
     monkeypatch.setattr(delivery, "_LONGEST_PAUSE_S", 0.05)
     monkeypatch.setattr(delivery, "_FIRST_PAUSE_S", 0.05)
 
 
-def begun(store: Address) -> Run:
-    return Run("a run", {"rate": 0.1}, store=store, kind="track")
+def begun(store: Address) -> TrackedRun:
+    return TrackedRun("a run", {"rate": 0.1}, store=store, kind="track")
 
 
 def values(store: Address, run: str, name: str = "loss") -> list[float]:
-    with queries.reading(store) as reader:
+    with queries.open_reader(store) as reader:
         return [value for _, _, value in reader.points(run, name)]
 
 
 def spooled(store: Address) -> list[Path]:
-    return [path for place in spool.directories(store) for path in place.glob("*.jsonl")]
+    return [path for place in spool.list_directories(store) for path in place.glob("*.jsonl")]
 
 
 def test_values_come_back_as_they_were_logged(store: Address) -> None:
@@ -54,11 +55,11 @@ def test_values_come_back_as_they_were_logged(store: Address) -> None:
     run.log(2**40, {"odd name/ÄÖ \x00 '\"": 1})
     run.flush()
     assert repr(values(store, run.id)) == repr(logged)
-    with queries.reading(store) as reader:
+    with queries.open_reader(store) as reader:
         (row,) = reader.runs(run.id)
     loss = row.series["loss"]
     assert (loss.count, loss.min, loss.max, loss.last_step) == (len(logged), -math.inf, math.inf, 6)
-    assert row.columns["parameters"] == {"rate": 0.1}
+    assert row.parameters == {"rate": 0.1}
     assert sorted(row.series) == ["loss", "odd name/ÄÖ \ufffd '\""]
 
 
@@ -66,20 +67,20 @@ def test_a_series_of_nothing_but_nan_has_no_least(store: Address) -> None:
     run = begun(store)
     run.log(0, loss=math.nan)
     run.flush()
-    with queries.reading(store) as reader:
+    with queries.open_reader(store) as reader:
         series = reader.runs(run.id)[0].series["loss"]
     assert math.isnan(series.last)
     assert (series.min, series.max) == (None, None)
     run.log(1, loss=3)
     run.flush()
-    with queries.reading(store) as reader:
+    with queries.open_reader(store) as reader:
         series = reader.runs(run.id)[0].series["loss"]
     assert (series.last, series.min, series.max) == (3, 3, 3)
 
 
 def test_a_batch_is_applied_once(store: Address) -> None:
     connection = opening.connect(store)
-    batch = Batch("me", 1, [["values", "r", step, 0.0, {"loss": 1.0}] for step in range(3)])
+    batch = Batch("me", 1, [ValuesLogged("r", step, 0.0, {"loss": 1.0}) for step in range(3)])
     for _ in range(3):
         apply(connection, batch)
     assert connection.execute("SELECT count(*) FROM points") == [(3,)]
@@ -87,13 +88,13 @@ def test_a_batch_is_applied_once(store: Address) -> None:
 
 def test_a_batch_is_applied_whole_or_not_at_all(store: Address) -> None:
     connection = opening.connect(store)
-    entries: list[list[Any]] = [["values", "r", 0, 0.0, {"loss": 1.0}], ["change", "r", {"steps": "many"}]]
+    events: list[Event] = [ValuesLogged("r", 0, 0.0, {"loss": 1.0}), RunChanged("r", {"steps": "many"})]
     if connection.dialect == "sqlite":
-        entries[1] = ["ledger", "r", {"input": None}]
-    with pytest.raises(Trouble):
-        apply(connection, Batch("me", 1, entries))
+        events[1] = LedgerMeasured("r", {"input": None})  # type: ignore[dict-item]
+    with pytest.raises(StoreError):
+        apply(connection, Batch("me", 1, events))
     assert connection.execute("SELECT count(*) FROM points") == [(0,)]
-    apply(connection, Batch("me", 1, entries[:1]))
+    apply(connection, Batch("me", 1, events[:1]))
     assert connection.execute("SELECT count(*) FROM points") == [(1,)]
 
 
@@ -136,11 +137,11 @@ def url_of(store: Address) -> str:
 def test_eight_processes_on_a_fresh_store_lose_nothing(store: Address) -> None:
     started = [subprocess.Popen([sys.executable, "-c", LOG, url_of(store), str(n)]) for n in range(8)]
     assert [process.wait() for process in started] == [0] * 8
-    with queries.reading(store) as reader:
+    with queries.open_reader(store) as reader:
         runs = reader.runs()
-        assert sorted(row.columns["parameters"]["number"] for row in runs) == list(range(8))
+        assert sorted(row.parameters["number"] for row in runs) == list(range(8))
         for row in runs:
-            number = row.columns["parameters"]["number"]
+            number = row.parameters["number"]
             logged = [value for _, _, value in reader.points(row.id, "loss")]
             assert logged == [step + number / 10 for step in range(400)]
             assert row.state == "finished"
@@ -176,7 +177,7 @@ def test_what_was_committed_survives_a_kill(store: Address) -> None:
         process.kill()
         said = [int(line) for line in process.stdout.read().split()]
         process.wait()
-        with queries.reading(store) as reader:
+        with queries.open_reader(store) as reader:
             logged = [step for step, _, _ in reader.points(reader.resolve(None), "loss")]
         assert logged == list(range(len(logged)))
         assert len(logged) >= max([committed, *said])
@@ -208,7 +209,7 @@ def test_a_locked_file_is_waited_for_in_the_spool(
             run.log(step, loss=float(step))
             run.flush()
         assert spooled(store)
-    wait_until(lambda: not writer.of(store).waiting())
+    wait_until(lambda: not writer.writer_for(store).is_waiting())
     assert values(store, run.id) == [float(step) for step in range(10)]
     assert spooled(store) == []
     said = capfd.readouterr().err
@@ -230,10 +231,10 @@ def test_a_full_disk_loses_nothing(small_disk: Path, tmp_path: Path, monkeypatch
     run.flush()
     assert any(path.is_relative_to(tmp_path / "state") for path in spooled(store))
     filler.unlink()
-    wait_until(lambda: not writer.of(store).waiting())
+    wait_until(lambda: not writer.writer_for(store).is_waiting())
     assert values(store, run.id) == [float(step) for step in range(3000)]
     assert spooled(store) == []
-    writer.of(store).close()
+    writer.writer_for(store).close()
 
 
 def test_a_read_only_disk_loses_nothing(
@@ -244,15 +245,15 @@ def test_a_read_only_disk_loses_nothing(
     run = begun(store)
     run.log(0, loss=0.0)
     run.flush()
-    writer.of(store).delivery._disconnect()
+    writer.writer_for(store).delivery._disconnect()
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     run.log(1, loss=1.0)
     run.flush()
-    assert writer.of(store).waiting()
+    assert writer.writer_for(store).is_waiting()
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
-    wait_until(lambda: not writer.of(store).waiting())
+    wait_until(lambda: not writer.writer_for(store).is_waiting())
     assert values(store, run.id) == [0.0, 1.0]
-    writer.of(store).close()
+    writer.writer_for(store).close()
 
 
 def test_a_file_that_is_deleted_is_made_again(tmp_path: Path) -> None:
@@ -265,8 +266,8 @@ def test_a_file_that_is_deleted_is_made_again(tmp_path: Path) -> None:
     run.log(1, loss=1.0)
     run.flush()
     assert values(store, run.id) == [1.0]
-    with queries.reading(store) as reader:
-        assert reader.runs(run.id)[0].columns["name"] == "a run"
+    with queries.open_reader(store) as reader:
+        assert reader.runs(run.id)[0].name == "a run"
 
 
 def test_a_server_that_restarts_loses_nothing(
@@ -289,7 +290,7 @@ def test_a_server_that_restarts_loses_nothing(
         run.flush()
         assert spooled(store)
         postgresql.start()
-    wait_until(lambda: not writer.of(store).waiting())
+    wait_until(lambda: not writer.writer_for(store).is_waiting())
     assert values(store, run.id) == [float(number) for number in range(step)]
     assert "stoker@127.0.0.1" in capfd.readouterr().err
 
@@ -309,7 +310,7 @@ def test_a_server_that_hangs_does_not_hold_up_the_end(
         # As a table that somebody else holds: the commit of the batch does not end.
         other.execute("LOCK TABLE points")
         run.log(1, loss=1.0)
-        writing = writer.of(store)
+        writing = writer.writer_for(store)
         writing._wake.set()
         wait_until(lambda: bool(writing.delivery.unsent))
         writing.close(timeout_s=0.2)
@@ -324,7 +325,7 @@ def test_a_commit_whose_answer_is_lost_is_made_once(store: Address, after: bool,
     """The connection breaks just before the commit, or just after it: the writer cannot know which."""
     run = begun(store)
     run.flush()
-    connection = writer.of(store).delivery._connection
+    connection = writer.writer_for(store).delivery._connection
     assert connection is not None
     whole = connection.transaction
     failed: list[bool] = []
@@ -335,16 +336,16 @@ def test_a_commit_whose_answer_is_lost_is_made_once(store: Address, after: bool,
             yield
             if not failed and not after:
                 failed.append(True)
-                raise Trouble("the connection is gone")
+                raise StoreError("the connection is gone")
         if not failed:
             failed.append(True)
-            raise Trouble("the connection is gone")
+            raise StoreError("the connection is gone")
 
     monkeypatch.setattr(connection, "transaction", breaking)
     for step in range(5):
         run.log(step, loss=float(step))
     run.flush()
-    wait_until(lambda: not writer.of(store).waiting())
+    wait_until(lambda: not writer.writer_for(store).is_waiting())
     assert failed
     assert values(store, run.id) == [0.0, 1.0, 2.0, 3.0, 4.0]
 
@@ -353,8 +354,8 @@ def test_a_spool_left_behind_is_written_by_the_next(store: Address) -> None:
     """Half a line at its end is of a batch that nobody was told is kept."""
     left = spool.Spool(store, "1-gone")
     for number in (1, 2):
-        left.append(Batch("1-gone", number, [["values", "r", number, 0.0, {"loss": float(number)}]]))
-    left.let_go()
+        left.append(Batch("1-gone", number, [ValuesLogged("r", number, 0.0, {"loss": float(number)})]))
+    left.release()
     (path,) = spooled(store)
     with path.open("ab") as file:
         file.write(b'["1-gone",3,[["values","r"')
@@ -378,14 +379,14 @@ DAMAGED = (
 
 def test_damaged_lines_of_a_spool_are_moved_aside_and_named(store: Address, capfd: Any) -> None:
     left = spool.Spool(store, "1-gone")
-    left.append(Batch("1-gone", 1, [["values", "r", 1, 0.0, {"loss": 1.0}]]))
+    left.append(Batch("1-gone", 1, [ValuesLogged("r", 1, 0.0, {"loss": 1.0})]))
     (path,) = spooled(store)
-    left.let_go()
+    left.release()
     with path.open("ab") as file:
         file.write(b"".join(line + b"\n" for line in DAMAGED))
     again = spool.Spool(store, "1-gone")
-    again.append(Batch("1-gone", 3, [["values", "r", 3, 0.0, {"loss": 3.0}]]))
-    again.let_go()
+    again.append(Batch("1-gone", 3, [ValuesLogged("r", 3, 0.0, {"loss": 3.0})]))
+    again.release()
     assert values(store, "r") == [1.0, 3.0]
     assert spooled(store) == []
     aside = path.with_name(f"{path.name}.damaged")
@@ -398,11 +399,11 @@ def test_damaged_lines_of_a_spool_are_moved_aside_and_named(store: Address, capf
 
 def test_a_batch_that_the_store_refuses_does_not_keep_out_the_next(store: Address, capfd: Any) -> None:
     run = begun(store)
-    run.put(["ledger", run.id, {"input": None}])
+    run.put(LedgerMeasured(run.id, {"input": None}))  # type: ignore[dict-item]
     run.flush()
     run.log(1, loss=1.0)
     run.flush()
-    wait_until(lambda: not writer.of(store).waiting())
+    wait_until(lambda: not writer.writer_for(store).is_waiting())
     assert values(store, run.id) == [1.0]
     assert ".damaged" in capfd.readouterr().err
 
@@ -411,9 +412,9 @@ def test_a_spool_in_use_is_left_alone(store: Address) -> None:
     script = """
 import sys
 from stoker.tracking.store import address, spool
-from stoker.tracking.store.applying import Batch
+from stoker.tracking.store.events import Batch, ValuesLogged
 own = spool.Spool(address.parse(sys.argv[1]), "1-alive")
-own.append(Batch("1-alive", 1, [["values", "r", 1, 0.0, {"loss": 1.0}]]))
+own.append(Batch("1-alive", 1, [ValuesLogged("r", 1, 0.0, {"loss": 1.0})]))
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -440,9 +441,9 @@ def test_a_store_that_cannot_be_had_never_stops_a_program(
     run = begun(store)
     run.log(0, loss=1.0)
     run.finish()
-    writer.of(store).close()
+    writer.writer_for(store).close()
     said = capfd.readouterr().err.splitlines()
     assert len(said) == 2
-    assert "the program goes on" in said[0]
+    assert "the program continues" in said[0]
     assert "the next run writes it" in said[1]
     assert len(spooled(store)) == 1

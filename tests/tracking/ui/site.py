@@ -13,9 +13,10 @@ from pathlib import Path
 import uvicorn
 
 from stoker.tracking.store.address import Address
-from stoker.tracking.store.tracking import Run
-from stoker.tracking.store.writer import Writer
-from stoker.tracking.ui.app import make
+from stoker.tracking.store.events import FindingsMeasured, LedgerMeasured, ValuesLogged
+from stoker.tracking.store.tracking import TrackedRun
+from stoker.tracking.store.writer import StoreWriter
+from stoker.tracking.ui.app import make_app
 from tests.samples import sample_record
 from tests.support import wait_until
 
@@ -43,7 +44,7 @@ def served(store: Address, *, write: bool = False) -> Iterator[Site]:
     listening.bind(("127.0.0.1", 0))
     port = listening.getsockname()[1]
     ending = threading.Event()
-    app = make(store, TOKEN, frozenset({f"127.0.0.1:{port}"}), ending, write=write)
+    app = make_app(store, TOKEN, frozenset({f"127.0.0.1:{port}"}), ending, write=write)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
@@ -56,14 +57,14 @@ def served(store: Address, *, write: bool = False) -> Iterator[Site]:
         thread.join()
 
 
-def fill(store: Address, directory: Path, writers: dict[Address, Writer]) -> dict[str, str]:
+def fill(store: Address, directory: Path, writers: dict[Address, StoreWriter]) -> dict[str, str]:
     """A study of three runs inside one, with data, models, a ledger and hostile names; ids by name."""
     ids: dict[str, str] = {}
     (directory / "data.csv").write_text("1,2\n")
-    with Run("study", {}, store=store, kind="track") as study:
+    with TrackedRun("study", {}, store=store, kind="track") as study:
         ids["study"] = study.id
         for number, rate in enumerate((0.001, 0.01, 0.1)):
-            with Run(f"rate {rate}", {"rate": rate, "layers": 2}, store=store, kind="train") as run:
+            with TrackedRun(f"rate {rate}", {"rate": rate, "layers": 2}, store=store, kind="train") as run:
                 ids[run.name] = run.id
                 run.uses(directory / "data.csv")
                 for step in range(300):
@@ -79,11 +80,11 @@ def fill(store: Address, directory: Path, writers: dict[Address, Writer]) -> dic
                 model = directory / f"model-{number}"
                 model.write_text(str(rate))
                 run.artifact(model, kind="model")
-    with Run("serving", {}, store=store, kind="deploy") as serving:
+    with TrackedRun("serving", {}, store=store, kind="deploy") as serving:
         ids["serving"] = serving.id
         serving.uses(directory / "model-2", kind="model")
     _measured(store, ids)
-    with Run(HOSTILE, {HOSTILE: HOSTILE}, store=store, kind="track") as hostile:
+    with TrackedRun(HOSTILE, {HOSTILE: HOSTILE}, store=store, kind="track") as hostile:
         ids["hostile"] = hostile.id
         hostile.log(0, {HOSTILE: 1.0, "nan": math.nan, "inf": math.inf})
         (directory / "odd").write_text("x")
@@ -95,10 +96,10 @@ def fill(store: Address, directory: Path, writers: dict[Address, Writer]) -> dic
 
 def _measured(store: Address, ids: dict[str, str]) -> None:
     record = sample_record()
-    with Run("train.py", {}, store=store, kind="run", run_id=record.id) as run:
+    with TrackedRun("train.py", {}, store=store, kind="run", run_id=record.id) as run:
         ids["measured"] = run.id
         findings = record.to_json()["findings"]
-        run.put(["ledger", run.id, record.accounts], ["findings", run.id, findings])
+        run.put(LedgerMeasured(run.id, record.accounts), FindingsMeasured(run.id, findings))
         for step in range(20):
             at = {f"ledger/{name}": seconds * step / 20 for name, seconds in record.accounts.items()}
-            run.put(["values", run.id, step, 1.8e9 + step, {**at, "loss": 2.0 / (step + 1)}])
+            run.put(ValuesLogged(run.id, step, 1.8e9 + step, {**at, "loss": 2.0 / (step + 1)}))

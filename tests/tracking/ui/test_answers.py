@@ -18,11 +18,11 @@ def test_lineage_of_many_runs_reads_each_link_twice_at_most(tmp_path: Path) -> N
             "INSERT INTO artifacts (id, hash, kind, name, path, time) VALUES (1, 'sha256:1', 'model', 'm', '', 0)"
         )
         connection.execute("INSERT INTO links (run, artifact, relation) VALUES ('r0', 1, 'makes')")
-        connection.many(
+        connection.execute_many(
             "INSERT INTO links (run, artifact, relation) VALUES (?, 1, 'uses')",
             [(f"r{n}",) for n in range(count)],
         )
-    with queries.reading(store) as reader:
+    with queries.open_reader(store) as reader:
         read = 0
         whole = reader.links
 
@@ -33,7 +33,7 @@ def test_lineage_of_many_runs_reads_each_link_twice_at_most(tmp_path: Path) -> N
                 yield link
 
         reader.links = counted  # type: ignore[method-assign,assignment]
-        found = answers.lineage(reader, "r5")
+        found = answers.trace_lineage(reader, "r5")
     assert read <= 2 * (count + 1)
     assert len(found["runs"]) == 300
     assert "r5" in [one["id"] for one in found["runs"]]
@@ -53,7 +53,7 @@ def test_lineage_of_runs_that_go_round_in_circles_ends(tmp_path: Path) -> None:
         rows = [
             (f"r{run}", n, relation) for run in range(40) for n in range(40) for relation in ("uses", "makes")
         ]
-        connection.many("INSERT INTO links (run, artifact, relation) VALUES (?, ?, ?)", rows)
-    with queries.reading(store) as reader:
-        found = answers.lineage(reader, "r0")
+        connection.execute_many("INSERT INTO links (run, artifact, relation) VALUES (?, ?, ?)", rows)
+    with queries.open_reader(store) as reader:
+        found = answers.trace_lineage(reader, "r0")
     assert (len(found["runs"]), len(found["links"]), found["left_out"]) == (40, 2000, 1200)

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from stoker.tracking.store import address, writer
-from stoker.tracking.store.tracking import Run
+from stoker.tracking.store.tracking import TrackedRun
 from stoker.tracking.store.verifying import verify
-from stoker.tracking.store.writer import Writer
 from tests.tracking.ui.site import HOSTILE, TOKEN, Site, fill, served
 
 
@@ -24,7 +23,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, dic
     directory = tmp_path_factory.mktemp("site")
     store = address.parse(f"sqlite:///{directory / 'stoker.db'}")
     with pytest.MonkeyPatch.context() as patch:
-        made: dict[address.Address, Writer] = {}
+        made: dict[address.Address, writer.StoreWriter] = {}
         patch.setattr(writer, "_writers", made)
         ids = fill(store, directory, made)
         with served(store) as site:
@@ -148,11 +147,11 @@ def test_the_page_only_reads(filled: tuple[Site, dict[str, str]]) -> None:
 
 
 def test_a_hundred_thousand_points_are_thinned(
-    tmp_path: Path, own_writers: dict[address.Address, Writer]
+    tmp_path: Path, own_writers: dict[address.Address, writer.StoreWriter]
 ) -> None:
     """The lowest and the highest of every stretch are among what is left."""
     store = address.parse(f"sqlite:///{tmp_path / 'stoker.db'}")
-    with Run("long", {}, store=store, kind="track") as run:
+    with TrackedRun("long", {}, store=store, kind="track") as run:
         for step in range(100_000):
             run.log(step, loss=50.0 if step == 31_417 else step % 7)
     run.flush()
@@ -166,9 +165,9 @@ def test_a_hundred_thousand_points_are_thinned(
     assert verify(store).problems == []
 
 
-def test_what_is_new_is_told(tmp_path: Path, own_writers: dict[address.Address, Writer]) -> None:
+def test_what_is_new_is_told(tmp_path: Path, own_writers: dict[address.Address, writer.StoreWriter]) -> None:
     store = address.parse(f"sqlite:///{tmp_path / 'stoker.db'}")
-    run = Run("live", {}, store=store, kind="track")
+    run = TrackedRun("live", {}, store=store, kind="track")
     run.log(0, loss=1.0)
     run.flush()
     with served(store) as site:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from stoker.tracking.store import address, opening, writer
-from stoker.tracking.store.tracking import Run
-from stoker.tracking.store.writer import Writer
+from stoker.tracking.store.tracking import TrackedRun
 from tests.doctor.report.page.browser import CHROMIUM, DRIVER, MISSING, Browser, browser
 from tests.tracking.ui.site import HOSTILE, TOKEN, Site, fill, served
 
@@ -38,7 +37,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     directory = tmp_path_factory.mktemp("site")
     store = address.parse(f"sqlite:///{directory / 'stoker.db'}")
     with pytest.MonkeyPatch.context() as patch, browser() as opened:
-        made: dict[address.Address, Writer] = {}
+        made: dict[address.Address, writer.StoreWriter] = {}
         patch.setattr(writer, "_writers", made)
         ids = fill(store, directory, made)
         with served(store) as site:
@@ -88,7 +87,7 @@ def test_runs_are_chosen_and_compared(page: Opened) -> None:
 
 
 def test_a_run_is_drawn_and_lives(page: Opened) -> None:
-    with Run("growing", {}, store=page.site.store, kind="train") as run:
+    with TrackedRun("growing", {}, store=page.site.store, kind="train") as run:
         run.log(0, loss=1.0)
         run.flush()
         opened = page.go(f"run/{run.id}")

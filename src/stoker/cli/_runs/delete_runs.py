@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Delete, and say what is gone."""
-    store = address.needed(getattr(args, "store", None))
+    store = address.require(getattr(args, "store", None))
     asks = not args.yes and sys.stdin.isatty() and sys.stderr.isatty()
     if args.artifacts and not args.yes and not asks:
         raise UsageError("--artifacts deletes files and cannot ask for confirmation here: add --yes")

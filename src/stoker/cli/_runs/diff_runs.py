@@ -9,8 +9,8 @@ from dataclasses import asdict
 from stoker.doctor.report import run_table
 from stoker.tracking.store import address
 from stoker.tracking.store.differing import diff
-from stoker.tracking.store.entries import finite
-from stoker.tracking.store.queries import reading
+from stoker.tracking.store.plain_values import make_plain
+from stoker.tracking.store.queries import open_reader
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,10 +22,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what differs."""
-    with reading(address.needed(getattr(args, "store", None))) as reader:
+    with open_reader(address.require(getattr(args, "store", None))) as reader:
         found = diff(reader, reader.resolve(args.a), reader.resolve(args.b))
     if args.json:
-        print(json.dumps(finite(asdict(found)), indent=2))
+        print(json.dumps(make_plain(asdict(found)), indent=2))
     else:
         run_table.show_differences(found)
     return 0

@@ -9,7 +9,7 @@ from stoker.cli._paths import local_path
 from stoker.errors import UsageError
 from stoker.tracking.store import address
 from stoker.tracking.store.exporting import mlflow, tables, tensorboard
-from stoker.tracking.store.queries import reading
+from stoker.tracking.store.queries import open_reader
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     """Export, and say what was written."""
     if not (args.mlflow or args.tensorboard or args.table):
         raise UsageError("say where to: --mlflow URL, --tensorboard DIR or --table PATH")
-    with reading(address.needed(getattr(args, "store", None))) as reader:
+    with open_reader(address.require(getattr(args, "store", None))) as reader:
         names = [reader.resolve(name) for name in args.run_ids]
         rows = reader.runs(*names)
         if args.mlflow:

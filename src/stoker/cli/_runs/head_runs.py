@@ -12,7 +12,7 @@ import argparse
 
 from stoker.errors import UsageError
 from stoker.tracking.store import address, heads
-from stoker.tracking.store.queries import reading
+from stoker.tracking.store.queries import open_reader
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,11 +22,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print it."""
-    store = address.needed(getattr(args, "store", None))
-    with reading(store) as reader:
+    store = address.require(getattr(args, "store", None))
+    with open_reader(store) as reader:
         found = reader.audit_head()
     if found is None:
         raise UsageError(f"the audit of {store} is empty: it has no head yet")
-    head = heads.now(*found, str(store))
+    head = heads.Head.of_now(*found, str(store))
     print((head.sign(args.sign) if args.sign else head).to_json())
     return 0

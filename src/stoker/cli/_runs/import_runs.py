@@ -15,7 +15,7 @@ from stoker.errors import UsageError
 from stoker.files import RUNS
 from stoker.tracking.store import address
 from stoker.tracking.store.importing import mlflow, records, tensorboard
-from stoker.tracking.store.importing.foreign import Foreign, keep
+from stoker.tracking.store.importing.imported_run import ImportedRun, import_runs
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,9 +27,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Import, and say how many."""
-    store = address.needed(getattr(args, "store", None))
+    store = address.require(getattr(args, "store", None))
     damaged: list[str] = []
-    kept = list(keep(store, _found(args.source, damaged)))
+    kept = list(import_runs(store, _found(args.source, damaged)))
     fresh = sum(is_new for _, is_new in kept)
     for line in damaged:
         print(f"stoker: {line}", file=sys.stderr)
@@ -38,20 +38,20 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _found(source: str, damaged: list[str]) -> Iterator[Foreign]:
+def _found(source: str, damaged: list[str]) -> Iterator[ImportedRun]:
     path = Path(source)
     if source.startswith(("http://", "https://")):
-        return mlflow.from_server(source)
+        return mlflow.read_server(source)
     if "://" in source:
-        return mlflow.from_database(source)
+        return mlflow.read_database(source)
     if path.is_file():
-        return mlflow.from_database(f"sqlite:///{path}")
+        return mlflow.read_database(f"sqlite:///{path}")
     if not path.is_dir():
         raise UsageError(f"no such file or directory: {source}")
     if any(path.glob("*.json")):
-        return records.runs(path, damaged)
+        return records.read_runs(path, damaged)
     if tensorboard.has_runs(path):
-        return tensorboard.runs(path)
+        return tensorboard.read_runs(path)
     if next(path.rglob("meta.yaml"), None) is not None:
-        return mlflow.from_directory(path)
+        return mlflow.read_directory(path)
     raise UsageError(f"{source} has neither records nor event files nor MLflow's runs")

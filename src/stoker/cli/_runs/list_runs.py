@@ -13,8 +13,8 @@ from typing import Any
 from stoker.doctor.report import run_table
 from stoker.errors import RecordError
 from stoker.tracking.store import address, measured, record_files
-from stoker.tracking.store.queries import reading
-from stoker.tracking.store.table import flat, selected
+from stoker.tracking.store.queries import open_reader
+from stoker.tracking.store.table import flatten, select_rows
 from stoker.units import printable
 
 # Found only in rows of the store and of records alike.
@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
     rows = _of_the_store(getattr(args, "store", None))
     damaged: list[str] = []
     rows += _of_records({row["id"] for row in rows}, damaged)
-    chosen = selected(rows, args.where, args.sort, args.limit)
+    chosen = select_rows(rows, args.where, args.sort, args.limit)
     if args.json:
         print(json.dumps([_plain(row) for row in chosen], indent=2))
     elif args.csv:
@@ -41,9 +41,9 @@ def _of_the_store(given: str | None) -> list[dict[str, Any]]:
     found = address.find(given)
     if found is None or (given is None and found.path is not None and not found.path.exists()):
         return []
-    with reading(found) as reader:
+    with open_reader(found) as reader:
         first = reader.first_findings()
-        return [{**flat(row), FINDING: first.get(row.id)} for row in reader.runs()]
+        return [{**flatten(row), FINDING: first.get(row.id)} for row in reader.runs()]
 
 
 def _of_records(known: set[str], damaged: list[str]) -> list[dict[str, Any]]:
@@ -67,7 +67,7 @@ def _of_records(known: set[str], damaged: list[str]) -> list[dict[str, Any]]:
                 "arguments": " ".join(record.argv),
                 "state": "failed" if record.exit_code else record.state,
                 "exit_code": record.exit_code,
-                "started": measured.started_at(record) if record.started else _by_id(record.id),
+                "started": measured.find_start(record) if record.started else _by_id(record.id),
                 "seconds": record.wall_s,
                 "steps": record.steps,
                 "steps_per_s": record.steps_per_s,

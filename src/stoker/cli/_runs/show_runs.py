@@ -9,8 +9,8 @@ from typing import Any
 
 from stoker.doctor.report import run_table
 from stoker.tracking.store import address
-from stoker.tracking.store.entries import finite
-from stoker.tracking.store.queries import reading
+from stoker.tracking.store.plain_values import make_plain
+from stoker.tracking.store.queries import open_reader
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,17 +23,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the run."""
-    with reading(address.needed(getattr(args, "store", None))) as reader:
-        name = reader.resolve(args.run_id)
-        (row,) = reader.runs(name)
-        shown: dict[str, Any] = {**row.columns, "state": row.state, "seconds": row.seconds}
-        shown["git_diff"] = reader.column(name, "git_diff")
-        shown["series"] = {series: asdict(one) for series, one in row.series.items()}
-        shown["ledger"] = reader.ledger(name)
-        shown["findings"] = reader.findings(name)
-        shown["artifacts"] = reader.artifacts(name)
+    with open_reader(address.require(getattr(args, "store", None))) as reader:
+        row = reader.run(reader.resolve(args.run_id))
+        shown: dict[str, Any] = {
+            **row.to_dict(),
+            "ledger": reader.ledger(row.id),
+            "findings": reader.findings(row.id),
+            "artifacts": [asdict(link) for link in reader.artifacts(row.id)],
+        }
     if args.json:
-        print(json.dumps(finite(shown), indent=2))
+        print(json.dumps(make_plain(shown), indent=2))
     else:
         run_table.show_one(shown)
     return 0

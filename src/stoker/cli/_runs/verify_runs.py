@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     """Verify, and judge by the exit code."""
     if args.key and not args.head:
         raise UsageError("--key says who has signed the head: give --head FILE, too")
-    store = address.needed(getattr(args, "store", None))
+    store = address.require(getattr(args, "store", None))
     anchor = Anchor(heads.read(args.head), args.head, args.key or "") if args.head else None
     found = verify(store, anchor)
     if args.json:

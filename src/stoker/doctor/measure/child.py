@@ -17,7 +17,7 @@ from stoker.doctor.attach.sites import OWN_ROOT
 from stoker.doctor.diagnosis.record import RunFacts
 from stoker.doctor.measure.run import MeasuredRun
 from stoker.doctor.probes.session import Session
-from stoker.tracking.store import around
+from stoker.tracking.store import inherited
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Attachment:
         self._session.on_import = self._tensorflow_imported
         self._run = MeasuredRun(settings.facts, self._session, Path(settings.record).resolve())
         self._pid = os.getpid()
-        around.run, around.store = settings.facts.id, settings.store
+        inherited.run, inherited.store = settings.facts.id, settings.store
 
     def start(self) -> None:
         """Watch for TensorFlow; until it comes there is nothing to do and no thread."""

@@ -115,7 +115,7 @@ class Launched:
         self._last = record
         if self._looks.due():
             self._looks.mark()
-            measured.progress(self._run, record)
+            measured.update(self._run, record)
         return record
 
     def finish(self, exit_code: int) -> Record:

@@ -24,7 +24,7 @@ from stoker.records import ProfilerEvent, ProfilerWindow, Record
 from stoker.tracking.store import record_files
 
 if TYPE_CHECKING:
-    from stoker.tracking.store.tracking import Run
+    from stoker.tracking.store.tracking import TrackedRun
 
 
 class MeasuredRun:
@@ -36,7 +36,7 @@ class MeasuredRun:
         self._facts = facts
         self._heartbeat: Heartbeat | None = None
         # In the store; `stoker run` keeps that of a program in its own process.
-        self._kept: Run | None = None
+        self._kept: TrackedRun | None = None
         # Windows of the profiler: how many were taken note of, and those that no file has yet.
         self._events_seen = 0
         self._unsaved: list[ProfilerWindow] = []
@@ -67,7 +67,7 @@ class MeasuredRun:
         if self._kept is not None:
             from stoker.tracking.store import measured
 
-            measured.progress(self._kept, made)
+            measured.update(self._kept, made)
         return made
 
     def save(self) -> None:

@@ -13,7 +13,7 @@ from rich.text import Text
 from stoker.doctor.report.terminal import Terminal
 from stoker.doctor.report.words import rate
 from stoker.tracking.store.differing import Difference, Differences
-from stoker.tracking.store.table import value_of
+from stoker.tracking.store.table import find_value
 from stoker.units import duration, printable, size
 
 _FEW_SERIES = 3
@@ -66,7 +66,7 @@ def _cells(row: dict[str, Any], names: list[str]) -> dict[str, str]:
         "state": _state(row),
         "seconds": "-" if row["seconds"] is None else f"{row['seconds']:.1f}",
         "steps/s": "-" if row["steps_per_s"] is None else rate(row["steps_per_s"]),
-        **{name: _value(value_of(row, name)) for name in names},
+        **{name: _value(find_value(row, name)) for name in names},
         "first finding": row.get("finding") or "-",
     }
 

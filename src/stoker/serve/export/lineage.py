@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.errors import ArgumentError, RecordError
-from stoker.tracking.store import address, fingerprints, origins, writer
-from stoker.tracking.store.connections import Trouble
-from stoker.tracking.store.linking import MAKES, USES, linked
-from stoker.tracking.store.provenance import provenance
-from stoker.tracking.store.queries import reading
-from stoker.tracking.store.tracking import Run
+from stoker.tracking.store import address, fingerprints
+from stoker.tracking.store.connections import StoreError
+from stoker.tracking.store.linking import MAKES, USES, link_artifact
+from stoker.tracking.store.origins import find_origin
+from stoker.tracking.store.provenance import read_provenance
+from stoker.tracking.store.queries import open_reader
+from stoker.tracking.store.tracking import TrackedRun
+from stoker.tracking.store.writer import writer_for
 
 KIND = "bundle"
 _WAIT_S = 10.0
@@ -48,23 +50,23 @@ def lineage_of(model: Any, run: str | None, url: str | None) -> Lineage:
     Raises:
         ArgumentError: a run was named, and is not there.
     """
-    origin = None if run is not None or url is not None else origins.of(model)
+    origin = None if run is not None or url is not None else find_origin(model)
     store = address.find(url) if origin is None else origin.store
     named = run if run is not None else origin.run if origin is not None else None
     if store is None or named is None:
         if run is not None:
             raise ArgumentError(f"run={run!r}: the store is switched off")
         return Lineage(store)
-    writer.of(store).flush(_WAIT_S)
+    writer_for(store).flush(_WAIT_S)
     try:
-        training = provenance(store, named)
-        with reading(store) as reader:
+        training = read_provenance(store, named)
+        with open_reader(store) as reader:
             (row,) = reader.runs(training["run"])
     except RecordError as error:
         if run is not None:
             raise ArgumentError(f"run={run!r}: {error}") from None
         return Lineage(store, fault=str(error))
-    except Trouble as error:
+    except StoreError as error:
         return Lineage(store, named, fault=str(error))
     last = {name: one.last for name, one in row.series.items() if _result(name) and math.isfinite(one.last)}
     return Lineage(store, training["run"], training, last)
@@ -80,7 +82,7 @@ class Exporting:
     def __init__(self, known: Lineage, model: Any, target: Any) -> None:
         self._known, self._target = known, target
         params = {"model": str(model.name), **({"run": known.run} if known.run else {})}
-        self._run = Run(target.name, params, store=known.store, kind="export")
+        self._run = TrackedRun(target.name, params, store=known.store, kind="export")
 
     def __enter__(self) -> Exporting:
         self._run.__enter__()
@@ -94,10 +96,10 @@ class Exporting:
         """The model, by its weights; the run that trained it made it."""
         if self._known.store is None:
             return
-        found = fingerprints.of_data(dict(weights))
+        found = fingerprints.hash_data(dict(weights))
         for run, relation in ((self._run.id, USES), (self._known.run, MAKES)):
             if run:
-                self._run.put(*linked(run, relation, found, kind="model", name=name))
+                self._run.put(*link_artifact(run, relation, found, kind="model", name=name))
 
     def described(self) -> dict[str, Any]:
         """For `bundle.json`: this run, the one before it, and where the audit stands."""
@@ -107,9 +109,9 @@ class Exporting:
             return {**told, "export": None, "audit": None}
         self._run.flush(_WAIT_S)
         try:
-            with reading(known.store) as reader:
+            with open_reader(known.store) as reader:
                 head = reader.audit_head()
-        except Trouble:
+        except StoreError:
             head = None  # what the run logs waits in the spool
         audit = None if head is None else {"store": str(known.store), "seq": head[0], "hash": head[1]}
         return {**told, "export": self._run.id, "audit": audit}

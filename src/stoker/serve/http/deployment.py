@@ -20,10 +20,12 @@ from stoker.serve.bundle import Bundle
 from stoker.serve.drift import Shift
 from stoker.serve.http.messages import OPTIONS
 from stoker.serve.http.settings import Settings
-from stoker.tracking.store import audit, fingerprints, writer
+from stoker.tracking.store import audit, fingerprints
 from stoker.tracking.store.address import Address, parse
-from stoker.tracking.store.linking import USES, linked
-from stoker.tracking.store.tracking import Run
+from stoker.tracking.store.events import ValuesLogged
+from stoker.tracking.store.linking import USES, link_artifact
+from stoker.tracking.store.tracking import TrackedRun
+from stoker.tracking.store.writer import writer_for
 
 ANSWERS = HOME / "answers"
 _SECRET = ("token", "run", "store")
@@ -32,20 +34,20 @@ _MOST_VALUES = 1024
 _WAIT_S = 5.0
 
 
-def begun(settings: Settings, store: Address | None) -> Run:
+def begun(settings: Settings, store: Address | None) -> TrackedRun:
     """The run of this server."""
     params = {name: value for name, value in vars(settings).items() if name not in _SECRET}
-    return Run(", ".join(settings.models), params, store=store, kind="serve")
+    return TrackedRun(", ".join(settings.models), params, store=store, kind="serve")
 
 
-def ended(run: Run, error: BaseException | None = None, code: int = 0) -> None:
+def ended(run: TrackedRun, error: BaseException | None = None, code: int = 0) -> None:
     """The server has ended: what its workers have recorded is what it made."""
     for file in sorted(ANSWERS.glob(f"{run.id}-*.jsonl")) if run.id else []:
         run.artifact(file, kind="answers")
     if error is None and code:
         run.finish("failed", error=f"exit code {code}", exit_code=code)
     else:
-        run.ended_with(error, exit_code=code if error is None else None)
+        run.finish_with(error, exit_code=code if error is None else None)
     run.flush(_WAIT_S)
 
 
@@ -77,20 +79,20 @@ class Deployment:
             return
         place = bundle.path.absolute()
         try:
-            found = fingerprints.of_path(place)
+            found = fingerprints.hash_path(place)
         except ArgumentError as error:
             self._say(f"{name}: cannot record the deployment in the store: {error}")
             return
-        entries = linked(self._run, USES, found, kind="bundle", name=place.name, path=str(place))
+        events = link_artifact(self._run, USES, found, kind="bundle", name=place.name, path=str(place))
         told = {"model": name, "version": version, "hash": found.hash, "path": str(place)}
-        writer.of(self._store).put(*entries, audit.entry("deployed", self._run, told))
+        writer_for(self._store).put(*events, audit.note("deployed", self._run, told))
 
     def drifted(self, name: str, shifts: list[Shift]) -> None:
         """How far the inputs of a model are from training."""
         if self._store is not None and shifts:
             self._step += 1
             values = {f"drift/{name}/{one.input}/{one.of}": one.amount for one in shifts}
-            writer.of(self._store).put(["values", self._run, self._step, time.time(), values])
+            writer_for(self._store).put(ValuesLogged(self._run, self._step, time.time(), values))
 
     def record(
         self, request: str, name: str, version: int, inputs: Mapping[str, Any], answers: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Which store is meant: what was asked for, `STOKER_STORE`, `[tool.stoker] store`, or `.stoker/stoker.db`; or none."""
+"""Which store to use: the one given, `STOKER_STORE`, `[tool.stoker] store`, or `.stoker/stoker.db`; or none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 from stoker import config
 from stoker.errors import UsageError
 from stoker.files import HOME
-from stoker.tracking.store import around
+from stoker.tracking.store import inherited
 
 DEFAULT = f"sqlite:///{HOME / 'stoker.db'}"
 VARIABLE = "STOKER_STORE"
@@ -26,7 +26,7 @@ class Address:
     url: str = ""
 
     def __str__(self) -> str:
-        """For people and files: without the password."""
+        """The URL without its password, for people and files."""
         if self.path is not None:
             return f"sqlite:///{self.path}"
         parts = urlsplit(self.url)
@@ -36,30 +36,30 @@ class Address:
 
     @property
     def home(self) -> Path:
-        """The directory for what belongs to the store but is not in it: the spool, the audit's last head."""
+        """The directory for what belongs to the store but is not in it: the spool and the audit's head."""
         return self.path.parent if self.path is not None else HOME.absolute()
 
     @property
     def mark(self) -> str:
-        """A short name that no other store has."""
+        """A short name that identifies the store."""
         return hashlib.sha256(str(self).encode()).hexdigest()[:12]
 
 
 def find(given: str | None = None) -> Address | None:
-    """The store that is meant; None if it is switched off.
+    """Find the store to use; None if the store is switched off.
 
     Raises:
-        UsageError: there is no such kind of store.
+        UsageError: the URL is invalid.
     """
-    text = given or around.store or os.environ.get(VARIABLE) or config.load(Path()).store or DEFAULT
+    text = given or inherited.store or os.environ.get(VARIABLE) or config.load(Path()).store or DEFAULT
     return None if text.strip().lower() == OFF else parse(text)
 
 
-def needed(given: str | None = None) -> Address:
-    """As `find`, where there must be one.
+def require(given: str | None = None) -> Address:
+    """As `find`, for commands that cannot do without a store.
 
     Raises:
-        UsageError: it is switched off, or there is no such kind of store.
+        UsageError: the store is switched off, or the URL is invalid.
     """
     found = find(given)
     if found is None:
@@ -70,10 +70,10 @@ def needed(given: str | None = None) -> Address:
 
 
 def parse(text: str) -> Address:
-    """The address a URL means.
+    """Parse the URL of a store.
 
     Raises:
-        UsageError: it is neither SQLite's nor PostgreSQL's.
+        UsageError: it is the URL of neither a SQLite file nor a PostgreSQL database.
     """
     scheme, colon, rest = text.partition("://")
     if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
@@ -81,5 +81,5 @@ def parse(text: str) -> Address:
     if scheme in ("postgresql", "postgres") and colon and rest:
         return Address(url=f"postgresql://{rest}")
     raise UsageError(
-        f"no store {text!r}: use sqlite:///path/to/file.db, postgresql://user@host/database, or {OFF!r}"
+        f"invalid store {text!r}: use sqlite:///path/to/file.db, postgresql://user@host/database, or {OFF!r}"
     )

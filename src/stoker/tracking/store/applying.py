@@ -1,73 +1,45 @@
-"""A batch of entries as SQL, in one transaction: all of it, once, or nothing."""
+"""Writing a batch of events to the store in one transaction: all of it, once, or nothing."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
+from typing import Any, cast
 
-from stoker.tracking.store import entries, sealing
-from stoker.tracking.store.audit import SEALED, Chain, actor
-from stoker.tracking.store.connections import Connection
-from stoker.tracking.store.entries import Entry
-
-# A run's columns, in the order of their table, without the id.
-RUN_COLUMNS = (
-    "name",
-    "kind",
-    "program",
-    "arguments",
-    "parameters",
-    "git_commit",
-    "git_diff",
-    "versions",
-    "machine",
-    "state",
-    "error",
-    "exit_code",
-    "parent",
-    "worker",
-    "started",
-    "ended",
-    "seen",
-    "steps",
-    "wall_s",
-    "steps_per_s",
-    "examples_per_s",
+from stoker.tracking.store import audit, schema, sealing
+from stoker.tracking.store.connections import Connection, Row
+from stoker.tracking.store.events import (
+    ArtifactColumns,
+    ArtifactLinked,
+    AuditNoted,
+    Batch,
+    Columns,
+    Event,
+    FindingsMeasured,
+    LedgerMeasured,
+    RunChanged,
+    RunDeleted,
+    RunsSeen,
+    RunStarted,
+    ValuesLogged,
 )
-_JSON = frozenset({"arguments", "parameters", "versions", "machine"})
-# Entries that change what a run is, beside values.
-_CONTENT = frozenset({"run", "change", "ledger", "findings"})
-# What a run has of its own, beside its row.
-_OF_A_RUN = ("series", "ledger", "findings", "links")
+from stoker.tracking.store.heads import Head
+from stoker.tracking.store.plain_values import clean_text, dump_compact
 
-
-@dataclass(frozen=True)
-class Batch:
-    """Entries of one writer, with their place among its batches."""
-
-    writer: str
-    number: int
-    entries: list[Entry]
-
-
-@dataclass(frozen=True)
-class Head:
-    """The end of the audit's chain."""
-
-    seq: int
-    hash: str
+_JSON = frozenset(schema.JSON_COLUMNS)
+# The tables that hold what belongs to a run, besides `runs` itself and `points`.
+_TABLES_OF_RUN = ("series", "ledger", "findings", "links")
+_ARTIFACT_COLUMNS = tuple(ArtifactColumns.__annotations__)
 
 
 def apply(connection: Connection, batch: Batch, streams: sealing.Streams | None = None) -> Head | None:
-    """Write a batch, unless it has been written; the audit's end if it came to be another.
+    """Write a batch, unless it was written before; return the audit's new head if the audit grew.
 
-    `streams` are those of the process's earlier batches: with them, the points of a run need not be read to seal it.
+    `streams` holds hashes of the points in this process's earlier batches, so that sealing need not read them back.
 
     Raises:
-        Trouble: nothing of it was written, or it is not known whether it was: apply it again.
+        StoreError: nothing was written, or it is unknown whether it was: apply the batch again.
     """
     streams = sealing.Streams() if streams is None else streams
     try:
@@ -75,7 +47,7 @@ def apply(connection: Connection, batch: Batch, streams: sealing.Streams | None 
             known = connection.execute("SELECT batch FROM writers WHERE id = ?", (batch.writer,))
             if known and int(known[0][0]) >= batch.number:
                 return None
-            chain = _Applied(connection, streams).all(batch.entries)
+            chain = _BatchWriter(connection, streams).write(batch.events)
             connection.execute(
                 "INSERT INTO writers (id, batch, time) VALUES (?, ?, ?) "
                 "ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, time = excluded.time",
@@ -87,24 +59,25 @@ def apply(connection: Connection, batch: Batch, streams: sealing.Streams | None 
     return None if chain is None else Head(chain.seq, chain.head)
 
 
-class _Applied:
-    """One batch while it is written."""
+class _BatchWriter:
+    """Writes the events of one batch, inside its transaction."""
 
     def __init__(self, connection: Connection, streams: sealing.Streams) -> None:
         self._connection = connection
+        self._execute = connection.execute
         self._streams = streams
         # The runs whose content this batch changes.
         self._touched: set[str] = set()
-        self._chain: Chain | None = None
+        self._chain: audit.Chain | None = None
 
-    def all(self, batch: Sequence[Entry]) -> Chain | None:
-        """Everything but values in its order, then the values, series by series."""
-        # By run and series: steps, times, values.
+    def write(self, events: Sequence[Event]) -> audit.Chain | None:
+        """Write everything but values in order, then the values series by series, then seals."""
+        # (steps, times, values) by run and name.
         series: dict[tuple[str, str], tuple[list[int], list[float], list[float]]] = {}
-        for entry in batch:
-            if entry[0] == "values":
-                _, run, step, at, named = entry
-                for name, value in named.items():
+        for event in events:
+            if type(event) is ValuesLogged:
+                run, step, at, values = event
+                for name, value in values.items():
                     columns = series.get((run, name))
                     if columns is None:
                         columns = series[run, name] = ([], [], [])
@@ -112,33 +85,56 @@ class _Applied:
                     columns[1].append(at)
                     columns[2].append(value)
             else:
-                getattr(self, f"_{entry[0]}")(*entry[1:])
-                if entry[0] in _CONTENT:
-                    self._touched.add(entry[1])
-        rows: list[tuple[Any, ...]] = []
+                self._write_event(event)
+        rows: list[Row] = []
         for (run, name), columns in series.items():
             self._touched.add(run)
-            rows += self._series(run, name, *columns)
+            rows += self._extend_series(run, name, *columns)
         if rows:
             self._connection.append_points(rows)
         for run in sorted(self._touched):
-            self._seal(run)
+            self._seal_if_ended(run)
         return self._chain
 
-    def _seal(self, run: str) -> None:
-        """A run that has ended is as it will stay: put down what it is."""
-        if self._connection.execute("SELECT 1 FROM runs WHERE id = ? AND ended IS NOT NULL", (run,)):
-            digests = sealing.digests(self._connection.execute, run, self._streams)
-            self._audit(time.time(), SEALED, run, {**digests, "by": actor()})
+    def _write_event(self, event: Event) -> None:
+        match event:
+            case RunStarted(run, columns):
+                self._insert_run(run, columns)
+                self._touched.add(run)
+            case RunChanged(run, columns):
+                self._update_run(run, columns)
+                self._touched.add(run)
+            case LedgerMeasured(run, accounts):
+                self._replace_ledger(run, accounts)
+                self._touched.add(run)
+            case FindingsMeasured(run, findings):
+                self._replace_findings(run, findings)
+                self._touched.add(run)
+            case ArtifactLinked(run, relation, artifact):
+                self._link_artifact(run, relation, artifact)
+            case AuditNoted():
+                self._append_audit(event)
+            case RunsSeen(runs, at):
+                rows = [(at, run) for run in runs]
+                self._connection.execute_many("UPDATE runs SET seen = ? WHERE id = ?", rows)
+            case RunDeleted(run):
+                self._delete_run(run)
+                self._touched.discard(run)
 
-    def _series(
+    def _seal_if_ended(self, run: str) -> None:
+        """A run that has ended stays as it is: put down in the audit what it is."""
+        if self._execute("SELECT 1 FROM runs WHERE id = ? AND ended IS NOT NULL", (run,)):
+            digests = sealing.compute_digests(self._execute, run, self._streams)
+            self._append_audit(audit.note(audit.SEALED, run, digests))
+
+    def _extend_series(
         self, run: str, name: str, steps: list[int], times: list[float], values: list[float]
-    ) -> Iterator[tuple[Any, ...]]:
-        """Count a series' new points into it; their rows."""
-        # NaN is the one value that is not itself.
+    ) -> Iterator[Row]:
+        """Add new points to a series' figures; return their rows for `points`."""
+        # NaN is the one value that does not equal itself.
         numbers = [value for value in values if value == value]
         last = values[-1]
-        ((series, count),) = self._connection.execute(
+        ((series, count),) = self._execute(
             "INSERT INTO series (run, name, count, last, last_step, min, max) VALUES (?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (run, name) DO UPDATE SET count = series.count + excluded.count, last = excluded.last, "
             "last_step = excluded.last_step, "
@@ -147,7 +143,7 @@ class _Applied:
             "RETURNING id, count",
             (
                 run,
-                entries.text(name),
+                clean_text(name),
                 len(values),
                 last if last == last else None,
                 steps[-1],
@@ -157,97 +153,92 @@ class _Applied:
         )
         first = count - len(values)
         self._streams.add(series, first, steps, times, values)
+        stored: Sequence[float | None] = values
         if len(numbers) < len(values):
-            given: Sequence[float | None] = [value if value == value else None for value in values]
-        else:
-            given = values
-        return zip(repeat(series), range(first, count), steps, times, given, strict=False)
+            stored = [value if value == value else None for value in values]
+        return zip(repeat(series), range(first, count), steps, times, stored, strict=False)
 
-    def _run(self, run: str, columns: dict[str, Any]) -> None:
-        given = _as_columns(columns)
-        names = ", ".join(given)
-        self._connection.execute(
-            f"INSERT INTO runs (id, {names}) VALUES (?{', ?' * len(given)}) ON CONFLICT (id) DO NOTHING",
-            (run, *given.values()),
+    def _insert_run(self, run: str, columns: Columns) -> None:
+        row = _to_row(columns)
+        self._execute(
+            f"INSERT INTO runs (id, {', '.join(row)}) VALUES (?{', ?' * len(row)}) ON CONFLICT (id) DO NOTHING",
+            (run, *row.values()),
         )
 
-    def _change(self, run: str, columns: dict[str, Any]) -> None:
-        given = _as_columns(columns)
-        sets = ", ".join(f"{name} = ?" for name in given)
-        self._connection.execute(f"UPDATE runs SET {sets} WHERE id = ?", (*given.values(), run))
+    def _update_run(self, run: str, columns: Columns) -> None:
+        row = _to_row(columns)
+        changes = ", ".join(f"{name} = ?" for name in row)
+        self._execute(f"UPDATE runs SET {changes} WHERE id = ?", (*row.values(), run))
 
-    def _seen(self, runs: list[str], at: float) -> None:
-        self._connection.many("UPDATE runs SET seen = ? WHERE id = ?", [(at, run) for run in runs])
-
-    def _ledger(self, run: str, accounts: dict[str, float]) -> None:
-        self._connection.execute("DELETE FROM ledger WHERE run = ?", (run,))
-        self._connection.many(
+    def _replace_ledger(self, run: str, accounts: dict[str, float]) -> None:
+        self._execute("DELETE FROM ledger WHERE run = ?", (run,))
+        self._connection.execute_many(
             "INSERT INTO ledger (run, account, seconds) VALUES (?, ?, ?)",
-            [(run, entries.text(account), seconds) for account, seconds in accounts.items()],
+            [(run, clean_text(account), seconds) for account, seconds in accounts.items()],
         )
 
-    def _findings(self, run: str, findings: list[dict[str, Any]]) -> None:
-        self._connection.execute("DELETE FROM findings WHERE run = ?", (run,))
-        self._connection.many(
+    def _replace_findings(self, run: str, findings: list[dict[str, Any]]) -> None:
+        self._execute("DELETE FROM findings WHERE run = ?", (run,))
+        self._connection.execute_many(
             "INSERT INTO findings (run, n, kind, code, file, line, seconds, lost_s, speedup, finding) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [(run, n, *_finding(finding)) for n, finding in enumerate(findings)],
+            [(run, n, *_finding_columns(finding)) for n, finding in enumerate(findings)],
         )
 
-    def _artifact(self, run: str, relation: str, columns: dict[str, Any]) -> None:
-        given = {name: columns[name] for name in ("hash", "kind", "name", "size", "path", "time")}
-        row = tuple(entries.text(value) if isinstance(value, str) else value for value in given.values())
-        self._connection.execute(
-            f"INSERT INTO artifacts ({', '.join(given)}) VALUES (?, ?, ?, ?, ?, ?) "
+    def _link_artifact(self, run: str, relation: str, artifact: ArtifactColumns) -> None:
+        given = cast(dict[str, Any], artifact)
+        columns = {name: _clean(given[name]) for name in _ARTIFACT_COLUMNS}
+        self._execute(
+            f"INSERT INTO artifacts ({', '.join(columns)}) VALUES (?{', ?' * (len(columns) - 1)}) "
             "ON CONFLICT (hash, kind, path) DO NOTHING",
-            row,
+            tuple(columns.values()),
         )
-        ((artifact,),) = self._connection.execute(
-            "SELECT id FROM artifacts WHERE hash = ? AND kind = ? AND path = ?", (row[0], row[1], row[4])
+        ((number,),) = self._execute(
+            "SELECT id FROM artifacts WHERE hash = ? AND kind = ? AND path = ?",
+            (columns["hash"], columns["kind"], columns["path"]),
         )
-        self._connection.execute(
+        self._execute(
             "INSERT INTO links (run, artifact, relation) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            (run, artifact, relation),
+            (run, number, relation),
         )
 
-    def _audit(self, at: float, event: str, run: str | None, details: dict[str, Any]) -> None:
+    def _append_audit(self, noted: AuditNoted) -> None:
         if self._chain is None:
-            self._chain = Chain(self._connection)
-        seq = self._chain.append(at, event, run, details)
-        if event == "run started":
-            self._connection.execute("UPDATE runs SET audit_seq = ? WHERE id = ?", (seq, run))
+            self._chain = audit.Chain(self._connection)
+        seq = self._chain.append(noted)
+        if noted.event == audit.STARTED:
+            self._execute("UPDATE runs SET audit_seq = ? WHERE id = ?", (seq, noted.run))
 
-    def _delete(self, run: str) -> None:
-        self._touched.discard(run)
-        self._connection.execute(
-            "DELETE FROM points WHERE series IN (SELECT id FROM series WHERE run = ?)", (run,)
-        )
-        for table in _OF_A_RUN:
-            self._connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
-        self._connection.execute("DELETE FROM runs WHERE id = ?", (run,))
-        self._connection.execute("DELETE FROM artifacts WHERE id NOT IN (SELECT artifact FROM links)")
+    def _delete_run(self, run: str) -> None:
+        self._execute("DELETE FROM points WHERE series IN (SELECT id FROM series WHERE run = ?)", (run,))
+        for table in _TABLES_OF_RUN:
+            self._execute(f"DELETE FROM {table} WHERE run = ?", (run,))
+        self._execute("DELETE FROM runs WHERE id = ?", (run,))
+        self._execute("DELETE FROM artifacts WHERE id NOT IN (SELECT artifact FROM links)")
 
 
-def _as_columns(given: dict[str, Any]) -> dict[str, Any]:
-    columns: dict[str, Any] = {}
-    for name in RUN_COLUMNS:
-        if name in given:
-            value = given[name]
-            if name in _JSON:
-                value = entries.compact(value)
-            columns[name] = entries.text(value) if isinstance(value, str) else value
-    return columns
+def _to_row(columns: Columns) -> dict[str, Any]:
+    """The columns as the database takes them; names that are not columns of `runs` are left out."""
+    return {
+        name: dump_compact(columns[name]) if name in _JSON else _clean(columns[name])
+        for name in schema.WRITTEN_COLUMNS
+        if name in columns
+    }
 
 
-def _finding(finding: dict[str, Any]) -> tuple[Any, ...]:
+def _clean(value: Any) -> Any:
+    return clean_text(value) if isinstance(value, str) else value
+
+
+def _finding_columns(finding: dict[str, Any]) -> Row:
     price = finding.get("what_if") or {}
     return (
         finding["kind"],
         finding["code"],
-        entries.text(finding["file"]),
+        clean_text(finding["file"]),
         finding["line"],
         finding.get("seconds"),
         finding.get("lost_s"),
         price.get("speedup"),
-        entries.compact(finding),
+        dump_compact(finding),
     )

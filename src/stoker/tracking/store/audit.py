@@ -1,8 +1,8 @@
-"""The audit: what happened to runs and artifacts, one row after the other, each sealed with the hash of the one before.
+"""The audit: what happened to runs and artifacts, row by row, each with the hash of the row before.
 
-The database's triggers refuse to change or delete a row; who gets around them breaks the chain, and `verify` says
-where. A chain that was cut at its end is whole in itself: therefore the last hash is also kept in a file beside the
-store, and every run and artifact must have the row that tells of it.
+Triggers in the database refuse to change or delete a row. Getting around them breaks the chain, and `verify` says
+where. A chain with its end cut off is still whole in itself, so the last hash is also kept in a file beside the store,
+and every run and artifact must have an audit row.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import getpass
 import hashlib
 import time
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,11 @@ from stoker.files import make_private_directory, write_atomically
 from stoker.tracking.store import heads
 from stoker.tracking.store.address import Address
 from stoker.tracking.store.connections import Connection
-from stoker.tracking.store.entries import Entry, compact
+from stoker.tracking.store.events import AuditNoted
+from stoker.tracking.store.plain_values import dump_compact
+from stoker.tracking.store.schema import AUDIT_COLUMNS
 
-# What can happen.
+# What the audit tells of.
 STARTED, ENDED, SEALED, DELETED, ARTIFACT = (
     "run started",
     "run ended",
@@ -29,31 +30,32 @@ STARTED, ENDED, SEALED, DELETED, ARTIFACT = (
     "run deleted",
     "artifact",
 )
-# What the first row follows.
+# The hash that the first row follows.
 ORIGIN = "0" * 64
 
 
-def entry(event: str, run: str | None, details: dict[str, Any]) -> Entry:
-    """Something to be audited, now."""
-    return ["audit", time.time(), event, run, {**details, "by": actor()}]
+def note(event: str, run: str | None, details: dict[str, Any]) -> AuditNoted:
+    """An event for the audit that happens now, done by the current user."""
+    return AuditNoted(time.time(), event, run, {**details, "by": _find_actor()})
 
 
 @cache
-def actor() -> str:
-    """Who does it."""
+def _find_actor() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):
         return "unknown"
 
 
-def seal(row: Iterable[Any], previous: str) -> str:
-    """The hash of a row (seq, time, actor, event, run, details), given the hash of the one before."""
-    return hashlib.sha256(compact([*row, previous]).encode()).hexdigest()
+def hash_row(
+    seq: int, at: float, actor: str, event: str, run: str | None, details: str, previous: str
+) -> str:
+    """Compute the hash of a row, given the hash of the row before."""
+    return hashlib.sha256(dump_compact([seq, at, actor, event, run, details, previous]).encode()).hexdigest()
 
 
 class Chain:
-    """The end of the chain, within one transaction."""
+    """The end of the audit's chain, for appending within one transaction."""
 
     def __init__(self, connection: Connection) -> None:
         connection.lock()
@@ -61,37 +63,35 @@ class Chain:
         self.seq, self.head = (int(rows[0][0]), str(rows[0][1])) if rows else (0, ORIGIN)
         self._connection = connection
 
-    def append(self, at: float, event: str, run: str | None, details: dict[str, Any]) -> int:
-        """Add a row; its number."""
-        who = str(details.get("by", "unknown"))
-        told = compact({name: value for name, value in details.items() if name != "by"})
+    def append(self, noted: AuditNoted) -> int:
+        """Add a row and return its number."""
+        details = dict(noted.details)
+        actor = str(details.pop("by", "unknown"))
         self.seq += 1
-        row = (self.seq, at, who, event, run, told)
-        sealed = seal(row, self.head)
+        row = (self.seq, noted.time, actor, noted.event, noted.run, dump_compact(details), self.head)
+        self.head = hash_row(*row)
         self._connection.execute(
-            "INSERT INTO audit (seq, time, actor, event, run, details, previous, hash) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (*row, self.head, sealed),
+            f"INSERT INTO audit ({', '.join(AUDIT_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (*row, self.head),
         )
-        self.head = sealed
         return self.seq
 
 
 def head_path(address: Address) -> Path:
-    """Where the last hash is kept beside the store."""
+    """The file beside the store that holds the audit's last hash."""
     return address.home / f"audit-{address.mark}.json"
 
 
 def keep_head(connection: Connection, address: Address, seq: int, digest: str) -> None:
-    """Keep the end of the chain outside of the store, if it follows the one that is kept.
+    """Keep the end of the chain in a file beside the store, if the chain contains the head kept there.
 
-    One that does not is a sign that the chain was rewritten: it stays, and `verify` compares with it.
+    If it does not, the chain was rewritten: the old head stays, and `verify` compares with it.
 
     Raises:
-        OSError: it cannot be written.
-        Trouble: the store cannot be read.
+        OSError: the file cannot be written.
+        StoreError: the store cannot be read.
     """
-    kept = kept_head(address)
+    kept = read_kept_head(address)
     if kept is not None:
         if kept.seq >= seq:
             return
@@ -99,11 +99,11 @@ def keep_head(connection: Connection, address: Address, seq: int, digest: str) -
             return
     path = head_path(address)
     make_private_directory(path.parent)
-    write_atomically(path, heads.now(seq, digest, str(address)).to_json(), private=True)
+    write_atomically(path, heads.Head.of_now(seq, digest, str(address)).to_json(), private=True)
 
 
-def kept_head(address: Address) -> heads.Head | None:
-    """The end of the chain as it is kept beside the store; None if it is not, or not readable."""
+def read_kept_head(address: Address) -> heads.Head | None:
+    """Read the head that is kept beside the store; None if there is none that can be read."""
     try:
         return heads.parse(head_path(address).read_bytes())
     except (OSError, ValueError):

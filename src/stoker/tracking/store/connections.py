@@ -1,45 +1,46 @@
-"""The two drivers behind one small interface, for appending: `?` marks parameters in both, a block is a transaction.
+"""The two database drivers behind one small interface; all SQL of the store goes through it.
 
-with connection.transaction():
-    connection.execute("UPDATE runs SET state = ? WHERE id = ?", ("failed", run))
+    with connection.transaction():
+        connection.execute("UPDATE runs SET state = ? WHERE id = ?", ("failed", run))
 
-What a driver raises becomes `Trouble`: the store is locked, full, read-only, gone or slow, and may be back later.
+`?` marks parameters in both dialects. What a driver raises becomes a `StoreError`: the store is locked, full,
+read-only, gone or slow, and may be back later.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from stoker.errors import StokerError, UsageError
 from stoker.files import make_private_directory, open_private, tighten
+from stoker.logs import LOGGER
 
-Row = tuple[Any, ...]
-# How long a transaction waits for another process's. Longer, and the spool takes what there is to write.
+Row: TypeAlias = tuple[Any, ...]
+# How long a transaction waits for another process's. After that, the spool takes what was to be written.
 PATIENCE_S = 5.0
-# Serializes making, migrating and auditing among processes on PostgreSQL: any number that is ours.
-LOCK = 0x53746F6B
+# The advisory lock under which processes migrate and audit a PostgreSQL store; any number nobody else uses.
+_LOCK = 0x53746F6B
 _CONNECT_S = 5
-# What a driver says of the data, and not of the database: a constraint, a number of more than 64 bits.
+# Errors about the data, not the database: a constraint, or a number of more than 64 bits.
 _REFUSALS = (sqlite3.IntegrityError, sqlite3.DataError, OverflowError)
-# Held while a database is made and opened.
+# Held while a database file is created and opened.
 _opening = threading.Lock()
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
-class Trouble(StokerError):
-    """The store cannot be used now: one line that says why."""
+class StoreError(StokerError):
+    """The store cannot be used now; the message is one line that says why."""
 
 
-class Refused(Trouble):
-    """The store works, and does not take this: the same data will be refused again."""
+class StoreRefusedError(StoreError):
+    """The store works but rejects this data, and would reject it again."""
 
 
 class Connection(Protocol):
@@ -48,62 +49,73 @@ class Connection(Protocol):
     dialect: str
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        """Run a statement; its rows, if it has any."""
+        """Run a statement and return its rows, if it has any."""
 
-    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run a statement for each of the rows."""
+    def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement once for each row of parameters."""
 
     def append_points(self, rows: Sequence[Row]) -> None:
-        """Add rows (series, n, step, time, value) to `points`, the quickest way there is."""
+        """Add rows (series, n, step, time, value) to `points`, the fastest way there is."""
 
-    def transaction(self) -> Any:
+    def transaction(self) -> AbstractContextManager[None]:
         """A block that is committed, or undone if it raises."""
 
+    def snapshot(self) -> AbstractContextManager[None]:
+        """A block that only reads, and sees the store as it was at one moment."""
+
     def lock(self) -> None:
-        """In a transaction: no other process makes, migrates or audits until it ends."""
+        """In a transaction: let no other process migrate or audit until it ends."""
 
     def is_current(self) -> bool:
-        """Whether it leads to the store that is at its address now."""
+        """Whether this still leads to the store that is at its address."""
 
     def close(self) -> None:
-        """Let it go."""
+        """Close the connection."""
 
 
 class SQLite:
-    """A database file, in WAL mode, each commit on the disk before it returns."""
+    """A database file in WAL mode; every commit is on the disk before it returns."""
 
     dialect = "sqlite"
 
     def __init__(self, path: Path, patience_s: float = PATIENCE_S) -> None:
         self._path = path
-        with _sqlite_trouble(path):
+        with self._translate_errors():
             with _opening:
                 _make_private(path)
                 self._connection = sqlite3.connect(
                     path, timeout=patience_s, isolation_level=None, check_same_thread=False
                 )
             try:
-                _write_ahead(self._connection, patience_s)
+                _switch_to_wal(self._connection, patience_s)
                 self._connection.execute("PRAGMA synchronous=FULL")
             except sqlite3.Error:
                 self._connection.close()
                 raise
-            self._file = _identity(path)
+            self._file = _identify(path)
+
+    @contextmanager
+    def _translate_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError, OverflowError) as error:
+            is_refusal = isinstance(error, _REFUSALS) or "binding parameter" in str(error)
+            raise _store_error(f"sqlite:///{self._path}", error, is_refusal) from error
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        with _sqlite_trouble(self._path):
+        with self._translate_errors():
             return self._connection.execute(statement, parameters).fetchall()
 
-    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        with _sqlite_trouble(self._path):
+    def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        with self._translate_errors():
             self._connection.executemany(statement, rows)
 
     def append_points(self, rows: Sequence[Row]) -> None:
-        self.many("INSERT INTO points (series, n, step, time, value) VALUES (?, ?, ?, ?, ?)", rows)
+        self.execute_many("INSERT INTO points (series, n, step, time, value) VALUES (?, ?, ?, ?, ?)", rows)
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        self.execute("BEGIN IMMEDIATE")
+    def transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+        self.execute(begin)
         try:
             yield
             self.execute("COMMIT")
@@ -112,18 +124,21 @@ class SQLite:
                 self._connection.rollback()
             raise
 
+    def snapshot(self) -> AbstractContextManager[None]:
+        return self.transaction("BEGIN")
+
     def lock(self) -> None:
-        """A transaction is alone in the file already."""
+        """Nothing to do: a transaction has the file to itself."""
 
     def is_current(self) -> bool:
-        return self._file is not None and _identity(self._path) == self._file
+        return self._file is not None and _identify(self._path) == self._file
 
     def close(self) -> None:
         self._connection.close()
 
 
 class PostgreSQL:
-    """A connection by psycopg."""
+    """A connection by psycopg; `shown` is the URL without its password."""
 
     dialect = "postgresql"
 
@@ -132,11 +147,10 @@ class PostgreSQL:
             import psycopg
         except ImportError:
             raise UsageError("a store in PostgreSQL needs psycopg: pip install 'stoker[postgres]'") from None
-        self._errors = psycopg.Error
-        self._refusals = (psycopg.IntegrityError, psycopg.DataError)
+        self._driver = psycopg
         self._shown = shown
         milliseconds = int(patience_s * 1000)
-        with self._trouble():
+        with self._translate_errors():
             self._connection = psycopg.connect(
                 url,
                 autocommit=True,
@@ -147,39 +161,46 @@ class PostgreSQL:
             )
 
     @contextmanager
-    def _trouble(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
-        except self._errors as error:
-            if isinstance(error, self._refusals) or _is_unadaptable(error):
-                problem = f"the store {self._shown} refuses what it was given ({_first_line(error)})"
-                raise Refused(problem) from error
-            raise Trouble(f"the store {self._shown} cannot be used ({_first_line(error)})") from error
+        except self._driver.Error as error:
+            is_refusal = isinstance(error, self._driver.IntegrityError | self._driver.DataError)
+            raise _store_error(self._shown, error, is_refusal or _is_unadaptable(error)) from error
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        with self._trouble():
-            cursor = self._connection.execute(
-                _percent(statement) if parameters else statement, parameters or None
-            )
+        with self._translate_errors():
+            # Without parameters, psycopg takes "%" and several statements as they are.
+            query = _mark_parameters(statement) if parameters else statement.encode()
+            cursor = self._connection.execute(query, parameters or None)
             return cursor.fetchall() if cursor.description else []
 
-    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        with self._trouble(), self._connection.cursor() as cursor:
-            cursor.executemany(_percent(statement), rows)
+    def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        with self._translate_errors(), self._connection.cursor() as cursor:
+            cursor.executemany(_mark_parameters(statement), rows)
 
     def append_points(self, rows: Sequence[Row]) -> None:
         statement = "COPY points (series, n, step, time, value) FROM STDIN"
-        with self._trouble(), self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+        with self._translate_errors(), self._connection.cursor() as cursor, cursor.copy(statement) as copy:
             for row in rows:
                 copy.write_row(row)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        with self._trouble(), self._connection.transaction():
+        with self._translate_errors(), self._connection.transaction():
+            yield
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        with self.transaction():
+            # Reading may take as long as it takes: only writers have something better to do meanwhile.
+            self.execute(
+                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0"
+            )
             yield
 
     def lock(self) -> None:
-        self.execute("SELECT pg_advisory_xact_lock(?)", (LOCK,))
+        self.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
 
     def is_current(self) -> bool:
         return not self._connection.closed and not self._connection.broken
@@ -188,32 +209,28 @@ class PostgreSQL:
         self._connection.close()
 
 
-@contextmanager
-def _sqlite_trouble(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, OSError, OverflowError) as error:
-        if isinstance(error, _REFUSALS) or "binding parameter" in str(error):
-            problem = f"the store sqlite:///{path} refuses what it was given ({_first_line(error)})"
-            raise Refused(problem) from error
-        raise Trouble(f"the store sqlite:///{path} cannot be used ({_first_line(error)})") from error
+def _store_error(shown: str, error: Exception, is_refusal: bool) -> StoreError:
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    if is_refusal:
+        return StoreRefusedError(f"the store {shown} rejects what it was given ({reason})")
+    return StoreError(f"the store {shown} cannot be used ({reason})")
 
 
 def _make_private(path: Path) -> None:
-    """Make the file, if it is missing, and close it and what SQLite keeps beside it to everybody but its owner."""
+    """Create the file if it is missing, and close it and SQLite's files beside it to everybody but the owner."""
     make_private_directory(path.parent)
     with suppress(OSError):
-        # Only a file that nobody has open: closing a database that this process uses would drop SQLite's locks on it.
-        # A directory that cannot be written is SQLite's to complain about.
+        # Only a new file: closing one that this process has open as a database would drop SQLite's locks on it.
+        # If the directory is not writable, SQLite itself says so.
         os.close(open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
-    beside = [path, *(path.with_name(f"{path.name}{end}") for end in _SIDE_FILES)]
-    # SQLite gives files that it makes from now on the permissions of the database.
-    if sum(tighten(one) for one in beside):
-        sys.stderr.write(f"stoker: {path} could be read by other users; now only its owner can (mode 0600)\n")
+    files = [path, *(path.with_name(f"{path.name}{end}") for end in _SIDE_FILES)]
+    # SQLite gives new files beside the database the permissions of the database.
+    if sum(tighten(file) for file in files):
+        LOGGER.warning("%s could be read by other users; now only its owner can (mode 0600)", path)
 
 
-def _write_ahead(connection: sqlite3.Connection, patience_s: float) -> None:
-    """Switch to WAL. SQLite does not wait for others by itself while it does that."""
+def _switch_to_wal(connection: sqlite3.Connection, patience_s: float) -> None:
+    """Switch to WAL mode. SQLite's own timeout does not apply to that, so we wait for other processes here."""
     deadline = time.monotonic() + patience_s
     while True:
         try:
@@ -225,8 +242,8 @@ def _write_ahead(connection: sqlite3.Connection, patience_s: float) -> None:
             time.sleep(0.01)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file it is: another one may have taken its place."""
+def _identify(path: Path) -> tuple[int, int] | None:
+    """Which file is at a path: another may have replaced it."""
     try:
         status = path.stat()
     except OSError:
@@ -235,13 +252,9 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _is_unadaptable(error: BaseException) -> bool:
-    """Whether psycopg, and not the server, says that it does not know how to send a value."""
+    """Whether psycopg itself, not the server, does not know how to send a value."""
     return getattr(error, "sqlstate", None) is None and "cannot adapt" in str(error)
 
 
-def _percent(statement: str) -> str:
-    return statement.replace("?", "%s")
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+def _mark_parameters(statement: str) -> bytes:
+    return statement.replace("?", "%s").encode()

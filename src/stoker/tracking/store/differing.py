@@ -1,19 +1,21 @@
-"""Two runs side by side: what was changed between them, and what it did to their results and their speed."""
+"""Comparing two runs: what differs in what they were given, and in their results and speed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from stoker.tracking.store.queries import Reader, RunRow
+from stoker.tracking.store.linking import USES
+from stoker.tracking.store.queries import Reader
+from stoker.tracking.store.schema import RunRow
 
-# What a run takes in. The order is that of the report.
+# What a run is given, in the order of the report.
 SECTIONS = ("code", "data", "parameters", "versions", "machine")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that is not the same: None where a run does not have it."""
+    """One thing that differs; None if a run does not have it."""
 
     name: str
     a: Any
@@ -22,7 +24,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Differences:
-    """What was changed, by section, and what came of it: series, speed and accounts that both runs have."""
+    """What was changed, by section, and the outcome: series, speeds and accounts that both runs have."""
 
     a: str
     b: str
@@ -34,49 +36,45 @@ class Differences:
 
 def diff(reader: Reader, a: str, b: str) -> Differences:
     """Compare two runs by id."""
-    rows = {row.id: row for row in reader.runs(a, b)}
-    inputs = [_inputs(reader, rows[run]) for run in (a, b)]
-    changed = {section: _differences(inputs[0][section], inputs[1][section]) for section in SECTIONS}
-    speeds = [_speed(rows[run]) for run in (a, b)]
-    series = [{name: one.last for name, one in rows[run].series.items()} for run in (a, b)]
+    rows = [reader.run(run) for run in (a, b)]
+    inputs = [_collect_inputs(reader, row) for row in rows]
+    changed = {section: _compare(inputs[0][section], inputs[1][section]) for section in SECTIONS}
+    series = [{name: one.last for name, one in row.series.items()} for row in rows]
     return Differences(
         a,
         b,
         {section: found for section, found in changed.items() if found},
-        _beside(*series),
-        _beside(*speeds),
-        _beside(reader.ledger(a), reader.ledger(b)),
+        _pair(*series),
+        _pair(*(_collect_speed(row) for row in rows)),
+        _pair(reader.ledger(a), reader.ledger(b)),
     )
 
 
-def _inputs(reader: Reader, row: RunRow) -> dict[str, dict[str, Any]]:
-    columns = row.columns
+def _collect_inputs(reader: Reader, row: RunRow) -> dict[str, dict[str, Any]]:
     code = {
-        "program": columns["program"],
-        "arguments": " ".join(columns["arguments"]),
-        "commit": columns["git_commit"],
-        "uncommitted changes": reader.column(row.id, "git_diff"),
+        "program": row.program,
+        "arguments": " ".join(row.arguments),
+        "commit": row.git_commit,
+        "uncommitted changes": row.git_diff,
     }
-    used = [one for one in reader.artifacts(row.id) if one["relation"] == "uses"]
-    data = {one["name"]: one["hash"] for one in used}
     return {
         "code": code,
-        "data": data,
-        "parameters": columns["parameters"],
-        "versions": columns["versions"],
-        "machine": columns["machine"],
+        "data": {link.name: link.hash for link in reader.artifacts(row.id) if link.relation == USES},
+        "parameters": row.parameters,
+        "versions": row.versions,
+        "machine": row.machine,
     }
 
 
-def _speed(row: RunRow) -> dict[str, float]:
-    figures = {"seconds": row.seconds, **{name: row.columns[name] for name in ("steps", "steps_per_s")}}
+def _collect_speed(row: RunRow) -> dict[str, float]:
+    figures = {"seconds": row.seconds, "steps": row.steps, "steps_per_s": row.steps_per_s}
     return {name: value for name, value in figures.items() if value is not None}
 
 
-def _differences(a: dict[str, Any], b: dict[str, Any]) -> list[Difference]:
+def _compare(a: dict[str, Any], b: dict[str, Any]) -> list[Difference]:
     names = [*a, *(name for name in b if name not in a)]
     return [Difference(name, a.get(name), b.get(name)) for name in names if a.get(name) != b.get(name)]
 
 
-def _beside(a: dict[str, float], b: dict[str, float]) -> list[Difference]:
+def _pair(a: dict[str, float], b: dict[str, float]) -> list[Difference]:
     return [Difference(name, a[name], b[name]) for name in a if name in b]

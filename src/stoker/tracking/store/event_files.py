@@ -1,6 +1,6 @@
-"""TensorBoard's event files, read and written as far as scalars go: records with checksums around small messages.
+"""Reading and writing the scalars in TensorBoard's event files, without TensorFlow or TensorBoard.
 
-Neither TensorFlow nor TensorBoard is needed for that.
+A file is a list of records with checksums; a record holds a protocol buffer message.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _DT_FLOAT, _DT_DOUBLE, _DT_INT32, _DT_INT64 = 1, 2, 3, 9
-# How single numbers are packed in `tensor_content`.
+# The format of a single number in `tensor_content`.
 _PACKED = {_DT_FLOAT: "<f", _DT_DOUBLE: "<d", _DT_INT32: "<i", _DT_INT64: "<q"}
 _POLYNOMIAL = 0x82F63B78
 
@@ -27,55 +27,55 @@ class Scalar(NamedTuple):
 
 
 def read(path: Path) -> Iterator[Scalar]:
-    """The scalars of a file, in order; it may end in the middle of one, as long as it is written."""
+    """Read the scalars of a file, in order; a file that is still being written may end inside a record."""
     data = path.read_bytes()
     place = 0
     while place + 12 <= len(data):
         (length,) = struct.unpack_from("<Q", data, place)
         if place + length + 16 > len(data):
             return
-        yield from _scalars(data[place + 12 : place + 12 + length])
+        yield from _read_scalars(data[place + 12 : place + 12 + length])
         place += length + 16
 
 
-def _scalars(event: bytes) -> Iterator[Scalar]:
+def _read_scalars(event: bytes) -> Iterator[Scalar]:
     at, step = 0.0, 0
     summaries: list[bytes] = []
-    for number, kind, value in _fields(event):
+    for number, kind, value in _split_fields(event):
         if number == 1 and kind == _FIXED64:
             (at,) = struct.unpack("<d", value)
         elif number == 2 and kind == _VARINT:
-            step = _signed(value)
+            step = _read_signed(value)
         elif number == 5 and kind == _BYTES:
             summaries.append(value)
     for summary in summaries:
-        for number, kind, value in _fields(summary):
+        for number, kind, value in _split_fields(summary):
             if number == 1 and kind == _BYTES:
-                tag, found = _value(value)
+                tag, found = _read_value(value)
                 if found is not None:
                     yield Scalar(tag, step, at, found)
 
 
-def _value(message: bytes) -> tuple[str, float | None]:
+def _read_value(message: bytes) -> tuple[str, float | None]:
     tag, found = "", None
-    for number, kind, value in _fields(message):
+    for number, kind, value in _split_fields(message):
         if number == 1 and kind == _BYTES:
             tag = value.decode("utf-8", "replace")
         elif number == 2 and kind == _FIXED32:
             (found,) = struct.unpack("<f", value)
         elif number == 8 and kind == _BYTES:
-            found = _tensor(value)
+            found = _read_tensor(value)
     return tag, found
 
 
-def _tensor(message: bytes) -> float | None:
-    """The number a tensor is, if it is one."""
+def _read_tensor(message: bytes) -> float | None:
+    """The number in a tensor, if it holds a single number."""
     dtype, found = 0, None
-    for number, kind, value in _fields(message):
+    for number, kind, value in _split_fields(message):
         if number == 1 and kind == _VARINT:
-            dtype = _signed(value)
-        elif number == 2 and kind == _BYTES and _fields_of(value):
-            # A shape with dimensions: not a single number.
+            dtype = _read_signed(value)
+        elif number == 2 and kind == _BYTES and _has_dimensions(value):
+            # Not a single number.
             return None
         elif number == 4 and kind == _BYTES and dtype in _PACKED:
             packed = _PACKED[dtype]
@@ -88,23 +88,23 @@ def _tensor(message: bytes) -> float | None:
     return found
 
 
-def _fields_of(message: bytes) -> bool:
-    return any(number == 2 for number, _, _ in _fields(message))
+def _has_dimensions(message: bytes) -> bool:
+    return any(number == 2 for number, _, _ in _split_fields(message))
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """The fields of a protocol buffer: number, kind, and the bytes of its value."""
+def _split_fields(message: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """The fields of a message: number, wire type, and the bytes of the value."""
     place = 0
     while place < len(message):
-        key, place = _varint(message, place)
+        key, place = _read_varint(message, place)
         number, kind = key >> 3, key & 7
         if kind == _VARINT:
             start = place
-            _, place = _varint(message, place)
+            _, place = _read_varint(message, place)
             yield number, kind, message[start:place]
             continue
         if kind == _BYTES:
-            length, place = _varint(message, place)
+            length, place = _read_varint(message, place)
         elif kind in (_FIXED64, _FIXED32):
             length = 8 if kind == _FIXED64 else 4
         else:
@@ -113,7 +113,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, int, bytes]]:
         place += length
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
+def _read_varint(data: bytes, place: int) -> tuple[int, int]:
     number = shift = 0
     while place < len(data):
         byte = data[place]
@@ -125,8 +125,8 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
     return number, place
 
 
-def _signed(data: bytes) -> int:
-    number, _ = _varint(data, 0)
+def _read_signed(data: bytes) -> int:
+    number, _ = _read_varint(data, 0)
     return number - (1 << 64) if number >= 1 << 63 else number
 
 
@@ -134,15 +134,17 @@ def write(path: Path, scalars: Iterator[Scalar], started: float) -> None:
     """Write a file that TensorBoard reads."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
-        file.write(_record(struct.pack("<Bd", 0x09, started) + _bytes(3, b"brain.Event:2")))
+        file.write(_make_record(struct.pack("<Bd", 0x09, started) + _make_field(3, b"brain.Event:2")))
         for scalar in scalars:
-            value = _bytes(1, scalar.tag.encode()) + struct.pack("<Bf", 0x15, _single(scalar.value))
-            event = struct.pack("<Bd", 0x09, scalar.time) + b"\x10" + _encoded(scalar.step)
-            file.write(_record(event + _bytes(5, _bytes(1, value))))
+            value = _make_field(1, scalar.tag.encode()) + struct.pack(
+                "<Bf", 0x15, _limit_to_float32(scalar.value)
+            )
+            event = struct.pack("<Bd", 0x09, scalar.time) + b"\x10" + _encode_varint(scalar.step)
+            file.write(_make_record(event + _make_field(5, _make_field(1, value))))
 
 
-def _single(value: float) -> float:
-    """A value that a float of 32 bits can hold: larger ones are infinite there."""
+def _limit_to_float32(value: float) -> float:
+    """Turn values too large for 32 bits into infinities."""
     try:
         struct.pack("<f", value)
     except OverflowError:
@@ -150,11 +152,11 @@ def _single(value: float) -> float:
     return value
 
 
-def _bytes(number: int, value: bytes) -> bytes:
-    return bytes([number << 3 | _BYTES]) + _encoded(len(value)) + value
+def _make_field(number: int, value: bytes) -> bytes:
+    return bytes([number << 3 | _BYTES]) + _encode_varint(len(value)) + value
 
 
-def _encoded(number: int) -> bytes:
+def _encode_varint(number: int) -> bytes:
     number &= (1 << 64) - 1
     made = bytearray()
     while number >= 0x80:
@@ -163,12 +165,17 @@ def _encoded(number: int) -> bytes:
     return bytes([*made, number])
 
 
-def _record(data: bytes) -> bytes:
+def _make_record(data: bytes) -> bytes:
     length = struct.pack("<Q", len(data))
-    return length + struct.pack("<I", _checksum(length)) + data + struct.pack("<I", _checksum(data))
+    return (
+        length
+        + struct.pack("<I", _compute_checksum(length))
+        + data
+        + struct.pack("<I", _compute_checksum(data))
+    )
 
 
-def _table() -> tuple[int, ...]:
+def _make_crc_table() -> tuple[int, ...]:
     made = []
     for byte in range(256):
         for _ in range(8):
@@ -177,11 +184,11 @@ def _table() -> tuple[int, ...]:
     return tuple(made)
 
 
-_CRC = _table()
+_CRC = _make_crc_table()
 
 
-def _checksum(data: bytes) -> int:
-    """CRC-32C, masked as the format wants it."""
+def _compute_checksum(data: bytes) -> int:
+    """CRC-32C, masked as the format requires."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = _CRC[(crc ^ byte) & 0xFF] ^ crc >> 8

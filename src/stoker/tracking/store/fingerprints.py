@@ -1,7 +1,4 @@
-"""Content hashes: of files, of directories, of arrays, of pipelines by their sources.
-
-The same content has the same hash wherever it is.
-"""
+"""Content hashes of files, directories, arrays and `tf.data` pipelines: the same content has the same hash anywhere."""
 
 from __future__ import annotations
 
@@ -18,35 +15,35 @@ from stoker.errors import ArgumentError
 from stoker.tracking.store import pipelines
 
 _BLOCK = 1 << 20
-# Arrays up to this size are read whole; of larger ones, this many bytes in blocks spread evenly over them.
+# Arrays up to this size are hashed whole; of larger ones, this many bytes in blocks spread evenly over them.
 WHOLE = 1 << 30
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """A hash that says what it is of, and the bytes there are.
+    """A hash whose prefix says what it covers, and the number of bytes.
 
-    `sha256:...` is of all of it, `sampled:...` of a part, `sources:...` of what a pipeline is made of (`pipelines`),
-    `spec:...` of its form, where nothing else is known.
+    `sha256:...` covers everything, `sampled:...` a part, `sources:...` what a pipeline is made of (see `pipelines`),
+    `spec:...` only shapes and types, because nothing else is known.
     """
 
     hash: str
     size: int | None
 
 
-def of_path(path: Path) -> Fingerprint:
-    """Of a file, or of a directory: its files, by name.
+def hash_path(path: Path) -> Fingerprint:
+    """Hash a file, or the files of a directory with their names.
 
     Raises:
-        ArgumentError: there is nothing, or it cannot be read.
+        ArgumentError: it does not exist, or cannot be read.
     """
     try:
         if not path.is_dir():
-            return _of_file(path)
+            return _hash_file(path)
         whole = hashlib.sha256()
         size = 0
         for file in sorted(one for one in path.rglob("*") if one.is_file()):
-            inner = _of_file(file)
+            inner = _hash_file(file)
             whole.update(
                 f"{file.relative_to(path).as_posix()}\0{inner.hash}\n".encode("utf-8", "surrogateescape")
             )
@@ -58,10 +55,10 @@ def of_path(path: Path) -> Fingerprint:
         ) from None
 
 
-def _of_file(path: Path) -> Fingerprint:
+def _hash_file(path: Path) -> Fingerprint:
     whole = hashlib.sha256()
     size = 0
-    # Not to wait for somebody to write into a pipe.
+    # Opening a named pipe must not wait for somebody to write to it.
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "neither a file nor a directory")
@@ -71,50 +68,45 @@ def _of_file(path: Path) -> Fingerprint:
     return Fingerprint(f"sha256:{whole.hexdigest()}", size)
 
 
-def of_data(data: Any) -> Fingerprint:
-    """Of what a model is trained on: arrays, tensors on the host, tables, and tuples and dicts of them.
+def hash_data(data: Any) -> Fingerprint:
+    """Hash what a model is trained on: arrays, tensors on the host, tables, and tuples and dicts of them.
 
-    A pipeline is known by its sources and steps. A generator has no content until it is run, and a tensor on an
-    accelerator could only be read by waiting for it: of those, only the form is known.
+    A pipeline is identified by its sources and steps. A generator has no content until it runs, and reading a tensor
+    on an accelerator would mean waiting for it: of those, only shapes and types are hashed.
     """
     if hasattr(data, "element_spec"):
-        return _of_pipeline(data)
+        return _hash_pipeline(data)
     whole = hashlib.sha256()
     size, sampled = 0, False
-    for name, array in _arrays(data, ""):
+    for name, array in _list_arrays(data, ""):
         if array is None:
-            return _of_form(_form(data))
-        whole.update(f"{name} {array.dtype} {array.shape}\n".encode())
-        sampled |= array.nbytes > WHOLE
+            return _hash_spec(_describe(data))
+        whole.update(f"{name} ".encode())
+        sampled |= _add_array(whole, array)
         size += int(array.nbytes)
-        for block in _blocks(array):
-            whole.update(block)
     return Fingerprint(f"{'sampled' if sampled else 'sha256'}:{whole.hexdigest()}", size)
 
 
-def _of_pipeline(dataset: Any) -> Fingerprint:
+def _hash_pipeline(dataset: Any) -> Fingerprint:
     whole = hashlib.sha256()
     size, sampled = 0, False
     try:
-        for name, content in pipelines.parts(dataset):
+        for name, content in pipelines.list_parts(dataset):
             whole.update(f"{name}\n".encode())
             if isinstance(content, pipelines.Files):
                 sampled |= _add_files(whole, content)
                 size += content.size
             elif content is not None:
                 array = _as_array(content)
-                whole.update(f"{array.dtype} {array.shape}\n".encode())
-                sampled |= array.nbytes > WHOLE
+                sampled |= _add_array(whole, array)
                 size += int(array.nbytes)
-                for block in _blocks(array):
-                    whole.update(block)
-    except (pipelines.UnseenError, OSError):  # or a file that is gone by now
-        return _of_form(str(dataset.element_spec))
+    except (pipelines.UnseenError, OSError):  # OSError: a file is gone by now
+        return _hash_spec(str(dataset.element_spec))
     return Fingerprint(f"{'sampled' if sampled else 'sources'}:{whole.hexdigest()}", size)
 
 
 def _add_files(whole: Any, files: pipelines.Files) -> bool:
-    """Their names and content, block by block; whether some were left out."""
+    """Hash the names and content of files, block by block; return whether blocks were left out."""
     every = max(1, -(-files.size // WHOLE))
     number = 0
     for name, path in zip(files.names, files.paths, strict=True):
@@ -129,34 +121,42 @@ def _add_files(whole: Any, files: pipelines.Files) -> bool:
     return every > 1
 
 
+def _add_array(whole: Any, array: Any) -> bool:
+    """Hash the type, shape and content of an array; return whether blocks were left out."""
+    whole.update(f"{array.dtype} {array.shape}\n".encode())
+    for block in _split_blocks(array):
+        whole.update(block)
+    return bool(array.nbytes > WHOLE)
+
+
 def _as_array(content: Any) -> Any:
     import numpy as np
 
     return np.asarray(content)
 
 
-def _of_form(form: str) -> Fingerprint:
-    return Fingerprint(f"spec:{hashlib.sha256(form.encode()).hexdigest()}", None)
+def _hash_spec(spec: str) -> Fingerprint:
+    return Fingerprint(f"spec:{hashlib.sha256(spec.encode()).hexdigest()}", None)
 
 
-def _form(data: Any) -> str:
+def _describe(data: Any) -> str:
     if isinstance(data, Mapping):
-        return str({name: _form(inner) for name, inner in data.items()})
+        return str({name: _describe(inner) for name, inner in data.items()})
     if isinstance(data, tuple | list) and any(hasattr(inner, "shape") for inner in data):
-        return str([_form(inner) for inner in data])
+        return str([_describe(inner) for inner in data])
     shape, kind = getattr(data, "shape", None), getattr(data, "dtype", None)
     return f"{type(data).__name__} {shape} {kind}"
 
 
-def _arrays(data: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """The arrays in it with their names, None for what cannot be read."""
+def _list_arrays(data: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """The arrays in the data with their names; None for what cannot be read."""
     import numpy as np
 
     if data is None:
         return
     if isinstance(data, Mapping):
         for key in sorted(data, key=str):
-            yield from _arrays(data[key], f"{name}/{key}")
+            yield from _list_arrays(data[key], f"{name}/{key}")
     elif isinstance(data, np.ndarray):
         yield name, data
     elif hasattr(data, "columns") and hasattr(data, "to_numpy"):
@@ -167,15 +167,15 @@ def _arrays(data: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield name, np.asarray(data)
         else:
             for place, inner in enumerate(data):
-                yield from _arrays(inner, f"{name}/{place}")
+                yield from _list_arrays(inner, f"{name}/{place}")
     elif "CPU" in str(getattr(data, "device", "")) or hasattr(data, "to_numpy"):
         yield name, np.asarray(data)
     else:
         yield name, None
 
 
-def _blocks(array: Any) -> Iterator[Any]:
-    """The bytes of an array, without copying all of it."""
+def _split_blocks(array: Any) -> Iterator[Any]:
+    """The bytes of an array in blocks, without copying the whole array."""
     if array.dtype.hasobject:
         yield "\0".join(str(item) for item in array.ravel()).encode("utf-8", "replace")
         return

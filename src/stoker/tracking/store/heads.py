@@ -1,7 +1,7 @@
-"""Heads of the audit: the number and hash of its last row, kept where whoever can write the store cannot.
+"""Heads of the audit: the number and hash of its last row, to be kept where nobody who can write the store can write.
 
-A chain that contains a head is, up to that row, the one it was then. A head is a JSON object; it may be signed with an
-Ed25519 key (`stoker.signing`), so that it can lie anywhere.
+If a chain contains a head, it is unchanged up to that row. A head is a JSON object. Signed with an Ed25519 key
+(`stoker.signing`), it can be kept anywhere.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any
 
 from stoker import signing
 from stoker.errors import UsageError
-from stoker.tracking.store.entries import compact
+from stoker.tracking.store.plain_values import dump_compact
 
 _MOST_BYTES = 65_536
 _TIMEOUT_S = 30
-# Signed with the rest, so that a signature of something else is none of a head.
+# Signed with the rest, so that a signature of something else does not pass as that of a head.
 _PURPOSE = "stoker audit head"
 
 
 @dataclass(frozen=True)
 class Head:
-    """The end of the audit's chain, at some time."""
+    """The end of the audit's chain at some time."""
 
     seq: int
     hash: str
@@ -34,56 +34,56 @@ class Head:
     time: float = 0.0
     signature: str = ""
 
+    @classmethod
+    def of_now(cls, seq: int, digest: str, store: str) -> Head:
+        """The head of a store at this moment."""
+        return cls(seq, digest, store, time.time())
+
     def sign(self, key: str) -> Head:
-        """The same, signed with the private key in a file.
+        """Return the same head, signed with the private key in a file.
 
         Raises:
             SigningError: there is no such key.
         """
-        return Head(self.seq, self.hash, self.store, self.time, signing.sign(self._signed(), key))
+        return Head(self.seq, self.hash, self.store, self.time, signing.sign(self._signed_bytes(), key))
 
     def is_signed_by(self, public: str) -> bool:
-        """Whether the owner of a public key, given as text or as a file, has signed it.
+        """Whether the owner of a public key (its text, or a file) has signed this head.
 
         Raises:
             SigningError: there is no such key.
         """
-        return signing.verify(self._signed(), self.signature, public)
+        return signing.verify(self._signed_bytes(), self.signature, public)
 
     def to_json(self) -> str:
-        """As it is kept."""
+        """The head as it is kept in a file."""
         known = {"store": self.store, "seq": self.seq, "hash": self.hash, "time": self.time}
         return json.dumps(known | ({"signature": self.signature} if self.signature else {}))
 
-    def _signed(self) -> bytes:
-        return compact([_PURPOSE, self.store, self.seq, self.hash, self.time]).encode()
-
-
-def now(seq: int, digest: str, store: str) -> Head:
-    """The head of a store at this moment."""
-    return Head(seq, digest, store, time.time())
+    def _signed_bytes(self) -> bytes:
+        return dump_compact([_PURPOSE, self.store, self.seq, self.hash, self.time]).encode()
 
 
 def parse(text: str | bytes) -> Head:
-    """Read a head back; those of earlier versions have neither a time nor a signature.
+    """Parse a head; those of earlier versions have neither a time nor a signature.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a head.
     """
     try:
         data: Any = json.loads(text)
         seq, digest = int(data["seq"]), str(data["hash"])
         more = str(data.get("store", "")), float(data.get("time", 0.0)), str(data.get("signature", ""))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-        raise ValueError("no head of an audit") from None
+        raise ValueError("not a head of an audit") from None
     return Head(seq, digest, *more)
 
 
 def read(source: str) -> Head:
-    """The head in a file, or at an http:// or https:// address.
+    """Read a head from a file, or from an http:// or https:// address.
 
     Raises:
-        UsageError: there is none.
+        UsageError: it cannot be read.
     """
     try:
         if source.startswith(("http://", "https://")):

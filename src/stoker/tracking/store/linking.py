@@ -1,22 +1,25 @@
-"""What a run uses or makes, as entries: the artifact with its link, and the audit's row that tells of it."""
+"""Links between runs and artifacts, as events: the link itself, and the audit's row about it."""
 
 from __future__ import annotations
 
 import time
 
-from stoker.tracking.store import audit, entries
+from stoker.tracking.store import audit
+from stoker.tracking.store.events import ArtifactColumns, ArtifactLinked, Event
 from stoker.tracking.store.fingerprints import Fingerprint
 
 USES, MAKES = "uses", "makes"
 
 
-def linked(
+def link_artifact(
     run: str, relation: str, found: Fingerprint, *, kind: str, name: str, path: str = ""
-) -> list[entries.Entry]:
-    """Link an artifact to a run; without a path it was only in memory."""
-    columns = {"hash": found.hash, "kind": kind, "name": name, "size": found.size, "path": path}
-    told = {"relation": relation, **columns}
+) -> list[Event]:
+    """Events that link an artifact to a run; one without a path exists in memory only."""
+    details = {"hash": found.hash, "kind": kind, "name": name, "size": found.size, "path": path}
+    artifact = ArtifactColumns(
+        hash=found.hash, kind=kind, name=name, size=found.size, path=path, time=time.time()
+    )
     return [
-        ["artifact", run, relation, {**columns, "time": time.time()}],
-        audit.entry("artifact", run, told),
+        ArtifactLinked(run, relation, artifact),
+        audit.note(audit.ARTIFACT, run, {"relation": relation, **details}),
     ]

@@ -1,53 +1,55 @@
-"""The record of a measured run, in the store as in its file: the row of the run, its ledger and its findings."""
+"""The record of a measured run, in the store as in its file: the run's row, its ledger and its findings."""
 
 from __future__ import annotations
 
 import calendar
 import time
-from typing import Any
 
 from stoker.records import Record
 from stoker.tracking.store import address
-from stoker.tracking.store.entries import Entry, finite
-from stoker.tracking.store.tracking import Run
+from stoker.tracking.store.events import Columns, Event, FindingsMeasured, LedgerMeasured
+from stoker.tracking.store.plain_values import make_plain
+from stoker.tracking.store.tracking import TrackedRun
 from stoker.tracking.store.writer import CLOSING_S
 
-# Before the account, in the name of a series.
-SERIES = "ledger/"
+# The names of ledger series are this and the account.
+SERIES_PREFIX = "ledger/"
 
 
-def begin(run_id: str, program: str, arguments: list[str], kind: str, store: str | None = None) -> Run:
-    """A run with the id of a record that is to come, in the store that is meant.
+def begin(run_id: str, program: str, arguments: list[str], kind: str, store: str | None = None) -> TrackedRun:
+    """Start a run with the id that its record will have.
 
     Raises:
-        UsageError: the store's URL makes no sense.
+        UsageError: the store's URL is invalid.
     """
     more = {"program": program, "arguments": arguments}
-    return Run(program, {}, store=address.find(store), kind=kind, run_id=run_id, more=more)
+    return TrackedRun(program, {}, store=address.find(store), kind=kind, run_id=run_id, more=more)
 
 
-def end(run: Run, record: Record) -> None:
-    """The record is finished: everything it has for the store."""
-    progress(run, record)
+def end(run: TrackedRun, record: Record) -> None:
+    """Store everything a finished record has, and end the run."""
+    update(run, record)
     failed = bool(record.exit_code)
-    run.finish("failed" if failed else "finished", **columns(record))
-    # `stoker run` may end by the signal that ended its program, which leaves no time for anything.
+    run.finish("failed" if failed else "finished", **to_columns(record))
+    # `stoker run` may die by the signal that ended its program, which leaves no time afterwards.
     run.flush(CLOSING_S)
 
 
-def progress(run: Run, record: Record) -> None:
-    """The run goes on: its ledger so far, and how it got there as series, by account."""
-    run.put(*measurements(record))
-    run.log(record.steps, {f"{SERIES}{account}": seconds for account, seconds in record.accounts.items()})
+def update(run: TrackedRun, record: Record) -> None:
+    """Store the ledger and findings so far, and log the ledger as one series per account."""
+    run.put(*to_events(record))
+    run.log(
+        record.steps, {f"{SERIES_PREFIX}{account}": seconds for account, seconds in record.accounts.items()}
+    )
 
 
-def columns(record: Record) -> dict[str, Any]:
-    """What the row of a run has of its record."""
+def to_columns(record: Record) -> Columns:
+    """The columns of a run's row that come from its record."""
     machine = {"device": record.device.name, "device kind": record.device.kind, **record.environment}
     return {
         "exit_code": record.exit_code,
         "versions": record.versions,
-        "machine": finite(machine),
+        "machine": make_plain(machine),
         "steps": record.steps,
         "wall_s": record.wall_s,
         "steps_per_s": record.steps_per_s,
@@ -55,14 +57,14 @@ def columns(record: Record) -> dict[str, Any]:
     }
 
 
-def measurements(record: Record) -> list[Entry]:
+def to_events(record: Record) -> list[Event]:
     """The ledger and the findings of a record."""
-    findings = record.to_json()["findings"]
-    return [["ledger", record.id, dict(record.accounts)], ["findings", record.id, finite(findings)]]
+    findings = make_plain(record.to_json()["findings"])
+    return [LedgerMeasured(record.id, dict(record.accounts)), FindingsMeasured(record.id, findings)]
 
 
-def started_at(record: Record) -> float:
-    """When it began, in seconds since 1970; now, if the record does not say."""
+def find_start(record: Record) -> float:
+    """When the run started, in seconds since 1970; now, if the record does not say."""
     try:
         return float(calendar.timegm(time.strptime(record.started, "%Y-%m-%dT%H:%M:%SZ")))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which run a model in memory was trained by: noted when it is trained, asked when it is exported."""
+"""Which run trained a model in memory: noted when the model is trained, looked up when it is exported."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from stoker.tracking.store.address import Address
-from stoker.tracking.store.tracking import Run
+from stoker.tracking.store.tracking import TrackedRun
 
 
 @dataclass(frozen=True)
 class Origin:
-    """A run, and the store that has it."""
+    """A run, and the store that keeps it."""
 
     run: str
     store: Address
 
 
-# The ids only: a run may hold the data it was given.
+# Ids only: a run may hold the data it was given.
 _origins: WeakKeyDictionary[Any, Origin] = WeakKeyDictionary()
 
 
-def note(model: Any, run: Run) -> None:
-    """This run trains this model."""
+def note_origin(model: Any, run: TrackedRun) -> None:
+    """Note that a run trains a model."""
     if run.store is not None:
         _origins[model] = Origin(run.id, run.store)
 
 
-def of(model: Any) -> Origin | None:
-    """The last run that trained it in this process, if one was kept."""
+def find_origin(model: Any) -> Origin | None:
+    """The last run that trained a model in this process, if one was kept."""
     return _origins.get(model)

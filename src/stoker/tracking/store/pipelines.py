@@ -1,8 +1,8 @@
-"""What a `tf.data` pipeline is made of: the tensors and files it begins with, its steps, and what its functions hold.
+"""What a `tf.data` pipeline is made of: the tensors and files it starts from, its steps, and what its functions hold.
 
-A pipeline has no content of its own until it is run, but the same sources, taken through the same steps, are the same
-data. What it draws from elsewhere (a generator, Python called from the graph, a table, an iterator) cannot be seen from
-outside; such a pipeline is known by its form only.
+A pipeline has no content until it runs, but the same sources taken through the same steps are the same data. What it
+draws from elsewhere (a generator, Python called from the graph, a lookup table, an iterator) cannot be seen from
+outside, so such a pipeline is identified by its element spec only.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-# Nothing that these compute, or where they read, is in the graph.
+# The graph does not show what these compute or read.
 _UNSEEN = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless", "GeneratorDataset"})
-# Sources that are known by their settings.
+# Sources that their settings describe completely.
 _NUMBERS = ("_RangeDataset", "EpochKeys")
 _OPAQUE = ("resource", "variant")
 
 
 class UnseenError(Exception):
-    """Something in the pipeline cannot be known."""
+    """Something in the pipeline cannot be seen from outside."""
 
 
-def parts(dataset: Any) -> Iterator[tuple[str, Any]]:
-    """What it is made of, each with a name: arrays, lists of files (`Files`), and the text of what is done with them.
+def list_parts(dataset: Any) -> Iterator[tuple[str, Any]]:
+    """List the parts of a pipeline: names, each with an array, with `Files`, or with None if the name says it all.
 
     Raises:
-        UnseenError: it cannot be told from its sources.
+        UnseenError: its sources do not determine its content.
     """
     if not hasattr(dataset, "_inputs"):
-        raise UnseenError(_kind(dataset))  # one that a strategy has distributed
+        raise UnseenError(_kind(dataset))  # a strategy has distributed it
     yield f"{_kind(dataset)} {dataset.element_spec}", None
-    yield from _settings(dataset)
+    yield from _list_settings(dataset)
     inputs, tensors = dataset._inputs(), list(getattr(dataset, "_tensors", ()))
     names = getattr(dataset, "_filenames", None)  # of a reader: a dataset, or a tensor
     if names is not None and not inputs:
@@ -39,20 +39,20 @@ def parts(dataset: Any) -> Iterator[tuple[str, Any]]:
     if not inputs and not tensors and _kind(dataset) not in _NUMBERS:
         raise UnseenError(_kind(dataset))
     for number, tensor in enumerate(tensors):
-        yield f"tensor {number}", _content(tensor)
+        yield f"tensor {number}", _read_content(tensor)
     for function in dataset._functions():
-        yield from _function(function.function)
+        yield from _list_operations(function.function)
     for number, inner in enumerate(inputs):
         yield f"input {number}", None
-        yield from parts(inner)
+        yield from list_parts(inner)
 
 
 def _kind(dataset: Any) -> str:
     return type(dataset).__name__
 
 
-def _settings(dataset: Any) -> Iterator[tuple[str, Any]]:
-    """Sizes, counts and seeds: numbers, and small tensors that a step keeps."""
+def _list_settings(dataset: Any) -> Iterator[tuple[str, Any]]:
+    """Sizes, counts and seeds: numbers and scalar tensors that a step keeps."""
     for name, value in sorted(vars(dataset).items()):
         if isinstance(value, int):
             yield f"{name} {value!r}", None
@@ -62,59 +62,61 @@ def _settings(dataset: Any) -> Iterator[tuple[str, Any]]:
             yield f"{name} {value.numpy()!r}", None
 
 
-def _function(function: Any) -> Iterator[tuple[str, Any]]:
+def _list_operations(function: Any) -> Iterator[tuple[str, Any]]:
     """A step's function: its operations, and what it captured.
 
-    Names and order are those of whatever was traced before, so operations go without them: which there are, not how
-    they are wired. That is the code's, which the run has, too.
+    Names and order depend on what was traced before, so operations are listed without them: which there are, not how
+    they are connected. The run also keeps the code, which says how.
     """
     definition = function.graph.as_graph_def()
     bodies = [definition.node, *(one.node_def for one in definition.library.function)]
-    for text in sorted(_operations(body) for body in bodies):
+    for text in sorted(_describe_body(body) for body in bodies):
         yield text, None
     for number, tensor in enumerate(function.captured_inputs):
-        yield f"captured {number}", _content(tensor)
+        yield f"captured {number}", _read_content(tensor)
 
 
-def _operations(body: Any) -> str:
+def _describe_body(body: Any) -> str:
     found = []
     for node in body:
         if node.op in _UNSEEN:
             raise UnseenError(node.op)
         found.append(
-            " ".join([node.op, *(f"{key}={_attribute(node.attr[key])}" for key in sorted(node.attr))])
+            " ".join(
+                [node.op, *(f"{key}={_describe_attribute(node.attr[key])}" for key in sorted(node.attr))]
+            )
         )
     return "\n".join(sorted(found))
 
 
-def _attribute(value: Any) -> str:
-    """As text; of a function not its name, since its body is told."""
+def _describe_attribute(value: Any) -> str:
+    """An attribute as text; a function without its name, because its body is listed."""
     return "function" if value.HasField("func") or value.list.func else str(value).strip()
 
 
-def _content(tensor: Any) -> Any:
-    told = getattr(tensor, "stoker_content", None)  # by the readers of `stoker.data`
-    if told is not None:
-        return told
+def _read_content(tensor: Any) -> Any:
+    known = getattr(tensor, "stoker_content", None)  # set by the readers of `stoker.data`
+    if known is not None:
+        return known
     if tensor.dtype.name in _OPAQUE or "CPU" not in str(tensor.device):
         raise UnseenError(tensor.dtype.name)
     array = tensor.numpy()
-    return files_of(array) or array
+    return find_files(array) or array
 
 
 class Files:
-    """Files that a pipeline begins with, in order."""
+    """Files that a pipeline starts from, in order."""
 
     def __init__(self, paths: list[str]) -> None:
         self.paths = paths
         above = os.path.dirname(os.path.commonpath(paths)) if len(paths) == 1 else os.path.commonpath(paths)
-        # The same files elsewhere are the same data; the directory they are in may be their label.
+        # The same files in another place are the same data, but a file's directory may be its label.
         self.names = [os.path.relpath(one, above) for one in paths]
         self.size = sum(os.path.getsize(one) for one in paths)
 
 
-def files_of(array: Any) -> Files | None:
-    """Strings that all are names of files here."""
+def find_files(array: Any) -> Files | None:
+    """The files that an array of strings names, if every string names a file on this machine."""
     names = [array] if isinstance(array, bytes) else array.ravel().tolist() if array.dtype.hasobject else []
     if not names or not all(isinstance(one, bytes) for one in names):
         return None

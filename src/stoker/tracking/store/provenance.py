@@ -1,35 +1,30 @@
-"""Where something comes from: what an exported model carries with it, so that it can be traced without the store."""
+"""The origin of a model, to be exported with it, so that it can be traced without the store."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from stoker.tracking.store.address import Address
-from stoker.tracking.store.queries import reading
+from stoker.tracking.store.linking import USES
+from stoker.tracking.store.queries import open_reader
 
 
-def provenance(address: Address, run: str) -> dict[str, Any]:
-    """The run, the code, the data by content hash, and the end of the audit's chain, as plain values.
+def read_provenance(address: Address, run: str) -> dict[str, Any]:
+    """Read a run's code, its data by content hash, and the head of the audit, as plain values.
 
     Raises:
-        RecordError: no such run.
-        Trouble: the store cannot be read.
+        RecordError: there is no such run.
+        StoreError: the store cannot be read.
     """
-    with reading(address) as reader:
-        run = reader.resolve(run)
-        (row,) = reader.runs(run)
-        used = [one for one in reader.artifacts(run) if one["relation"] == "uses"]
-        changed = bool(reader.column(run, "git_diff"))
+    with open_reader(address) as reader:
+        row = reader.run(reader.resolve(run))
+        used = [link for link in reader.artifacts(row.id) if link.relation == USES]
         head = reader.audit_head()
     return {
         "store": str(address),
-        "run": run,
-        "name": row.columns["name"],
-        "code": {
-            "program": row.columns["program"],
-            "commit": row.columns["git_commit"],
-            "changed since": changed,
-        },
-        "data": [{name: one[name] for name in ("name", "hash", "size", "path")} for one in used],
+        "run": row.id,
+        "name": row.name,
+        "code": {"program": row.program, "commit": row.git_commit, "changed since": bool(row.git_diff)},
+        "data": [{name: getattr(link, name) for name in ("name", "hash", "size", "path")} for link in used],
         "audit": None if head is None else {"seq": head[0], "hash": head[1]},
     }

@@ -1,4 +1,4 @@
-"""Records as files: `.stoker/runs/<id>.json`, replaced whole, so that a reader never sees half of one."""
+"""Records as files, `.stoker/runs/<id>.json`; a file is replaced as a whole, so a reader never sees half a record."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from stoker.files import RUNS, make_private_directory, open_private, tighten, wr
 from stoker.records import SCHEMA, Damaged, ProfilerWindow, Record, plain
 
 DIRECTORY = RUNS
-# The end of the id of a job's own record, beside those of its workers.
+# The suffix of the id of a job's own record, beside those of its workers.
 OF_JOB = "-job"
-# An id becomes the name of a file: no separators, nothing hidden, nothing that leads elsewhere.
+# An id becomes a file name: no separators, no hidden files, nothing that leads elsewhere.
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
 
 def new_id() -> str:
-    """An id that sorts by time and does not collide: `20261115-210754-3fa91c07`."""
+    """Make an id that sorts by time and does not collide: `20261115-210754-3fa91c07`."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
 
 
 def is_id(text: str) -> bool:
-    """Whether this can be the id of a run: letters, digits, `_`, `-` and `.`, at most 200, no `.` or `-` in front."""
+    """Whether this can be a run's id: at most 200 letters, digits, `_`, `-` and `.`, not starting with `.` or `-`."""
     return _ID.fullmatch(text) is not None
 
 
 def path_of(run_id: str, directory: Path = DIRECTORY) -> Path:
-    """Where the record of a run is.
+    """The path of a run's record.
 
     Raises:
-        RecordError: a run cannot have this id.
+        RecordError: this cannot be the id of a run.
     """
     if not is_id(run_id):
         raise RecordError(f"{run_id!r} is not the id of a run: `stoker runs` lists them")
@@ -44,7 +44,7 @@ def path_of(run_id: str, directory: Path = DIRECTORY) -> Path:
 
 
 def prepare(directory: Path = DIRECTORY) -> None:
-    """Make sure a record can be written, before the program starts."""
+    """Make sure that a record can be written, before the program starts."""
     try:
         make_private_directory(directory)
         probe = directory / f".probe-{os.getpid()}"
@@ -57,7 +57,7 @@ def prepare(directory: Path = DIRECTORY) -> None:
 
 
 def write(record: Record, path: Path) -> None:
-    """Write a record, all or nothing; a program that has deleted the directory does not lose it."""
+    """Write a record, all or nothing, and make its directory again if the program has deleted it."""
     text = json.dumps(record.to_json())
     try:
         write_atomically(path, text, private=True)
@@ -90,12 +90,12 @@ def read(path: Path) -> Record:
 
 
 def events_path_of(path: Path) -> Path:
-    """Where the profiler's events of a run are, beside its record."""
+    """The path of a run's profiler events, beside its record."""
     return path.with_name(path.name.removesuffix(".json") + ".events.gz")
 
 
 def append_events(windows: list[ProfilerWindow], path: Path) -> None:
-    """Add windows of the profiler's events to those of a record: a line each, none written twice."""
+    """Append windows of profiler events to those of a record, one line each."""
     text = "".join(json.dumps(plain(window), separators=(",", ":")) + "\n" for window in windows)
     place = events_path_of(path)
     tighten(place)
@@ -104,24 +104,24 @@ def append_events(windows: list[ProfilerWindow], path: Path) -> None:
 
 
 def read_events(path: Path) -> list[ProfilerWindow]:
-    """The windows beside a record; none if there are none, or from where they are damaged."""
+    """Read the profiler events of a record, up to the first damaged line; none if there are none."""
     windows: list[ProfilerWindow] = []
     try:
         with gzip.open(events_path_of(path), "rt", encoding="utf-8") as lines:
             windows.extend(ProfilerWindow.from_json(json.loads(line)) for line in lines)
     except (OSError, EOFError, ValueError, zlib.error):
-        # A program that is killed leaves half a line: what comes before it is good.
+        # A program that was killed leaves half a line; what comes before it is good.
         return windows
     return windows
 
 
 def ids(directory: Path = DIRECTORY) -> list[str]:
-    """All runs, oldest first."""
+    """The ids of all records, oldest first."""
     return sorted(path.stem for path in directory.glob("*.json") if is_id(path.stem) and path.is_file())
 
 
 def resolve(run_id: str | None, directory: Path = DIRECTORY) -> Path:
-    """The path of a run by its id, a unique beginning of it, or a file name; the last run if None."""
+    """Find a record by the run's id, a unique start of it, or a file name; the last record if None."""
     known = ids(directory)
     if run_id is None:
         if not known:
@@ -129,7 +129,7 @@ def resolve(run_id: str | None, directory: Path = DIRECTORY) -> Path:
         return path_of(known[-1], directory)
     if run_id.endswith(".json") and Path(run_id).exists():
         return Path(run_id)
-    # A job's id is also how those of its workers begin.
+    # The ids of a job's workers start with the job's id.
     named = [name for name in (run_id, f"{run_id}{OF_JOB}") if name in known]
     matches = named[:1] or [name for name in known if name.startswith(run_id)]
     if len(matches) != 1:

@@ -1,145 +1,122 @@
-"""The tables, for SQLAlchemy Core. `migrations` makes them; a test compares the two.
+"""The rows of the store's tables, a dataclass each; its fields are the table's columns, in order.
 
-A value that is not a number is NULL in `points.value`, `series.last` (with `count` > 0), because SQLite cannot hold
-it; infinities are infinities. Times are seconds since 1970. Columns that hold JSON are text: both databases can look
-inside.
+`migrations` makes the tables, and a test compares the two. To add a column to `runs`: one field in `RunRow`, and a
+migration. SQL elsewhere takes its column names from here.
+
+SQLite cannot hold NaN, so a NaN is NULL in `points.value`, and in `series.last` where `count` > 0. Infinities are
+stored as such. Times are seconds since 1970. Columns that hold JSON are text, which both databases can look into.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Table, Text, UniqueConstraint
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
-METADATA = MetaData()
-# SQLite counts rows by itself only in a column of exactly this type.
-_COUNTED = BigInteger().with_variant(Integer, "sqlite")
+# Part of the digest that seals a run in the audit. Seals are never recomputed, so a new column must not be sealed.
+_SEALED = {"sealed": True}
+# Left out of lists, because it may be large; None there.
+_UNLISTED = {"unlisted": True}
 
-RUNS = Table(
-    "runs",
-    METADATA,
-    Column("id", Text, primary_key=True),
-    Column("name", Text, nullable=False),
+
+@dataclass(slots=True)
+class SeriesRow:
+    """A run's series of values, without its points. (The table also has `id` and `run`.)"""
+
+    name: str
+    count: int
+    last: float
+    last_step: int
+    min: float | None
+    max: float | None
+
+
+@dataclass(slots=True)
+class RunRow:
+    """A run, with its series by name."""
+
+    id: str
+    name: str = field(metadata=_SEALED)
     # train, evaluate, predict, run, watch, track, import, export, serve ...
-    Column("kind", Text, nullable=False),
-    Column("program", Text, nullable=False),
-    Column("arguments", Text, nullable=False),
-    Column("parameters", Text, nullable=False),
-    Column("git_commit", Text),
-    Column("git_diff", Text),
-    Column("versions", Text, nullable=False),
-    Column("machine", Text, nullable=False),
-    # running, finished, failed, interrupted; one that is running but was not seen for long was killed.
-    Column("state", Text, nullable=False),
-    Column("error", Text),
-    Column("exit_code", Integer),
-    Column("parent", Text),
-    Column("worker", Integer),
-    Column("started", Double, nullable=False),
-    Column("ended", Double),
-    Column("seen", Double),
-    Column("steps", BigInteger),
-    Column("wall_s", Double),
-    Column("steps_per_s", Double),
-    Column("examples_per_s", Double),
-    # The audit's row that tells of its beginning.
-    Column("audit_seq", BigInteger),
-    Index("runs_by_start", "started"),
-    Index("runs_by_parent", "parent"),
-)
+    kind: str = field(metadata=_SEALED)
+    program: str = field(metadata=_SEALED)
+    arguments: list[str] = field(metadata=_SEALED)
+    parameters: dict[str, Any] = field(metadata=_SEALED)
+    git_commit: str | None = field(metadata=_SEALED)
+    git_diff: str | None = field(metadata=_SEALED | _UNLISTED)
+    versions: dict[str, Any] = field(metadata=_SEALED)
+    machine: dict[str, Any] = field(metadata=_SEALED)
+    # running, finished, failed, interrupted; a reader turns "running" into "lost" if the run must have been killed.
+    state: str = field(metadata=_SEALED)
+    error: str | None = field(metadata=_SEALED)
+    exit_code: int | None = field(metadata=_SEALED)
+    # The run around this one.
+    parent: str | None = field(metadata=_SEALED)
+    worker: int | None = field(metadata=_SEALED)
+    started: float = field(metadata=_SEALED)
+    ended: float | None = field(metadata=_SEALED)
+    # When the run was last heard of.
+    seen: float | None
+    steps: int | None = field(metadata=_SEALED)
+    wall_s: float | None = field(metadata=_SEALED)
+    steps_per_s: float | None = field(metadata=_SEALED)
+    examples_per_s: float | None = field(metadata=_SEALED)
+    # The row of the audit that tells of the run's start.
+    audit_seq: int | None
+    series: dict[str, SeriesRow] = field(default_factory=dict)
 
-SERIES = Table(
-    "series",
-    METADATA,
-    Column("id", _COUNTED, primary_key=True, autoincrement=True),
-    Column("run", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("count", BigInteger, nullable=False),
-    Column("last", Double),
-    Column("last_step", BigInteger),
-    Column("min", Double),
-    Column("max", Double),
-    UniqueConstraint("run", "name", name="series_of_run"),
-)
+    @property
+    def seconds(self) -> float | None:
+        """From the start to the end, or to when the run was last seen."""
+        end = self.ended or self.seen
+        return None if end is None else max(0.0, float(end) - float(self.started))
 
-POINTS = Table(
-    "points",
-    METADATA,
-    Column("series", BigInteger, primary_key=True, autoincrement=False),
-    # The number of the point in its series, in the order of logging.
-    Column("n", BigInteger, primary_key=True, autoincrement=False),
-    Column("step", BigInteger, nullable=False),
-    Column("time", Double, nullable=False),
-    Column("value", Double),
-    sqlite_with_rowid=False,
-)
+    def to_dict(self) -> dict[str, Any]:
+        """Everything about the run, as plain values."""
+        return {**asdict(self), "seconds": self.seconds}
 
-LEDGER = Table(
-    "ledger",
-    METADATA,
-    Column("run", Text, primary_key=True),
-    Column("account", Text, primary_key=True),
-    Column("seconds", Double, nullable=False),
-)
 
-FINDINGS = Table(
-    "findings",
-    METADATA,
-    Column("run", Text, primary_key=True),
-    # Their order in the record: costliest first.
-    Column("n", Integer, primary_key=True, autoincrement=False),
-    Column("kind", Text, nullable=False),
-    Column("code", Text, nullable=False),
-    Column("file", Text, nullable=False),
-    Column("line", Integer, nullable=False),
-    Column("seconds", Double),
-    Column("lost_s", Double),
-    Column("speedup", Double),
-    # The whole finding, as the record has it.
-    Column("finding", Text, nullable=False),
-    Index("findings_by_line", "file", "line"),
-)
+_COLUMNS = [one for one in fields(RunRow) if one.name != "series"]
+RUN_COLUMNS = tuple(one.name for one in _COLUMNS)
+# What events may set: the id comes with each event, and `audit_seq` from the audit.
+WRITTEN_COLUMNS = tuple(name for name in RUN_COLUMNS if name not in ("id", "audit_seq"))
+LISTED_COLUMNS = tuple(one.name for one in _COLUMNS if "unlisted" not in one.metadata)
+SEALED_COLUMNS = tuple(one.name for one in _COLUMNS if "sealed" in one.metadata)
+JSON_COLUMNS = tuple(one.name for one in _COLUMNS if str(one.type).startswith(("list", "dict")))
+NUMBER_COLUMNS = tuple(one.name for one in _COLUMNS if str(one.type).startswith(("int", "float")))
+SERIES_COLUMNS = tuple(one.name for one in fields(SeriesRow))
 
-ARTIFACTS = Table(
-    "artifacts",
-    METADATA,
-    Column("id", _COUNTED, primary_key=True, autoincrement=True),
-    Column("hash", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("size", BigInteger),
-    # Where it is: an absolute path, or empty for what was only in memory.
-    Column("path", Text, nullable=False),
-    Column("time", Double, nullable=False),
-    UniqueConstraint("hash", "kind", "path", name="artifact_once"),
-)
 
-LINKS = Table(
-    "links",
-    METADATA,
-    Column("run", Text, primary_key=True),
-    Column("artifact", BigInteger, primary_key=True, autoincrement=False),
+@dataclass(frozen=True, slots=True)
+class ArtifactLink:
+    """A row of `artifacts`, with the run that uses or makes it (from `links`)."""
+
+    id: int
+    # Of the content; see `fingerprints`.
+    hash: str
+    kind: str
+    name: str
+    size: int | None
+    # Absolute; empty for what was only in memory.
+    path: str
+    time: float
+    run: str
     # uses, makes
-    Column("relation", Text, primary_key=True),
-    Index("links_by_artifact", "artifact"),
-)
+    relation: str
 
-AUDIT = Table(
-    "audit",
-    METADATA,
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("time", Double, nullable=False),
-    Column("actor", Text, nullable=False),
-    Column("event", Text, nullable=False),
-    Column("run", Text),
-    Column("details", Text, nullable=False),
-    Column("previous", Text, nullable=False),
-    Column("hash", Text, nullable=False),
-)
 
-# The last batch of each writer: a batch that is delivered again is not applied again.
-WRITERS = Table(
-    "writers",
-    METADATA,
-    Column("id", Text, primary_key=True),
-    Column("batch", BigInteger, nullable=False),
-    Column("time", Double, nullable=False),
-)
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """A row of `audit`."""
+
+    seq: int
+    time: float
+    actor: str
+    event: str
+    run: str | None
+    # JSON.
+    details: str
+    previous: str
+    hash: str
+
+
+AUDIT_COLUMNS = tuple(one.name for one in fields(AuditRow))

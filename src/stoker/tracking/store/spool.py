@@ -1,14 +1,13 @@
-"""What waits while the store cannot be written: a file of batches, a line each, in the order in which they were made.
+"""Spool files: batches that wait while the store cannot be written, one per line, in the order they were made.
 
-The file is locked by the process that appends to it, and the system lets go of the lock however that process ends:
-a file that is not locked is an orphan, and whoever opens the store next writes its batches, each of them once. A line
-that is damaged is moved to a file beside the spool, so that it does not keep the others out.
+The process that appends to a file holds a lock on it, which the system releases however that process ends. So a file
+without a lock is an orphan, and whoever opens the store next writes its batches, each of them once. A damaged line is
+moved to a file beside the spool, so that it does not block the others.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -17,30 +16,25 @@ from pathlib import Path
 
 from stoker.files import make_private_directory, open_private, tighten
 from stoker.tracking.store.address import Address
-from stoker.tracking.store.applying import Batch
-from stoker.tracking.store.entries import is_entry
+from stoker.tracking.store.events import Batch, DamagedBatchError, decode_batch, encode_batch
 
-# Files of this process: opening one of them a second time and closing it would let go of its lock.
+# This process's own files. Opening one a second time and closing it would release its lock.
 _OURS: set[Path] = set()
 
 
-def directories(address: Address) -> list[Path]:
-    """Where spools may be: beside the store, or, where nothing can be written there, with the user's own files."""
+def list_directories(address: Address) -> list[Path]:
+    """Where spool files may be: beside the store, or with the user's own files if that place is not writable."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return [address.home / "spool", Path(state) / "stoker" / "spool"]
 
 
-class DamagedLine(Exception):
-    """A line that is not a batch."""
-
-
 class Spool:
-    """The spool of one writer; no file before the first batch, none after the last was written."""
+    """The spool of one writer. Its file exists only while batches wait."""
 
     def __init__(self, address: Address, writer: str) -> None:
         self._name = f"{address.mark}-{writer}.jsonl"
-        self._places = directories(address)
-        # A second one where the first cannot take more.
+        self._places = list_directories(address)
+        # A second file is used when the first cannot take more.
         self._files: list[SpoolFile] = []
 
     def __bool__(self) -> bool:
@@ -50,12 +44,12 @@ class Spool:
         return " and ".join(str(file.path) for file in self._files)
 
     def append(self, batch: Batch) -> None:
-        """Add a batch, on the disk when this returns.
+        """Add a batch; it is on the disk when this returns.
 
         Raises:
-            OSError: it could not be added; the spool is as it was.
+            OSError: it could not be added, and the spool is unchanged.
         """
-        text = json.dumps([batch.writer, batch.number, batch.entries], separators=(",", ":"))
+        text = encode_batch(batch)
         problem: OSError | None = None
         if self._files:
             try:
@@ -85,30 +79,30 @@ class Spool:
 
     @property
     def files(self) -> Sequence[SpoolFile]:
-        """The files there are, oldest first."""
+        """The files in use, oldest first."""
         return self._files
 
     def batches(self) -> Iterator[Batch]:
-        """All of them, oldest first, but for those that are damaged."""
+        """All batches that are not damaged, oldest first."""
         for file in self._files:
-            for line in file.lines():
-                with suppress(DamagedLine):
-                    yield parse(line)
+            for line in file.read_lines():
+                with suppress(DamagedBatchError):
+                    yield decode_batch(line)
 
     def remove(self) -> None:
-        """They are all in the store."""
+        """Delete the files, because all batches are in the store."""
         for file in self._files:
             file.remove()
         self._files = []
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Leave the files for whoever opens the store next."""
         for file in self._files:
             file.close()
         self._files = []
 
     def forget(self) -> None:
-        """In a forked child: the files are the parent's."""
+        """Drop the files without touching them: in a forked child, they are the parent's."""
         self._files = []
 
 
@@ -116,12 +110,12 @@ class SpoolFile:
     """A file of batches, locked by this process until it is closed.
 
     Raises:
-        OSError: it cannot be opened, or another process has it locked.
+        OSError: it cannot be opened, or another process holds its lock.
     """
 
     def __init__(self, path: Path, mode: str) -> None:
         self.path = path
-        # Without a buffer: what the disk does not take must not be tried again when the file is closed.
+        # Unbuffered: what the disk does not take must not be written again when the file is closed.
         self._file = FileIO(path, mode, opener=open_private)
         tighten(path)
         try:
@@ -133,11 +127,11 @@ class SpoolFile:
         _OURS.add(path)
 
     def append(self, text: str) -> None:
-        """Add a line, on the disk when this returns."""
+        """Add a line; it is on the disk when this returns."""
         rest = memoryview(text.encode("ascii") + b"\n")
         length = self._length + len(rest)
         try:
-            # A disk that is full takes a part, and says so only at the next attempt.
+            # A full disk takes a part, and reports an error only at the next attempt.
             while rest:
                 rest = rest[self._file.write(rest) :]
             os.fsync(self._file.fileno())
@@ -147,17 +141,17 @@ class SpoolFile:
             raise
         self._length = length
 
-    def lines(self) -> list[bytes]:
-        """A line a batch, oldest first; a last one that is cut off is of a batch that nobody was told is kept."""
+    def read_lines(self) -> list[bytes]:
+        """The lines, oldest first. If the last one is cut off, nobody was told that it is kept, and it is left out."""
         self._file.seek(0)
         *lines, _ = self._file.readall().split(b"\n")
         return lines
 
     def quarantine(self, line: bytes) -> Path:
-        """Put a line that cannot be written into a file beside this one, on the disk when this returns; that file.
+        """Append a line that the store cannot take to a file beside this one; it is on the disk when this returns.
 
         Raises:
-            OSError: it cannot be put there.
+            OSError: that file cannot be written.
         """
         place = self.path.with_name(f"{self.path.name}.damaged")
         tighten(place)
@@ -168,36 +162,20 @@ class SpoolFile:
         return place
 
     def remove(self) -> None:
-        """Its batches are all in the store."""
+        """Delete the file, because all its batches are in the store."""
         self.path.unlink(missing_ok=True)
         self.close()
 
     def close(self) -> None:
-        """Let go of the lock."""
+        """Close the file, which releases its lock."""
         _OURS.discard(self.path)
         self._file.close()
 
 
-def parse(line: bytes) -> Batch:
-    """The batch of a line.
-
-    Raises:
-        DamagedLine: it is none.
-    """
-    try:
-        writer, number, entries = json.loads(line)
-        whole = isinstance(writer, str) and type(number) is int and isinstance(entries, list)
-    except (ValueError, TypeError, RecursionError):
-        whole = False
-    if not whole or not all(is_entry(entry) for entry in entries):
-        raise DamagedLine
-    return Batch(writer, number, entries)
-
-
-def orphans(address: Address) -> Iterator[SpoolFile]:
-    """The spool files of this store that nobody appends to, one at a time."""
-    found = [path for place in directories(address) for path in place.glob(f"{address.mark}-*.jsonl")]
-    # A writer's second file comes after its first: in the second directory, or `ID.late.jsonl` after `ID.jsonl`.
+def open_orphans(address: Address) -> Iterator[SpoolFile]:
+    """Open the spool files of this store that no process holds, one at a time."""
+    found = [path for place in list_directories(address) for path in place.glob(f"{address.mark}-*.jsonl")]
+    # Sorted by name, a writer's second file (in the other directory, or `ID.late.jsonl`) comes after its first.
     for path in sorted(found, key=lambda path: path.name):
         if path not in _OURS:
             with suppress(OSError):

@@ -1,7 +1,6 @@
-"""What a run depends on beside its data: the program, the code's commit and what was changed since, versions, machine.
+"""What a run depends on besides its data: the program, its commit and uncommitted changes, versions, the machine.
 
-Read once a process, without importing anything the program has not imported, and not in the caller's time: the
-writer's thread asks.
+Each is found once per process, without importing anything that the program has not imported.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from typing import Any
 from stoker.version import __version__
 
 _PACKAGES = {"tensorflow": ("tensorflow", "tensorflow-cpu"), "keras": ("keras",), "numpy": ("numpy",)}
-# A change longer than this is not a change that anybody reads.
+# Nobody reads a longer diff.
 _LONGEST_DIFF = 1 << 20
 _GIT_S = 10
 
 
-def program() -> tuple[str, list[str]]:
-    """The program that runs, and its arguments."""
+def find_program() -> tuple[str, list[str]]:
+    """The running program and its arguments."""
     return Path(sys.argv[0]).name or "python", list(sys.argv[1:])
 
 
 @cache
-def versions() -> dict[str, str]:
-    """Of Stoker, Python, and of the libraries that matter where the program has imported them."""
+def find_versions() -> dict[str, str]:
+    """The versions of Stoker, of Python, and of TensorFlow, Keras and NumPy if the program has imported them."""
     found = {"stoker": __version__, "python": platform.python_version()}
     for name, distributions in _PACKAGES.items():
         for distribution in distributions if name in sys.modules else ():
@@ -43,7 +42,7 @@ def versions() -> dict[str, str]:
 
 
 @cache
-def machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     """The host, its processors and its memory."""
     return {
         "host": platform.node(),
@@ -55,16 +54,16 @@ def machine() -> dict[str, Any]:
 
 
 @cache
-def code() -> dict[str, str | None]:
-    """`git_commit` and `git_diff` of the directory the program runs in; both None outside of a repository."""
-    commit = _git("rev-parse", "HEAD")
-    diff = _git("diff", "HEAD", "--no-ext-diff", "--no-color") if commit else None
+def describe_code() -> dict[str, str | None]:
+    """`git_commit` and `git_diff` of the current directory; both None outside of a repository."""
+    commit = _run_git("rev-parse", "HEAD")
+    diff = _run_git("diff", "HEAD", "--no-ext-diff", "--no-color") if commit else None
     if diff is not None and len(diff) > _LONGEST_DIFF:
         diff = diff[:_LONGEST_DIFF] + "\n(cut here)\n"
     return {"git_commit": commit.strip() if commit else None, "git_diff": diff or None}
 
 
-def _git(*words: str) -> str | None:
+def _run_git(*words: str) -> str | None:
     command = ["git", "-c", "core.fsmonitor=false", *words]
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     try:

@@ -1,4 +1,4 @@
-"""`stoker.runs`: the runs of a store as a table, and which of them in which order."""
+"""`stoker.runs`: the runs of a store as a table, filtered and sorted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 from stoker.errors import UsageError
 from stoker.tracking.store import address
-from stoker.tracking.store.queries import RunRow, reading
+from stoker.tracking.store.queries import open_reader
+from stoker.tracking.store.schema import RunRow
 
 _COLUMNS = (
     "id",
@@ -42,63 +43,62 @@ def runs(
     *,
     store: str | None = None,
 ) -> list[dict[str, Any]]:
-    """The runs of the store, a dict each: `pandas.DataFrame(stoker.runs())` is a table of them.
+    """List the runs of the store, one dict each; `pandas.DataFrame(stoker.runs())` makes a table of them.
 
-    Parameters are `params.NAME`, the last values of series `metrics.NAME`.
+    Parameters are in `params.NAME`, the last values of series in `metrics.NAME`.
 
     Args:
-        where: conditions, all of which must hold: `"loss < 0.1"`, `"params.rate = 0.001"`, `"name ~ base"`.
-        sort: by which column, with `-` in front from the largest down; runs without it come last.
-        limit: how many at most.
-        store: the URL of the store, if not the one of `STOKER_STORE` or `[tool.stoker]`.
+        where: conditions that must all hold: `"loss < 0.1"`, `"params.rate = 0.001"`, `"name ~ base"`.
+        sort: the column to sort by; with a leading `-`, largest first. Runs without it come last.
+        limit: the most runs to return.
+        store: the URL of the store, if not that of `STOKER_STORE` or `[tool.stoker]`.
 
     Raises:
-        UsageError: a condition that cannot be read; no store.
-        Trouble: the store cannot be read.
+        UsageError: a condition cannot be read, or the store is switched off.
+        StoreError: the store cannot be read.
     """
-    with reading(address.needed(store)) as reader:
-        rows = [flat(row) for row in reader.runs()]
-    return selected(rows, [where] if isinstance(where, str) and where else where, sort, limit)
+    with open_reader(address.require(store)) as reader:
+        rows = [flatten(row) for row in reader.runs()]
+    return select_rows(rows, [where] if isinstance(where, str) and where else where, sort, limit)
 
 
-def flat(row: RunRow) -> dict[str, Any]:
-    """A run as one row of a table."""
-    columns = row.columns
-    made: dict[str, Any] = {name: columns[name] for name in _COLUMNS}
-    made |= {"arguments": " ".join(columns["arguments"]), "state": row.state, "seconds": row.seconds}
-    made |= {name: columns[name] for name in _FIGURES}
-    made |= {f"params.{name}": value for name, value in columns["parameters"].items()}
+def flatten(row: RunRow) -> dict[str, Any]:
+    """Turn a run into one row of a table."""
+    made: dict[str, Any] = {name: getattr(row, name) for name in _COLUMNS}
+    made |= {"arguments": " ".join(row.arguments), "state": row.state, "seconds": row.seconds}
+    made |= {name: getattr(row, name) for name in _FIGURES}
+    made |= {f"params.{name}": value for name, value in row.parameters.items()}
     made |= {f"metrics.{name}": series.last for name, series in row.series.items()}
     return made
 
 
-def selected(
+def select_rows(
     rows: Iterable[dict[str, Any]], where: Iterable[str], sort: str, limit: int | None
 ) -> list[dict[str, Any]]:
-    """The rows for which all conditions hold, in order."""
-    conditions = [_condition(text) for text in where]
+    """Select the rows for which all conditions hold, and sort them."""
+    conditions = [_parse_condition(text) for text in where]
     kept = [row for row in rows if all(holds(row) for holds in conditions)]
     name = sort.removeprefix("-")
-    having = [row for row in kept if _sortable(value_of(row, name))]
-    having.sort(key=lambda row: _rank(value_of(row, name)), reverse=sort.startswith("-"))
-    lacking = [row for row in kept if not _sortable(value_of(row, name))]
+    having = [row for row in kept if _is_sortable(find_value(row, name))]
+    having.sort(key=lambda row: _make_sort_key(find_value(row, name)), reverse=sort.startswith("-"))
+    lacking = [row for row in kept if not _is_sortable(find_value(row, name))]
     return [*having, *lacking][:limit]
 
 
-def value_of(row: dict[str, Any], name: str) -> Any:
-    """A column by its name; `loss` is `metrics.loss`, or else `params.loss`."""
+def find_value(row: dict[str, Any], name: str) -> Any:
+    """The value of a column; `loss` means `metrics.loss`, or else `params.loss`."""
     for full in (name, f"metrics.{name}", f"params.{name}"):
         if full in row:
             return row[full]
     return None
 
 
-def _condition(text: str) -> Callable[[dict[str, Any]], bool]:
+def _parse_condition(text: str) -> Callable[[dict[str, Any]], bool]:
     name, mark, wanted = _split(text)
     sign = _SIGNS[mark]
 
     def holds(row: dict[str, Any]) -> bool:
-        value = value_of(row, name)
+        value = find_value(row, name)
         if value is None:
             return mark == "!="
         if isinstance(value, bool | str) or mark == "~":
@@ -112,7 +112,7 @@ def _condition(text: str) -> Callable[[dict[str, Any]], bool]:
 
 
 def _split(text: str) -> tuple[str, str, str]:
-    """Name, sign and value. Conditions come in links, from anybody: each character is looked at once."""
+    """Split a condition into name, sign and value, in linear time: links from anybody may contain conditions."""
     start = next((place for place, letter in enumerate(text) if letter in "=!<>~"), len(text))
     sign = next((mark for mark in (text[start : start + 2], text[start : start + 1]) if mark in _SIGNS), "")
     name, value = text[:start].strip(), text[start + len(sign) :].strip().strip("'\"")
@@ -122,10 +122,10 @@ def _split(text: str) -> tuple[str, str, str]:
     return name, sign, value
 
 
-def _sortable(value: Any) -> bool:
+def _is_sortable(value: Any) -> bool:
     return value is not None and not (isinstance(value, float) and math.isnan(value))
 
 
-def _rank(value: Any) -> tuple[int, Any]:
-    """Numbers before text, so that a column may have both."""
+def _make_sort_key(value: Any) -> tuple[int, Any]:
+    """Sort numbers before text, because a column may have both."""
     return (0, value) if isinstance(value, int | float) else (1, str(value))

@@ -1,11 +1,11 @@
-"""`stoker.track`: a run in the store, from its beginning to its end.
+"""`stoker.track`: a run in the store, from start to end.
 
     with stoker.track("baseline", params={"rate": 1e-3}) as run:
         for step in range(steps):
             run.log(step, loss=loss)
         run.artifact("model.keras", kind="model")
 
-What is logged goes to the writer's queue: a call takes about a microsecond, and nothing here waits for the store.
+What is logged goes to the writer's queue. A call takes about a microsecond, and nothing here waits for the store.
 """
 
 from __future__ import annotations
@@ -21,38 +21,43 @@ from types import TracebackType
 from typing import Any
 
 from stoker.errors import ArgumentError, check_local_path, whole_number
+from stoker.logs import LOGGER
 from stoker.tracking.store import address as addresses
-from stoker.tracking.store import around, audit, delivery, entries, fingerprints, surroundings, writer
-from stoker.tracking.store.linking import MAKES, USES, linked
+from stoker.tracking.store import audit, fingerprints, inherited, surroundings
+from stoker.tracking.store.events import Event, RunChanged, RunStarted, ValuesLogged, redact
+from stoker.tracking.store.linking import MAKES, USES, link_artifact
+from stoker.tracking.store.plain_values import clean_text, make_plain
 from stoker.tracking.store.record_files import is_id, new_id
+from stoker.tracking.store.writer import StoreWriter, writer_for
 
-# Steps are whole numbers of 64 bits in both databases.
-_LARGEST = 2**63 - 1
+_make_tuple = tuple.__new__
+# Both databases hold steps in 64 bits.
+_SMALLEST, _LARGEST = 1 - 2**63, 2**63 - 1
 
-_current: ContextVar[Run | None] = ContextVar("stoker_run", default=None)
+_current: ContextVar[TrackedRun | None] = ContextVar("stoker_run", default=None)
 
 
 def track(
     name: str, params: Mapping[str, Any] | None = None, *, store: str | None = None, kind: str = "track"
-) -> Run:
-    """Begin a run in the store; use it in a `with` statement, or call its `finish`.
+) -> TrackedRun:
+    """Start a run in the store; use it in a `with` statement, or call its `finish`.
 
     Args:
-        name: what it is called; names need not differ.
-        params: what it was run with: anything JSON can hold, and what it cannot as text.
-        store: its URL, if not the one of `STOKER_STORE` or `[tool.stoker]`; "off" keeps nothing.
+        name: the run's name; several runs may share one.
+        params: the run's parameters. What JSON cannot hold is kept as text.
+        store: the URL of the store, if not that of `STOKER_STORE` or `[tool.stoker]`; "off" keeps nothing.
         kind: what kind of run it is.
     """
-    return Run(name, params or {}, store=addresses.find(store), kind=kind)
+    return TrackedRun(name, params or {}, store=addresses.find(store), kind=kind)
 
 
-def current() -> Run | None:
-    """The run whose `with` block this is in."""
+def current_run() -> TrackedRun | None:
+    """The run whose `with` block is executing."""
     return _current.get()
 
 
-class Run:
-    """A run that is being kept. `id` is its name in the store, "" if nothing is kept."""
+class TrackedRun:
+    """A run that the store keeps. `id` identifies it there, and is "" if nothing is kept."""
 
     def __init__(
         self,
@@ -66,134 +71,136 @@ class Run:
     ) -> None:
         if run_id is not None and not is_id(run_id):
             raise ArgumentError(
-                f"run_id={run_id!r} must be letters, digits, '_', '-' and '.': it becomes a file name"
+                f"run_id={run_id!r} must consist of letters, digits, '_', '-' and '.': it becomes a file name"
             )
         self.id = "" if store is None else run_id or new_id()
         self.name = name
         self.kind = kind
-        self._writer = None if store is None else writer.of(store)
-        self._params = entries.finite(dict(params))
+        self._writer = None if store is None else writer_for(store)
+        self._params = make_plain(dict(params))
         self._ended = False
         self._reading: list[_Once] = []
-        self._token: Token[Run | None] | None = None
+        self._token: Token[TrackedRun | None] | None = None
         if self._writer is not None:
-            self._begin(self._writer, more or {})
+            self._start(self._writer, more or {})
 
     @property
     def store(self) -> addresses.Address | None:
-        """Where it is kept; None if it is not."""
+        """The store that keeps the run; None if nothing is kept."""
         return None if self._writer is None else self._writer.address
 
-    def _begin(self, to: writer.Writer, more: Mapping[str, Any]) -> None:
-        program, arguments = surroundings.program()
+    def _start(self, to: StoreWriter, more: Mapping[str, Any]) -> None:
+        program, arguments = surroundings.find_program()
         now = time.time()
         columns = {
-            "name": entries.text(str(self.name)),
+            "name": clean_text(str(self.name)),
             "kind": self.kind,
             "program": program,
             "arguments": arguments,
             "parameters": self._params,
-            "versions": surroundings.versions(),
-            "machine": surroundings.machine(),
+            "versions": surroundings.find_versions(),
+            "machine": surroundings.describe_machine(),
             "state": "running",
-            "parent": _parent(),
-            "worker": _worker(),
+            "parent": _find_parent(),
+            "worker": _find_worker(),
             "started": now,
             "seen": now,
             **more,
         }
-        told = {"name": self.name, "kind": self.kind, "program": program}
-        begun = [
-            entries.redact(entry)
-            for entry in (["run", self.id, columns], audit.entry(audit.STARTED, self.id, told))
+        details = {"name": self.name, "kind": self.kind, "program": program}
+        started = [
+            redact(event)
+            for event in (RunStarted(self.id, columns), audit.note(audit.STARTED, self.id, details))
         ]
-        to.open_runs[self.id] = begun
-        to.put_redacted(*begun)
-        # Asking git takes a while: not in the caller's time.
-        to.put_later(lambda: [["change", self.id, surroundings.code()]])
+        to.open_runs[self.id] = started
+        to.put_redacted(*started)
+        # Asking git takes a while, so the writer's thread does it.
+        to.put_later(lambda: [RunChanged(self.id, dict(surroundings.describe_code()))])
 
     def log(self, step: int, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Keep values at a step: `run.log(step, loss=0.1)`, or `run.log(step, {"train/loss": 0.1})`.
+        """Log values at a step: `run.log(step, loss=0.1)`, or `run.log(step, {"train/loss": 0.1})`.
 
         Raises:
-            ArgumentError: a value that is no number, a step that is no whole number.
+            ArgumentError: a value is not a number, or the step is not a whole number.
         """
         if values:
             named = {**values, **named}
         for name, value in named.items():
             if type(value) is not float:
-                named[name] = _number(name, value)
-        if type(step) is not int or not -_LARGEST <= step <= _LARGEST:
-            step = _step(step)
-        to = self._writer
-        if to is None or self._ended:
+                named[name] = _to_number(name, value)
+        if type(step) is not int or not _SMALLEST <= step <= _LARGEST:
+            step = _to_step(step)
+        if self._ended or (to := self._writer) is None:
             return
-        to.queue.append(["values", self.id, step, time.time(), named])
+        # As `ValuesLogged(...)`, at a third of the cost: this line runs for every step of every loop.
+        to.queue.append(_make_tuple(ValuesLogged, (self.id, step, time.time(), named)))
         if not to.started:
             to.start()
 
     def params(self, **more: Any) -> None:
-        """Add parameters that are known only now."""
-        self._params.update(entries.finite(more))
+        """Add parameters that became known after the start."""
+        self._params.update(make_plain(more))
         self.change(parameters=dict(self._params))
 
     def change(self, **columns: Any) -> None:
         """Change columns of the run's row."""
-        self.put(["change", self.id, columns])
+        self.put(RunChanged(self.id, columns))
 
-    def put(self, *given: entries.Entry) -> None:
-        """Queue entries for this run's store."""
+    def put(self, *events: Event) -> None:
+        """Queue events for this run's store."""
         if self._writer is not None:
-            self._writer.put(*given)
+            self._writer.put(*events)
 
     def artifact(
         self, path: str | os.PathLike[str], *, kind: str = "artifact", name: str | None = None
     ) -> str:
-        """Note a file or a directory this run made, by its content; its hash."""
-        return self._path(path, MAKES, kind, name)
+        """Record a file or directory that this run made, and return the hash of its content."""
+        return self._link_path(path, MAKES, kind, name)
 
     def uses(self, path: str | os.PathLike[str], *, kind: str = "data", name: str | None = None) -> str:
-        """Note a file or a directory this run reads, by its content; its hash."""
-        return self._path(path, USES, kind, name)
+        """Record a file or directory that this run reads, and return the hash of its content."""
+        return self._link_path(path, USES, kind, name)
 
     def uses_data(self, data: Any, *, name: str = "data") -> None:
-        """Note data in memory, by its content. It is read on the writer's thread, at the latest when the run ends."""
+        """Record data in memory by its content, which the writer's thread reads before the run ends."""
         if self._writer is None:
             return
 
-        def known() -> list[entries.Entry]:
-            return linked(self.id, USES, fingerprints.of_data(data), kind="data", name=name)
+        def link_data() -> list[Event]:
+            return link_artifact(self.id, USES, fingerprints.hash_data(data), kind="data", name=name)
 
-        once = _Once(known)
+        once = _Once(link_data)
         self._reading.append(once)
         self._writer.put_later(once)
 
-    def _path(self, path: str | os.PathLike[str], relation: str, kind: str, name: str | None) -> str:
+    def _link_path(self, path: str | os.PathLike[str], relation: str, kind: str, name: str | None) -> str:
         check_local_path(path)
         if self._writer is None:
             return ""
         place = Path(path).absolute()
-        found = fingerprints.of_path(place)
-        self.put(*linked(self.id, relation, found, kind=kind, name=name or place.name, path=str(place)))
+        found = fingerprints.hash_path(place)
+        self.put(
+            *link_artifact(self.id, relation, found, kind=kind, name=name or place.name, path=str(place))
+        )
         return found.hash
 
     def finish(self, state: str = "finished", *, error: str | None = None, **columns: Any) -> None:
-        """The run has ended; what is logged after that is not kept."""
+        """End the run; what is logged afterwards is not kept."""
         if self._ended:
             return
         self._ended = True
         if self._writer is None:
             return
-        # From here on, the program may change the data.
+        # Once this returns, the program may change the data.
         for once in self._reading:
             once()
         self._writer.open_runs.pop(self.id, None)
         now = time.time()
-        ended: list[entries.Entry] = [
-            ["change", self.id, {"state": state, "error": error, "ended": now, "seen": now, **columns}],
-            audit.entry(audit.ENDED, self.id, {"state": state, "error": error}),
+        ended: list[Event] = [
+            RunChanged(self.id, {"state": state, "error": error, "ended": now, "seen": now, **columns}),
+            audit.note(audit.ENDED, self.id, {"state": state, "error": error}),
         ]
-        # After what is found out late: from its end on, a run stays as it is.
+        # Queued behind the events that are made late, because a run must not change after its end.
         self._writer.put_later(lambda: ended)
 
     def flush(self, timeout_s: float | None = None) -> None:
@@ -201,7 +208,7 @@ class Run:
         if self._writer is not None:
             self._writer.flush(timeout_s)
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> TrackedRun:
         self._token = _current.set(self)
         return self
 
@@ -210,36 +217,36 @@ class Run:
     ) -> None:
         if self._token is not None:
             _current.reset(self._token)
-        self.ended_with(error)
+        self.finish_with(error)
 
-    def ended_with(self, error: BaseException | None, **columns: Any) -> None:
-        """The run has ended, well or with an exception."""
-        state, message = _state(error)
+    def finish_with(self, error: BaseException | None, **columns: Any) -> None:
+        """End the run as finished, or as failed or interrupted by an exception."""
+        state, message = _judge(error)
         self.finish(state, error=message, **columns)
 
 
 class _Once:
-    """Entries that are made once, by whichever thread asks first."""
+    """Events that are made once, by whichever thread asks first."""
 
-    def __init__(self, make: Callable[[], list[entries.Entry]]) -> None:
-        self._make: Callable[[], list[entries.Entry]] | None = make
-        self._made: list[entries.Entry] = []
+    def __init__(self, make: Callable[[], list[Event]]) -> None:
+        self._make: Callable[[], list[Event]] | None = make
+        self._made: list[Event] = []
         self._lock = threading.Lock()
 
-    def __call__(self) -> list[entries.Entry]:
+    def __call__(self) -> list[Event]:
         with self._lock:
             if self._make is not None:
-                # Forgotten first: the data it holds must not live as long as the run, whatever happens.
+                # Dropped first: it holds the data, which must not live as long as the run, whatever happens.
                 make, self._make = self._make, None
                 try:
                     self._made = make()
-                except Exception as error:  # noqa: BLE001 - of the user's data: nothing there must end a training
-                    delivery.say(f"the data of a run is not kept ({type(error).__name__}: {error})")
+                except Exception as error:  # noqa: BLE001 - nothing in the user's data must end a training
+                    LOGGER.warning("the data of a run is not kept (%s: %s)", type(error).__name__, error)
         return self._made
 
 
 def scalars(logs: Mapping[str, Any]) -> dict[str, float]:
-    """What can be logged of Keras' logs: single numbers, those in a dict by `outer/inner`."""
+    """The single numbers in Keras' logs; those in an inner dict get names such as `outer/inner`."""
     found: dict[str, float] = {}
     for name, value in logs.items():
         if isinstance(value, Mapping):
@@ -249,7 +256,7 @@ def scalars(logs: Mapping[str, Any]) -> dict[str, float]:
     return found
 
 
-def _state(error: BaseException | None) -> tuple[str, str | None]:
+def _judge(error: BaseException | None) -> tuple[str, str | None]:
     if error is None or (isinstance(error, SystemExit) and not error.code):
         return "finished", None
     if isinstance(error, KeyboardInterrupt):
@@ -257,13 +264,13 @@ def _state(error: BaseException | None) -> tuple[str, str | None]:
     return "failed", f"{type(error).__name__}: {error}".splitlines()[0][:1000]
 
 
-def _parent() -> str | None:
-    """The run around this one: the `with stoker.track(...)` it is in, or the `stoker run` that runs the program."""
-    tracked = current()
-    return around.run if tracked is None else tracked.id or None
+def _find_parent() -> str | None:
+    """The run around this one: a `with stoker.track(...)` block, or the `stoker run` that runs the program."""
+    tracked = current_run()
+    return inherited.run if tracked is None else tracked.id or None
 
 
-def _worker() -> int | None:
+def _find_worker() -> int | None:
     """Which process of a distributed run this is."""
     try:
         return int(json.loads(os.environ["TF_CONFIG"])["task"]["index"])
@@ -271,7 +278,7 @@ def _worker() -> int | None:
         return None
 
 
-def _number(name: str, value: Any) -> float:
+def _to_number(name: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -280,8 +287,8 @@ def _number(name: str, value: Any) -> float:
         ) from None
 
 
-def _step(step: Any) -> int:
+def _to_step(step: Any) -> int:
     number = whole_number("step", step)
-    if not -_LARGEST <= number <= _LARGEST:
-        raise ArgumentError(f"step={number} does not fit into 64 bits")
+    if not _SMALLEST <= number <= _LARGEST:
+        raise ArgumentError(f"step={number} does not fit in 64 bits")
     return number

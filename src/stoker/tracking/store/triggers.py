@@ -1,52 +1,51 @@
-"""The triggers that keep the audit as it was written: whether they are all there, as they were made, and no others."""
+"""Checking the triggers that protect the audit: all of them must be there, unchanged, and no others."""
 
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Iterator
-from importlib import resources
 
+from stoker.tracking.store import migrations
 from stoker.tracking.store.queries import Reader
 
 _POSTGRESQL = "audit_no_change"
-# Enabled for every session, and not only for a replica's.
+# Enabled for every session, not only for replication.
 _ENABLED = ("O", "A")
-# BEFORE, for each statement, on DELETE, UPDATE and TRUNCATE, as pg_trigger has it.
+# pg_trigger's bits for BEFORE, DELETE, UPDATE and TRUNCATE, for each statement.
 _WHEN = 2 + 8 + 16 + 32
 
 
-def missing(reader: Reader) -> Iterator[str]:
-    """What is wrong with them, a sentence each."""
-    yield from _of_postgresql(reader) if reader.dialect == "postgresql" else _of_sqlite(reader)
+def find_problems(reader: Reader) -> Iterator[str]:
+    """What is wrong with the triggers, one sentence each."""
+    is_sqlite = reader.dialect == migrations.SQLITE
+    yield from _check_sqlite(reader) if is_sqlite else _check_postgresql(reader)
 
 
-def _of_sqlite(reader: Reader) -> Iterator[str]:
+def _check_sqlite(reader: Reader) -> Iterator[str]:
     found = {
-        name: _plain(text)
-        for name, text in reader.select("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'", ())
+        name: _fold(text)
+        for name, text in reader.select("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
     }
     made = {
-        match[1]: _plain(text)
-        for text in _statements()
-        if (match := re.match(r"\s*CREATE TRIGGER (\w+)", text))
+        match[1]: _fold(statement)
+        for statement in migrations.split_statements(_read_scripts(migrations.SQLITE))
+        if (match := re.match(r"\s*CREATE TRIGGER (\w+)", statement))
     }
     yield from _compare(found, made)
 
 
-def _of_postgresql(reader: Reader) -> Iterator[str]:
+def _check_postgresql(reader: Reader) -> Iterator[str]:
     rows = reader.select(
         "SELECT t.tgname, t.tgenabled, t.tgtype, p.proname, p.prosrc FROM pg_trigger t "
         "JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid "
-        "WHERE NOT t.tgisinternal AND pg_table_is_visible(c.oid)",
-        (),
+        "WHERE NOT t.tgisinternal AND pg_table_is_visible(c.oid)"
     )
-    source = re.search(r"AS \$\$\n(.*?) \$\$;", _script("postgresql"), re.DOTALL)
+    source = re.search(r"AS \$\$\n(.*?) \$\$;", _read_scripts(migrations.POSTGRESQL), re.DOTALL)
     assert source is not None
-    found = {str(row[0]): " ".join(str(part) for part in row[2:4]) + _plain(str(row[4])) for row in rows}
-    yield from _compare(found, {_POSTGRESQL: f"{_WHEN} audit_is_append_only{_plain(source[1])}"})
+    found = {str(row[0]): " ".join(str(part) for part in row[2:4]) + _fold(str(row[4])) for row in rows}
+    yield from _compare(found, {_POSTGRESQL: f"{_WHEN} audit_is_append_only{_fold(source[1])}"})
     for name, enabled, *_ in rows:
-        if _text(enabled) not in _ENABLED:
+        if _to_text(enabled) not in _ENABLED:
             yield f"audit: the trigger {name} is switched off"
 
 
@@ -60,26 +59,14 @@ def _compare(found: dict[str, str], made: dict[str, str]) -> Iterator[str]:
             yield f"audit: the trigger {name} was changed"
 
 
-def _statements() -> Iterator[str]:
-    """Those that make a fresh store in SQLite."""
-    statement = ""
-    for line in _script("sqlite").splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
+def _read_scripts(dialect: str) -> str:
+    return "\n".join(migrations.read_script(version, dialect) for version in migrations.list_versions())
 
 
-def _script(dialect: str) -> str:
-    return (
-        resources.files("stoker.tracking.store.fresh").joinpath(f"{dialect}.sql").read_text(encoding="utf-8")
-    )
-
-
-def _text(value: object) -> str:
+def _to_text(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _plain(text: str) -> str:
-    """Without what makes no difference."""
+def _fold(text: str) -> str:
+    """The text with white space folded."""
     return " ".join(text.split()).rstrip("; ")

@@ -1,12 +1,12 @@
-"""The thread that writes: entries are appended to a queue, which costs the caller nothing, and committed in batches.
+"""The writer's thread: callers append events to a queue, which costs them nothing; the thread commits them in batches.
 
-    writer = of(address)
-    writer.put(entry)       # any thread
-    writer.flush()          # until all of it is committed, or waits in the spool
+    writer = writer_for(address)
+    writer.put(event)       # from any thread
+    writer.flush()          # until everything is committed, or waits in the spool
 
-Every half second the queue becomes a batch. While the store is locked, full, read-only, gone or slow, batches go to the
-spool, in order; that is said once. What waits is written when the store is back, by this process or by the next that
-opens the store.
+Every half second, the queue becomes a batch. While the store is locked, full, read-only, gone or slow, batches go to
+the spool in order, and one warning says so. What waits is written when the store is back, by this process or by the
+next one that opens the store.
 """
 
 from __future__ import annotations
@@ -22,48 +22,49 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from stoker import clock
+from stoker.logs import LOGGER
 from stoker.tracking.store import audit
 from stoker.tracking.store.address import Address
 from stoker.tracking.store.connections import Connection
-from stoker.tracking.store.delivery import Delivery, say
-from stoker.tracking.store.entries import Entry, redact
+from stoker.tracking.store.delivery import Delivery
+from stoker.tracking.store.events import Event, RunChanged, RunsSeen, redact
 
 INTERVAL_S = 0.5
-# Of one transaction.
-_MOST_ENTRIES = 20_000
-# How often a run says that it is alive.
+# In one transaction.
+_MOST_EVENTS = 20_000
+# How often a run reports that it is alive.
 _SEEN_EVERY_S = 10.0
-# At the end of a process: how long the store may take before what is left goes to the spool.
+# How long the store may take at the end of a process before what is left goes to the spool.
 CLOSING_S = 10.0
 
-_writers: dict[Address, Writer] = {}
+_writers: dict[Address, StoreWriter] = {}
 _creating = threading.Lock()
-# Connections of the parent, in a forked child: never closed, for that would hurt the parent.
+# In a forked child, the parent's connections: they must never be closed here, which would break the parent's.
 _inherited: list[Connection | None] = []
 
 
-def of(address: Address) -> Writer:
+def writer_for(address: Address) -> StoreWriter:
     """This process's writer for a store."""
     with _creating:
         if address not in _writers:
-            _writers[address] = Writer(address)
+            _writers[address] = StoreWriter(address)
         return _writers[address]
 
 
-class Writer:
-    """See the module. `started` is whether its thread runs: whoever appends to `queue` without `put` looks at it."""
+class StoreWriter:
+    """See the module. `started` says whether its thread runs; code that appends to `queue` without `put` must check."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
-        """As if nothing had been: at first, and in a forked child, where the parent's work is none of ours."""
-        self.queue: deque[Entry] = deque()
+    def _reset(self) -> None:
+        """Start from nothing: at first, and in a forked child, where the queue is the parent's business."""
+        self.queue: deque[Event] = deque()
         self.started = False
-        # The runs of this process that have not ended, with the entries that began them.
-        self.open_runs: dict[str, list[Entry]] = {}
-        self._later: deque[Callable[[], list[Entry]]] = deque()
+        # The runs of this process that have not ended, with the events that started them.
+        self.open_runs: dict[str, list[Event]] = {}
+        self._later: deque[Callable[[], list[Event]]] = deque()
         self.delivery = Delivery(self.address, f"{os.getpid()}-{secrets.token_hex(6)}", self.open_runs)
         self._seen_ns = clock.real_ns()
         self._wake = threading.Event()
@@ -73,30 +74,30 @@ class Writer:
         self._rounds = threading.Condition()
         self._round = 0
 
-    def put(self, *entries: Entry) -> None:
-        """Queue entries, in this order, without the secrets in them."""
-        self.put_redacted(*(redact(entry) for entry in entries))
+    def put(self, *events: Event) -> None:
+        """Queue events in this order, with secrets removed."""
+        self.put_redacted(*(redact(event) for event in events))
 
-    def put_redacted(self, *entries: Entry) -> None:
-        """As `put`, for entries that have no secrets."""
-        self.queue.extend(entries)
+    def put_redacted(self, *events: Event) -> None:
+        """As `put`, for events without secrets."""
+        self.queue.extend(events)
         if not self.started:
             self.start()
 
-    def put_later(self, made: Callable[[], list[Entry]]) -> None:
-        """Queue what is yet to be found out, on the writer's thread: entries that take a while to make."""
-        self._later.append(made)
+    def put_later(self, make: Callable[[], list[Event]]) -> None:
+        """Have the writer's thread make events that take a while, and queue them."""
+        self._later.append(make)
         if not self.started:
             self.start()
         self._wake.set()
 
     def start(self) -> None:
-        """Start the thread, if it does not run."""
+        """Start the thread unless it runs already."""
         with _creating:
             if self.started or self._closing:
                 return
             self.started = True
-            # A thread inherits the mask: signals are for the program's own threads, whatever they wait for.
+            # A thread inherits the signal mask. Signals are for the program's own threads.
             before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
             try:
                 threading.Thread(target=self._work, name="stoker-store", daemon=True).start()
@@ -104,11 +105,11 @@ class Writer:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait until what was put before is committed or in the spool; False if that took longer."""
+        """Wait until everything put so far is committed or in the spool; return False on timeout."""
         if not self.started or self._closing:
             return True
         with self._rounds:
-            # The round that runs now may have looked into the queue before; what is made late comes a round later.
+            # The current round may have emptied the queue already, and events made late come one round later.
             goal = self._round + 3
             self._wake.set()
             while self._round < goal:
@@ -117,24 +118,24 @@ class Writer:
                 self._wake.set()
         return True
 
-    def waiting(self) -> bool:
+    def is_waiting(self) -> bool:
         """Whether something is not in the store yet."""
         return bool(self.queue or self._later or self.delivery.unsent or self.delivery.spool)
 
     def close(self, timeout_s: float = CLOSING_S) -> None:
-        """At the end of the process: write everything, or leave it in the spool and say so."""
+        """At the end of the process: write everything, or leave it in the spool and warn."""
         if self._closing:
             return
         self._closing = True
         now = time.time()
         open_runs = list(self.open_runs)
-        self._later.append(lambda: [entry for run in open_runs for entry in _interrupted(run, now)])
+        self._later.append(lambda: [event for run in open_runs for event in _interrupt(run, now)])
         self._wake.set()
         delivery, in_time = self.delivery, self._delivering.acquire(timeout=timeout_s)
         if not in_time:
-            # A store that hangs has the thread, and the thread the lock: take over with what it has not confirmed.
-            # That is numbered, so nothing is written twice if it succeeds after all.
-            delivery = delivery.successor()
+            # The thread hangs in the store and holds the lock: take over what it has not confirmed. Batches are
+            # numbered, so nothing is written twice if the thread succeeds after all.
+            delivery = delivery.make_successor()
         self._make_later()
         self._collect(delivery)
         delivery.attempt(now=in_time)
@@ -142,10 +143,10 @@ class Writer:
         if in_time:
             self._delivering.release()
 
-    def forked(self) -> None:
-        """In a forked child."""
+    def reset_after_fork(self) -> None:
+        """Leave the parent's work to the parent."""
         _inherited.append(self.delivery.forget())
-        self._begin()
+        self._reset()
 
     def _work(self) -> None:
         while not self._closing:
@@ -162,33 +163,33 @@ class Writer:
                 self._rounds.notify_all()
 
     def _make_later(self) -> None:
-        """What takes a while to find out, after everything else is on its way."""
+        """Make the events that take a while, once everything else is on its way."""
         while self._later:
-            made = self._later.popleft()
+            make = self._later.popleft()
             try:
-                self.queue.extend(redact(entry) for entry in made())
-                # What was made late is not to wait for the next round as well.
+                self.queue.extend(redact(event) for event in make())
+                # Do not wait half a second for the next round.
                 self._wake.set()
-            except Exception as error:  # noqa: BLE001 - of the user's data: nothing there must end this thread
-                say(f"something about a run is not kept ({type(error).__name__}: {error})")
+            except Exception as error:  # noqa: BLE001 - nothing in the user's data must end this thread
+                LOGGER.warning("something about a run is not kept (%s: %s)", type(error).__name__, error)
 
     def _collect(self, delivery: Delivery) -> None:
-        """The queue, as batches."""
+        """Turn the queue into batches."""
         now = clock.real_ns()
         if self.open_runs and now - self._seen_ns > _SEEN_EVERY_S * 1e9:
             self._seen_ns = now
-            self.queue.append(["seen", list(self.open_runs), time.time()])
+            self.queue.append(RunsSeen(list(self.open_runs), time.time()))
         while self.queue:
-            taken: list[Entry] = []
+            taken: list[Event] = []
             with suppress(IndexError):
-                while len(taken) < _MOST_ENTRIES:
+                while len(taken) < _MOST_EVENTS:
                     taken.append(self.queue.popleft())
             delivery.add(taken)
 
 
-def _interrupted(run: str, at: float) -> list[Entry]:
+def _interrupt(run: str, at: float) -> list[Event]:
     state = {"state": "interrupted"}
-    return [["change", run, {**state, "ended": at}], audit.entry(audit.ENDED, run, state)]
+    return [RunChanged(run, {**state, "ended": at}), audit.note(audit.ENDED, run, state)]
 
 
 def _close_all() -> None:
@@ -201,7 +202,7 @@ def _forget_all() -> None:
     global _creating
     _creating = threading.Lock()
     for writer in _writers.values():
-        writer.forked()
+        writer.reset_after_fork()
 
 
 atexit.register(_close_all)

@@ -1,11 +1,11 @@
-"""`stoker ui`: the page over the store. One document, answers in JSON, nothing from elsewhere.
+"""`stoker ui`: a page over the store, made of one document and JSON answers, with nothing loaded from elsewhere.
 
 | module | subject |
 |---|---|
 | app | the routes |
-| safety | who may ask: token, Host and Origin |
-| document | the one HTML document, its scripts and styles allowed by their hashes |
-| answers | the store as JSON, for each view |
-| live | what is new, as server-sent events |
-| assets/ | its scripts and styles, on those of the report's page |
+| safety | who may ask: the token, Host and Origin |
+| document | the HTML document; its scripts and styles are allowed by their hashes |
+| answers | the JSON for each view |
+| live | changes, as server-sent events |
+| assets/ | scripts and styles, on top of those of the report's page |
 """

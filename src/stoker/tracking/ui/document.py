@@ -1,7 +1,7 @@
-"""The one HTML document. Its scripts and styles stand in it and are allowed by their hashes; data comes by `fetch`.
+"""The HTML document. It contains its scripts and styles, which are allowed by their hashes; `fetch` brings the data.
 
-What users wrote (names of runs, series, parameters, files) is never part of the document: the scripts put it in place
-as text.
+What users wrote (names of runs, series, parameters, files) is never part of the document. The scripts insert it as
+text.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ _SCRIPTS = (
 
 
 @cache
-def document() -> tuple[str, str]:
-    """The document, and the content security policy it is sent with."""
-    scripts = ["\n".join(_asset(*one) for one in block) for block in _SCRIPTS]
-    style = "\n".join(_asset(*one) for one in _STYLES)
+def make_document() -> tuple[str, str]:
+    """The document, and the content security policy to send with it."""
+    scripts = ["\n".join(_read_asset(*one) for one in block) for block in _SCRIPTS]
+    style = "\n".join(_read_asset(*one) for one in _STYLES)
     policy = (
-        f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes([style])}; connect-src 'self'; "
-        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        f"default-src 'none'; script-src {_list_hashes(scripts)}; style-src {_list_hashes([style])}; "
+        "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
     text = "".join(
         (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<link rel="icon" href="data:,">\n<title>Stoker</title>\n',
-            f"<!-- The charts are drawn by uPlot.\n{_asset('stoker.doctor.report.page', 'uPlot.LICENSE')}-->\n",
+            f"<!-- The charts are drawn by uPlot.\n{_read_asset('stoker.doctor.report.page', 'uPlot.LICENSE')}-->\n",
             f"<style>{style}</style>\n</head>\n<body>\n",
             "<noscript><p>This page needs JavaScript. On the terminal: stoker runs</p></noscript>\n",
             '<script type="application/json" id="data">{}</script>\n',
@@ -57,10 +57,10 @@ def document() -> tuple[str, str]:
     return text, policy
 
 
-def _asset(package: str, name: str) -> str:
+def _read_asset(package: str, name: str) -> str:
     return resources.files(package).joinpath("assets").joinpath(name).read_text(encoding="utf-8")
 
 
-def _hashes(blocks: list[str]) -> str:
+def _list_hashes(blocks: list[str]) -> str:
     digests = (hashlib.sha256(block.encode("utf-8")).digest() for block in blocks)
     return " ".join(f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)

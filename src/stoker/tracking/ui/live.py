@@ -1,4 +1,4 @@
-"""What is new, as server-sent events: a line when the store has changed, a heartbeat when it has not."""
+"""Changes of the store as server-sent events, with a heartbeat while nothing changes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 EVERY_S = 0.5
-# So that a connection that is gone is noticed, and a proxy does not give up.
+# Reveals a connection that is gone, and keeps proxies from closing one.
 _HEARTBEATS = 20
 
 
-async def changes(look: Callable[[], Any], over: Callable[[], Awaitable[bool]]) -> AsyncIterator[bytes]:
-    """Events until it is `over`: what `look` gives, each time it is something else."""
+async def stream_changes(
+    look: Callable[[], dict[str, Any]], is_over: Callable[[], Awaitable[bool]]
+) -> AsyncIterator[bytes]:
+    """Stream what `look` returns whenever it has changed, until it is over."""
     last: str | None = None
     quiet = 0
-    while not await over():
+    while not await is_over():
         now = json.dumps(await run_in_threadpool(look))
         if now != last:
             last, quiet = now, 0

@@ -1,19 +1,18 @@
-"""Who may ask: the one with the token, from a page of ours, under a name of ours.
+"""Who may ask: a client with the token, from one of our pages, under one of our host names.
 
-A browser on this machine can be made to send requests by any page it shows. It cannot know the token, which comes with
-the printed URL and is then kept in a cookie; it cannot change `Origin`; and a name that an attacker points to this
-machine is not among the hosts that are served.
+Any page in a browser on this machine can make that browser send requests here. Such a page does not know the token,
+which comes with the printed URL and is then kept in a cookie; it cannot change `Origin`; and a host name that an
+attacker points to this machine is not among those that are served.
 """
 
 from __future__ import annotations
 
 import hmac
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
 from urllib.parse import parse_qs
 
 from starlette.responses import PlainTextResponse, RedirectResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "stoker-token"
 _HEADERS = (
@@ -26,8 +25,8 @@ _HEADERS = (
 )
 
 
-class Guarded:
-    """The app, behind the checks. `hosts` are the names it is served under, with the port; none means any name."""
+class GuardedApp:
+    """The app behind the checks. `hosts` are the names it is served under, with the port; none means any name."""
 
     def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str]) -> None:
         self._app = app
@@ -39,41 +38,41 @@ class Guarded:
             await self._app(scope, receive, send)
             return
 
-        async def sealed(message: Any) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *_HEADERS]
             await send(message)
 
-        await self._answer(scope)(scope, receive, sealed)
+        await self._choose_app(scope)(scope, receive, send_with_headers)
 
-    def _answer(self, scope: Scope) -> ASGIApp:
+    def _choose_app(self, scope: Scope) -> ASGIApp:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         host = headers.get("host", "")
         if self._hosts and host not in self._hosts:
             return PlainTextResponse("not served under this name", 421)
         origin = headers.get("origin")
         if origin is not None and origin != f"{scope['scheme']}://{host}":
-            return PlainTextResponse("a page from elsewhere asked", 403)
+            return PlainTextResponse("requests from other pages are refused", 403)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if given and scope["path"] == "/" and self._is_token(given):
-            # Out of the address bar, the history and whatever is copied from them.
+            # Keep the token out of the address bar, the history and whatever is copied from them.
             answer = RedirectResponse("/", 303)
-            answer.set_cookie(_cookie(host), given, httponly=True, samesite="strict", path="/")
+            answer.set_cookie(_name_cookie(host), given, httponly=True, samesite="strict", path="/")
             return answer
-        if not self._is_token(_from_cookie(headers.get("cookie", ""), _cookie(host))):
-            return PlainTextResponse("open the URL that `stoker ui` has printed: it has the token", 401)
+        if not self._is_token(_read_cookie(headers.get("cookie", ""), _name_cookie(host))):
+            return PlainTextResponse("open the URL that `stoker ui` printed: it contains the token", 401)
         return self._app
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self._token.encode())
 
 
-def _cookie(host: str) -> str:
-    """Cookies do not tell ports apart: two servers on one machine must not overwrite each other's."""
+def _name_cookie(host: str) -> str:
+    """The cookie's name with the port: cookies ignore ports, and two servers must not overwrite each other's."""
     return f"{COOKIE}-{host.rpartition(':')[2]}"
 
 
-def _from_cookie(text: str, name: str) -> str:
+def _read_cookie(text: str, name: str) -> str:
     try:
         found = SimpleCookie(text).get(name)
     except CookieError:

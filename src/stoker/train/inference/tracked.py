@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from stoker.tracking.store import address
-from stoker.tracking.store.tracking import Run
+from stoker.tracking.store.tracking import TrackedRun
 from stoker.train.execution.own_methods import original_arguments
 
 
-def tracked(kind: str, model: Any, data: tuple[Any, ...], **params: Any) -> Run:
+def tracked(kind: str, model: Any, data: tuple[Any, ...], **params: Any) -> TrackedRun:
     """A run of this kind that begins now, linked to its data by content."""
     name = str(model.name)
-    run = Run(name, {"model": name, **params}, store=address.find(), kind=kind)
+    run = TrackedRun(name, {"model": name, **params}, store=address.find(), kind=kind)
     original = original_arguments(model, kind)
     if original is not None:
         # A method of the model's own made this data of what the user gave.

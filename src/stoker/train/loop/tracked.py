@@ -9,8 +9,9 @@ from typing import Any
 import keras
 
 from stoker import clock
-from stoker.tracking.store import address, origins
-from stoker.tracking.store.tracking import Run, scalars
+from stoker.tracking.store import address
+from stoker.tracking.store.origins import note_origin
+from stoker.tracking.store.tracking import TrackedRun, scalars
 from stoker.train.program import Program
 
 
@@ -36,8 +37,8 @@ class Tracked:
         store = address.find() if program.group.chief else None
         name = str(program.model.name)
         known = {} if store is None else {"model": name, **_optimizer(program.model), **params}
-        self.run = Run(name, known, store=store, kind="train")
-        origins.note(program.model, self.run)
+        self.run = TrackedRun(name, known, store=store, kind="train")
+        note_origin(program.model, self.run)
         for what, given in data.items():
             self.run.uses_data(given, name=what)
 

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Made the files beside this one, with the store as it was before its events had types (Stoker 0.1, tables 0001).
+"""Made the files beside this one, with the store as it was before its events had types (Stoker 0.2, tables 0001).
 
     LOGNAME=tester python make.py DIRECTORY [postgresql://USER@HOST/DATABASE]
 

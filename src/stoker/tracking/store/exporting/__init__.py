@@ -1,8 +1,8 @@
-"""Runs for other programs.
+"""Writing runs for other programs.
 
 | module | subject |
 |---|---|
-| tensorboard | event files, a directory a run |
+| tensorboard | event files, one directory per run |
 | tables | every point as a row of a CSV or Parquet file |
 | mlflow | MLflow's server, over its REST API |
 """

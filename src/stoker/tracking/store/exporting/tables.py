@@ -1,44 +1,44 @@
-"""Every point as a row: run, name, series, step, time, value. CSV as it is; Parquet with pyarrow."""
+"""Exporting every point as a row of a CSV file, or of a Parquet file (with pyarrow)."""
 
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from stoker.errors import UsageError
 from stoker.files import replacing
-from stoker.tracking.store.queries import Reader, RunRow
+from stoker.tracking.store.queries import Reader
+from stoker.tracking.store.schema import RunRow
 
 COLUMNS = ("run", "name", "series", "step", "time", "value")
 
 
 def export(reader: Reader, rows: list[RunRow], path: Path) -> Path:
-    """Write the points of runs, to CSV or Parquet by the file's ending.
+    """Write the points of runs to a .csv or .parquet file.
 
     Raises:
-        UsageError: another ending, or pyarrow is missing.
+        UsageError: the file has another suffix, or pyarrow is missing.
     """
     if path.suffix == ".csv":
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as raw:
-            import io
-
             file = io.TextIOWrapper(raw, encoding="utf-8", newline="")
             writer = csv.writer(file)
             writer.writerow(COLUMNS)
-            writer.writerows(_points(reader, rows))
+            writer.writerows(_read_points(reader, rows))
             file.flush()
             file.detach()
         return path
     if path.suffix != ".parquet":
-        raise UsageError(f"{path}: the file's name must end in .csv or .parquet")
-    _parquet(path, list(_points(reader, rows)))
+        raise UsageError(f"{path}: the file name must end in .csv or .parquet")
+    _write_parquet(path, list(_read_points(reader, rows)))
     return path
 
 
-def _parquet(path: Path, points: list[tuple[Any, ...]]) -> None:
+def _write_parquet(path: Path, points: list[tuple[Any, ...]]) -> None:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -52,8 +52,8 @@ def _parquet(path: Path, points: list[tuple[Any, ...]]) -> None:
         pq.write_table(pa.table(arrays, names=list(COLUMNS)), file)
 
 
-def _points(reader: Reader, rows: list[RunRow]) -> Iterator[tuple[Any, ...]]:
+def _read_points(reader: Reader, rows: list[RunRow]) -> Iterator[tuple[Any, ...]]:
     for row in rows:
         for name in row.series:
             for step, at, value in reader.points(row.id, name):
-                yield row.id, row.columns["name"], name, step, at, value
+                yield row.id, row.name, name, step, at, value

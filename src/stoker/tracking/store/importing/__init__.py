@@ -1,8 +1,8 @@
-"""Runs of other trackers, and of before the store: read, and written as runs of ours; none is imported twice.
+"""Importing runs from other trackers and from records; no run is imported twice.
 
 | module | subject |
 |---|---|
-| foreign | a run on its way in, and writing it |
+| imported_run | a run from elsewhere, and writing it to the store |
 | records | `.stoker/runs/*.json` |
 | tensorboard | directories of event files |
 | mlflow | MLflow's server, its database, its directory |

@@ -1,17 +1,17 @@
-"""MLflow's runs: from its server, from the database of its backend store, or from a directory of `mlruns`."""
+"""Importing MLflow's runs from its server, from the database behind it, or from a directory `mlruns`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from stoker.errors import UsageError
-from stoker.tracking.store.importing.foreign import Foreign, id_of
-from stoker.tracking.store.mlflow_rest import Server, as_number
+from stoker.errors import UsageError, name_extra
+from stoker.tracking.store.importing.imported_run import ImportedRun, make_id
+from stoker.tracking.store.mlflow_rest import MlflowServer, parse_number
 
 _STATES = {"FINISHED": "finished", "RUNNING": "running", "FAILED": "failed", "KILLED": "interrupted"}
-# The numbers of the states in a directory's files.
+# A directory's files have numbers for states.
 _NUMBERED = {"1": "RUNNING", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}
 _PARENT, _NAME, _COMMIT, _PROGRAM = (
     "mlflow.parentRunId",
@@ -20,16 +20,16 @@ _PARENT, _NAME, _COMMIT, _PROGRAM = (
     "mlflow.source.name",
 )
 
-Points = list[tuple[int, float, float]]
+Points: TypeAlias = list[tuple[int, float, float]]
 
 
-def from_server(url: str) -> Iterator[Foreign]:
-    """All runs a tracking server has.
+def read_server(url: str) -> Iterator[ImportedRun]:
+    """Read all runs of a tracking server.
 
     Raises:
-        UsageError: it does not answer.
+        UsageError: the server does not answer.
     """
-    server = Server(url)
+    server = MlflowServer(url)
     for experiment in server.experiments():
         for run in server.runs(experiment["experiment_id"]):
             info, data = run["info"], run.get("data", {})
@@ -39,19 +39,24 @@ def from_server(url: str) -> Iterator[Foreign]:
             for metric in data.get("metrics", []):
                 found = server.points(info["run_id"], metric["key"])
                 points = [
-                    (int(p.get("step", 0)), int(p["timestamp"]) / 1000, as_number(p["value"])) for p in found
+                    (int(p.get("step", 0)), int(p["timestamp"]) / 1000, parse_number(p["value"]))
+                    for p in found
                 ]
                 series[metric["key"]] = sorted(points, key=lambda point: (point[1], point[0]))
-            yield _foreign(url, info, experiment["name"], params, tags, series)
+            yield _make_run(url, info, experiment["name"], params, tags, series)
 
 
-def from_database(url: str) -> Iterator[Foreign]:
-    """All runs in the database of a backend store.
+def read_database(url: str) -> Iterator[ImportedRun]:
+    """Read all runs in MLflow's database, of any kind that SQLAlchemy knows.
 
     Raises:
-        UsageError: it is not one, or cannot be read.
+        UsageError: it is not MLflow's database, or cannot be read.
+        StokerError: SQLAlchemy is not installed.
     """
-    import sqlalchemy as sa
+    try:
+        import sqlalchemy as sa
+    except ModuleNotFoundError as error:
+        raise name_extra("importing from MLflow's database", error) or error from None
 
     tables = sa.MetaData()
     engine = sa.create_engine(url, poolclass=sa.NullPool)
@@ -74,39 +79,41 @@ def from_database(url: str) -> Iterator[Foreign]:
             for point in connection.execute(
                 wanted.order_by(metrics.c.key, metrics.c.timestamp, metrics.c.step)
             ):
-                value = float("nan") if point.is_nan else as_number(point.value)
+                value = float("nan") if point.is_nan else parse_number(point.value)
                 series.setdefault(point.key, []).append((point.step, point.timestamp / 1000, value))
             info = {**row, "run_id": run}
-            yield _foreign(url, info, row["experiment"], named[0], named[1], series)
+            yield _make_run(url, info, row["experiment"], named[0], named[1], series)
 
 
-def from_directory(directory: Path) -> Iterator[Foreign]:
-    """All runs in a directory of `mlruns`: an experiment, or a directory of them."""
+def read_directory(directory: Path) -> Iterator[ImportedRun]:
+    """Read all runs in a directory `mlruns`, or in the directory of one experiment."""
     for meta in sorted(directory.glob("**/meta.yaml")):
         place = meta.parent
         if not (place / "metrics").is_dir() and not (place / "params").is_dir():
             continue
-        info = _yaml(meta)
-        experiment = _yaml(place.parent / "meta.yaml").get("name", "")
+        info = _read_yaml(meta)
+        experiment = _read_yaml(place.parent / "meta.yaml").get("name", "")
         info["status"] = _NUMBERED.get(info.get("status", ""), info.get("status", ""))
         params, tags = (
-            {one.name: one.read_text("utf-8").strip() for one in _files(place / kind)}
+            {one.name: one.read_text("utf-8").strip() for one in _list_files(place / kind)}
             for kind in ("params", "tags")
         )
         series: dict[str, Points] = {}
-        for file in _files(place / "metrics"):
+        for file in _list_files(place / "metrics"):
             lines = (line.split() for line in file.read_text("utf-8").splitlines())
             name = file.relative_to(place / "metrics").as_posix()
-            series[name] = [(int((*line, "0")[2]), int(line[0]) / 1000, as_number(line[1])) for line in lines]
-        yield _foreign(str(directory.resolve()), info, experiment, params, tags, series)
+            series[name] = [
+                (int((*line, "0")[2]), int(line[0]) / 1000, parse_number(line[1])) for line in lines
+            ]
+        yield _make_run(str(directory.resolve()), info, experiment, params, tags, series)
 
 
-def _files(directory: Path) -> list[Path]:
+def _list_files(directory: Path) -> list[Path]:
     return sorted(path for path in directory.rglob("*") if path.is_file())
 
 
-def _yaml(path: Path) -> dict[str, Any]:
-    """The plain `name: value` lines of a file: all that MLflow writes there."""
+def _read_yaml(path: Path) -> dict[str, Any]:
+    """The `name: value` lines of a file; MLflow writes nothing else there."""
     try:
         lines = path.read_text("utf-8").splitlines()
     except OSError:
@@ -115,17 +122,17 @@ def _yaml(path: Path) -> dict[str, Any]:
     return {name: value.strip().strip("'\"") for name, _, value in pairs}
 
 
-def _foreign(
+def _make_run(
     source: str,
     info: dict[str, Any],
     experiment: str,
     params: dict[str, Any],
     tags: dict[str, str],
     series: dict[str, Points],
-) -> Foreign:
+) -> ImportedRun:
     run = str(info["run_id"])
-    started = _seconds(info.get("start_time")) or 0.0
-    ended = _seconds(info.get("end_time"))
+    started = _to_seconds(info.get("start_time")) or 0.0
+    ended = _to_seconds(info.get("end_time"))
     parent = tags.get(_PARENT)
     columns = {
         "name": tags.get(_NAME) or info.get("run_name") or run,
@@ -133,14 +140,14 @@ def _foreign(
         "parameters": {**params, **({"experiment": experiment} if experiment else {})},
         "git_commit": tags.get(_COMMIT),
         "state": _STATES.get(str(info.get("status")), "finished"),
-        "parent": id_of(f"mlflow {parent}") if parent else None,
+        "parent": make_id(f"mlflow {parent}") if parent else None,
         "started": started,
         "ended": ended,
         "seen": ended or started,
     }
-    # A run is the same run, whichever way it is read.
-    return Foreign(id_of(f"mlflow {run}"), f"{source} {run}", columns, series)
+    # The id does not depend on how the run is read.
+    return ImportedRun(make_id(f"mlflow {run}"), f"{source} {run}", columns, series)
 
 
-def _seconds(milliseconds: Any) -> float | None:
+def _to_seconds(milliseconds: Any) -> float | None:
     return int(milliseconds) / 1000 if milliseconds not in (None, "", "null", "None", 0) else None

@@ -1,4 +1,4 @@
-"""The records of measured runs, `.stoker/runs/*.json`: what was there before the store."""
+"""Importing the records of measured runs, `.stoker/runs/*.json`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 from stoker.errors import RecordError
 from stoker.tracking.store import measured, record_files
-from stoker.tracking.store.importing.foreign import Foreign
+from stoker.tracking.store.importing.imported_run import ImportedRun
 
 
-def runs(directory: Path, damaged: list[str]) -> Iterator[Foreign]:
-    """The records of a directory; what is wrong with those that cannot be read goes to `damaged`."""
+def read_runs(directory: Path, damaged: list[str]) -> Iterator[ImportedRun]:
+    """Read the records of a directory; `damaged` gets a line about each that cannot be read."""
     for run in record_files.ids(directory):
         path = record_files.path_of(run, directory)
         try:
@@ -20,13 +20,11 @@ def runs(directory: Path, damaged: list[str]) -> Iterator[Foreign]:
             damaged.append(str(error))
             continue
         if not record_files.is_id(record.id):
-            damaged.append(
-                f"the record {path} has the id {record.id!r}, which no run can have: it was not imported"
-            )
+            damaged.append(f"the record {path} has the invalid id {record.id!r}: it was not imported")
             continue
-        started = measured.started_at(record)
+        started = measured.find_start(record)
         columns = {
-            **measured.columns(record),
+            **measured.to_columns(record),
             "name": record.program,
             "kind": "run",
             "program": record.program,
@@ -36,4 +34,4 @@ def runs(directory: Path, damaged: list[str]) -> Iterator[Foreign]:
             "ended": started + record.wall_s,
             "seen": started + record.wall_s,
         }
-        yield Foreign(record.id, str(path), columns, more=measured.measurements(record))
+        yield ImportedRun(record.id, str(path), columns, more=measured.to_events(record))

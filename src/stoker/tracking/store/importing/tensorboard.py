@@ -1,4 +1,4 @@
-"""TensorBoard's event files: every directory that has some is a run, as TensorBoard shows it."""
+"""Importing TensorBoard's event files: every directory that has some is a run, as in TensorBoard."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stoker.errors import UsageError
 from stoker.tracking.store import event_files
-from stoker.tracking.store.importing.foreign import Foreign, id_of
+from stoker.tracking.store.importing.imported_run import ImportedRun, make_id
 
 _FILES = "*tfevents*"
 
@@ -17,11 +17,11 @@ def has_runs(directory: Path) -> bool:
     return next(directory.rglob(_FILES), None) is not None
 
 
-def runs(directory: Path) -> Iterator[Foreign]:
-    """The runs of a directory of logs.
+def read_runs(directory: Path) -> Iterator[ImportedRun]:
+    """Read the runs of a directory of logs.
 
     Raises:
-        UsageError: a file that cannot be read.
+        UsageError: a file cannot be read.
     """
     for place in sorted({file.parent for file in directory.rglob(_FILES)}):
         series: dict[str, list[tuple[int, float, float]]] = {}
@@ -43,4 +43,4 @@ def runs(directory: Path) -> Iterator[Foreign]:
             "steps": max(points[-1][0] for points in series.values()),
         }
         source = str(place.resolve())
-        yield Foreign(id_of(f"tensorboard {source}"), source, columns, series)
+        yield ImportedRun(make_id(f"tensorboard {source}"), source, columns, series)

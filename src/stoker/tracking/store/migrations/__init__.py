@@ -1,5 +1,47 @@
-"""The store's history, for Alembic: one module in `versions` for each change of its tables.
+"""How the store's tables came to be: SQL scripts in order, one `NNNN.sql` per version.
 
-After a new one: raise `opening.HEAD`, change `schema`, and run `tools/make_store_schema.py`, which writes the scripts
-that make a fresh store.
+A `NNNN.DIALECT.sql` holds what only one of the databases takes, and runs after it. `$double`, `$counted` and
+`$without_rowid` stand for what the databases spell differently. A fresh store runs all scripts, an older one those it
+lacks. A script that was released never changes. A store's version is in `alembic_version`, where the first versions of
+Stoker looked for it.
 """
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from string import Template
+
+SQLITE, POSTGRESQL = "sqlite", "postgresql"
+_SPELLINGS = {
+    SQLITE: {"double": "DOUBLE", "counted": "INTEGER", "without_rowid": " WITHOUT ROWID"},
+    POSTGRESQL: {"double": "DOUBLE PRECISION", "counted": "BIGSERIAL", "without_rowid": ""},
+}
+_SCRIPTS = resources.files(__name__)
+
+
+@cache
+def list_versions() -> tuple[str, ...]:
+    """All versions of the tables, oldest first."""
+    names = (one.name for one in _SCRIPTS.iterdir())
+    return tuple(sorted({name.partition(".")[0] for name in names if name.endswith(".sql")}))
+
+
+@cache
+def read_script(version: str, dialect: str) -> str:
+    """The statements that lead to a version from the one before."""
+    script = Template(_SCRIPTS.joinpath(f"{version}.sql").read_text(encoding="utf-8"))
+    own = _SCRIPTS.joinpath(f"{version}.{dialect}.sql")
+    return script.substitute(_SPELLINGS[dialect]) + (own.read_text(encoding="utf-8") if own.is_file() else "")
+
+
+def split_statements(script: str) -> Iterator[str]:
+    """The statements of a script for SQLite, triggers included."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

@@ -1,8 +1,8 @@
-// Curves: lines over steps or time, smoothed, zoomed by dragging, with moments marked.
+// Curves: lines over steps or time, with smoothing, zoom by dragging, and marked moments.
 
 const PALETTE = ["a-dispatch", "a-sync", "a-compute", "a-trace", "a-input", "a-transfer", "a-checkpoint", "a-python", "a-teardown", "a-communication", "a-startup"];
 
-// An exponential moving average that knows its beginning; gaps stay gaps.
+// An exponential moving average without bias at its start; gaps stay gaps.
 function smoothed(values, weight) {
   if (!weight) return values;
   let sum = 0;
@@ -19,14 +19,14 @@ function finiteOf(values) {
   return values.map((value) => { const one = number(value); return Number.isFinite(one) ? one : null; });
 }
 
-// Several series with x values of their own, on one axis, which reaches from one bound to the other if there are bounds.
+// Merge several series, each with its own x values, onto one axis; the axis spans the bounds, if any are given.
 function joined(series, weight, bounds) {
   const tables = series.map((one) => [one.xs, smoothed(one.values, weight)]);
   const made = uPlot.join(bounds ? [...tables, [bounds, [null, null]]] : tables);
   return made.slice(0, series.length + 1);
 }
 
-// The time of day, as the axis has room for it.
+// The time of day, as precise as the axis has room for.
 function clockTime(at) {
   return new Date(at * 1000).toTimeString().slice(0, 8);
 }
@@ -92,7 +92,7 @@ function curves(title, series, { clock = false, weight = 0, marks = [], sync = n
   return node;
 }
 
-// Nothing that could be drawn: every value is infinite, or not a number.
+// Nothing can be drawn: every value is infinite or NaN.
 function unfit(series) {
   const node = el("p", "quiet", `No finite value in ${series.map((one) => `${one.label} (${one.xs.length})`).join(", ")}.`);
   node.smooth = () => {};
@@ -108,9 +108,9 @@ function legend(items) {
   }));
 }
 
-// The accounts of a ledger over time: of each stretch between two looks, the share of every account, stacked.
+// The accounts of a ledger over time, stacked: each account's share of the time between two samples.
 function ledgerCurve(accounts, sync) {
-  // A look at which nothing had moved says nothing of its own.
+  // Skip a sample at which nothing has changed.
   const all = accounts[0].times.map((_, i) => accounts.reduce((sum, { values }) => sum + (values[i] || 0), 0));
   const moved = all.map((sum, i) => i === 0 || sum > all[i - 1]);
   const times = accounts[0].times.filter((_, i) => moved[i]);
@@ -130,7 +130,7 @@ function ledgerCurve(accounts, sync) {
     cursor: { y: false, drag: { x: true, y: false }, sync: { key: sync, scales: ["x", null] } },
     scales: { x: { time: true }, y: { range: [0, 1] } },
     axes: [axis({ space: 90, size: 34, values: (u, ticks) => ticks.map(clockTime) }), axis({ size: 64, values: (u, ticks) => ticks.map((tick_) => `${Math.round(tick_ * 100)} %`) })],
-    // Highest first: each one paints over what is above it.
+    // Highest first, because each one paints over the one above it.
     series: [{}, ...accounts.map((one) => ({
       label: one.account,
       stroke: () => colour(`a-${one.account}`) || colour("quiet"),
@@ -143,7 +143,7 @@ function ledgerCurve(accounts, sync) {
   return el("div", "plot", holder, legend(accounts.map((one) => [one.account, `a-${one.account}`])));
 }
 
-// A small line in a table.
+// A sparkline for a table.
 function spark(values) {
   const clean = finiteOf(values).filter((value) => value !== null);
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");

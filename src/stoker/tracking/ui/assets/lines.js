@@ -1,4 +1,4 @@
-// Which line of which file has cost how much, in all runs so far.
+// What each line of each file has cost in all runs so far.
 
 async function linesView(root) {
   root.replaceChildren(el("p", "quiet loading", "Loading …"));

@@ -1,4 +1,4 @@
-// The list of runs: live, filtered, sorted, with columns of one's choice.
+// The list of runs: live, filtered and sorted, with the columns you choose.
 
 const BASE = [["name", "run"], ["state", "state"], ["started", "started"], ["seconds", "took"], ["steps_per_s", "steps/s"]];
 
@@ -94,7 +94,7 @@ async function listView(root, parameters) {
   const draw = (found) => {
     if (!found.rows.length) {
       body.replaceChildren(state.where.some(Boolean)
-        ? empty("No run is like that.", "Take a condition away, or write it as NAME SIGN VALUE: loss < 0.1")
+        ? empty("No runs match.", "Remove a condition, or write it as NAME SIGN VALUE: loss < 0.1")
         : empty("No runs yet.", "Start one: ", el("code", "", "stoker run train.py"), ", or train with ", el("code", "", "stoker.fit"), ". It will appear here by itself."));
       return;
     }

@@ -1,4 +1,4 @@
-// Which view is shown: by what follows the # of the address, so that every view can be linked to.
+// What follows the # of the address decides which view is shown, so that every view can be linked to.
 
 const root = el("main", "");
 const problemOf = (error) => empty("That did not work.", error.message, " ", button("Try again", "Try again", route));

@@ -1,4 +1,4 @@
-// One run: its curves, its ledger on the same time axis, its findings, what it used and made.
+// One run: its curves, its ledger on the same time axis, its findings, and what it used and made.
 
 // `loss` and `val_loss` belong on one chart.
 function grouped(names) {
@@ -92,12 +92,12 @@ function curveControls(state, redraw) {
   return el("div", "toolbar", el("label", "tools", "Smoothing", slider), el("div", "tools", axes, el("span", "quiet", "Drag to zoom, double-click to see all.")));
 }
 
-// From when to when a run has lasted so far, by its own clock and by what it logged.
+// When a run started and ended, or how far it has come, by its own clock and by what it logged.
 function boundsOf(run) {
   return [run.started, run.ended || run.seen || run.started + 1];
 }
 
-// The part of a ledger that is within bounds: what crosses them is cut there.
+// The part of a ledger within bounds; what crosses a bound is cut there.
 function within(times, values, [from, to]) {
   const inside = times.map((at, i) => [Math.min(Math.max(at, from), to), values[i], at]);
   const kept = inside.filter(([, , at], i) => (i === times.length - 1 || times[i + 1] >= from) && (i === 0 || times[i - 1] <= to || at <= to));
@@ -136,18 +136,18 @@ function pairsSection(id, title, pairs) {
 
 function familySection(run) {
   if (!run.family.length) return null;
-  return section("family", "Around it and inside it", table(["run", "kind", "state"], run.family.map((one) => [
+  return section("family", "Parents and children", table(["run", "kind", "state"], run.family.map((one) => [
     link(`#/run/${encodeURIComponent(one.id)}`, "", one.id === run.parent ? `↑ ${one.name}` : one.name || one.id), one.kind, stateOf(one),
   ])));
 }
 
-// Data, runs and what they made, in columns from left to right.
+// Data, runs, and what the runs made, in columns from left to right.
 function lineageSection(run) {
   const { runs, artifacts, links, left_out: leftOut } = run.lineage;
   if (!artifacts.length) return null;
   const depth = new Map([...artifacts.map((one) => [`a${one.id}`, 0]), ...runs.map((one) => [`r${one.id}`, 0])]);
   const edges = links.map((one) => (one.relation === "uses" ? [`a${one.artifact}`, `r${one.run}`] : [`r${one.run}`, `a${one.artifact}`]));
-  // Each is to the right of what leads to it. Runs may go round in circles: then it ends after so many rounds.
+  // Each node is to the right of what leads to it. Links may form a circle, so the number of rounds is limited.
   for (let round = 0, moved = true; moved && round < 30; round += 1) {
     moved = false;
     edges.forEach(([from, to]) => {

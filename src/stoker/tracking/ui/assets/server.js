@@ -1,4 +1,4 @@
-// Asking the server, and hearing from it.
+// Requests to the server, and events from it.
 
 async function ask(path, options = {}) {
   let answer;
@@ -19,10 +19,10 @@ function query(values) {
   return made.toString();
 }
 
-// What the view that is shown has to let go of when another comes.
+// What the current view has to release when another one replaces it.
 const cleanups = [];
 
-// Calls `changed` when the store has something new; shows whether we are connected. Not more often than once a second.
+// Calls `changed` when the store has changed, at most once a second, and shows whether we are connected.
 function listen(run, light, changed) {
   const source = new EventSource(`/api/events${run ? `?${query({ run })}` : ""}`);
   let first = true;
@@ -43,7 +43,7 @@ function light() {
   return node;
 }
 
-// Numbers that JSON cannot hold come as words.
+// Numbers that JSON cannot hold arrive as words.
 function number(value) {
   if (typeof value === "number") return value;
   return { nan: NaN, inf: Infinity, "-inf": -Infinity }[value] ?? null;

@@ -1,4 +1,4 @@
-// Several runs together: curves over each other, parallel coordinates, what was changed beside what came of it.
+// Comparing runs: curves on one chart, parallel coordinates, what was changed and what came of it.
 
 async function compareView(root, ids) {
   root.replaceChildren(el("p", "quiet loading", "Loading …"));
@@ -8,7 +8,7 @@ async function compareView(root, ids) {
   const state = { clock: false, weight: 0, charts: [], name: shared.includes("loss") ? "loss" : shared[0] };
   const holder = el("div", "");
   const drawCurve = async () => {
-    if (!state.name) { holder.replaceChildren(empty("They have no values to compare.")); return; }
+    if (!state.name) { holder.replaceChildren(empty("These runs have logged no values.")); return; }
     const found = await Promise.all(runs.map((run) => loaded(run.id, state.name)));
     const start = (one) => one.times[0] || 0;
     const series = found.map((one, i) => ({ label: labels[i], xs: state.clock ? one.times.map((at) => at - start(one)) : one.steps, values: one.values }));
@@ -83,7 +83,7 @@ function parallelSection(runs, labels) {
 function changesSection(runs, labels, differences) {
   const by = (one) => (typeof one.a === "number" && typeof one.b === "number" && one.a ? ` (${one.b > one.a ? "+" : ""}${((100 * (one.b - one.a)) / Math.abs(one.a)).toFixed(1)} %)` : "");
   const item = (one) => el("li", "", el("b", "", one.name), " ", el("del", "", brief(one.a)), " ", el("ins", "", brief(one.b)), by(one));
-  const list = (items) => (items.length ? el("ul", "changes", items.map(item)) : el("p", "quiet", "Nothing, as far as the store knows."));
+  const list = (items) => (items.length ? el("ul", "changes", items.map(item)) : el("p", "quiet", "Nothing that the store knows of."));
   return section("what-changed", `Against ${labels[0]}`, differences.map((one, i) => el("div", "card", el("h3", "", link(`#/run/${encodeURIComponent(one.b)}`, "", labels[i + 1])),
     el("div", "pair", el("figure", "", el("figcaption", "", "What was changed"), list(Object.values(one.changed).flat())),
       el("figure", "", el("figcaption", "", "What it cost or gained"), list([...one.results.filter(({ name }) => !/^(ledger|event)\//.test(name) && name !== "epoch"), ...one.speed, ...one.ledger].filter(({ a, b }) => a !== b)))))));

@@ -1,4 +1,4 @@
-"""No secret reaches the store, its files or a record, whatever it comes in."""
+"""Events survive their format on disk, and no secret reaches the store, its files or a record."""
 
 from __future__ import annotations
 
@@ -9,10 +9,25 @@ import pytest
 
 from stoker.tracking.store import audit, deleting, opening, spool, surroundings
 from stoker.tracking.store.address import Address
-from stoker.tracking.store.applying import Batch
-from stoker.tracking.store.entries import is_entry
-from stoker.tracking.store.tracking import Run
-from stoker.tracking.store.writer import Writer
+from stoker.tracking.store.events import (
+    ArtifactColumns,
+    ArtifactLinked,
+    AuditNoted,
+    Batch,
+    DamagedBatchError,
+    FindingsMeasured,
+    LedgerMeasured,
+    RunChanged,
+    RunDeleted,
+    RunsSeen,
+    RunStarted,
+    ValuesLogged,
+    decode_batch,
+    decode_event,
+    encode_batch,
+)
+from stoker.tracking.store.tracking import TrackedRun
+from stoker.tracking.store.writer import StoreWriter
 from tests.support import run_stoker, write_program
 from tests.tracking.store.conftest import flush
 
@@ -27,7 +42,7 @@ def everything(store: Address) -> str:
 
 
 def test_secrets_do_not_reach_the_store(
-    store: Address, tmp_path: Path, own_writers: dict[Address, Writer], monkeypatch: pytest.MonkeyPatch
+    store: Address, tmp_path: Path, own_writers: dict[Address, StoreWriter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = [
         "train.py",
@@ -40,27 +55,27 @@ def test_secrets_do_not_reach_the_store(
     monkeypatch.setattr("sys.argv", words)
     url = f"https://me:{SECRET}@host/data"
     params = {"api_key": SECRET, "db": {"url": url}, "rate": 0.1}
-    monkeypatch.setattr(surroundings, "code", lambda: {"git_diff": f'+password = "{SECRET}"\n'})
-    run = Run(f"from {url}", params, store=store, kind="track")
+    monkeypatch.setattr(surroundings, "describe_code", lambda: {"git_diff": f'+password = "{SECRET}"\n'})
+    run = TrackedRun(f"from {url}", params, store=store, kind="track")
     run.params(github_token=SECRET)
     run.log(0, loss=1.0)
     finding = {"kind": "k", "code": "c", "file": "f", "line": 1, "source": f'get(token="{SECRET}")'}
-    run.put(["findings", run.id, [finding]])
+    run.put(FindingsMeasured(run.id, [finding]))
     (tmp_path / "model").write_text("x")
     run.artifact(tmp_path / "model", name=f"model from {url}")
-    run.ended_with(ValueError(f"refused: {url}"))
+    run.finish_with(ValueError(f"refused: {url}"))
     flush()
-    deleting.write(store, [["change", run.id, {"error": url}], audit.entry("seen", run.id, {"at": url})])
+    deleting.write_now(store, [RunChanged(run.id, {"error": url}), audit.note("seen", run.id, {"at": url})])
     whole = everything(store)
     assert "rate" in whole
     assert "get(token" in whole
     assert SECRET not in whole
 
 
-def test_secrets_do_not_reach_the_spool(store: Address, own_writers: dict[Address, Writer]) -> None:
+def test_secrets_do_not_reach_the_spool(store: Address, own_writers: dict[Address, StoreWriter]) -> None:
     unreachable = Address(url="postgresql://nobody@127.0.0.1:1/none")
-    Run("x", {"password": SECRET}, store=unreachable, kind="track").flush()
-    (path,) = [path for place in spool.directories(unreachable) for path in place.glob("*.jsonl")]
+    TrackedRun("x", {"password": SECRET}, store=unreachable, kind="track").flush()
+    (path,) = [path for place in spool.list_directories(unreachable) for path in place.glob("*.jsonl")]
     assert "password" in path.read_text()
     assert SECRET not in path.read_text()
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
@@ -97,12 +112,28 @@ def test_a_record_has_no_secrets_and_everything_is_its_owners(measured: Path) ->
         ["delete", "r", "s"], {"run": 1},
     ],
 )  # fmt: skip
-def test_what_is_no_entry_is_known(value: object) -> None:
-    assert not is_entry(value)
+def test_anything_but_an_event_is_refused(value: object) -> None:
+    with pytest.raises(DamagedBatchError):
+        decode_event(value)
 
 
-def test_what_is_an_entry_is_known() -> None:
+def test_events_are_decoded_as_they_were_encoded() -> None:
+    artifact = ArtifactColumns(hash="h", kind="data", name="n", size=None, path="", time=1.0)
     batch = Batch(
-        "w", 1, [["values", "r", 1, 0, {"loss": 1.0}], ["audit", 1.0, "e", None, {}], ["delete", "r"]]
+        "w",
+        3,
+        [
+            RunStarted("r", {"name": "x"}),
+            RunChanged("r", {"state": "finished"}),
+            ValuesLogged("r", 1, 0, {"loss": 1.0}),
+            LedgerMeasured("r", {"input": 1.0}),
+            FindingsMeasured("r", [{"kind": "k"}]),
+            ArtifactLinked("r", "uses", artifact),
+            AuditNoted(1.0, "e", None, {}),
+            RunsSeen(["r"], 2.0),
+            RunDeleted("r"),
+        ],
     )
-    assert all(is_entry(entry) for entry in batch.entries)
+    decoded = decode_batch(encode_batch(batch).encode())
+    assert decoded == batch
+    assert [type(event) for event in decoded.events] == [type(event) for event in batch.events]

@@ -18,27 +18,27 @@ CREATE TABLE runs (
     exit_code INTEGER,
     parent TEXT,
     worker INTEGER,
-    started DOUBLE NOT NULL,
-    ended DOUBLE,
-    seen DOUBLE,
+    started $double NOT NULL,
+    ended $double,
+    seen $double,
     steps BIGINT,
-    wall_s DOUBLE,
-    steps_per_s DOUBLE,
-    examples_per_s DOUBLE,
+    wall_s $double,
+    steps_per_s $double,
+    examples_per_s $double,
     audit_seq BIGINT,
     PRIMARY KEY (id)
 );
 CREATE INDEX runs_by_start ON runs (started);
 CREATE INDEX runs_by_parent ON runs (parent);
 CREATE TABLE series (
-    id INTEGER NOT NULL,
+    id $counted NOT NULL,
     run TEXT NOT NULL,
     name TEXT NOT NULL,
     count BIGINT NOT NULL,
-    last DOUBLE,
+    last $double,
     last_step BIGINT,
-    min DOUBLE,
-    max DOUBLE,
+    min $double,
+    max $double,
     PRIMARY KEY (id),
     CONSTRAINT series_of_run UNIQUE (run, name)
 );
@@ -46,15 +46,14 @@ CREATE TABLE points (
     series BIGINT NOT NULL,
     n BIGINT NOT NULL,
     step BIGINT NOT NULL,
-    time DOUBLE NOT NULL,
-    value DOUBLE,
+    time $double NOT NULL,
+    value $double,
     PRIMARY KEY (series, n)
-)
- WITHOUT ROWID;
+)$without_rowid;
 CREATE TABLE ledger (
     run TEXT NOT NULL,
     account TEXT NOT NULL,
-    seconds DOUBLE NOT NULL,
+    seconds $double NOT NULL,
     PRIMARY KEY (run, account)
 );
 CREATE TABLE findings (
@@ -64,21 +63,21 @@ CREATE TABLE findings (
     code TEXT NOT NULL,
     file TEXT NOT NULL,
     line INTEGER NOT NULL,
-    seconds DOUBLE,
-    lost_s DOUBLE,
-    speedup DOUBLE,
+    seconds $double,
+    lost_s $double,
+    speedup $double,
     finding TEXT NOT NULL,
     PRIMARY KEY (run, n)
 );
 CREATE INDEX findings_by_line ON findings (file, line);
 CREATE TABLE artifacts (
-    id INTEGER NOT NULL,
+    id $counted NOT NULL,
     hash TEXT NOT NULL,
     kind TEXT NOT NULL,
     name TEXT NOT NULL,
     size BIGINT,
     path TEXT NOT NULL,
-    time DOUBLE NOT NULL,
+    time $double NOT NULL,
     PRIMARY KEY (id),
     CONSTRAINT artifact_once UNIQUE (hash, kind, path)
 );
@@ -91,7 +90,7 @@ CREATE TABLE links (
 CREATE INDEX links_by_artifact ON links (artifact);
 CREATE TABLE audit (
     seq BIGINT NOT NULL,
-    time DOUBLE NOT NULL,
+    time $double NOT NULL,
     actor TEXT NOT NULL,
     event TEXT NOT NULL,
     run TEXT,
@@ -103,11 +102,6 @@ CREATE TABLE audit (
 CREATE TABLE writers (
     id TEXT NOT NULL,
     batch BIGINT NOT NULL,
-    time DOUBLE NOT NULL,
+    time $double NOT NULL,
     PRIMARY KEY (id)
 );
-CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit
-BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
-CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit
-BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
-INSERT INTO alembic_version (version_num) VALUES ('0001');
