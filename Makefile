@@ -25,24 +25,27 @@ endef
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
 	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve bench-workers bench-recipes recipe-figures fortunes
 
+# Without the lines that TensorFlow prints about itself.
+QUIETLY := $(BIN)/python tools/quietly.py
+
 demo: demo-ledger demo-fit demo-software-gpu demo-recipe
 
 # A stalled training program, its ledger, its repair.
 demo-ledger: $(READY)
-	$(BIN)/python examples/show_demo.py
+	@$(QUIETLY) $(BIN)/python examples/show_demo.py
 
 # One line changed: the same training with Keras' fit and with stoker.fit.
 demo-fit: $(READY)
-	@TF_CPP_MIN_LOG_LEVEL=2 $(BIN)/python examples/one_line.py
+	@$(QUIETLY) $(BIN)/python examples/one_line.py
 
 # What one debug line does to a GPU, where a C++ compiler can build the device; elsewhere it says what to install.
 demo-software-gpu: $(READY)
-	@if $(BIN)/stoker software-gpu --build; then $(BIN)/python examples/software_gpu/one_debug_line.py; \
+	@if $(BIN)/stoker software-gpu --build; then $(QUIETLY) $(BIN)/python examples/software_gpu/one_debug_line.py; \
 	else echo "The software GPU example was left out: it needs a C++ compiler."; fi
 
 # A table becomes a model that is asked over HTTP.
 demo-recipe: $(READY)
-	@$(BIN)/python examples/show_recipe.py
+	@$(QUIETLY) $(BIN)/python examples/show_recipe.py
 
 # As many processes as the machine has room for.
 PYTEST := $(BIN)/python -m pytest -n auto

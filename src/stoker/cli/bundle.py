@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from pathlib import Path
 
 from stoker import signing, units
+from stoker.chatter import quiet_tensorflow
 from stoker.cli._paths import local_path
 from stoker.cli._trust import add_trust, trust_of
 from stoker.errors import UsageError
@@ -61,10 +61,10 @@ def run(args: argparse.Namespace) -> int:
     else:
         _show(found, bool(trust.public_key))
     if args.verify:
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         from stoker.serve.proof import prove
 
-        proof = prove(Path(args.path), lenient=True, trust=trust)
+        with quiet_tensorflow():
+            proof = prove(Path(args.path), lenient=True, trust=trust)
         if not args.json:
             print(
                 f"verified: the files are the ones exported, and {proof['rows']} examples give their recorded answers"

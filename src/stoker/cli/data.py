@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 from stoker import units
+from stoker.chatter import quiet_tensorflow
 from stoker.cli._paths import local_path
 from stoker.cli._spelling import as_options, separator, warnings_shown
 from stoker.doctor.report import words
@@ -38,12 +38,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look, and print."""
-    # Images, TFRecord and tar files are read by TensorFlow, which has much to say.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     try:
         from stoker.data.survey import survey
 
-        with as_options(args), warnings_shown(sys.stderr, args):
+        # TensorFlow reads images, TFRecord and tar files.
+        with quiet_tensorflow(), as_options(args), warnings_shown(sys.stderr, args):
             found = survey(args.path, args.sep, args.encoding)
     except ModuleNotFoundError as error:
         extra = "cpu" if error.name == "tensorflow" else "data"

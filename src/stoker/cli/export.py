@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import warnings
 from pathlib import Path
 from typing import Any
 
 from stoker import units
+from stoker.chatter import quiet_tensorflow
 from stoker.cli._paths import local_path
 from stoker.cli._trust import add_allow_ops, split_names
 from stoker.cli.runs import add_store
@@ -59,9 +59,9 @@ def run(args: argparse.Namespace) -> int:
     given = _model(args.model, url)
     file = given.file
     examples = None if args.examples is None else _rows(Path(args.examples))
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
-        import keras
+        with quiet_tensorflow():
+            import keras
     except ModuleNotFoundError as error:
         raise UsageError(
             f"stoker export needs {error.name}: install it with pip install 'stoker[cpu]'"

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
 import re
 import socket
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from stoker.chatter import quiet_tensorflow
 from stoker.cli import _tokens
 from stoker.cli._paths import local_path, named_path
 from stoker.cli._trust import add_trust, trust_of
@@ -142,7 +142,6 @@ def _run(args: argparse.Namespace, say: Log) -> int:
     if len(models) != len(args.models):
         raise UsageError("two models have the same name: give NAME=PATH")
     _check(args)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     needed = {"uvicorn": "serve", "orjson": "serve", "tensorflow": "cpu"}
     for name, extra in (needed | ({"grpc": "grpc"} if args.grpc_port else {})).items():
         if importlib.util.find_spec(name) is None:
@@ -223,7 +222,8 @@ def _served(
 ) -> int:
     if workers > 1:
         return supervising.supervise(settings, sock, tls, say, workers)
-    from stoker.serve.http.running import serve  # loads TensorFlow
+    with quiet_tensorflow():
+        from stoker.serve.http.running import serve
 
     return serve(settings, sock, tls, say)
 

@@ -12,12 +12,10 @@ The same command again goes on after a crash, or says that the run is done. Ctrl
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
 import sys
-from collections.abc import Iterator
 from typing import Any
 
+from stoker.chatter import quiet_tensorflow
 from stoker.cli._paths import local_path
 from stoker.cli._spelling import as_options, separator, warnings_shown
 from stoker.errors import UsageError
@@ -119,13 +117,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _made(args: argparse.Namespace) -> Any:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     options: dict[str, Any] = {
         name: getattr(args, name) for name in ("epochs", "time", "seed", "runs", "name", "fresh", "eject")
     }
     try:
-        with _without_chatter():
-            import tensorflow  # noqa: F401 - here, where its lines can be held back
+        with quiet_tensorflow():
+            import tensorflow  # noqa: F401
         recipe = _recipe(args, {**options, "overwrite": args.force})
     except ModuleNotFoundError as error:
         extra = "data" if str(error.name).startswith("pyarrow") else "cpu"
@@ -134,20 +131,6 @@ def _made(args: argparse.Namespace) -> Any:
         ) from None
     with as_options(args), warnings_shown(sys.stdout, args):
         return recipe()
-
-
-@contextlib.contextmanager
-def _without_chatter() -> Iterator[None]:
-    """TensorFlow writes lines about the processor while it is imported, which no setting silences."""
-    sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
 
 
 def _recipe(args: argparse.Namespace, options: dict[str, Any]) -> Any:

@@ -14,12 +14,12 @@ import argparse
 import difflib
 import importlib.util
 import json
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from stoker.chatter import quiet_tensorflow
 from stoker.cli._paths import local_path
 from stoker.errors import StokerError, UsageError
 
@@ -54,7 +54,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the dataset, tune it, print."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     path, name = _parts(args.pipeline)
     dataset, written = _dataset(path, name)
     from stoker.data.tuning.tuner import tune
@@ -88,7 +87,8 @@ def _parts(given: str) -> tuple[Path, str]:
 def _dataset(path: Path, name: str) -> tuple[Any, str]:
     """The dataset, and how a program would write it."""
     try:
-        import tensorflow as tf
+        with quiet_tensorflow():
+            import tensorflow as tf
     except ModuleNotFoundError:
         raise UsageError("stoker tune needs TensorFlow: install it with pip install 'stoker[cpu]'") from None
     spec = importlib.util.spec_from_file_location(path.stem, path)

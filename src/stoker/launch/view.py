@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import TextIO
 
+from stoker.chatter import is_chatter
+
 # Terminal colours that are readable on both black and white.
 _COLOURS = (36, 33, 35, 32, 34, 31)
 
@@ -38,13 +40,16 @@ class JobView:
                 log.write(f"--- restart {restart} ---\n")
 
     def show(self, rank: int, stream: str, lines: list[str]) -> None:
-        """Write lines of a worker to its log file and, unless quiet, to the live view."""
+        """Write lines of a worker to its log file and, unless quiet, to the live view.
+
+        The live view leaves out what TensorFlow says about itself.
+        """
         self._logs[rank].write("".join(f"{line}\n" for line in lines))
         if self._quiet:
             return
         target = self._streams[stream]
         prefix = self._format_prefix(rank, target)
-        target.write("".join(f"{prefix} {line}\n" for line in lines))
+        target.write("".join(f"{prefix} {line}\n" for line in lines if not is_chatter(line)))
         target.flush()
 
     def announce(self, line: str) -> None:

@@ -75,11 +75,11 @@ def serve(
     gc.freeze()
     gc.set_threshold(*_GARBAGE)
     models.watch()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # For a signal that comes before uvicorn listens for it. Once uvicorn has drained, it raises its signal again.
+        signal.signal(number, lambda *_: setattr(server, "should_exit", True))
     app.ready = True
     say("ready")
-    for number in (signal.SIGTERM, signal.SIGINT):
-        # Once it has drained, uvicorn raises the signal again for whoever was there before it.
-        signal.signal(number, lambda *_: None)
     loop = _event_loop()
     asyncio.set_event_loop(loop)
     loop.run_until_complete(_until_told(server, sock, app, tls, shared=workers > 1))
@@ -154,8 +154,8 @@ def _event_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def _worker() -> int:
-    """One of several processes; its parent has the socket."""
+def run_worker() -> int:
+    """Serve as one of several processes; the parent has the socket."""
     number, lifeline, certificate, key, metrics_file, worker, workers = sys.argv[1:]
     threading.Thread(target=_end_with_parent, args=(int(lifeline),), daemon=True).start()
     settings = Settings.loads(os.environ["STOKER_SERVE_SETTINGS"])
@@ -176,7 +176,3 @@ def _end_with_parent(lifeline: int) -> None:
     """The parent holds the other end of this pipe. However it dies, the end closes, and this process is told to end."""
     os.read(lifeline, 1)
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-if __name__ == "__main__":
-    sys.exit(_worker())

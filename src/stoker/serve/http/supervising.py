@@ -24,6 +24,13 @@ from stoker.serve.http.metrics import Metrics
 from stoker.serve.http.settings import Settings
 from stoker.serve.http.sockets import refuse_connections
 
+_WORKER = """
+import sys
+from stoker.chatter import quiet_tensorflow
+with quiet_tensorflow():
+    from stoker.serve.http.running import run_worker
+sys.exit(run_worker())
+"""
 # A worker that ends sooner than this will not do better the next time at once.
 _RESTART_S = 1.0
 
@@ -98,5 +105,5 @@ def _started(
         str(workers),
     ]
     environment = {**os.environ, "STOKER_SERVE_SETTINGS": settings.dumps()}
-    command = [sys.executable, "-m", "stoker.serve.http.running", *words]
+    command = [sys.executable, "-c", _WORKER, *words]
     return subprocess.Popen(command, pass_fds=[sock.fileno(), lifeline], env=environment)
