@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 DOCS_VENV := .venv-docs
+RELEASE_VENV := .venv-release
 PEERS_VENV := .venv-peers
 SERVE_PEERS_VENV := .venv-serve-peers
 ENGINES_VENV := .venv-engines
@@ -19,7 +20,7 @@ define need
 	else echo "Skipped: $(3). Install $(2), or run as root: make system-packages"; fi
 endef
 
-.PHONY: demo demo-ledger demo-fit demo-software-gpu demo-recipe test system-packages test-fast lint docs clean soak \
+.PHONY: coverage news dist constraints demo demo-ledger demo-fit demo-software-gpu demo-recipe test system-packages test-fast lint docs clean soak \
 	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers \
 	soak-random soak-models soak-pipelines soak-faults soak-tables soak-bundles bench-examples screenshots browser postgresql engine-tools mlflow image-tools \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
@@ -90,6 +91,27 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
+
+# Which lines the tests run; programs that the tests start are not counted. For CI: the tests take longer.
+coverage: $(READY) browser postgresql
+	$(BIN)/python -m pip install --quiet pytest-cov
+	$(PYTEST) --cov=stoker --cov-report=xml --cov-report=term:skip-covered
+
+# What the next version's section of the changelog will say; `towncrier build` writes it (CONTRIBUTING.md, Releases).
+news: $(RELEASE_VENV)/.ready
+	$(RELEASE_VENV)/bin/towncrier build --draft --version next
+
+# The wheel and the source archive, checked.
+dist: $(RELEASE_VENV)/.ready
+	rm -rf dist
+	$(RELEASE_VENV)/bin/python -m build
+	$(RELEASE_VENV)/bin/twine check --strict dist/*
+
+# The versions that CI is pinned to, from this machine's .venv (Python 3.11).
+constraints: $(READY) $(RELEASE_VENV)/.ready
+	@{ echo '# The versions CI tests with on Python 3.11: made by `make constraints`.'; \
+	{ $(BIN)/python -m pip freeze --exclude-editable; \
+	$(RELEASE_VENV)/bin/python -m pip freeze | grep -iE '^(build|towncrier|twine)=='; } | sort -fu; } > ci/constraints.txt
 
 # The documentation site, into site/. It reads the code without importing it, so TensorFlow is not needed.
 docs: $(DOCS_VENV)/.ready
@@ -276,6 +298,12 @@ $(ENGINES_VENV)/.ready: pyproject.toml
 	$(ENGINES_VENV)/bin/python -m pip install --quiet --editable '.[cpu,dev,ray]'
 	@touch $@
 
+$(RELEASE_VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(RELEASE_VENV)
+	$(RELEASE_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(RELEASE_VENV)/bin/python -m pip install --quiet build towncrier twine
+	@touch $@
+
 $(DOCS_VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(DOCS_VENV)
 	$(DOCS_VENV)/bin/python -m pip install --quiet --upgrade pip
@@ -283,4 +311,4 @@ $(DOCS_VENV)/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(DOCS_VENV) $(PEERS_VENV) $(SERVE_PEERS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache $(ENGINES_VENV)
+	rm -rf $(VENV) $(DOCS_VENV) $(RELEASE_VENV) $(PEERS_VENV) $(SERVE_PEERS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache $(ENGINES_VENV)

@@ -59,6 +59,7 @@ def pages(directory: Path, chromium: Browser) -> None:
     stoker(directory, "compare", *records, "--html", "compare.html")
     chromium.open(directory / "demo.html", 1080, 2000, "light")
     photograph(chromium, "page.webp", 1080, 2000)
+    photograph(chromium, "page-top.webp", 1080, 820)
     chromium.open(directory / "demo.html", 400, 1500, "dark", scale=1.5)
     photograph(chromium, "page-on-a-phone.webp", 400, 1500)
     chromium.open(directory / "compare.html", 1080, 1100, "dark")
