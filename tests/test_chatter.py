@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from stoker.chatter import LEVEL, is_chatter
-from stoker.launch.view import View
+from stoker.launch.view import JobView
 from tests.support import HANGS_S, before_ledger
 
 BANNER = "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR"
@@ -130,7 +130,7 @@ def test_stoker_export_and_serve_say_only_what_is_their_own(tmp_path: Path) -> N
         command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
     ) as server:
         assert server.stderr is not None
-        lines = []
+        lines: list[str] = []
         while sum(line.endswith("ready\n") for line in lines) < 2:
             lines.append(server.stderr.readline())
             assert lines[-1], "the server ended"
@@ -142,7 +142,7 @@ def test_stoker_export_and_serve_say_only_what_is_their_own(tmp_path: Path) -> N
 
 def test_a_jobs_view_leaves_it_out_and_its_log_has_it(tmp_path: Path) -> None:
     out, err = io.StringIO(), io.StringIO()
-    view = View(tmp_path, out, err)
+    view = JobView(tmp_path, out, err)
     view.begin([0], 0)
     view.show(0, "stderr", [BANNER, ONEDNN, "a warning of the program"])
     view.close()
