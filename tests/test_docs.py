@@ -93,7 +93,7 @@ def test_the_pages_of_the_rules_say_what_the_rules_say(tmp_path: Path) -> None:
     subprocess.run(command, cwd=ROOT, check=True)
     written = {path.name: text_of(path) for path in tmp_path.iterdir()}
     assert written == {path.name: text_of(path) for path in (DOCS / "rules").iterdir()}
-    assert set(written) == {"README.md", *(f"{rule.kind}.md" for rule in all_rules())}
+    assert set(written) == {"README.md", *(f"{rule.slug}.md" for rule in all_rules())}
 
 
 def test_the_architecture_names_every_room() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from stoker.doctor.probes.environment import OTHER_WORK
-from stoker.kinds import KINDS
+from stoker.doctor.stall import stalls
 from tests.support import ALL_CASES, HANGS_S, ROOT
 
 EXAMPLES = ROOT / "examples"
@@ -34,7 +34,7 @@ def kind_of(program: Path) -> str:
 
 
 STALLED = sorted(twin.with_name(twin.name.replace("_fixed", "")) for twin in EXAMPLES.glob("*_fixed.py"))
-ONE_STALL = [program for program in STALLED if kind_of(program) in KINDS]
+ONE_STALL = [program for program in STALLED if kind_of(program) in stalls()]
 SEVERAL_STALLS = [program for program in STALLED if program not in ONE_STALL]
 # Every third one is run, some with their twins; `make soak-cases` runs them all.
 RUN = ONE_STALL if ALL_CASES else ONE_STALL[::3]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import fnmatch
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from stoker.errors import UsageError
-from stoker.kinds import BY_CODE, KINDS
 
 _KEYS = frozenset({"select", "ignore", "per-file-ignores", "fail-on", "exclude", "device-profiles", "store"})
 SEVERITIES = ("info", "warning", "error")
@@ -66,8 +65,11 @@ def _named(names: Sequence[str], kind: str, code: str) -> bool:
     return any(name == kind or code.startswith(name) or name == "ALL" for name in names)
 
 
-def load(root: Path) -> Config:
+def load(root: Path, is_known: Callable[[str], bool] | None = None) -> Config:
     """The project's configuration, the defaults where there is none.
+
+    `is_known` says whether a name in `select`, `ignore` or `per-file-ignores` means a kind. Commands that report no
+    kinds pass none, and the names are not checked.
 
     Raises:
         UsageError: pyproject.toml is damaged, or the section says something that makes no sense.
@@ -84,10 +86,12 @@ def load(root: Path) -> Config:
         raise UsageError(f"{path}: per-file-ignores must be a table of pattern = [kinds]")
     return Config(
         root=root,
-        select=names(section.get("select", ()), f"{path}: select"),
-        ignore=names(section.get("ignore", ()), f"{path}: ignore"),
+        select=names(section.get("select", ()), f"{path}: select", is_known),
+        ignore=names(section.get("ignore", ()), f"{path}: ignore", is_known),
         exclude=tuple(_strings(section.get("exclude", ()), f"{path}: exclude")),
-        per_file_ignores=tuple((p, names(v, f"{path}: per-file-ignores")) for p, v in per_file.items()),
+        per_file_ignores=tuple(
+            (p, names(v, f"{path}: per-file-ignores", is_known)) for p, v in per_file.items()
+        ),
         fail_on=severity(section.get("fail-on", "error"), f"{path}: fail-on"),
         device_profiles=_tables(section.get("device-profiles", {}), f"{path}: device-profiles"),
         store=_text(section.get("store", ""), f"{path}: store"),
@@ -128,16 +132,15 @@ def _strings(value: object, where: str) -> list[str]:
     raise UsageError(f"{where} must be a list of strings")
 
 
-def names(value: object, where: str) -> tuple[str, ...]:
-    """Kinds, codes or families, checked.
+def names(value: object, where: str, is_known: Callable[[str], bool] | None) -> tuple[str, ...]:
+    """Kinds, codes or families, checked by `is_known`.
 
     Raises:
         UsageError: one of them is not known.
     """
     given = _strings(value, where)
     for name in given:
-        known = name in KINDS or name == "ALL" or any(code.startswith(name) for code in BY_CODE)
-        if not known or not name:
+        if is_known is not None and not is_known(name):
             raise UsageError(f"{where}: no kind or code {name!r}; `stoker explain --list` names them all")
     return tuple(given)
 

@@ -37,12 +37,12 @@ def test_unknown_kind_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.kind)
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.slug)
 def test_docs_are_up_to_date(rule: object) -> None:
     from stoker.doctor.check.rule import Rule
 
     assert isinstance(rule, Rule)
-    written = (DOCS / f"{rule.kind}.md").read_text(encoding="utf-8")
+    written = (DOCS / f"{rule.slug}.md").read_text(encoding="utf-8")
     assert written == rule_page.page(rule), "run `stoker explain --write docs/rules`"
 
 

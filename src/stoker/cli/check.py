@@ -21,6 +21,7 @@ from stoker.doctor.check.checker import Checked, check_paths
 from stoker.doctor.check.rule import Problem
 from stoker.doctor.check.source.files import STDIN, discover, display, project_root
 from stoker.doctor.report import problems as report
+from stoker.doctor.stall import is_known
 from stoker.files import CACHE, RUNS
 
 
@@ -74,11 +75,13 @@ def configuration(args: argparse.Namespace) -> Config:
     """The project's configuration under the flags given."""
     first = next((path for path in args.paths if path != STDIN), ".")
     start = first if os.path.isdir(first) else os.path.dirname(first) or "."
-    config = load(project_root(start))
+    config = load(project_root(start), is_known)
     if args.select:
-        config = dataclasses.replace(config, select=names(args.select.split(","), "--select"))
+        config = dataclasses.replace(config, select=names(args.select.split(","), "--select", is_known))
     if args.ignore:
-        config = dataclasses.replace(config, ignore=config.ignore + names(args.ignore.split(","), "--ignore"))
+        config = dataclasses.replace(
+            config, ignore=config.ignore + names(args.ignore.split(","), "--ignore", is_known)
+        )
     return config
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from stoker.cli._paths import local_path
 from stoker.doctor.check.registry import all_rules
+from stoker.doctor.check.rule import Rule
 from stoker.doctor.report import rule_page
+from stoker.doctor.stall import stalls
 from stoker.errors import UsageError
-from stoker.kinds import BY_CODE, KINDS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,8 +34,8 @@ def run(args: argparse.Namespace) -> int:
         _write(Path(args.write))
         return 0
     if args.list:
-        for kind in KINDS.values():
-            print(f"{kind.code}  {kind.slug:<28} {kind.title}")
+        for stall in stalls().values():
+            print(f"{stall.code}  {stall.slug:<28} {stall.title}")
         return 0
     if not args.kind:
         raise UsageError("which kind? `stoker explain STK101`, or `stoker explain --list`")
@@ -43,18 +44,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _page(name: str) -> str:
-    kind = KINDS.get(name) or BY_CODE.get(name.upper())
-    if kind is None:
+    stall = next((s for s in stalls().values() if name == s.slug or name.upper() == s.code), None)
+    if stall is None:
         raise UsageError(f"no kind or code {name!r}; `stoker explain --list` names them all")
-    for rule in all_rules():
-        if rule.kind == kind.slug:
-            return rule_page.page(rule)
+    if isinstance(stall, Rule):
+        return rule_page.page(stall)
     # Found by running only: there is no rule, but there is a remedy.
-    return f"# {kind.slug} ({kind.code})\n\n{kind.title}. Found by `stoker run`, not by reading.\n\n{kind.remedy}\n"
+    found = "Found by `stoker run`, not by reading."
+    return f"# {stall.slug} ({stall.code})\n\n{stall.title}. {found}\n\n{stall.remedy}\n"
 
 
 def _write(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for rule in all_rules():
-        (directory / f"{rule.kind}.md").write_text(rule_page.page(rule), encoding="utf-8")
+        (directory / f"{rule.slug}.md").write_text(rule_page.page(rule), encoding="utf-8")
     (directory / "README.md").write_text(rule_page.index(all_rules()), encoding="utf-8")

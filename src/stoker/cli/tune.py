@@ -21,10 +21,14 @@ from typing import Any
 
 from stoker.chatter import quiet_tensorflow
 from stoker.cli._paths import local_path
+from stoker.doctor.stalls import map_without_parallel_calls, missing_prefetch
 from stoker.errors import StokerError, UsageError
 
 # Changes of the tuner that `stoker fix` can write, by the kind of its finding.
-_IN_SOURCE = {"prefetch": "missing-prefetch", "parallel calls": "map-without-parallel-calls"}
+_IN_SOURCE = {
+    "prefetch": missing_prefetch.STALL.slug,
+    "parallel calls": map_without_parallel_calls.STALL.slug,
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -27,8 +27,8 @@ from stoker.doctor.pricing.repairs import REPAIRS
 from stoker.doctor.pricing.scaling import Scale
 from stoker.doctor.report import whatif as report
 from stoker.doctor.software_gpu import profiles
+from stoker.doctor.stall import stalls
 from stoker.errors import RecordError, UsageError
-from stoker.kinds import KINDS
 from stoker.records import Finding, Record, SteppingRow
 from stoker.tracking.store import record_files
 
@@ -106,7 +106,7 @@ def _chosen(record: Record, wanted: list[str]) -> list[Finding]:
         found = priced if what == "all" else [f for f in priced if _is(f, what)]
         if not found:
             there = ", ".join(dict.fromkeys(f"{f.kind} at {f.file}:{f.line}" for f in priced)) or "nothing"
-            unknown = what not in KINDS and not re.search(r":\d+$", what)
+            unknown = what not in stalls() and not re.search(r":\d+$", what)
             problem = f"no kind {what!r}" if unknown else f"the run has no {what}"
             raise UsageError(f"{problem}: it found {there}")
         chosen += [f for f in found if f not in chosen]

@@ -6,7 +6,7 @@
 
 | room | subject |
 |---|---|
-| stalls/ | the patterns that lose time: one static rule each |
+| stall, stalls/ | what a stall is; the patterns that lose time, one module each |
 | check/ | reading source: what the code says, without TensorFlow, in many files at once |
 | fix/ | from findings to edits, verified by running |
 | attach/ | how Stoker gets into a program: patches, the user's lines, what the trainer announces |

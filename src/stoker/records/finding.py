@@ -81,8 +81,8 @@ class WhatIf(Section):
 class Finding(Section):
     """A kind of stall at a line of the user's program, with its evidence, its cost and its remedy.
 
-    `remedy` is what to do, in a sentence: the kind's (`stoker.kinds`), or a more exact one where the run knows better
-    (a detector's).
+    `remedy` is what to do, in a sentence: the stall's own (`stoker.doctor.stalls`), or a more exact one where
+    the run knows better (a detector's).
     """
 
     kind: str

@@ -29,7 +29,7 @@ def test_the_page_tells_what_is_measured(scores: Scores) -> None:
 
 
 def test_labels_are_kinds() -> None:
-    known = {rule.kind for rule in all_rules()}
+    known = {rule.slug for rule in all_rules()}
     for program in PROGRAMS.glob("*.txt"):
         for text in split(program.read_text(encoding="utf-8")).values():
             assert {kind for _, kind in labelled(text)[1]} <= known, program

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import stoker.doctor.diagnosis
-from stoker.kinds import KINDS
+from stoker.doctor.stall import stalls
 
 _DETECTORS = ("syncs", "copies", "eager", "graphs", "inputs", "keras", "checkpoints")
 
@@ -15,7 +15,7 @@ def _named_in(path: Path) -> set[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return {
         n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)
-    } & set(KINDS)
+    } & set(stalls())
 
 
 # What spoils the training without taking time has no price.

@@ -84,10 +84,10 @@ def test_a_safe_fix_leaves_the_results_as_they_were(program: Path, monkeypatch: 
 
 def test_every_kind_with_a_safe_fix_is_proven() -> None:
     offered = {
-        rule.kind
+        rule.slug
         for rule in all_rules()
         for case in rule.bad
-        for _ in safe_fixes(case.code).get(rule.kind, ())
+        for _ in safe_fixes(case.code).get(rule.slug, ())
     }
     for outcome_of in ("fixed", "kept"):
         assert {p.stem.split(".")[0] for p in PROGRAMS if p.stem.endswith(f".{outcome_of}")} >= offered

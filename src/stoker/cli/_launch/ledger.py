@@ -9,8 +9,8 @@ from stoker.doctor.check.checker import check_paths
 from stoker.doctor.diagnosis.jobs import job_record
 from stoker.doctor.measure.launch import Target
 from stoker.doctor.report import console
+from stoker.doctor.stalls.unscaled_batch import STALL as UNSCALED_BATCH
 from stoker.errors import RecordError
-from stoker.kinds import KINDS
 from stoker.records import Finding, Record
 from stoker.tracking.store import record_files
 
@@ -36,23 +36,18 @@ def close(job: str, target: Target, ranks: list[int], exit_code: int, restarts: 
 
 
 def find_unscaled_batches(target: Target) -> list[Finding]:
-    """Find `unscaled-batch` in the program's source, since no run can measure it."""
+    """Find batches that are not scaled in the program's source, since no run can measure it."""
     if target.is_module:
         return []
-    kind = KINDS["unscaled-batch"]
     return [
-        Finding(
-            kind=kind.slug,
-            code=kind.code,
+        UNSCALED_BATCH.finding(
             file=shown_path(problem.file),
             line=problem.line,
             column=problem.column,
             function="",
             source=problem.source.strip(),
-            title=kind.title,
-            remedy=kind.remedy,
             evidence="static",
         )
         for problem in check_paths([target.name], jobs=1).problems
-        if problem.kind == kind.slug
+        if problem.kind == UNSCALED_BATCH.slug
     ]

@@ -1,33 +1,22 @@
 """All rules there are, and what they say of an analysis.
 
-    for problem in check(analyse(module, project)): ...
-
-Rules are found by looking into their package: a file there that defines `RULE` is one.
+for problem in check(analyse(module, project)): ...
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
-import pkgutil
 from collections.abc import Iterator
 
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
-
-_RULES = "stoker.doctor.stalls"
+from stoker.doctor.stall import stalls
 
 
 @functools.cache
 def all_rules() -> tuple[Rule, ...]:
-    """Every rule, by code."""
-    package = importlib.import_module(_RULES)
-    found = []
-    for module in pkgutil.iter_modules(package.__path__):
-        rule = getattr(importlib.import_module(f"{_RULES}.{module.name}"), "RULE", None)
-        if isinstance(rule, Rule):
-            found.append(rule)
-    return tuple(sorted(found, key=lambda rule: rule.info.code))
+    """Every rule, ordered by code."""
+    return tuple(stall for stall in stalls().values() if isinstance(stall, Rule))
 
 
 def check(analysis: Analysis) -> list[Problem]:

@@ -1,21 +1,17 @@
-"""What a rule is: a kind, its severity, its page, its cases, and how it judges the facts of an analysis."""
+"""What a rule is: a stall that reading the source finds, with its severity, its page and its judgement of the facts."""
 
 from __future__ import annotations
 
 import ast
-import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import At
 from stoker.doctor.check.source.module import Module
-from stoker.kinds import KINDS, Kind
-
-# Ends a line of a case on which the rule must report.
-MARK = "  #!"
+from stoker.doctor.stall import Stall
 
 
 @dataclass(frozen=True)
@@ -61,56 +57,18 @@ class Problem:
     presumed: int | None = None
 
 
-@dataclass(frozen=True)
-class Case:
-    """An example with the lines the rule must report on, and what its fix makes of it."""
+class Rule(Stall, ABC):
+    """A stall that reading the source finds."""
 
-    code: str
-    lines: tuple[int, ...] = ()
-    fixed: str | None = None
-
-
-def bad(code: str, fixed: str | None = None) -> Case:
-    """A case to report on: the lines that end in `#!`."""
-    lines = textwrap.dedent(code).strip("\n").split("\n")
-    marked = tuple(number for number, line in enumerate(lines, 1) if line.endswith(MARK))
-    plain = "\n".join(line.removesuffix(MARK) for line in lines) + "\n"
-    after = None if fixed is None else textwrap.dedent(fixed).strip("\n") + "\n"
-    return Case(plain, marked, after)
-
-
-def good(code: str) -> Case:
-    """A case to stay silent on."""
-    return Case(textwrap.dedent(code).strip("\n") + "\n")
-
-
-@dataclass(frozen=True)
-class Page:
-    """The words of a rule's page; its examples are the rule's first cases."""
-
-    what: str
-    why: str
-    fix_safety: str = "There is no automatic fix."
-    known_problems: str = "None known."
-
-
-class Rule(ABC):
-    """One static kind."""
-
-    kind: ClassVar[str]
     severity: ClassVar[str]
-    page: ClassVar[Page]
-    bad: ClassVar[Sequence[Case]]
-    good: ClassVar[Sequence[Case]]
+    # The words of its page, beside `why`; the examples are its first cases.
+    what: ClassVar[str]
+    fix_safety: ClassVar[str] = "There is no automatic fix."
+    known_problems: ClassVar[str] = "None known."
 
     @abstractmethod
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Judge the facts."""
-
-    @property
-    def info(self) -> Kind:
-        """The kind's entry in the shared vocabulary."""
-        return KINDS[self.kind]
 
     @property
     def fixable(self) -> bool:
@@ -131,8 +89,8 @@ class Rule(ABC):
         end_line = int(getattr(node, "end_lineno", None) or line)
         end_offset = int(getattr(node, "end_col_offset", None) or 0)
         return Problem(
-            self.kind,
-            self.info.code,
+            self.slug,
+            self.code,
             module.path,
             line,
             column + 1,

@@ -10,7 +10,7 @@ from stoker.doctor.attach.sites import SiteKey, shown_path
 from stoker.doctor.diagnosis import checkpoints, collectives, copies, eager, graphs, inputs, keras, syncs
 from stoker.doctor.diagnosis.draft import Draft
 from stoker.doctor.probes.session import Measurements
-from stoker.kinds import KINDS
+from stoker.doctor.stall import stalls
 from stoker.records import Detail, Finding
 from stoker.redaction import redact_text
 
@@ -48,18 +48,14 @@ def _without_echoes(drafts: list[Draft]) -> list[Draft]:
 
 
 def _finding(draft: Draft, m: Measurements) -> Finding:
-    kind = KINDS[draft.kind]
     file, line, function = draft.site
-    return Finding(
-        kind=kind.slug,
-        code=kind.code,
+    return stalls()[draft.kind].finding(
         file=shown_path(file),
         line=line,
         column=_column(draft.site, m),
         function=function,
         source=redact_text(linecache.getline(file, line).strip()),
-        title=kind.title,
-        remedy=draft.remedy or kind.remedy,
+        remedy=draft.remedy,
         count=draft.count,
         seconds=_seconds(draft.ns),
         wait_s=_seconds(draft.wait_ns),

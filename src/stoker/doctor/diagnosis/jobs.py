@@ -10,7 +10,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
-from stoker.kinds import KINDS
+from stoker.doctor.stall import stalls
+from stoker.doctor.stalls.straggler import STALL as STRAGGLER
 from stoker.records import ACCOUNTS, Detail, Finding, Record, Tables, WorkerRow
 
 # Of the time in which a job steps, what waiting for one worker must take to be a finding.
@@ -83,19 +84,15 @@ def stragglers(workers: Mapping[int, Record], rows: list[WorkerRow]) -> list[Fin
     if lost < _MIN_SHARE * (phase.seconds if phase else record.wall_s):
         return []
     account, longer = _longer(record, [workers[row.rank] for row in others])
-    kind = KINDS["straggler"]
-    cause = next((f for f in record.findings if KINDS[f.kind].account == account), None)
+    cause = next((f for f in record.findings if stalls()[f.kind].account == account), None)
     remedy = f"Worker {slow.rank} spends {longer:.2f} s more on {account} than the others: begin there."
-    made = Finding(
-        kind=kind.slug,
-        code=kind.code,
+    made = STRAGGLER.finding(
         file=cause.file if cause else record.program,
         line=cause.line if cause else 1,
         column=cause.column if cause else None,
         function=cause.function if cause else "",
         source=cause.source if cause else "",
-        title=kind.title,
-        remedy=remedy if longer > 0 else kind.remedy,
+        remedy=remedy if longer > 0 else None,
         count=slow.steps,
         seconds=round(lost, 6),
         wait_s=round(lost, 6),

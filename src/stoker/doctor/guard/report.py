@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 
 from stoker.doctor.attach.sites import SiteKey, shown_path
 from stoker.doctor.guard.limits import COPIES, EAGER_OPS, KINDS, PLURAL, RETRACES, SINGULAR, SYNCS, Limits
+from stoker.doctor.stalls import eager_train_step, numpy_feed_in_loop, sync_in_loop
 from stoker.errors import StokerError
-from stoker.kinds import KINDS as STALLS
 from stoker.units import size
 
 _ADVICE = {
-    SYNCS: STALLS["sync-in-loop"].remedy,
-    COPIES: STALLS["numpy-feed-in-loop"].remedy,
+    SYNCS: sync_in_loop.STALL.remedy,
+    COPIES: numpy_feed_in_loop.STALL.remedy,
     RETRACES: "Pass tensors instead of Python values, and keep shapes fixed or give an input_signature.",
-    EAGER_OPS: STALLS["eager-train-step"].remedy,
+    EAGER_OPS: eager_train_step.STALL.remedy,
 }
 _MAX_LINES = 10
 _MAX_SITES = 1000

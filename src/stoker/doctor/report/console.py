@@ -13,6 +13,7 @@ from rich.text import Text
 from stoker.doctor.report.terminal import Terminal
 from stoker.doctor.report.whatif import price, times
 from stoker.doctor.report.words import MEANINGS, MINOR, evidence, rate, reader, short_path
+from stoker.doctor.stall import stalls
 from stoker.records import Finding, Record, RepairPlace, WhatIf, WorkerRow
 from stoker.units import duration
 
@@ -32,8 +33,6 @@ _COLOURS = {
 _MAX_SHOWN = 10
 _MAX_PLACES = 4
 _MAX_IN_ORDER = 3
-# What these spoil is what is learnt, not how fast.
-_OF_RESULTS = ("shuffle-after-batch",)
 
 
 def show(record: Record, path: Path, to_stdout: bool = False) -> None:
@@ -158,7 +157,9 @@ def _folded(findings: list[Finding]) -> list[RenderableType]:
     lines: list[RenderableType] = []
     for kind in dict.fromkeys(f.kind for f in findings):
         alike = [f for f in findings if f.kind == kind]
-        worth = f"no time, but: {alike[0].title}" if kind in _OF_RESULTS else "under 2 %"
+        stall = stalls().get(kind)
+        spoils = stall is not None and stall.spoils_results
+        worth = f"no time, but: {alike[0].title}" if spoils else "under 2 %"
         text = Text("    ").append(kind, style="bold").append(f"  {worth}  ", style="bright_black")
         text.append(", ".join(_short_place(f) for f in alike[:_MAX_PLACES]), style="cyan")
         if len(alike) > _MAX_PLACES:

@@ -12,7 +12,7 @@ from typing import Any
 
 from stoker.doctor.check.registry import all_rules
 from stoker.doctor.check.rule import Problem
-from stoker.kinds import KINDS
+from stoker.doctor.stall import stalls
 from stoker.version import __version__
 
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
@@ -43,9 +43,9 @@ def text(problems: Sequence[Problem]) -> str:
         parts.append(_line(problem) + "\n")
         if problem.source.strip():
             parts.append(_excerpt(problem))
-        kind = KINDS.get(problem.kind)
-        if kind is not None:
-            parts.append(f"  = {kind.remedy}\n")
+        stall = stalls().get(problem.kind)
+        if stall is not None:
+            parts.append(f"  = {stall.remedy}\n")
         parts.append("\n")
     return "".join(parts)
 
@@ -106,11 +106,11 @@ def sarif(problems: Sequence[Problem]) -> str:
     """SARIF 2.1.0, for code scanning."""
     rules = [
         {
-            "id": rule.info.code,
-            "name": rule.kind,
-            "shortDescription": {"text": rule.info.title},
-            "fullDescription": {"text": rule.page.what},
-            "help": {"text": rule.info.remedy},
+            "id": rule.code,
+            "name": rule.slug,
+            "shortDescription": {"text": rule.title},
+            "fullDescription": {"text": rule.what},
+            "help": {"text": rule.remedy},
             "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         }
         for rule in all_rules()

@@ -7,21 +7,20 @@ from stoker.doctor.check.rule import Rule
 
 def page(rule: Rule) -> str:
     """The page of one rule; its examples are the rule's own first cases."""
-    info, words = rule.info, rule.page
     fix = "A fix is offered for some cases. " if rule.fixable else ""
     return "\n".join(
         (
-            f"# {rule.kind} ({info.code})",
+            f"# {rule.slug} ({rule.code})",
             "",
-            f"{info.title}. Severity: {rule.severity}.",
+            f"{rule.title}. Severity: {rule.severity}.",
             "",
             "## What it does",
             "",
-            words.what,
+            rule.what,
             "",
             "## Why is this bad?",
             "",
-            words.why,
+            rule.why,
             "",
             "## Example",
             "",
@@ -31,7 +30,7 @@ def page(rule: Rule) -> str:
             "",
             "## Use instead",
             "",
-            info.remedy,
+            rule.remedy,
             "",
             "```python",
             rule.good[0].code.rstrip("\n"),
@@ -39,13 +38,13 @@ def page(rule: Rule) -> str:
             "",
             "## Fix safety",
             "",
-            fix + words.fix_safety,
+            fix + rule.fix_safety,
             "",
             "## Known problems",
             "",
-            words.known_problems,
+            rule.known_problems,
             "",
-            f"Allow it on a line with `# stoker: allow[{rule.kind}]`.",
+            f"Allow it on a line with `# stoker: allow[{rule.slug}]`.",
             "",
         )
     )
@@ -65,8 +64,5 @@ def index(rules: tuple[Rule, ...]) -> str:
         "| code | kind | severity | fix | what |",
         "| --- | --- | --- | --- | --- |",
     ]
-    lines += [
-        f"| {r.info.code} | [{r.kind}]({r.kind}.md) | {r.severity} | {_fix(r)} | {r.info.title} |"
-        for r in rules
-    ]
+    lines += [f"| {r.code} | [{r.slug}]({r.slug}.md) | {r.severity} | {_fix(r)} | {r.title} |" for r in rules]
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""One file per static kind: detection, text edits, its page, its own good and bad cases.
+"""The patterns that lose time: one module per stall, named after it, with its cases in `cases/`.
 
-A file here that defines `RULE` is a rule; there is no list to keep (`check.registry` finds them).
+A module that ends in `STALL = ...` is a stall. There is no list to enter it in: `doctor/stall.py` finds them all.
 """

@@ -1,4 +1,4 @@
-"""STK305: the cache freezes random augmentation or order."""
+"""The cache freezes random augmentation or order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from stoker.doctor.check.chains import complete, is_random
-from stoker.doctor.check.rule import Page, Problem, Rule, bad, good
+from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.values import Stage
 
@@ -14,109 +14,23 @@ from stoker.doctor.check.source.values import Stage
 class CacheAfterRandom(Rule):
     """`cache` behind a random map or a shuffle."""
 
-    kind = "cache-after-random"
+    slug = "cache-after-random"
+    code = "STK305"
+    account = "input"
+    title = "The cache freezes random augmentation or order"
+    remedy = "Move cache() before the random map or shuffle."
     severity = "error"
-    page = Page(
-        what="Reports `cache()` that comes after a map with random augmentation, or after `shuffle` with no other "
-        "`shuffle` behind the cache.",
-        why="The cache keeps what the first epoch drew: every later epoch sees the same augmented images in the same "
-        "order. The model trains on less variety than the code seems to give it.",
-        known_problems="A shuffle that is meant to fix one order for a split (`reshuffle_each_iteration=False`) is "
-        "left alone; other deliberate uses have to be allowed by a comment.",
+    what = (
+        "Reports `cache()` that comes after a map with random augmentation, or after `shuffle` with no other "
+        "`shuffle` behind the cache."
     )
-    bad = (
-        bad(
-            """
-            import tensorflow as tf
-
-            def augment(image, label):
-                image = tf.image.random_flip_left_right(image)
-                return image, label
-
-            train = tf.data.Dataset.from_tensor_slices((images, labels))
-            train = train.map(augment, num_parallel_calls=tf.data.AUTOTUNE)
-            train = train.cache().shuffle(1000).batch(32).prefetch(2)  #!
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            train = tf.data.TFRecordDataset(files).map(parse, num_parallel_calls=4)
-            train = train.shuffle(10000).cache().batch(64).prefetch(2)  #!
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            augmentation = tf.keras.Sequential([
-                tf.keras.layers.RandomFlip("horizontal"),
-                tf.keras.layers.RandomRotation(0.1),
-            ])
-            train = train_ds.map(lambda x, y: (augmentation(x, training=True), y), num_parallel_calls=4)
-            train = train.cache()  #!
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            def jitter(x):
-                return x + tf.random.normal(tf.shape(x), stddev=0.1)
-
-            def prepare(x):
-                return jitter(tf.cast(x, tf.float32))
-
-            ds = (
-                tf.data.Dataset.from_tensor_slices(rows)
-                .map(prepare, num_parallel_calls=4)
-                .cache("/tmp/rows")  #!
-                .batch(32)
-            )
-            """
-        ),
+    why = (
+        "The cache keeps what the first epoch drew: every later epoch sees the same augmented images in the same "
+        "order. The model trains on less variety than the code seems to give it."
     )
-    good = (
-        good(
-            """
-            import tensorflow as tf
-
-            def augment(image, label):
-                return tf.image.random_flip_left_right(image), label
-
-            train = tf.data.Dataset.from_tensor_slices((images, labels)).cache()
-            train = train.shuffle(1000).map(augment, num_parallel_calls=tf.data.AUTOTUNE)
-            train = train.batch(32).prefetch(2)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            ds = tf.data.Dataset.list_files("*.jpg", shuffle=False)
-            ds = ds.shuffle(5000, seed=1, reshuffle_each_iteration=False)
-            train = ds.skip(500).map(decode, num_parallel_calls=8).cache().batch(32)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            ds = tf.data.Dataset.from_tensor_slices(paths).shuffle(10000)
-            ds = ds.map(decode, num_parallel_calls=8).cache().shuffle(1000).batch(32)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            def resize(image):
-                return tf.image.resize(image, [64, 64])
-
-            ds = tf.data.Dataset.from_tensor_slices(images).map(resize, num_parallel_calls=4).cache().batch(8)
-            """
-        ),
+    known_problems = (
+        "A shuffle that is meant to fix one order for a split (`reshuffle_each_iteration=False`) is "
+        "left alone; other deliberate uses have to be allowed by a comment."
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
@@ -143,4 +57,4 @@ def _reshuffles(stage: Stage) -> bool:
     return True
 
 
-RULE = CacheAfterRandom()
+STALL = CacheAfterRandom()

@@ -1,4 +1,4 @@
-"""STK201: the step runs op by op instead of as a graph."""
+"""The step runs op by op instead of as a graph."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from stoker.doctor.check.edits import indentation, insert_line, tensorflow_name
-from stoker.doctor.check.rule import Fix, Page, Problem, Rule, bad, good
+from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import At, Call, TapeStep
 from stoker.doctor.check.source.names import dotted_name, last_name
@@ -23,227 +23,29 @@ _HOST_MODULES = ("np.", "numpy.", "random.", "time.", "math.", "plt.", "wandb.",
 class EagerTrainStep(Rule):
     """Gradient tapes that are recorded in Python at every step."""
 
-    kind = "eager-train-step"
+    slug = "eager-train-step"
+    code = "STK201"
+    account = "dispatch"
+    title = "The step runs op by op instead of as a graph"
+    remedy = "Decorate the step with @tf.function (or drop run_eagerly=True)."
     severity = "error"
-    page = Page(
-        what="Reports a `tf.GradientTape` whose gradients are applied in a loop while nothing compiles the step: "
+    what = (
+        "Reports a `tf.GradientTape` whose gradients are applied in a loop while nothing compiles the step: "
         "neither a `tf.function` on it or on a caller, nor `strategy.run`, nor a Keras base class. Also reports "
-        "`run_eagerly=True` and `tf.config.run_functions_eagerly(True)` left in a program.",
-        why="An eager step pays Python's price for each operation, forward and backward: for small and medium models "
-        "it is 5 to 20 times slower than the same step compiled, and the device waits for Python in between.",
-        fix_safety="Decorating the function with `@tf.function` is unsafe: Python code in it then runs only while it "
+        "`run_eagerly=True` and `tf.config.run_functions_eagerly(True)` left in a program."
+    )
+    why = (
+        "An eager step pays Python's price for each operation, forward and backward: for small and medium models "
+        "it is 5 to 20 times slower than the same step compiled, and the device waits for Python in between."
+    )
+    fix_safety = (
+        "Decorating the function with `@tf.function` is unsafe: Python code in it then runs only while it "
         "is traced. It is offered only where the function prints nothing, reads no tensor, calls no NumPy and changes "
-        "no Python state. Dropping `run_eagerly=True` is unsafe for the same reason.",
-        known_problems="A function that nobody in the checked files calls is judged by its look; a caller elsewhere "
-        "may compile it.",
+        "no Python state. Dropping `run_eagerly=True` is unsafe for the same reason."
     )
-    bad = (
-        bad(
-            """
-            import tensorflow as tf
-
-            optimizer = tf.keras.optimizers.SGD()
-
-            def train_step(model, x, y):
-                with tf.GradientTape() as tape:  #!
-                    loss = tf.reduce_mean(tf.square(model(x) - y))
-                grads = tape.gradient(loss, model.trainable_variables)
-                optimizer.apply_gradients(zip(grads, model.trainable_variables))
-                return loss
-
-            for x, y in dataset:
-                train_step(model, x, y)
-            """,
-            fixed="""
-            import tensorflow as tf
-
-            optimizer = tf.keras.optimizers.SGD()
-
-            @tf.function
-            def train_step(model, x, y):
-                with tf.GradientTape() as tape:
-                    loss = tf.reduce_mean(tf.square(model(x) - y))
-                grads = tape.gradient(loss, model.trainable_variables)
-                optimizer.apply_gradients(zip(grads, model.trainable_variables))
-                return loss
-
-            for x, y in dataset:
-                train_step(model, x, y)
-            """,
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            for epoch in range(100):
-                for x, y in train_ds:
-                    with tf.GradientTape() as tape:  #!
-                        logits = model(x, training=True)
-                        loss = loss_fn(y, logits)
-                    grads = tape.gradient(loss, model.trainable_weights)
-                    optimizer.apply_gradients(zip(grads, model.trainable_weights))
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            class Agent:
-                def __init__(self):
-                    self.optimizer = tf.keras.optimizers.Adam(1e-3)
-
-                # @tf.function
-                def learn(self, states, targets):
-                    with tf.GradientTape() as tape:  #!
-                        loss = tf.reduce_mean((self.net(states) - targets) ** 2)
-                    grads = tape.gradient(loss, self.net.trainable_variables)
-                    self.optimizer.apply_gradients(zip(grads, self.net.trainable_variables))
-                    self.steps.append(1)
-
-                def train(self, memory):
-                    for _ in range(5000):
-                        self.learn(*memory.sample())
-            """
-        ),
-        bad(
-            """
-            from tensorflow import keras
-
-            model = keras.Sequential([keras.layers.Dense(1)])
-            model.compile(optimizer="adam", loss="mse", run_eagerly=True)  #!
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            def grad(model, x, y):
-                with tf.GradientTape() as tape:  #!
-                    value = tf.reduce_mean(tf.abs(model(x) - y))
-                return value, tape.gradient(value, model.trainable_variables)
-
-            for x, y in batches:
-                value, grads = grad(model, x, y)
-                optimizer.apply_gradients(zip(grads, model.trainable_variables))
-            """,
-            fixed="""
-            import tensorflow as tf
-
-            @tf.function
-            def grad(model, x, y):
-                with tf.GradientTape() as tape:
-                    value = tf.reduce_mean(tf.abs(model(x) - y))
-                return value, tape.gradient(value, model.trainable_variables)
-
-            for x, y in batches:
-                value, grads = grad(model, x, y)
-                optimizer.apply_gradients(zip(grads, model.trainable_variables))
-            """,
-        ),
-    )
-    good = (
-        good(
-            """
-            import tensorflow as tf
-
-            optimizer = tf.keras.optimizers.SGD()
-
-            @tf.function
-            def train_step(model, x, y):
-                with tf.GradientTape() as tape:
-                    loss = tf.reduce_mean(tf.square(model(x) - y))
-                grads = tape.gradient(loss, model.trainable_variables)
-                optimizer.apply_gradients(zip(grads, model.trainable_variables))
-                return loss
-
-            for x, y in dataset:
-                train_step(model, x, y)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            def step(x, y):
-                with tf.GradientTape() as tape:
-                    loss = loss_fn(y, model(x))
-                grads = tape.gradient(loss, model.trainable_variables)
-                optimizer.apply_gradients(zip(grads, model.trainable_variables))
-
-            @tf.function
-            def epoch(dataset):
-                for x, y in dataset:
-                    step(x, y)
-
-            for _ in range(10):
-                epoch(train_ds)
-            """
-        ),
-        good(
-            """
-            from tensorflow import keras
-            import tensorflow as tf
-
-            class Net(keras.Model):
-                def train_step(self, data):
-                    x, y = data
-                    with tf.GradientTape() as tape:
-                        loss = self.compute_loss(y=y, y_pred=self(x, training=True))
-                    grads = tape.gradient(loss, self.trainable_variables)
-                    self.optimizer.apply_gradients(zip(grads, self.trainable_variables))
-                    return {"loss": loss}
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            strategy = tf.distribute.MirroredStrategy()
-
-            def replica_step(x):
-                with tf.GradientTape() as tape:
-                    loss = tf.reduce_mean(model(x))
-                grads = tape.gradient(loss, model.trainable_variables)
-                optimizer.apply_gradients(zip(grads, model.trainable_variables))
-                return loss
-
-            @tf.function
-            def distributed_step(batch):
-                return strategy.run(replica_step, args=(batch,))
-
-            for batch in dist_dataset:
-                distributed_step(batch)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            def step(x):
-                with tf.GradientTape() as tape:
-                    loss = tf.reduce_sum(model(x))
-                grads = tape.gradient(loss, model.trainable_variables)
-                optimizer.apply_gradients(zip(grads, model.trainable_variables))
-                return loss
-
-            step = tf.function(step, jit_compile=True)
-            for batch in dataset:
-                step(batch)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            def saliency(model, image):
-                with tf.GradientTape() as tape:
-                    tape.watch(image)
-                    score = model(image)[0, 0]
-                return tape.gradient(score, image)
-
-            maps = [saliency(model, image) for image in images]
-            """
-        ),
+    known_problems = (
+        "A function that nobody in the checked files calls is judged by its look; a caller elsewhere "
+        "may compile it."
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
@@ -299,4 +101,4 @@ def _compiles(node: ast.AST) -> bool:
     )
 
 
-RULE = EagerTrainStep()
+STALL = EagerTrainStep()

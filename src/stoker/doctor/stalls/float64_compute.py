@@ -1,4 +1,4 @@
-"""STK402: the model computes in float64."""
+"""The model computes in float64."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from stoker.doctor.check.edits import replace_node
-from stoker.doctor.check.rule import Fix, Page, Problem, Rule, bad, good
+from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call
 from stoker.doctor.check.source.tensors import dtype_name
@@ -30,96 +30,22 @@ _IN_STEPS = (
 class Float64Compute(Rule):
     """float64 asked for by a model or in a step."""
 
-    kind = "float64-compute"
+    slug = "float64-compute"
+    code = "STK402"
+    account = "compute"
+    title = "The model computes in float64"
+    remedy = "Cast the input to float32."
     severity = "warning"
-    page = Page(
-        what="Reports `set_floatx('float64')`, layers, inputs and variables of dtype float64, and casts to float64 "
-        "inside a step or a mapped function.",
-        why="Accelerators are built for 32 bits and less: float64 runs at 1/2 to 1/64 of the speed, takes twice the "
-        "memory, and training gains nothing from it.",
-        fix_safety="Unsafe: results change in the last digits.",
-        known_problems="Scientific code that needs double precision has to allow it.",
+    what = (
+        "Reports `set_floatx('float64')`, layers, inputs and variables of dtype float64, and casts to float64 "
+        "inside a step or a mapped function."
     )
-    bad = (
-        bad(
-            """
-            import tensorflow as tf
-
-            tf.keras.backend.set_floatx("float64")  #!
-            model = tf.keras.Sequential([tf.keras.layers.Dense(10)])
-            """,
-            fixed="""
-            import tensorflow as tf
-
-            tf.keras.backend.set_floatx("float32")
-            model = tf.keras.Sequential([tf.keras.layers.Dense(10)])
-            """,
-        ),
-        bad(
-            """
-            from tensorflow import keras
-            import tensorflow as tf
-
-            inputs = keras.Input((32,), dtype=tf.float64)  #!
-            outputs = keras.layers.Dense(1, dtype="float64")(inputs)  #!
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            @tf.function
-            def train_step(x, y):
-                x = tf.cast(x, tf.float64)  #!
-                return tf.reduce_mean(tf.square(x - y))
-            """
-        ),
-        bad(
-            """
-            import numpy as np
-            import tensorflow as tf
-
-            weights = tf.Variable(np.random.randn(100, 10), dtype=tf.float64)  #!
-            """
-        ),
+    why = (
+        "Accelerators are built for 32 bits and less: float64 runs at 1/2 to 1/64 of the speed, takes twice the "
+        "memory, and training gains nothing from it."
     )
-    good = (
-        good(
-            """
-            import tensorflow as tf
-
-            tf.keras.backend.set_floatx("float32")
-            model = tf.keras.Sequential([tf.keras.layers.Dense(10)])
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            @tf.function
-            def train_step(x, y):
-                x = tf.cast(x, tf.float32)
-                return tf.reduce_mean(tf.square(x - y))
-            """
-        ),
-        good(
-            """
-            import numpy as np
-            import tensorflow as tf
-
-            scores = np.zeros(100, dtype=np.float64)
-            total = tf.cast(metric.result(), tf.float64)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            weights = tf.Variable(tf.random.normal([100, 10]))
-            layer = tf.keras.layers.Dense(10, dtype="float32")
-            """
-        ),
-    )
+    fix_safety = "Unsafe: results change in the last digits."
+    known_problems = "Scientific code that needs double precision has to allow it."
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Calls that ask for float64 where the model computes."""
@@ -157,4 +83,4 @@ def _fix(fact: Call) -> Fix | None:
     return None
 
 
-RULE = Float64Compute()
+STALL = Float64Compute()

@@ -1,4 +1,4 @@
-"""STK103: a callback runs Python on the host after every batch."""
+"""A callback runs Python on the host after every batch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from stoker.doctor.check.rule import Page, Problem, Rule, bad, good
+from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call, Fact, TensorRead
 from stoker.doctor.check.source.names import last_name
@@ -26,113 +26,19 @@ _OFTEN = 10
 class HostCallbackPerBatch(Rule):
     """Callbacks with costly work at every batch."""
 
-    kind = "host-callback-per-batch"
+    slug = "host-callback-per-batch"
+    code = "STK103"
+    account = "python"
+    title = "A callback runs Python on the host after every batch"
+    remedy = "Do the work every N batches or in on_epoch_end."
     severity = "warning"
-    page = Page(
-        what="Reports a Keras callback that prints, logs, writes, predicts, evaluates, saves or reads tensors at every "
+    what = (
+        "Reports a Keras callback that prints, logs, writes, predicts, evaluates, saves or reads tensors at every "
         "batch: in its `on_train_batch_end` and the like, in a `LambdaCallback`, or through `TensorBoard("
-        "update_freq='batch')` and `ModelCheckpoint(save_freq=1)`. Keeping a number in a list is left alone.",
-        why="A callback runs between two steps, in Python: the device has nothing to do until it returns.",
-        known_problems="How long the work takes is not known without running.",
+        "update_freq='batch')` and `ModelCheckpoint(save_freq=1)`. Keeping a number in a list is left alone."
     )
-    bad = (
-        bad(
-            """
-            from tensorflow import keras
-
-            class Printer(keras.callbacks.Callback):
-                def on_train_batch_end(self, batch, logs=None):  #!
-                    print("batch", batch, "loss", logs["loss"])
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            class Snapshots(tf.keras.callbacks.Callback):
-                def on_batch_end(self, batch, logs=None):  #!
-                    sample = self.model.predict(self.x)
-                    self.images.append(sample)
-            """
-        ),
-        bad(
-            """
-            from keras.callbacks import LambdaCallback
-
-            show = LambdaCallback(on_batch_end=lambda batch, logs: print(batch, logs))  #!
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            board = tf.keras.callbacks.TensorBoard("logs", update_freq="batch")  #!
-            saver = tf.keras.callbacks.ModelCheckpoint("last.keras", save_freq=1)  #!
-            """
-        ),
-        bad(
-            """
-            import wandb
-            from tensorflow.keras.callbacks import Callback
-
-            class Track(Callback):
-                def on_train_batch_end(self, batch, logs=None):  #!
-                    wandb.log(logs)
-            """
-        ),
-    )
-    good = (
-        good(
-            """
-            from tensorflow import keras
-
-            class Printer(keras.callbacks.Callback):
-                def on_train_batch_end(self, batch, logs=None):
-                    if batch % 100 == 0:
-                        print("batch", batch, "loss", logs["loss"])
-            """
-        ),
-        good(
-            """
-            from tensorflow import keras
-
-            class Losses(keras.callbacks.Callback):
-                def on_train_batch_end(self, batch, logs=None):
-                    self.losses.append(logs["loss"])
-
-                def on_epoch_end(self, epoch, logs=None):
-                    print(epoch, logs)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            board = tf.keras.callbacks.TensorBoard("logs")
-            saver = tf.keras.callbacks.ModelCheckpoint("last.keras", save_freq="epoch")
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            class Trainer:
-                def on_train_batch_end(self, batch):
-                    print(batch)
-            """
-        ),
-        good(
-            """
-            from tensorflow import keras
-
-            class Sparse(keras.callbacks.Callback):
-                def on_train_batch_end(self, batch, logs=None):
-                    if batch % self.every != 0:
-                        return
-                    self.model.save_weights(self.path)
-            """
-        ),
-    )
+    why = "A callback runs between two steps, in Python: the device has nothing to do until it returns."
+    known_problems = "How long the work takes is not known without running."
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Batch methods with costly work, and callbacks set to work at every batch."""
@@ -171,4 +77,4 @@ def _calls(value: object) -> bool:
     return not gated and any(last_name(child.func) not in ("append", "update") for child in costly)
 
 
-RULE = HostCallbackPerBatch()
+STALL = HostCallbackPerBatch()

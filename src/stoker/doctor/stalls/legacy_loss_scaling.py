@@ -1,4 +1,4 @@
-"""STK401: loss-scaling calls that Keras 3 removed."""
+"""Loss-scaling calls that Keras 3 removed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from stoker.doctor.check.edits import replace_node
 from stoker.doctor.check.gradients import SCALED, UNSCALED, bound_name, scaling_pair
-from stoker.doctor.check.rule import Edit, Fix, Page, Problem, Rule, bad, character, good
+from stoker.doctor.check.rule import Edit, Fix, Problem, Rule, character
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call
 from stoker.doctor.check.source.module import Module
@@ -35,174 +35,30 @@ _OLD_NAMES = (
 class LegacyLossScaling(Rule):
     """Calls of the loss-scaling interface that is gone."""
 
-    kind = "legacy-loss-scaling"
+    slug = "legacy-loss-scaling"
+    code = "STK401"
+    account = "compute"
+    title = "Loss-scaling calls that Keras 3 removed"
+    remedy = "Use LossScaleOptimizer.scale_loss; apply() unscales the gradients."
     severity = "error"
-    page = Page(
-        what="Reports `optimizer.get_scaled_loss`, `optimizer.get_unscaled_gradients` and the experimental "
-        "mixed-precision modules.",
-        why="Keras 3 has none of them: the program stops with an AttributeError at its first step. The optimizer "
-        "unscales gradients by itself when it applies them.",
-        fix_safety="Safe where the optimizer is seen to be a `LossScaleOptimizer` and the gradients of the scaled loss go "
-        "into its `apply_gradients` and nowhere else: `get_scaled_loss(loss)` becomes `scale_loss(loss)`, and the call of "
-        "`get_unscaled_gradients` goes away, since `apply_gradients` unscales. Unsafe where nothing shows what the "
-        "optimizer is: a plain one scales nothing. Not offered where anything else uses the gradients (a clip, a "
-        "norm, another optimizer, a caller): it would see them scaled.",
-        known_problems="Programs that stay on Keras 2 through `tf_keras` still have these calls; files that import "
-        "`tf_keras` are left alone.",
+    what = (
+        "Reports `optimizer.get_scaled_loss`, `optimizer.get_unscaled_gradients` and the experimental "
+        "mixed-precision modules."
     )
-    bad = (
-        bad(
-            """
-            import tensorflow as tf
-
-            optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
-
-            @tf.function
-            def step(x, y):
-                with tf.GradientTape() as tape:
-                    loss = loss_fn(y, model(x))
-                    scaled = optimizer.get_scaled_loss(loss)  #!
-                grads = tape.gradient(scaled, model.trainable_variables)
-                grads = optimizer.get_unscaled_gradients(grads)  #!
-                optimizer.apply_gradients(zip(grads, model.trainable_variables))
-            """,
-            fixed="""
-            import tensorflow as tf
-
-            optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
-
-            @tf.function
-            def step(x, y):
-                with tf.GradientTape() as tape:
-                    loss = loss_fn(y, model(x))
-                    scaled = optimizer.scale_loss(loss)
-                grads = tape.gradient(scaled, model.trainable_variables)
-                optimizer.apply_gradients(zip(grads, model.trainable_variables))
-            """,
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            policy = tf.keras.mixed_precision.experimental.Policy("mixed_float16")  #!
-            tf.keras.mixed_precision.experimental.set_policy(policy)  #!
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            opt = tf.keras.optimizers.Adam()
-            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)  #!
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            class Trainer:
-                def apply(self, tape, loss):
-                    grads = tape.gradient(loss, self.model.trainable_variables)
-                    return self.optimizer.get_unscaled_gradients(grads)  #!
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
-
-            def step(x):
-                with tf.GradientTape() as tape:
-                    loss = opt.get_scaled_loss(tf.reduce_mean(model(x)))  #!
-                grads = tape.gradient(loss, model.trainable_variables)
-                grads = opt.get_unscaled_gradients(grads)  #!
-                grads, _ = tf.clip_by_global_norm(grads, 1.0)
-                opt.apply_gradients(zip(grads, model.trainable_variables))
-            """,
-            fixed="""
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
-
-            def step(x):
-                with tf.GradientTape() as tape:
-                    loss = opt.get_scaled_loss(tf.reduce_mean(model(x)))
-                grads = tape.gradient(loss, model.trainable_variables)
-                grads = opt.get_unscaled_gradients(grads)
-                grads, _ = tf.clip_by_global_norm(grads, 1.0)
-                opt.apply_gradients(zip(grads, model.trainable_variables))
-            """,
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            tf.keras.mixed_precision.set_global_policy("mixed_float16")
-            opt = tf.keras.optimizers.Adam()
-
-            def step(x):
-                with tf.GradientTape() as tape:
-                    scaled = opt.get_scaled_loss(tf.reduce_mean(model(x)))  #!
-                grads = tape.gradient(scaled, model.trainable_variables)
-                opt.apply_gradients(zip(opt.get_unscaled_gradients(grads), model.trainable_variables))  #!
-            """,
-            fixed="""
-            import tensorflow as tf
-
-            tf.keras.mixed_precision.set_global_policy("mixed_float16")
-            opt = tf.keras.optimizers.Adam()
-
-            def step(x):
-                with tf.GradientTape() as tape:
-                    scaled = opt.get_scaled_loss(tf.reduce_mean(model(x)))
-                grads = tape.gradient(scaled, model.trainable_variables)
-                opt.apply_gradients(zip(opt.get_unscaled_gradients(grads), model.trainable_variables))
-            """,
-        ),
+    why = (
+        "Keras 3 has none of them: the program stops with an AttributeError at its first step. The optimizer "
+        "unscales gradients by itself when it applies them."
     )
-    good = (
-        good(
-            """
-            import tensorflow as tf
-
-            optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
-
-            @tf.function
-            def step(x, y):
-                with tf.GradientTape() as tape:
-                    loss = optimizer.scale_loss(loss_fn(y, model(x)))
-                grads = tape.gradient(loss, model.trainable_variables)
-                optimizer.apply(grads, model.trainable_variables)
-            """
-        ),
-        good(
-            """
-            import tf_keras
-
-            def scaled(optimizer, loss):
-                return optimizer.get_scaled_loss(loss)
-            """
-        ),
-        good(
-            """
-            from tensorflow import keras
-
-            keras.mixed_precision.set_global_policy("mixed_float16")
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            class Scaler:
-                def get_scaled_loss(self, loss):
-                    return loss * 128.0
-
-            scaler = Scaler()
-            loss = scaler.get_scaled_loss(loss)
-            """
-        ),
+    fix_safety = (
+        "Safe where the optimizer is seen to be a `LossScaleOptimizer` and the gradients of the scaled loss "
+        "go into its `apply_gradients` and nowhere else: `get_scaled_loss(loss)` becomes `scale_loss(loss)`, "
+        "and the call of `get_unscaled_gradients` goes away, since `apply_gradients` unscales. Unsafe where "
+        "nothing shows what the optimizer is: a plain one scales nothing. Not offered where anything else "
+        "uses the gradients (a clip, a norm, another optimizer, a caller): it would see them scaled."
+    )
+    known_problems = (
+        "Programs that stay on Keras 2 through `tf_keras` still have these calls; files that import "
+        "`tf_keras` are left alone."
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
@@ -262,4 +118,4 @@ def _has_siblings(module: Module, statement: ast.stmt) -> bool:
     return len(block) > 1 and block[-1] is not statement
 
 
-RULE = LegacyLossScaling()
+STALL = LegacyLossScaling()

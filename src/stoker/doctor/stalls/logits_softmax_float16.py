@@ -1,4 +1,4 @@
-"""STK404: softmax or loss is computed in float16."""
+"""Softmax or loss is computed in float16."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from stoker.doctor.check.edits import add_argument
 from stoker.doctor.check.models import activation, last_layer
-from stoker.doctor.check.rule import Fix, Page, Problem, Rule, bad, good
+from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call
 from stoker.doctor.check.source.values import Py, Thing
@@ -17,113 +17,19 @@ _POLICY_CALLS = ("keras.mixed_precision.", "keras.config.set_dtype_policy", "ker
 class LogitsSoftmaxFloat16(Rule):
     """Output activations left in half precision."""
 
-    kind = "logits-softmax-float16"
+    slug = "logits-softmax-float16"
+    code = "STK404"
+    account = "compute"
+    title = "Softmax or loss is computed in float16"
+    remedy = "Give the last layer dtype='float32'."
     severity = "warning"
-    page = Page(
-        what="Reports a softmax, or a sigmoid at a model's end, without `dtype='float32'` in a program that sets the "
-        "`mixed_float16` policy.",
-        why="In float16 exponentials overflow and small probabilities become zero; the loss is then infinite or flat.",
-        fix_safety="Unsafe: the output's dtype and its last digits change, for the better.",
-        known_problems="A policy that another file sets is not seen.",
+    what = (
+        "Reports a softmax, or a sigmoid at a model's end, without `dtype='float32'` in a program that sets the "
+        "`mixed_float16` policy."
     )
-    bad = (
-        bad(
-            """
-            from tensorflow import keras
-
-            keras.mixed_precision.set_global_policy("mixed_float16")
-            model = keras.Sequential([
-                keras.layers.Dense(512, activation="relu"),
-                keras.layers.Dense(10, activation="softmax"),  #!
-            ])
-            """,
-            fixed="""
-            from tensorflow import keras
-
-            keras.mixed_precision.set_global_policy("mixed_float16")
-            model = keras.Sequential([
-                keras.layers.Dense(512, activation="relu"),
-                keras.layers.Dense(10, activation="softmax", dtype="float32"),
-            ])
-            """,
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            policy = tf.keras.mixed_precision.Policy("mixed_float16")
-            tf.keras.mixed_precision.set_global_policy(policy)
-            x = tf.keras.layers.Dense(10)(x)
-            outputs = tf.keras.layers.Activation("softmax")(x)  #!
-            """,
-            fixed="""
-            import tensorflow as tf
-
-            policy = tf.keras.mixed_precision.Policy("mixed_float16")
-            tf.keras.mixed_precision.set_global_policy(policy)
-            x = tf.keras.layers.Dense(10)(x)
-            outputs = tf.keras.layers.Activation("softmax", dtype="float32")(x)
-            """,
-        ),
-        bad(
-            """
-            from tensorflow.keras import Sequential, layers, mixed_precision
-
-            mixed_precision.set_global_policy("mixed_float16")
-            model = Sequential()
-            model.add(layers.Conv2D(32, 3))
-            model.add(layers.Dense(1, activation="sigmoid"))  #!
-            model.compile("adam", "binary_crossentropy")
-            """
-        ),
-        bad(
-            """
-            import keras
-
-            keras.config.set_dtype_policy("mixed_float16")
-            inputs = keras.Input((8,))
-            probabilities = keras.layers.Softmax()(keras.layers.Dense(5)(inputs))  #!
-            model = keras.Model(inputs, probabilities)
-            """
-        ),
-    )
-    good = (
-        good(
-            """
-            from tensorflow import keras
-
-            keras.mixed_precision.set_global_policy("mixed_float16")
-            model = keras.Sequential([
-                keras.layers.Dense(512, activation="relu"),
-                keras.layers.Dense(10, activation="softmax", dtype="float32"),
-            ])
-            """
-        ),
-        good(
-            """
-            from tensorflow import keras
-
-            model = keras.Sequential([keras.layers.Dense(10, activation="softmax")])
-            """
-        ),
-        good(
-            """
-            from tensorflow import keras
-
-            keras.mixed_precision.set_global_policy("mixed_bfloat16")
-            model = keras.Sequential([keras.layers.Dense(10, activation="softmax")])
-            """
-        ),
-        good(
-            """
-            from tensorflow import keras
-
-            keras.mixed_precision.set_global_policy("mixed_float16")
-            gate = keras.layers.Dense(64, activation="sigmoid")
-            logits = keras.layers.Dense(10)
-            """
-        ),
-    )
+    why = "In float16 exponentials overflow and small probabilities become zero; the loss is then infinite or flat."
+    fix_safety = "Unsafe: the output's dtype and its last digits change, for the better."
+    known_problems = "A policy that another file sets is not seen."
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Softmax layers anywhere, sigmoid layers at a model's end, once the policy is set."""
@@ -164,4 +70,4 @@ def _is_softmax(fact: Call) -> bool:
     return isinstance(named, str) and named.rsplit(".", 1)[-1] == "softmax"
 
 
-RULE = LogitsSoftmaxFloat16()
+STALL = LogitsSoftmaxFloat16()

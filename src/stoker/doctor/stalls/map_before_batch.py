@@ -1,4 +1,4 @@
-"""STK304: a cheap map runs once per element instead of once per batch."""
+"""A cheap map runs once per element instead of once per batch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from stoker.doctor.check.chains import complete
-from stoker.doctor.check.rule import Page, Problem, Rule, bad, good
+from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.values import Func, Method, Stage
 
@@ -47,97 +47,23 @@ _BETWEEN = frozenset({"shuffle", "repeat", "prefetch", "cache", "take", "skip"})
 class MapBeforeBatch(Rule):
     """Element-wise maps right before a batch."""
 
-    kind = "map-before-batch"
+    slug = "map-before-batch"
+    code = "STK304"
+    account = "input"
+    title = "A cheap map runs once per element instead of once per batch"
+    remedy = "Batch first, then map a vectorised function over the batches."
     severity = "info"
-    page = Page(
-        what="Reports a `map` whose function only does element-wise arithmetic (a cast, a scaling, a one-hot) and that "
-        "comes before `batch`, so that it is called for each element.",
-        why="Calling a function costs some microseconds, whatever it does. For cheap arithmetic that is most of the "
-        "cost, and after `batch` it is paid once for all elements of the batch.",
-        known_problems="Functions that index or reshape their argument would have to be changed; only functions that "
-        "work on a batch as they are get reported.",
+    what = (
+        "Reports a `map` whose function only does element-wise arithmetic (a cast, a scaling, a one-hot) and that "
+        "comes before `batch`, so that it is called for each element."
     )
-    bad = (
-        bad(
-            """
-            import tensorflow as tf
-
-            def scale(image, label):
-                return tf.cast(image, tf.float32) / 255.0, label
-
-            dataset = tf.data.Dataset.from_tensor_slices((images, labels))
-            dataset = dataset.map(scale, num_parallel_calls=tf.data.AUTOTUNE)  #!
-            dataset = dataset.shuffle(1000).batch(128).prefetch(tf.data.AUTOTUNE)
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            dataset = (
-                tf.data.Dataset.from_tensor_slices(x)
-                .map(lambda v: (v - 127.5) / 127.5)  #!
-                .batch(64)
-            )
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            ds = tf.data.Dataset.from_tensor_slices((x, y))
-            ds = ds.map(lambda a, b: (a, tf.one_hot(b, 10)), num_parallel_calls=4)  #!
-            ds = ds.batch(32)
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            def clean(row):
-                return tf.clip_by_value(tf.cast(row, tf.float32), 0.0, 1.0)
-
-            ds = tf.data.Dataset.range(1000).map(clean).padded_batch(16)  #!
-            """
-        ),
+    why = (
+        "Calling a function costs some microseconds, whatever it does. For cheap arithmetic that is most of the "
+        "cost, and after `batch` it is paid once for all elements of the batch."
     )
-    good = (
-        good(
-            """
-            import tensorflow as tf
-
-            def scale(image, label):
-                return tf.cast(image, tf.float32) / 255.0, label
-
-            dataset = tf.data.Dataset.from_tensor_slices((images, labels))
-            dataset = dataset.shuffle(1000).batch(128).map(scale, num_parallel_calls=tf.data.AUTOTUNE)
-            dataset = dataset.prefetch(tf.data.AUTOTUNE)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            def load(path):
-                return tf.image.resize(tf.io.decode_png(tf.io.read_file(path)), [32, 32]) / 255.0
-
-            dataset = tf.data.Dataset.list_files("*.png").map(load, num_parallel_calls=8).batch(32)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            dataset = dataset.map(lambda x: tf.image.random_flip_left_right(x), num_parallel_calls=4).batch(32)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            dataset = tf.data.Dataset.from_tensor_slices(texts).map(tokenize, num_parallel_calls=4).batch(32)
-            """
-        ),
+    known_problems = (
+        "Functions that index or reshape their argument would have to be changed; only functions that "
+        "work on a batch as they are get reported."
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
@@ -180,4 +106,4 @@ def _is_elementwise(stage: Stage) -> bool:
     return works
 
 
-RULE = MapBeforeBatch()
+STALL = MapBeforeBatch()

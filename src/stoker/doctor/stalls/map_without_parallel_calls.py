@@ -1,4 +1,4 @@
-"""STK302: a dataset map runs on one thread."""
+"""A dataset map runs on one thread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from stoker.doctor.check.edits import add_argument, autotune
-from stoker.doctor.check.rule import Fix, Page, Problem, Rule, bad, good
+from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Extended
 from stoker.doctor.check.source.values import Func, Stage
@@ -32,127 +32,20 @@ _HANDING_ON = (
 class MapWithoutParallelCalls(Rule):
     """`map` calls that leave `num_parallel_calls` out."""
 
-    kind = "map-without-parallel-calls"
+    slug = "map-without-parallel-calls"
+    code = "STK302"
+    account = "input"
+    title = "A dataset map runs on one thread"
+    remedy = "Pass num_parallel_calls=tf.data.AUTOTUNE to map."
     severity = "warning"
-    page = Page(
-        what="Reports `dataset.map(f)` without `num_parallel_calls`, given by keyword or as the second argument. Maps "
-        "that only pick or rearrange what they get are left alone, and so are maps inside `interleave`.",
-        why="A map without it handles one element after the other on one thread, however many cores there are.",
-        fix_safety="Unsafe: where the function draws random numbers or keeps state, another order of evaluation gives "
-        "other values.",
+    what = (
+        "Reports `dataset.map(f)` without `num_parallel_calls`, given by keyword or as the second argument. Maps "
+        "that only pick or rearrange what they get are left alone, and so are maps inside `interleave`."
     )
-    bad = (
-        bad(
-            """
-            import tensorflow as tf
-
-            def decode(path):
-                return tf.image.resize(tf.io.decode_jpeg(tf.io.read_file(path)), [224, 224])
-
-            dataset = tf.data.Dataset.list_files("train/*.jpg")
-            dataset = dataset.map(decode)  #!
-            dataset = dataset.batch(32).prefetch(tf.data.AUTOTUNE)
-            """,
-            fixed="""
-            import tensorflow as tf
-
-            def decode(path):
-                return tf.image.resize(tf.io.decode_jpeg(tf.io.read_file(path)), [224, 224])
-
-            dataset = tf.data.Dataset.list_files("train/*.jpg")
-            dataset = dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
-            dataset = dataset.batch(32).prefetch(tf.data.AUTOTUNE)
-            """,
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            AUTOTUNE = tf.data.AUTOTUNE
-            train = (
-                tf.data.TFRecordDataset(files)
-                .shuffle(1024)
-                .map(lambda r: tf.io.parse_single_example(r, features))  #!
-                .batch(64)
-                .prefetch(AUTOTUNE)
-            )
-            """,
-            fixed="""
-            import tensorflow as tf
-
-            AUTOTUNE = tf.data.AUTOTUNE
-            train = (
-                tf.data.TFRecordDataset(files)
-                .shuffle(1024)
-                .map(lambda r: tf.io.parse_single_example(r, features), num_parallel_calls=AUTOTUNE)
-                .batch(64)
-                .prefetch(AUTOTUNE)
-            )
-            """,
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            def prepare(ds, augment=False):
-                ds = ds.map(rescale)  #!
-                if augment:
-                    ds = ds.map(flip, num_parallel_calls=4)
-                return ds.prefetch(2)
-
-            train = prepare(tf.data.Dataset.from_tensor_slices(images), augment=True)
-            """
-        ),
-        bad(
-            """
-            import tensorflow_datasets as tfds
-
-            (train, test), info = tfds.load(
-                "cifar10", split=["train", "test"], as_supervised=True, with_info=True
-            )
-            train = train.map(normalize).cache().batch(128)  #!
-            """
-        ),
-    )
-    good = (
-        good(
-            """
-            import tensorflow as tf
-
-            dataset = tf.data.Dataset.list_files("train/*.jpg")
-            dataset = dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
-            dataset = dataset.batch(32).prefetch(tf.data.AUTOTUNE)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            dataset = tf.data.TFRecordDataset(files).map(parse, tf.data.AUTOTUNE).batch(8)
-            """
-        ),
-        good(
-            """
-            import pandas as pd
-            import tensorflow as tf
-
-            frame = pd.read_csv("rows.csv")
-            frame["label"] = frame["label"].map(names)
-            dataset = tf.data.Dataset.from_tensor_slices(dict(frame)).map(lambda row: row["x"])
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            files = tf.data.Dataset.list_files("*.csv")
-            rows = files.interleave(
-                lambda f: tf.data.TextLineDataset(f).skip(1).map(tf.strings.strip),
-                cycle_length=8,
-                num_parallel_calls=tf.data.AUTOTUNE,
-            )
-            """
-        ),
+    why = "A map without it handles one element after the other on one thread, however many cores there are."
+    fix_safety = (
+        "Unsafe: where the function draws random numbers or keeps state, another order of evaluation gives "
+        "other values."
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
@@ -197,4 +90,4 @@ def _fix(stage: Stage) -> Fix | None:
     return None if edit is None else Fix("unsafe", (edit,), "Run the map in parallel")
 
 
-RULE = MapWithoutParallelCalls()
+STALL = MapWithoutParallelCalls()

@@ -1,4 +1,4 @@
-"""STK301: the input pipeline does not prefetch."""
+"""The input pipeline does not prefetch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from stoker.doctor.check.edits import autotune, insert_after, remove_between
-from stoker.doctor.check.rule import Fix, Page, Problem, Rule, bad, good
+from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Consumed
 from stoker.doctor.check.source.loops import LOOK
@@ -35,143 +35,30 @@ _CHANGEABLE = (
 class MissingPrefetch(Rule):
     """Pipelines that are consumed without a prefetch at their end."""
 
-    kind = "missing-prefetch"
+    slug = "missing-prefetch"
+    code = "STK301"
+    account = "input"
+    title = "The input pipeline does not prefetch"
+    remedy = "End the pipeline with .prefetch(tf.data.AUTOTUNE)."
     severity = "warning"
-    page = Page(
-        what="Reports a tf.data pipeline that feeds `fit`, `evaluate`, `predict` or a loop of steps and whose last "
+    what = (
+        "Reports a tf.data pipeline that feeds `fit`, `evaluate`, `predict` or a loop of steps and whose last "
         "working transformation is not followed by `prefetch`. A prefetch further up, with work after it, does not "
-        "count. Distributed datasets and the directory readers of Keras prefetch by themselves.",
-        why="Without it the next batch is prepared only when the step asks for it: input and compute take turns "
-        "instead of overlapping.",
-        fix_safety="Adding `.prefetch(tf.data.AUTOTUNE)` at the end, or moving an early one there, gives the same elements "
-        "in the same order, only sooner. It is safe where all of the pipeline can be seen and is TensorFlow's own ops; "
-        "unsafe where an element may depend on when it is made: a generator, a variable that the loop assigns, a model, "
-        "a function that could not be followed.",
-        known_problems="A pipeline that a function returns is judged where its callers can be seen; if none can, a "
-        "caller elsewhere may add the prefetch.",
+        "count. Distributed datasets and the directory readers of Keras prefetch by themselves."
     )
-    bad = (
-        bad(
-            """
-            import tensorflow as tf
-
-            dataset = tf.data.TFRecordDataset(files).map(parse, num_parallel_calls=tf.data.AUTOTUNE)
-            dataset = dataset.shuffle(1000).batch(32)  #!
-            model.fit(dataset, epochs=3)
-            """,
-            fixed="""
-            import tensorflow as tf
-
-            dataset = tf.data.TFRecordDataset(files).map(parse, num_parallel_calls=tf.data.AUTOTUNE)
-            dataset = dataset.shuffle(1000).batch(32).prefetch(tf.data.AUTOTUNE)
-            model.fit(dataset, epochs=3)
-            """,
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            dataset = tf.data.Dataset.from_tensor_slices((x, y)).prefetch(1).batch(64)  #!
-            for a, b in dataset:
-                train_step(a, b)
-            """,
-            fixed="""
-            import tensorflow as tf
-
-            dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(64).prefetch(1)
-            for a, b in dataset:
-                train_step(a, b)
-            """,
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            def load(split):
-                ds = tf.data.Dataset.list_files(split + "/*.jpg")
-                ds = ds.map(decode, num_parallel_calls=8)
-                return ds.batch(16)  #!
-
-            model.fit(load("train"), validation_data=load("val"))
-            """,
-            fixed="""
-            import tensorflow as tf
-
-            def load(split):
-                ds = tf.data.Dataset.list_files(split + "/*.jpg")
-                ds = ds.map(decode, num_parallel_calls=8)
-                return ds.batch(16).prefetch(tf.data.AUTOTUNE)
-
-            model.fit(load("train"), validation_data=load("val"))
-            """,
-        ),
-        bad(
-            """
-            import tensorflow_datasets as tfds
-            import tensorflow as tf
-
-            train, info = tfds.load("mnist", split="train", as_supervised=True, with_info=True)
-            train = (
-                train.map(scale, num_parallel_calls=tf.data.AUTOTUNE)
-                .cache()
-                .batch(128)  #!
-            )
-            it = iter(train)
-            for step in range(1000):
-                x, y = next(it)
-                train_step(x, y)
-            """
-        ),
+    why = (
+        "Without it the next batch is prepared only when the step asks for it: input and compute take turns "
+        "instead of overlapping."
     )
-    good = (
-        good(
-            """
-            import tensorflow as tf
-
-            dataset = tf.data.TFRecordDataset(files).map(parse, num_parallel_calls=tf.data.AUTOTUNE)
-            dataset = dataset.shuffle(1000).batch(32).prefetch(tf.data.AUTOTUNE)
-            model.fit(dataset, epochs=3)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            strategy = tf.distribute.MirroredStrategy()
-            dataset = tf.data.Dataset.from_tensor_slices(x).batch(64)
-            dataset = strategy.experimental_distribute_dataset(dataset)
-            for batch in dataset:
-                distributed_train_step(batch)
-            """
-        ),
-        good(
-            """
-            from tensorflow import keras
-
-            train = keras.utils.image_dataset_from_directory("photos", image_size=(180, 180), batch_size=32)
-            model.fit(train, epochs=2)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            dataset = tf.data.Dataset.from_tensor_slices(x).batch(32)
-            for batch in dataset.take(1):
-                model(batch)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            def tuned(ds):
-                return ds.batch(32).prefetch(2)
-
-            dataset = tuned(tf.data.Dataset.range(100).shuffle(100)).repeat()
-            model.fit(dataset, steps_per_epoch=10)
-            """
-        ),
+    fix_safety = (
+        "Adding `.prefetch(tf.data.AUTOTUNE)` at the end, or moving an early one there, gives the same "
+        "elements in the same order, only sooner. It is safe where all of the pipeline can be seen and is "
+        "TensorFlow's own ops; unsafe where an element may depend on when it is made: a generator, a variable"
+        " that the loop assigns, a model, a function that could not be followed."
+    )
+    known_problems = (
+        "A pipeline that a function returns is judged where its callers can be seen; if none can, a "
+        "caller elsewhere may add the prefetch."
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
@@ -267,4 +154,4 @@ def _contains(outer: ast.AST, inner: ast.AST) -> bool:
     return outer is not inner and any(node is inner for node in ast.walk(outer))
 
 
-RULE = MissingPrefetch()
+STALL = MissingPrefetch()

@@ -1,11 +1,11 @@
-"""STK403: the device has fast half precision and the model does not use it."""
+"""The device has fast half precision and the model does not use it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from stoker.doctor.check.rule import Page, Problem, Rule, bad, good
+from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.calls import Arguments
 from stoker.doctor.check.source.facts import Call
@@ -27,122 +27,23 @@ _SIZES = {"Dense": "units", "LSTM": "units", "GRU": "units"}
 class NoMixedPrecision(Rule):
     """Large models of programs written for GPUs, trained in float32."""
 
-    kind = "no-mixed-precision"
+    slug = "no-mixed-precision"
+    code = "STK403"
+    account = "compute"
+    title = "The device has fast half precision and the model does not use it"
+    remedy = "Set keras.mixed_precision.set_global_policy('mixed_float16') or 'mixed_bfloat16'."
     severity = "info"
-    page = Page(
-        what="Reports a Keras model with large layers (64 filters or 1024 units and more, or one of "
-        "`keras.applications`) that `fit` trains in a file that asks for GPUs and nowhere speaks of precision.",
-        why="GPUs with tensor cores multiply float16 matrices two to eight times as fast as float32 ones, and half the "
-        "bytes go over the bus. Variables stay in float32, so accuracy rarely suffers.",
-        known_problems="Nobody can see in the code which GPU it will run on: one without tensor cores gains little. "
-        "Only models whose layers the code shows, `Sequential` ones and those of `keras.applications`, are judged.",
+    what = (
+        "Reports a Keras model with large layers (64 filters or 1024 units and more, or one of "
+        "`keras.applications`) that `fit` trains in a file that asks for GPUs and nowhere speaks of precision."
     )
-    bad = (
-        bad(
-            """
-            import tensorflow as tf
-
-            for gpu in tf.config.list_physical_devices("GPU"):
-                tf.config.experimental.set_memory_growth(gpu, True)
-
-            model = tf.keras.Sequential([  #!
-                tf.keras.layers.Conv2D(64, 3, activation="relu"),
-                tf.keras.layers.Conv2D(128, 3, activation="relu"),
-                tf.keras.layers.Flatten(),
-                tf.keras.layers.Dense(10),
-            ])
-            model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-            model.fit(train, validation_data=val, epochs=10)
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            strategy = tf.distribute.MirroredStrategy()
-            with strategy.scope():
-                model = tf.keras.applications.ResNet50(weights=None, classes=10)  #!
-                model.compile("sgd", "sparse_categorical_crossentropy")
-            model.fit(train, validation_data=val)
-            """
-        ),
-        bad(
-            """
-            import os
-            os.environ["CUDA_VISIBLE_DEVICES"] = "0"
-            from tensorflow import keras
-
-            model = keras.Sequential()  #!
-            model.add(keras.layers.Dense(4096, activation="relu"))
-            model.add(keras.layers.Dense(4096, activation="relu"))
-            model.add(keras.layers.Dense(1))
-            model.compile("adam", "mse")
-            model.fit(x, y, validation_split=0.1)
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            with tf.device("/GPU:0"):
-                net = tf.keras.Sequential([tf.keras.layers.LSTM(units=1024), tf.keras.layers.Dense(50)])  #!
-                net.compile("adam", "mse")
-                net.fit(x, y, validation_split=0.1)
-            """
-        ),
+    why = (
+        "GPUs with tensor cores multiply float16 matrices two to eight times as fast as float32 ones, and half the "
+        "bytes go over the bus. Variables stay in float32, so accuracy rarely suffers."
     )
-    good = (
-        good(
-            """
-            import tensorflow as tf
-
-            tf.keras.mixed_precision.set_global_policy("mixed_float16")
-            strategy = tf.distribute.MirroredStrategy()
-            with strategy.scope():
-                model = tf.keras.applications.ResNet50(weights=None, classes=10)
-                model.compile("sgd", "sparse_categorical_crossentropy")
-            model.fit(train, validation_data=val)
-            """
-        ),
-        good(
-            """
-            from tensorflow import keras
-
-            model = keras.Sequential([keras.layers.Conv2D(128, 3), keras.layers.Flatten(), keras.layers.Dense(10)])
-            model.compile("adam", "mse")
-            model.fit(x, y, validation_split=0.1)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            print(tf.config.list_physical_devices("GPU"))
-            model = tf.keras.Sequential([tf.keras.layers.Dense(64), tf.keras.layers.Dense(10)])
-            model.compile("adam", "mse")
-            model.fit(x, y, validation_split=0.1)
-            """
-        ),
-        good(
-            """
-            import os
-            os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-            import tensorflow as tf
-
-            model = tf.keras.Sequential([tf.keras.layers.Dense(4096), tf.keras.layers.Dense(4096)])
-            model.compile("adam", "mse")
-            model.fit(x, y, validation_split=0.1)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            print(tf.config.list_physical_devices("GPU"))
-            model = tf.keras.applications.VGG16()
-            features = model.predict(images)
-            """
-        ),
+    known_problems = (
+        "Nobody can see in the code which GPU it will run on: one without tensor cores gains little. "
+        "Only models whose layers the code shows, `Sequential` ones and those of `keras.applications`, are judged."
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
@@ -180,4 +81,4 @@ def _is_large_layer(layer: Value) -> bool:
     return kind in _LARGE and isinstance(size, int) and size >= _LARGE[kind]
 
 
-RULE = NoMixedPrecision()
+STALL = NoMixedPrecision()

@@ -1,10 +1,10 @@
-"""STK505: fit() has no validation data."""
+"""fit() has no validation data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stoker.doctor.check.rule import Page, Problem, Rule, bad, good
+from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call
 from stoker.doctor.check.source.values import Py, Thing
@@ -15,98 +15,23 @@ _VALIDATES = frozenset({"validation_data", "validation_split", "validation_freq"
 class NoValidationData(Rule):
     """Fits over several epochs that nothing validates."""
 
-    kind = "no-validation-data"
+    slug = "no-validation-data"
+    code = "STK505"
+    account = "compute"
+    title = "fit() has no validation data"
+    remedy = "Pass validation_data or validation_split."
     severity = "info"
-    page = Page(
-        what="Reports `fit` over several epochs without `validation_data` or `validation_split` in a program that "
-        "never calls `evaluate` either.",
-        why="Nothing then tells when the model stops getting better, so the epochs after that are wasted, and early "
-        "stopping has nothing to go by.",
-        known_problems="Models without a target to validate, such as generators, are reported as well unless they "
-        "define a `train_step` of their own.",
+    what = (
+        "Reports `fit` over several epochs without `validation_data` or `validation_split` in a program that "
+        "never calls `evaluate` either."
     )
-    bad = (
-        bad(
-            """
-            from tensorflow import keras
-
-            model = keras.Sequential([keras.layers.Dense(1)])
-            model.compile("adam", "mse")
-            model.fit(x, y, epochs=100, batch_size=32)  #!
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            def train(ds):
-                model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-                model.compile("adam", "mse")
-                model.fit(ds, epochs=20)  #!
-                model.save("model.keras")
-            """
-        ),
-        bad(
-            """
-            from keras import Input, Model, layers
-
-            EPOCHS = 50
-            inputs = Input((4,))
-            model = Model(inputs, layers.Dense(3, activation="softmax")(inputs))
-            model.compile("sgd", "sparse_categorical_crossentropy")
-            history = model.fit(features, labels, epochs=EPOCHS, verbose=0)  #!
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            class Trainer:
-                def __init__(self):
-                    self.model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-
-                def run(self, x, y, epochs):
-                    self.model.fit(x, y, epochs=epochs)  #!
-            """
-        ),
+    why = (
+        "Nothing then tells when the model stops getting better, so the epochs after that are wasted, and early "
+        "stopping has nothing to go by."
     )
-    good = (
-        good(
-            """
-            from tensorflow import keras
-
-            model = keras.Sequential([keras.layers.Dense(1)])
-            model.compile("adam", "mse")
-            model.fit(x, y, epochs=100, batch_size=32, validation_split=0.2)
-            """
-        ),
-        good(
-            """
-            from tensorflow import keras
-
-            model = keras.Sequential([keras.layers.Dense(1)])
-            model.fit(x, y, epochs=5)
-            print(model.evaluate(x_test, y_test))
-            """
-        ),
-        good(
-            """
-            from tensorflow import keras
-
-            model = keras.Sequential([keras.layers.Dense(1)])
-            model.fit(x, y, epochs=5, **options)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-            from sklearn.ensemble import RandomForestClassifier
-
-            RandomForestClassifier().fit(x, y)
-            model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-            model.fit(x, y)
-            """
-        ),
+    known_problems = (
+        "Models without a target to validate, such as generators, are reported as well unless they "
+        "define a `train_step` of their own."
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
@@ -128,4 +53,4 @@ class NoValidationData(Rule):
                 )
 
 
-RULE = NoValidationData()
+STALL = NoValidationData()

@@ -1,4 +1,4 @@
-"""STK501: predict() is called for a few rows at a time in a loop."""
+"""predict() is called for a few rows at a time in a loop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from stoker.doctor.check.edits import replace_node
-from stoker.doctor.check.rule import Fix, Page, Problem, Rule, bad, good
+from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call
 from stoker.doctor.check.source.values import Dataset, Seq
@@ -15,174 +15,26 @@ from stoker.doctor.check.source.values import Dataset, Seq
 class PredictInLoop(Rule):
     """Keras `predict` in a loop over rows, images or steps."""
 
-    kind = "predict-in-loop"
+    slug = "predict-in-loop"
+    code = "STK501"
+    account = "dispatch"
+    title = "predict() is called for a few rows at a time in a loop"
+    remedy = "Call predict() once on all rows, or model(x) inside a tf.function."
     severity = "error"
-    page = Page(
-        what="Reports `predict` of a Keras model inside a loop over rows, files, frames or steps, also when a function "
+    what = (
+        "Reports `predict` of a Keras model inside a loop over rows, files, frames or steps, also when a function "
         "between them makes the call. Once after each `fit` or epoch is fine, and so are a loop over several models, "
-        "a `predict` that the program defines itself, and the `predict` of other libraries.",
-        why="`predict` is made for many rows: each call sets up a dataset, callbacks and an iterator, some 50 ms, "
-        "whatever the input. A call of the model itself takes 1 ms, a compiled one less.",
-        fix_safety="Unsafe: `model(x, training=False).numpy()` computes the same, but takes neither lists nor datasets "
-        "and does not split a large input into batches.",
-        known_problems="A loop over a few large chunks is reported as well, although it costs little there.",
+        "a `predict` that the program defines itself, and the `predict` of other libraries."
     )
-    bad = (
-        bad(
-            """
-            import numpy as np
-            from tensorflow import keras
-
-            model = keras.models.load_model("digits.keras")
-            for image in images:
-                scores = model.predict(image[np.newaxis])  #!
-                labels.append(scores.argmax())
-            """,
-            fixed="""
-            import numpy as np
-            from tensorflow import keras
-
-            model = keras.models.load_model("digits.keras")
-            for image in images:
-                scores = model(image[np.newaxis], training=False).numpy()
-                labels.append(scores.argmax())
-            """,
-        ),
-        bad(
-            """
-            import cv2
-            import numpy as np
-            import tensorflow as tf
-
-            model = tf.keras.models.load_model("faces.h5")
-
-            def classify(frame):
-                small = cv2.resize(frame, (64, 64))
-                return model.predict(np.expand_dims(small, 0))[0]  #!
-
-            capture = cv2.VideoCapture(0)
-            while True:
-                ok, frame = capture.read()
-                print(classify(frame))
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            class DQN:
-                def __init__(self):
-                    self.model = tf.keras.Sequential([tf.keras.layers.Dense(2)])
-
-                def act(self, state):
-                    return self.model.predict(state)[0].argmax()  #!
-
-                def play(self, env):
-                    for step in range(500):
-                        env.step(self.act(env.state))
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            generator = tf.keras.Sequential([tf.keras.layers.Dense(8)])
-            critic = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-            for step in range(20000):
-                fake = generator.predict(noise(64))  #!
-                critic.train_on_batch(fake, zeros)
-            """
-        ),
-        bad(
-            """
-            import random
-            from keras import Sequential, layers
-
-            class Agent:
-                def __init__(self):
-                    self.model = Sequential([layers.Dense(2)])
-
-                def replay(self, size):
-                    for state, action, reward, after in random.sample(self.memory, size):
-                        goal = self.model.predict(state)  #!
-                        goal[0][action] = reward + self.model.predict(after).max()  #!
-                        self.model.fit(state, goal, epochs=1, verbose=0)
-            """
-        ),
-        bad(
-            """
-            from keras.models import load_model
-
-            model = load_model("m.h5")
-            results = [model.predict(row) for row in rows]  #!
-            """
-        ),
+    why = (
+        "`predict` is made for many rows: each call sets up a dataset, callbacks and an iterator, some 50 ms, "
+        "whatever the input. A call of the model itself takes 1 ms, a compiled one less."
     )
-    good = (
-        good(
-            """
-            import numpy as np
-            from tensorflow import keras
-
-            model = keras.models.load_model("digits.keras")
-            scores = model.predict(np.stack(images), batch_size=256)
-            labels = scores.argmax(axis=1)
-            """
-        ),
-        good(
-            """
-            from tensorflow import keras
-
-            for fold, (train, test) in enumerate(folds):
-                model = keras.Sequential([keras.layers.Dense(1)])
-                model.compile("adam", "mse")
-                model.fit(x[train], y[train], epochs=10)
-                scores[fold] = rmse(y[test], model.predict(x[test]))
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-            from sklearn.linear_model import LogisticRegression
-
-            model = LogisticRegression()
-            for row in rows:
-                print(model.predict([row]))
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            class Fast(tf.keras.Model):
-                def predict(self, x):
-                    return self.graph(x)
-
-            fast = Fast()
-            for batch in batches:
-                fast.predict(batch)
-            """
-        ),
-        good(
-            """
-            from tensorflow import keras
-
-            models = [keras.models.load_model(path) for path in paths]
-            votes = [model.predict(x_test) for model in models]
-            """
-        ),
-        good(
-            """
-            from tensorflow import keras
-
-            model = keras.Sequential([keras.layers.Dense(1)])
-            for epoch in range(20):
-                for x, y in batches:
-                    model.train_on_batch(x, y)
-                plot(model.predict(grid))
-            """
-        ),
+    fix_safety = (
+        "Unsafe: `model(x, training=False).numpy()` computes the same, but takes neither lists nor datasets "
+        "and does not split a large input into batches."
     )
+    known_problems = "A loop over a few large chunks is reported as well, although it costs little there."
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Calls that run again and again on data of the loop."""
@@ -237,4 +89,4 @@ def _called(fact: Call) -> Fix | None:
     )
 
 
-RULE = PredictInLoop()
+STALL = PredictInLoop()

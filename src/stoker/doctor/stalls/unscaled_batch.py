@@ -1,11 +1,11 @@
-"""STK405: the global batch was not scaled by the number of replicas."""
+"""The global batch was not scaled by the number of replicas."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from stoker.doctor.check.rule import Page, Problem, Rule, bad, good
+from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call, Consumed
 from stoker.doctor.check.source.values import Dataset, Py, Stage, Value
@@ -21,107 +21,22 @@ _TRAINING = frozenset({"fit", "loop", "distribute"})
 class UnscaledBatch(Rule):
     """A constant batch size under a strategy."""
 
-    kind = "unscaled-batch"
+    slug = "unscaled-batch"
+    code = "STK405"
+    account = "compute"
+    title = "The global batch was not scaled by the number of replicas"
+    remedy = "Multiply the batch size by strategy.num_replicas_in_sync."
     severity = "warning"
-    page = Page(
-        what="Reports a constant batch size in a program that trains under a mirrored, multi-worker or TPU strategy "
-        "and never mentions `num_replicas_in_sync`.",
-        why="The batch size of a dataset is the global one: eight replicas share it. Each then gets an eighth of the "
-        "work it could do at once, and most of the devices' time goes into waiting for each other.",
-        known_problems="A constant that was chosen as a global batch on purpose looks the same; say so with a comment.",
+    what = (
+        "Reports a constant batch size in a program that trains under a mirrored, multi-worker or TPU strategy "
+        "and never mentions `num_replicas_in_sync`."
     )
-    bad = (
-        bad(
-            """
-            import tensorflow as tf
-
-            strategy = tf.distribute.MirroredStrategy()
-            print("devices:", strategy.num_replicas_in_sync)
-            with strategy.scope():
-                model = build()
-            train = tf.data.Dataset.from_tensor_slices((x, y)).batch(64).prefetch(2)  #!
-            model.fit(train, epochs=5)
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            BATCH_SIZE = 32
-            strategy = tf.distribute.MultiWorkerMirroredStrategy()
-            ds = tf.data.TFRecordDataset(files).map(parse, num_parallel_calls=4)
-            ds = ds.shuffle(1000).batch(BATCH_SIZE)  #!
-            dist = strategy.experimental_distribute_dataset(ds)
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            strategy = tf.distribute.MirroredStrategy(["GPU:0", "GPU:1"])
-            with strategy.scope():
-                model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-                model.compile("sgd", "mse")
-            model.fit(x, y, batch_size=32, epochs=10)  #!
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            def pipeline(files):
-                return tf.data.TFRecordDataset(files).batch(128, drop_remainder=True).prefetch(2)  #!
-
-            resolver = tf.distribute.cluster_resolver.TPUClusterResolver()
-            strategy = tf.distribute.TPUStrategy(resolver)
-            with strategy.scope():
-                model = build()
-            model.fit(pipeline(files))
-            """
-        ),
+    why = (
+        "The batch size of a dataset is the global one: eight replicas share it. Each then gets an eighth of the "
+        "work it could do at once, and most of the devices' time goes into waiting for each other."
     )
-    good = (
-        good(
-            """
-            import tensorflow as tf
-
-            strategy = tf.distribute.MirroredStrategy()
-            batch = 64 * strategy.num_replicas_in_sync
-            train = tf.data.Dataset.from_tensor_slices((x, y)).batch(batch).prefetch(2)
-            model.fit(train, epochs=5)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            train = tf.data.Dataset.from_tensor_slices((x, y)).batch(64).prefetch(2)
-            model.fit(train, epochs=5)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            strategy = tf.distribute.OneDeviceStrategy("GPU:0")
-            with strategy.scope():
-                model = build()
-            model.fit(x, y, batch_size=32)
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            strategy = tf.distribute.MirroredStrategy()
-
-            def make(context):
-                size = context.get_per_replica_batch_size(GLOBAL)
-                return tf.data.TFRecordDataset(files).batch(size)
-
-            dist = strategy.distribute_datasets_from_function(make)
-            """
-        ),
+    known_problems = (
+        "A constant that was chosen as a global batch on purpose looks the same; say so with a comment."
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
@@ -158,4 +73,4 @@ def _is_constant(value: Value | None) -> bool:
     return isinstance(value, Py) and isinstance(value.const, int) and not value.replicas
 
 
-RULE = UnscaledBatch()
+STALL = UnscaledBatch()

@@ -1,4 +1,4 @@
-"""STK504: loss, last activation and labels do not fit together."""
+"""Loss, last activation and labels do not fit together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from stoker.doctor.check.models import activation, last_layer, units
-from stoker.doctor.check.rule import Page, Problem, Rule, bad, good
+from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.calls import Arguments
 from stoker.doctor.check.source.facts import Call
@@ -25,117 +25,22 @@ _NAMES = {
 class WrongCrossentropy(Rule):
     """Cross-entropies that contradict the model's end or the labels."""
 
-    kind = "wrong-crossentropy"
+    slug = "wrong-crossentropy"
+    code = "STK504"
+    account = "compute"
+    title = "Loss, last activation and labels do not fit together"
+    remedy = "Use from_logits=True without a softmax, and the sparse loss for integer labels."
     severity = "error"
-    page = Page(
-        what="Reports `from_logits=True` behind a softmax or sigmoid, a cross-entropy of probabilities behind a layer "
+    what = (
+        "Reports `from_logits=True` behind a softmax or sigmoid, a cross-entropy of probabilities behind a layer "
         "without activation, a softmax over one output, a binary cross-entropy over a softmax, integer labels with the "
-        "categorical loss and one-hot labels with the sparse one.",
-        why="Nothing fails: the model trains towards the wrong target, slowly or not at all, and every hour of it is "
-        "lost.",
-        known_problems="Only models whose last layer can be seen in the code are judged.",
+        "categorical loss and one-hot labels with the sparse one."
     )
-    bad = (
-        bad(
-            """
-            from tensorflow import keras
-
-            model = keras.Sequential([
-                keras.layers.Dense(128, activation="relu"),
-                keras.layers.Dense(10, activation="softmax"),
-            ])
-            model.compile(
-                optimizer="adam",
-                loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),  #!
-            )
-            """
-        ),
-        bad(
-            """
-            from tensorflow import keras
-
-            model = keras.Sequential()
-            model.add(keras.layers.Dense(64, activation="relu"))
-            model.add(keras.layers.Dense(10))
-            model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])  #!
-            """
-        ),
-        bad(
-            """
-            from keras import Input, Model, layers
-
-            inputs = Input((20,))
-            x = layers.Dense(16, activation="relu")(inputs)
-            outputs = layers.Dense(1, activation="softmax")(x)
-            model = Model(inputs, outputs)
-            model.compile(loss="binary_crossentropy", optimizer="sgd")  #!
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            (x, y), _ = tf.keras.datasets.mnist.load_data()
-            model = tf.keras.Sequential([tf.keras.layers.Flatten(), tf.keras.layers.Dense(10, activation="softmax")])
-            model.compile(optimizer="adam", loss="categorical_crossentropy")  #!
-            model.fit(x / 255.0, y, epochs=5)
-            """
-        ),
-        bad(
-            """
-            import tensorflow as tf
-
-            (x, y), _ = tf.keras.datasets.cifar10.load_data()
-            y = tf.keras.utils.to_categorical(y, 10)
-            model = tf.keras.Sequential([tf.keras.layers.Dense(10, activation="softmax")])
-            model.compile(optimizer="adam", loss=tf.keras.losses.SparseCategoricalCrossentropy())  #!
-            model.fit(x, y)
-            """
-        ),
+    why = (
+        "Nothing fails: the model trains towards the wrong target, slowly or not at all, and every hour of it is "
+        "lost."
     )
-    good = (
-        good(
-            """
-            from tensorflow import keras
-
-            model = keras.Sequential([
-                keras.layers.Dense(128, activation="relu"),
-                keras.layers.Dense(10),
-            ])
-            model.compile(
-                optimizer="adam",
-                loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            )
-            """
-        ),
-        good(
-            """
-            from tensorflow import keras
-
-            model = keras.Sequential([keras.layers.Dense(1, activation="sigmoid")])
-            model.compile("adam", "binary_crossentropy")
-            """
-        ),
-        good(
-            """
-            import tensorflow as tf
-
-            (x, y), _ = tf.keras.datasets.mnist.load_data()
-            y = tf.keras.utils.to_categorical(y)
-            model = tf.keras.Sequential([tf.keras.layers.Dense(10, activation="softmax")])
-            model.compile(optimizer="adam", loss="categorical_crossentropy")
-            model.fit(x, y)
-            """
-        ),
-        good(
-            """
-            from tensorflow import keras
-
-            model = keras.Sequential([keras.layers.Dense(10), keras.layers.Softmax()])
-            model.compile("adam", "sparse_categorical_crossentropy")
-            """
-        ),
-    )
+    known_problems = "Only models whose last layer can be seen in the code are judged."
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Compiled models against their last layer, and against the labels they are fitted to."""
@@ -224,4 +129,4 @@ def against_layer(loss: Value | None, layer: Thing) -> str | None:
     return None
 
 
-RULE = WrongCrossentropy()
+STALL = WrongCrossentropy()

@@ -117,10 +117,10 @@ def test_the_slow_stage_is_marked_in_both_trees() -> None:
 
 def test_every_kind_a_run_can_find_has_a_before_and_after() -> None:
     from stoker.doctor.report.page.before_after import examples
-    from stoker.kinds import KINDS
+    from stoker.doctor.stall import stalls
 
-    found = examples(set(KINDS))
-    assert set(KINDS) == set(found)
+    found = examples(set(stalls()))
+    assert set(stalls()) == set(found)
     for example in found.values():
         assert example["why"]
         assert any(differs for _, differs in example["after"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from stoker.doctor.probes.profiler_trace import BUFFERS, stage_name
-from stoker.kinds import KINDS
+from stoker.doctor.stall import stalls
+from stoker.doctor.stalls.python_input_pipeline import STALL as PYTHON_INPUT
 from stoker.records import Finding, PipelineRow, PipelineStage, Record
 from stoker.units import duration
 
@@ -14,9 +15,8 @@ _MAX_PIPELINES = 20
 
 def pipelines(record: Record) -> dict[str, Any]:
     """`written`: a list of pipelines, source first; `ran`: the trees of the iterators."""
-    blamed = {
-        (f.file, f.line): f for f in record.findings if f.kind in KINDS and KINDS[f.kind].account == "input"
-    }
+    inputs = {stall.slug for stall in stalls().values() if stall.account == "input"}
+    blamed = {(f.file, f.line): f for f in record.findings if f.kind in inputs}
     shown = sorted(record.tables.pipelines, key=lambda row: -row.wait_s)[:_MAX_PIPELINES]
     return {"written": [_written(row, blamed) for row in shown], "ran": _ran(record)}
 
@@ -47,7 +47,7 @@ def _slow(stages: list[PipelineStage], blamed: dict[tuple[str, int], Finding]) -
             continue
         there = [s for s in stages if (s.file, s.line) == (finding.file, finding.line)]
         python = [s for s in there if s.python]
-        if finding.kind == "python-input-pipeline" and python:
+        if finding.kind == PYTHON_INPUT.slug and python:
             return python[0]
         named = [s for s in there if s.name == finding.detail.get("slow_stage")]
         return (named or there)[0]

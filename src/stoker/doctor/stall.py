@@ -1,0 +1,106 @@
+"""What a stall is, and which ones there are.
+
+    for stall in stalls().values(): ...     # ordered by code
+    stalls()["sync-in-loop"].remedy
+
+A stall is one module of `doctor/stalls/` that ends in `STALL = ...`. It holds everything about the stall: its words,
+its static rule (a `check.rule.Rule`), its run-time detector (`find`) and its repair. Its cases are programs in
+`doctor/stalls/cases/`. Nothing lists the modules: this registry looks into the package.
+
+A stall is named after the bad pattern, and is called `kind` in records. Codes are stable, by family: STK1xx syncs and
+copies, STK2xx graphs, STK3xx input, STK4xx precision and devices, STK5xx training and inference practice, STK6xx jobs
+of many workers.
+
+Reading source must start quickly, so this module imports nothing of the run-time half.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from stoker.records import Finding
+
+_PACKAGE = "stoker.doctor.stalls"
+_CASES = Path(__file__).with_name("stalls") / "cases"
+# Ends a line of a case on which the rule must report.
+MARK = "  #!"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program with the lines a rule must report, and what the rule's fix makes of it."""
+
+    code: str
+    lines: tuple[int, ...] = ()
+    fixed: str | None = None
+
+
+class Stall:
+    """One named pattern that loses time."""
+
+    slug: ClassVar[str]
+    code: ClassVar[str]
+    # The account its cost usually shows up on.
+    account: ClassVar[str]
+    title: ClassVar[str]
+    # One sentence that says what to do.
+    remedy: ClassVar[str]
+    # Why it costs.
+    why: ClassVar[str]
+    # It spoils what the model learns, not how fast it runs: it has no price.
+    spoils_results: ClassVar[bool] = False
+
+    def finding(self, *, remedy: str | None = None, **facts: Any) -> Finding:
+        """A finding of this stall: its words and these facts."""
+        from stoker.records import Finding
+
+        return Finding(
+            kind=self.slug, code=self.code, title=self.title, remedy=remedy or self.remedy, **facts
+        )
+
+    @cached_property
+    def bad(self) -> tuple[Case, ...]:
+        """The programs that have the stall; documentation shows the first."""
+        return tuple(_read_bad(path) for path in self._case_files("bad"))
+
+    @cached_property
+    def good(self) -> tuple[Case, ...]:
+        """The programs without it; documentation shows the first."""
+        return tuple(Case(path.read_text(encoding="utf-8")) for path in self._case_files("good"))
+
+    def _case_files(self, sort: str) -> list[Path]:
+        folder = _CASES / self.slug.replace("-", "_")
+        numbered = {path.stem.removeprefix(f"{sort}_"): path for path in folder.glob(f"{sort}_*.py")}
+        return [numbered[number] for number in sorted(filter(str.isdigit, numbered), key=int)]
+
+
+def _read_bad(path: Path) -> Case:
+    lines = path.read_text(encoding="utf-8").split("\n")
+    marked = tuple(number for number, line in enumerate(lines, 1) if line.endswith(MARK))
+    after = path.with_name(f"{path.stem}_fixed.py")
+    fixed = after.read_text(encoding="utf-8") if after.exists() else None
+    return Case("\n".join(line.removesuffix(MARK) for line in lines), marked, fixed)
+
+
+@functools.cache
+def stalls() -> Mapping[str, Stall]:
+    """Every stall by its slug, ordered by code."""
+    package = importlib.import_module(_PACKAGE)
+    names = (module.name for module in pkgutil.iter_modules(package.__path__) if not module.ispkg)
+    found: list[Stall] = [importlib.import_module(f"{_PACKAGE}.{name}").STALL for name in names]
+    return {stall.slug: stall for stall in sorted(found, key=lambda stall: stall.code)}
+
+
+def is_known(name: str) -> bool:
+    """Whether this is a slug, a code, the beginning of a code (`STK3` is the input family), or `ALL`."""
+    if name == "ALL" or name in stalls():
+        return True
+    return bool(name) and any(stall.code.startswith(name) for stall in stalls().values())

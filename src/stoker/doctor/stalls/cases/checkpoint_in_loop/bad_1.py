@@ -1,0 +1,3 @@
+for step, batch in enumerate(dataset):
+    train_step(batch)
+    manager.save()

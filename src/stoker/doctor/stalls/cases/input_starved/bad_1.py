@@ -1,0 +1,1 @@
+dataset = files.map(decode).batch(32)

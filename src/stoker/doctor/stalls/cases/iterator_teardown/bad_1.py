@@ -1,0 +1,3 @@
+for epoch in range(100):
+    for batch in dataset:
+        train_step(batch)

@@ -1,0 +1,2 @@
+for batch in dataset.repeat(100):
+    train_step(batch)

@@ -1,0 +1,2 @@
+for batch in dataset:
+    train_step(batch)

@@ -1,0 +1,3 @@
+from tensorflow import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")

@@ -1,0 +1,1 @@
+gradients = context.all_reduce("SUM", gradients)

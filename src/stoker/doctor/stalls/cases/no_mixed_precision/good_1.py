@@ -1,0 +1,8 @@
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+strategy = tf.distribute.MirroredStrategy()
+with strategy.scope():
+    model = tf.keras.applications.ResNet50(weights=None, classes=10)
+    model.compile("sgd", "sparse_categorical_crossentropy")
+model.fit(train, validation_data=val)

@@ -1,0 +1,7 @@
+import numpy as np
+from tensorflow import keras
+
+model = keras.models.load_model("digits.keras")
+for image in images:
+    scores = model.predict(image[np.newaxis])  #!
+    labels.append(scores.argmax())

@@ -1,0 +1,7 @@
+import tensorflow as tf
+
+@tf.function
+def train_step(x):
+    loss = tf.reduce_mean(model(x))
+    tf.print("loss", loss)
+    return loss

@@ -1,0 +1,4 @@
+for step, batch in enumerate(dataset):
+    train_step(batch)
+    if rank == 0 and step % 100 == 0:
+        write_summaries(step)

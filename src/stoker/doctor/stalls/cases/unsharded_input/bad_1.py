@@ -1,0 +1,1 @@
+dataset = tf.data.TFRecordDataset(files).shuffle(10_000).batch(32)
