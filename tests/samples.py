@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from stoker.doctor.probes.measurements import Measurements
 from stoker.doctor.probes.profiler_trace import Summary
 from stoker.doctor.probes.recorder import ACCOUNT_NAMES
-from stoker.doctor.probes.session import Measurements
 from stoker.records import (
     Device,
     Excerpt,

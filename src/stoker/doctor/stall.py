@@ -4,7 +4,7 @@
     stalls()["sync-in-loop"].remedy
 
 A stall is one module of `doctor/stalls/` that ends in `STALL = ...`. It holds everything about the stall: its words,
-its static rule (a `check.rule.Rule`), its run-time detector (`find`) and its repair. Its cases are programs in
+its static rule (a `check.rule.Rule`) and its run-time detector (`find`). Its cases are programs in
 `doctor/stalls/cases/`. Nothing lists the modules: this registry looks into the package.
 
 A stall is named after the bad pattern, and is called `kind` in records. Codes are stable, by family: STK1xx syncs and
@@ -19,14 +19,16 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from stoker.records import Finding
+    from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.stalls.shared.draft import Draft
+    from stoker.records import Finding, Record, WorkerRow
 
 _PACKAGE = "stoker.doctor.stalls"
 _CASES = Path(__file__).with_name("stalls") / "cases"
@@ -57,6 +59,17 @@ class Stall:
     why: ClassVar[str]
     # It spoils what the model learns, not how fast it runs: it has no price.
     spoils_results: ClassVar[bool] = False
+    # It names the call that costs: whatever `is_part_of_call` at the same line is not reported again.
+    explains_call: ClassVar[bool] = False
+    is_part_of_call: ClassVar[bool] = False
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Where a run shows this stall; a stall that only reading finds yields nothing."""
+        return iter(())
+
+    def find_in_job(self, workers: Mapping[int, Record], rows: Sequence[WorkerRow]) -> Iterator[Finding]:
+        """Where the records of a job's workers, side by side, show this stall."""
+        return iter(())
 
     def finding(self, *, remedy: str | None = None, **facts: Any) -> Finding:
         """A finding of this stall: its words and these facts."""

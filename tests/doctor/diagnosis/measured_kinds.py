@@ -1,25 +1,10 @@
-"""The kinds a run can find: those the detectors name."""
+"""The stalls a run can find: those whose module has a detector."""
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
+from stoker.doctor.stall import Stall, stalls
 
-import stoker.doctor.diagnosis
-from stoker.doctor.stall import stalls
-
-_DETECTORS = ("syncs", "copies", "eager", "graphs", "inputs", "keras", "checkpoints")
-
-
-def _named_in(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return {
-        n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)
-    } & set(stalls())
-
-
-# What spoils the training without taking time has no price.
-UNPRICED = {"shuffle-after-batch"}
-MEASURED = set().union(
-    *(_named_in(Path(stoker.doctor.diagnosis.__file__).with_name(f"{name}.py")) for name in _DETECTORS)
-)
+# What spoils the training without taking time has no price, nor has what only a job of several workers shows: the
+# replay is of one worker.
+UNPRICED = {slug for slug, stall in stalls().items() if stall.spoils_results or stall.code.startswith("STK6")}
+MEASURED = {slug for slug, stall in stalls().items() if type(stall).find is not Stall.find}

@@ -8,12 +8,12 @@ import pytest
 
 from stoker.doctor.diagnosis.findings import findings
 from stoker.doctor.probes.eager_ops import Dispatched
-from stoker.doctor.probes.environment import OTHER_WORK
 from stoker.doctor.probes.graph_calls import CalledFunction
-from stoker.doctor.probes.input_wait import Pipeline, Stage
 from stoker.doctor.probes.keras_loop import CallbackTime, PredictCalls
 from stoker.doctor.probes.loop_turns import Loop, UserFrame
-from stoker.doctor.probes.profiler_trace import StageTime, Summary
+from stoker.doctor.probes.measurements import OTHER_WORK
+from stoker.doctor.probes.pipelines import Pipeline, Stage, StageTime
+from stoker.doctor.probes.profiler_trace import Summary
 from stoker.doctor.probes.recorder import Tally
 from stoker.doctor.probes.retrace import Change, TracedFunction
 from tests.samples import SECOND, measurements

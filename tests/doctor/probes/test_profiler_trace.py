@@ -7,17 +7,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from stoker.doctor.probes.pipelines import StageTime, slow_stage, stage_name
 from stoker.doctor.probes.profiler_trace import (
     Interval,
-    StageTime,
     Summary,
     Threads,
     by_thread,
     intersect,
     length,
     merge,
-    slow_stage,
-    stage_name,
     summarise,
 )
 

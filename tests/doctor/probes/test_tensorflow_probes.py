@@ -13,7 +13,7 @@ import pytest
 import stoker
 from stoker.doctor.diagnosis.findings import findings
 from stoker.doctor.probes import eager_ops
-from stoker.doctor.probes.input_wait import makes_ahead
+from stoker.doctor.probes.pipelines import makes_ahead
 from stoker.doctor.probes.recorder import CHECKPOINT, EAGER, GRAPH, INPUT, TEARDOWN, TRACE, TRANSFER
 from stoker.doctor.probes.retrace import collectives
 from stoker.doctor.probes.session import Session

@@ -1,12 +1,11 @@
-"""From measurements to findings: one module per subject, each a pure function from measurements to drafts.
+"""From measurements to a record: the ledger, and what every stall's detector found.
 
     ended = record(facts, session.measurements(), "ended", exit_code=0)
 
 | module | subject |
 |---|---|
 | ledger | raw totals folded into the accounts of the record |
-| findings, draft | all detectors in a row; what a detector yields, and when it is worth yielding |
-| syncs, copies, eager, graphs, inputs, keras, checkpoints, collectives | the detectors |
+| findings | every stall asked what it finds (`doctor/stalls`), costliest first |
 | excerpts, timeline | the user's source around findings; the kept windows of spans |
 | record | all of it as one `Record` |
 | jobs | the records of a job's workers as one |

@@ -1,29 +1,16 @@
-"""All detectors in a row, and their drafts made into findings: source line, text, order by price."""
+"""What every stall's detector found, made into findings: source line, text, order by price."""
 
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from stoker.doctor.attach.sites import SiteKey, shown_path
-from stoker.doctor.diagnosis import checkpoints, collectives, copies, eager, graphs, inputs, keras, syncs
-from stoker.doctor.diagnosis.draft import Draft
-from stoker.doctor.probes.session import Measurements
-from stoker.doctor.stall import stalls
+from stoker.doctor.probes.measurements import Measurements
+from stoker.doctor.stall import Stall, stalls
+from stoker.doctor.stalls.shared.draft import Draft
 from stoker.records import Detail, Finding
 from stoker.redaction import redact_text
-
-DETECTORS: tuple[Callable[[Measurements], Iterator[Draft]], ...] = (
-    syncs.find,
-    copies.find,
-    eager.find,
-    graphs.find,
-    inputs.find,
-    keras.find,
-    checkpoints.find,
-    collectives.find,
-)
 
 # Beyond this many the list no longer helps.
 _MAX_FINDINGS = 200
@@ -31,25 +18,16 @@ _MAX_FINDINGS = 200
 
 def findings(m: Measurements) -> list[Finding]:
     """What was found, costliest first."""
-    drafts = _without_echoes([draft for detector in DETECTORS for draft in detector(m)])
-    drafts.sort(key=lambda draft: -draft.lost_ns)
-    return [_finding(draft, m) for draft in drafts[:_MAX_FINDINGS]]
+    found = [(stall, draft) for stall in stalls().values() for draft in stall.find(m)]
+    explained = {draft.site for stall, draft in found if stall.explains_call}
+    found = [(s, draft) for s, draft in found if not (s.is_part_of_call and draft.site in explained)]
+    found.sort(key=lambda pair: -pair[1].lost_ns)
+    return [_finding(stall, draft, m) for stall, draft in found[:_MAX_FINDINGS]]
 
 
-def _without_echoes(drafts: list[Draft]) -> list[Draft]:
-    """Drop what another finding already explains, such as the cost of `predict` in a loop."""
-    explained = {draft.site for draft in drafts if draft.kind == "predict-in-loop"}
-
-    def echo(draft: Draft) -> bool:
-        kinds = ("launch-bound", "eager-train-step", "numpy-feed-in-loop")
-        return draft.kind in kinds and draft.site in explained
-
-    return [draft for draft in drafts if not echo(draft)]
-
-
-def _finding(draft: Draft, m: Measurements) -> Finding:
+def _finding(stall: Stall, draft: Draft, m: Measurements) -> Finding:
     file, line, function = draft.site
-    return stalls()[draft.kind].finding(
+    return stall.finding(
         file=shown_path(file),
         line=line,
         column=_column(draft.site, m),

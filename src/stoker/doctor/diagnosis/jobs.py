@@ -1,4 +1,4 @@
-"""The record of a job, from those of its workers: who waits for whom, and what holds all up.
+"""The record of a job, from those of its workers: who waits for whom.
 
 An exchange ends for all workers at about the same time, and begins for each when it gets there. So the worker that was
 last in it took only as long as the exchange itself; whatever longer the others took is waiting. No clocks are compared.
@@ -8,16 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from statistics import fmean, median
+from statistics import fmean
 
 from stoker.doctor.stall import stalls
-from stoker.doctor.stalls.straggler import STALL as STRAGGLER
 from stoker.records import ACCOUNTS, Detail, Finding, Record, Tables, WorkerRow
-
-# Of the time in which a job steps, what waiting for one worker must take to be a finding.
-_MIN_SHARE = 0.05
-# What differs between workers for other reasons than being slow.
-_NOT_BLAMED = ("startup", "communication")
 
 
 def job_record(
@@ -27,7 +21,8 @@ def job_record(
     ranks = sorted(workers)
     chief = workers[ranks[0]]
     rows = worker_rows(workers)
-    found = [*stragglers(workers, rows), *_merged(workers), *more]
+    seen = [finding for stall in stalls().values() for finding in stall.find_in_job(workers, rows)]
+    found = [*seen, *_merged(workers), *more]
     examples = [r.examples_per_s for r in workers.values() if r.examples_per_s is not None]
     return dataclasses.replace(
         chief,
@@ -70,62 +65,6 @@ def worker_rows(workers: Mapping[int, Record]) -> list[WorkerRow]:
             )
         )
     return rows
-
-
-def stragglers(workers: Mapping[int, Record], rows: list[WorkerRow]) -> list[Finding]:
-    """The worker that waits least, if the others wait much for it."""
-    if len(rows) < 2:
-        return []
-    slow = min(rows, key=lambda row: (row.waiting_s, row.rank))
-    others = [row for row in rows if row is not slow]
-    lost = fmean(row.waiting_s for row in others)
-    record = workers[slow.rank]
-    phase = record.tables.stepping_phase
-    if lost < _MIN_SHARE * (phase.seconds if phase else record.wall_s):
-        return []
-    account, longer = _longer(record, [workers[row.rank] for row in others])
-    cause = next((f for f in record.findings if stalls()[f.kind].account == account), None)
-    remedy = f"Worker {slow.rank} spends {longer:.2f} s more on {account} than the others: begin there."
-    made = STRAGGLER.finding(
-        file=cause.file if cause else record.program,
-        line=cause.line if cause else 1,
-        column=cause.column if cause else None,
-        function=cause.function if cause else "",
-        source=cause.source if cause else "",
-        remedy=remedy if longer > 0 else None,
-        count=slow.steps,
-        seconds=round(lost, 6),
-        wait_s=round(lost, 6),
-        lost_s=round(lost, 6),
-        detail=Detail(worker=slow.rank, account=account),
-    )
-    return [made]
-
-
-def _longer(slow: Record, others: list[Record]) -> tuple[str, float]:
-    """The account on which it spends most beyond what the others do."""
-    own, theirs = _own_work(slow), [_own_work(other) for other in others]
-    beyond = {
-        name: own.get(name, 0.0) - median(work.get(name, 0.0) for work in theirs)
-        for name in ACCOUNTS
-        if name not in _NOT_BLAMED
-    }
-    account = max(beyond, key=lambda name: beyond[name])
-    return account, beyond[account]
-
-
-def _own_work(record: Record) -> dict[str, float]:
-    """What a worker does between two exchanges, while it steps: start-up and the end differ for other reasons.
-
-    Inside compiled functions all but the exchange is on `compute`: how the rest of it divides is known too roughly.
-    """
-    phase, windows = record.tables.stepping_phase, record.tables.sums
-    if phase is None:
-        return record.accounts
-    exchanging = windows.graph_communication_ns / windows.graph_ns if windows.graph_ns else 0.0
-    work = {name: seconds for name, seconds in phase.accounts.items() if name in ACCOUNTS}
-    inside = phase.accounts.get("graph", 0.0) * (1 - exchanging) + phase.accounts.get("eager", 0.0)
-    return work | {"compute": work.get("compute", 0.0) + inside}
 
 
 def _exchanged_a_step(record: Record) -> float:

@@ -10,8 +10,8 @@ from stoker.doctor.attach.sites import shown_path
 from stoker.doctor.diagnosis import ledger, timeline
 from stoker.doctor.diagnosis.excerpts import excerpts
 from stoker.doctor.diagnosis.findings import findings, site_row
-from stoker.doctor.probes.input_wait import makes_ahead
-from stoker.doctor.probes.session import Measurements
+from stoker.doctor.probes.measurements import Measurements
+from stoker.doctor.probes.pipelines import makes_ahead
 from stoker.records import (
     CallbackRow,
     ChangeRow,
@@ -105,7 +105,7 @@ def _tables(m: Measurements) -> Tables:
                 calls=f.calls,
                 seconds=f.ns / 1e9,
                 graph_s=f.graph_ns / 1e9,
-                first_calls_s=f.first_call_excess_ns(ledger.graph_busy_share(m)) / 1e9,
+                first_calls_s=f.first_call_excess_ns(m.graph_busy_share) / 1e9,
                 jit_compile=f.jit_compile,
             )
             for f in sorted(m.called, key=lambda f: -f.ns)[:_MAX_ROWS]

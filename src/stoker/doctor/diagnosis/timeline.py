@@ -6,13 +6,13 @@ import os
 from typing import Any
 
 from stoker.doctor.attach.sites import SiteKey, shown_path
-from stoker.doctor.diagnosis.draft import most
 from stoker.doctor.probes.graph_calls import CalledFunction
-from stoker.doctor.probes.input_wait import Pipeline
+from stoker.doctor.probes.measurements import Measurements
+from stoker.doctor.probes.pipelines import Pipeline
 from stoker.doctor.probes.recorder import ACCOUNT_NAMES, EAGER, GRAPH, INPUT, SYNC, TRANSFER
 from stoker.doctor.probes.retrace import TracedFunction
-from stoker.doctor.probes.session import Measurements
 from stoker.doctor.probes.spans import Span, Window
+from stoker.doctor.stalls.shared.draft import most
 from stoker.records import Lane, SpanRow, SteppingRow, StepRow, Timeline, TimelineSite, TimelineWindow
 
 

@@ -18,7 +18,8 @@ from stoker import clock
 from stoker.doctor.diagnosis.record import RunFacts, record
 from stoker.doctor.diagnosis.timeline import timeline_of
 from stoker.doctor.measure.heartbeat import Heartbeat
-from stoker.doctor.probes.session import Measurements, Session
+from stoker.doctor.probes.measurements import Measurements
+from stoker.doctor.probes.session import Session
 from stoker.doctor.probes.tensorflow_events import WindowEvents
 from stoker.records import ProfilerEvent, ProfilerWindow, Record
 from stoker.tracking.store import record_files

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from stoker.doctor.pricing.pieces import Piece
-from stoker.doctor.probes.input_wait import FIRST_ELEMENT
-from stoker.doctor.probes.profiler_trace import BUFFERS, is_generator, slowest, stage_name
+from stoker.doctor.probes.pipelines import BUFFERS, FIRST_ELEMENT, is_generator, slowest, stage_name
 from stoker.records import Record
 
 # An input that keeps the step waiting for more than this share of its time is the slower of the two.

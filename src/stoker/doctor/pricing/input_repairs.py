@@ -10,7 +10,7 @@ from stoker.doctor.pricing.feeding import Source
 from stoker.doctor.pricing.pieces import PYTHON, Piece
 from stoker.doctor.pricing.program import Program
 from stoker.doctor.pricing.simulation import Draw, slowdowns
-from stoker.doctor.probes.input_wait import FIRST_ELEMENT
+from stoker.doctor.probes.pipelines import FIRST_ELEMENT
 from stoker.records import Finding
 
 # What is left of making an element whose result is cached or that is made by one vectorised call.

@@ -22,7 +22,7 @@ from stoker.doctor.pricing.pieces import (
     with_usual_first_calls,
 )
 from stoker.doctor.pricing.simulation import Draw, seconds_per_step
-from stoker.doctor.probes.input_wait import FIRST_ELEMENT
+from stoker.doctor.probes.pipelines import FIRST_ELEMENT
 from stoker.doctor.software_gpu.profiles import PROFILES, of_device
 from stoker.records import Record, SteppingRow, WindowSums
 

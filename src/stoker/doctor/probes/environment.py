@@ -31,8 +31,6 @@ _SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "AUTH")
 _MAX_VALUE = 200
 
 
-# A fact of the environment: the share of the machine's processors that other processes took meanwhile.
-OTHER_WORK = "busy with other work"
 _STAT = Path("/proc/stat")
 
 

@@ -10,12 +10,13 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from stoker.doctor.attach import announced
 from stoker.doctor.attach.sites import KERAS_LOOP, SiteKey
+from stoker.doctor.probes.pipelines import FIRST_ELEMENT, Pipeline, Stage
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import DISPATCH, INPUT, PYTHON, STARTUP, TEARDOWN, Recorder
 from stoker.records import TuningRow
@@ -26,40 +27,7 @@ _MAX_TUNINGS = 20
 _LOOK_EVERY = 64
 # When to ask tf.data how a pipeline ran: it takes a fifth of a millisecond.
 _LOOK_INSIDE = frozenset(8**power for power in range(1, 9))
-# The name of the span in which a new iterator gave its first element: nothing could have been ready.
-FIRST_ELEMENT = "first element"
 _PYTHON_OPS = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
-
-
-@dataclass
-class Stage:
-    """One transformation of a pipeline, in the user's words and at the user's line."""
-
-    name: str
-    site: SiteKey | None
-    # It runs Python: from_generator, py_function, numpy_function.
-    python: bool = False
-    # It was given num_parallel_calls, or overlaps by nature.
-    parallel: bool = False
-
-
-@dataclass
-class Pipeline:
-    """A dataset that was iterated: its stages from the last transformation down to the source."""
-
-    stages: list[Stage]
-    iterators: int = 0
-    elements: int = 0
-    wait_ns: int = 0
-    # Waiting for the first element of each iterator: nothing could overlap with that.
-    first_ns: int = 0
-    # Taking down iterators that the program made itself: no step waits for that, but the program does.
-    teardowns: int = 0
-    teardown_ns: int = 0
-    # As tf.data runs it, rewritten and with what it injected: each stage from the root down, the elements it made and
-    # the nanoseconds that took it. Empty where tf.data does not tell.
-    ran: list[tuple[str, int, int]] = field(default_factory=list)
-    sites: dict[SiteKey, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -271,12 +239,6 @@ class InputWait(Probe):
                 stages.append(Stage(name, site, _runs_python(current), name.startswith("Parallel")))
             pending.extend(reversed(datasets.inputs(current)))
         return stages
-
-
-def makes_ahead(pipeline: Pipeline) -> bool:
-    """Whether elements are made before they are asked for: as it ran, else as it was written."""
-    names = [name for name, _, _ in pipeline.ran] or [stage.name for stage in pipeline.stages]
-    return any(name.startswith(("Prefetch", "Parallel", "MapAndBatch")) for name in names)
 
 
 def batch_size(dataset: Any) -> int:

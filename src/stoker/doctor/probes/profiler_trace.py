@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
+from stoker.doctor.probes.pipelines import StageTime
 from stoker.records import WindowSums
 
 T = TypeVar("T")
@@ -37,19 +38,6 @@ _WIDE_NS = 100_000
 
 # A reader that holds Python's lock makes the program wait for it: read a little, then step back.
 _CHUNK, _PAUSE_S = 200, 0.0005
-
-# Of a pipeline's work, what a generator must take to be what is slow.
-_MUCH_PYTHON = 0.25
-# Buffers: an element that is not there yet is waited for here, but the slow stage lies below.
-BUFFERS = frozenset({"Prefetch", "Root", "Model"})
-
-
-@dataclass
-class StageTime:
-    """One stage of a tf.data pipeline, by its path from the root."""
-
-    calls: int = 0
-    self_ns: int = 0
 
 
 @dataclass
@@ -260,35 +248,6 @@ def _add_stages(stages: dict[str, StageTime], events: list[_Event]) -> None:
         if open_stages:
             stages[open_stages[-1][1]].self_ns -= end - start
         open_stages.append((end, path))
-
-
-def slow_stage(stages: dict[str, StageTime]) -> str | None:
-    """The path of the stage in which the pipeline spends most of its own time, buffers left out."""
-    own: defaultdict[str, int] = defaultdict(int)
-    for path, stage in stages.items():
-        if stage_name(path) not in BUFFERS:
-            own[path] += stage.self_ns
-    return slowest(own)
-
-
-def slowest(own: Mapping[str, float]) -> str | None:
-    """Of stages and their own time, the slow one: a generator that takes a good part is, whatever else there is.
-
-    What comes behind it handles its rows one by one as well.
-    """
-    much = _MUCH_PYTHON * sum(own.values())
-    python = [path for path, time in own.items() if is_generator(path) and time > much]
-    return max(python or own, key=lambda path: own[path], default=None)
-
-
-def is_generator(path: str) -> bool:
-    """Whether a stage is the one TensorFlow builds for from_generator."""
-    return "Generator" in path
-
-
-def stage_name(path: str) -> str:
-    """`Iterator::Root::Prefetch::BatchV2` is `Batch`."""
-    return path.rsplit("::", 1)[-1].removesuffix("V2").removesuffix("V3")
 
 
 def merge(intervals: Iterable[Interval]) -> list[Interval]:

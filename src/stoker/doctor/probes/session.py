@@ -10,98 +10,30 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from stoker.doctor.attach.sites import OWN_ROOT, SiteKey, Sites
+from stoker.doctor.attach.sites import OWN_ROOT, Sites
 from stoker.doctor.probes.checkpoints import Checkpoints, KerasCheckpoints
 from stoker.doctor.probes.device import SOFTWARE_GPU, DeviceProbe
-from stoker.doctor.probes.eager_ops import Dispatched, EagerOps
-from stoker.doctor.probes.environment import OTHER_WORK, OtherWork, environment, workers_in_job
-from stoker.doctor.probes.graph_calls import CalledFunction, GraphCalls
+from stoker.doctor.probes.eager_ops import EagerOps
+from stoker.doctor.probes.environment import OtherWork, environment, workers_in_job
+from stoker.doctor.probes.graph_calls import GraphCalls
 from stoker.doctor.probes.host_sync import HostSync
 from stoker.doctor.probes.import_watch import ImportWatcher
-from stoker.doctor.probes.input_wait import InputWait, Pipeline
-from stoker.doctor.probes.keras_loop import CallbackTime, KerasLoop, PredictCalls
-from stoker.doctor.probes.loop_turns import UserFrame
-from stoker.doctor.probes.memory import Point
+from stoker.doctor.probes.input_wait import InputWait
+from stoker.doctor.probes.keras_loop import KerasLoop
+from stoker.doctor.probes.measurements import OTHER_WORK, Measurements
 from stoker.doctor.probes.probe import Probe
-from stoker.doctor.probes.profiler_trace import Summary
 from stoker.doctor.probes.profiler_windows import ProfilerWindows
-from stoker.doctor.probes.recorder import ACCOUNT_NAMES, PYTHON, SYNC, Recorder, Tally
-from stoker.doctor.probes.retrace import Retrace, TracedFunction
-from stoker.doctor.probes.spans import Window
+from stoker.doctor.probes.recorder import ACCOUNT_NAMES, PYTHON, SYNC, Recorder
+from stoker.doctor.probes.retrace import Retrace
 from stoker.doctor.probes.steps import TAPES, Steps
-from stoker.doctor.probes.tensorflow_events import WindowEvents
 from stoker.doctor.probes.transfer import Transfer
 from stoker.errors import StokerError
-from stoker.records import TuningRow
 from stoker.tf_internals import eager, functions
 from stoker.tf_internals.versions import KERAS, TENSORFLOW
-
-
-@dataclass(frozen=True)
-class Measurements:
-    """What the probes know at one moment, for the ledger and the diagnosis to read."""
-
-    wall_ns: int
-    totals: dict[str, int]
-    tallies: dict[str, dict[SiteKey, Tally]]
-    traced: list[TracedFunction]
-    called: list[CalledFunction]
-    pipelines: list[Pipeline]
-    callbacks: list[CallbackTime]
-    predicts: dict[SiteKey, PredictCalls]
-    fits: dict[SiteKey, dict[str, int]]
-    eager_ns: int
-    eager_op_ns: int
-    steps: int
-    steps_per_s: float | None
-    examples_per_s: float | None
-    windows: Summary
-    device_kind: str
-    device_name: str
-    device_count: int
-    gpu_load: float | None
-    gpu_memory_peak: int
-    device_rows: list[dict[str, Any]]
-    versions: dict[str, str]
-    notes: list[str]
-    columns: dict[SiteKey, int]
-    # The functions whose Python code is the user's own.
-    users_functions: frozenset[SiteKey]
-    is_async: bool
-    # The stepping phase: from the end of the first step to the end of the last.
-    start_ns: int = 0
-    # What steps are counted by, and the ends of the first and of the last.
-    step_sources: frozenset[object] = frozenset()
-    trains: bool = False
-    # Ends of steps, of all sources but reads: a tick is a step, or the several that one call runs.
-    ticks: int = 0
-    stepping_from_ns: int = 0
-    stepping_to_ns: int = 0
-    stepping_ns: int = 0
-    stepping_drain_ns: int = 0
-    stepping_steps: int = 0
-    stepping_totals: dict[str, int] = field(default_factory=dict)
-    step_times_ns: list[int] = field(default_factory=list)
-    windows_of_spans: list[Window] = field(default_factory=list)
-    eager_ops: int = 0
-    # Ops and nanoseconds of eager dispatch, by the user's frames they were sampled in.
-    eager_stacks: dict[tuple[UserFrame, ...], Dispatched] = field(default_factory=dict)
-    # Threads a kernel may use, 0 for as many as there are processors.
-    intra_op_threads: int = 0
-    # Of the variables the reported steps train: what replicas would exchange.
-    gradient_bytes: int = 0
-    # Seconds, bytes of the process, bytes on the device.
-    memory: list[Point] = field(default_factory=list)
-    environment: dict[str, str | int | float] = field(default_factory=dict)
-    tensorflow_events: list[WindowEvents] = field(default_factory=list)
-    # What `stoker.tune` did, and the line that asked for it.
-    tunings: list[tuple[SiteKey | None, TuningRow]] = field(default_factory=list)
-    # Processes that train together, by TF_CONFIG.
-    workers: int = 1
 
 
 class Session:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from stoker.doctor.stall import Stall
+from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft, worth
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
 
 
 class CheckpointInLoop(Stall):
@@ -14,6 +21,12 @@ class CheckpointInLoop(Stall):
     title = "The model is saved so often that saving slows the run down"
     remedy = "Save every N steps or minutes, or once an epoch."
     why = "Nothing else runs while the weights are written, and most of those files are never read."
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Many saves from one line, at a cost that shows."""
+        for site, tally in m.tallies.get("checkpoint", {}).items():
+            if tally.detail.get("what") == "save" and tally.count >= MIN_REPEATS and worth(m, tally.ns):
+                yield Draft(site, tally.count, tally.ns, tally.ns)
 
 
 STALL = CheckpointInLoop()

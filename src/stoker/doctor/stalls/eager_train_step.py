@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from stoker.doctor.check.edits import indentation, insert_line, tensorflow_name
 from stoker.doctor.check.rule import Fix, Problem, Rule
@@ -11,6 +12,11 @@ from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import At, Call, TapeStep
 from stoker.doctor.check.source.names import dotted_name, last_name
 from stoker.doctor.check.source.values import Py
+from stoker.doctor.stalls.shared.eager_work import eager_steps
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.stalls.shared.draft import Draft
 
 _SWITCHES = frozenset({"tf.config.run_functions_eagerly", "tf.config.experimental_run_functions_eagerly"})
 # What only works, or only does what it says, outside a graph.
@@ -28,6 +34,7 @@ class EagerTrainStep(Rule):
     account = "dispatch"
     title = "The step runs op by op instead of as a graph"
     remedy = "Decorate the step with @tf.function (or drop run_eagerly=True)."
+    is_part_of_call = True
     severity = "error"
     what = (
         "Reports a `tf.GradientTape` whose gradients are applied in a loop while nothing compiles the step: "
@@ -56,6 +63,10 @@ class EagerTrainStep(Rule):
                 yield self.problem(fact.at, message, decorated(fact.at))
             elif isinstance(fact, Call) and _switches_to_eager(fact):
                 yield self.problem(fact.at, "graphs are switched off: every step runs op by op")
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Functions with a tape whose step runs op by op."""
+        return eager_steps(m)
 
 
 def _switches_to_eager(fact: Call) -> bool:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call, Fact, TensorRead
 from stoker.doctor.check.source.names import last_name
 from stoker.doctor.check.source.values import Func, Py
+from stoker.doctor.stalls.shared.draft import Draft, every_step, worth
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
 
 _COSTLY = re.compile(
     r"^(builtins\.(print|open)|wandb\.|logging\.|model\.(predict|evaluate|save|save_weights|get_weights|set_weights)"
@@ -50,6 +55,15 @@ class HostCallbackPerBatch(Rule):
                 yield self.problem(fact.at, message, node=method)
             elif isinstance(fact, Call) and fact.name.startswith("keras.callbacks.") and _often(fact):
                 yield self.problem(fact.at, "this callback works in Python at every batch or nearly so")
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Callbacks that run at every batch and take a hundredth of the run."""
+        for callback in m.callbacks:
+            lost = callback.ns - callback.elsewhere_ns
+            per_batch = "batch" in callback.hook and every_step(m, callback.calls)
+            if callback.site and per_batch and worth(m, lost, 0.01):
+                detail = {"callback": callback.class_name, "hook": callback.hook}
+                yield Draft(callback.site, callback.calls, callback.ns, lost, detail=detail)
 
 
 def _is_costly(fact: Fact) -> bool:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from stoker.doctor.stall import Stall
+from stoker.doctor.stalls.shared.starved_input import Cause, starved
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.stalls.shared.draft import Draft
 
 
 class InputStarved(Stall):
@@ -17,6 +25,10 @@ class InputStarved(Stall):
         "says what it gains."
     )
     why = "The step cannot start before its data is there, and the device idles as long as it is not."
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Pipelines that are too slow for another reason: the slow stage is named."""
+        return starved(m, Cause.SLOW_STAGE)
 
 
 STALL = InputStarved()

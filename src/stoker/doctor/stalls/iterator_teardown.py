@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from stoker.doctor.stall import Stall
+from stoker.doctor.stalls.shared.draft import Draft, most, worth
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
+
+# A tenth of a second an epoch is usual, and not worth another way of writing the loop where epochs are long.
+_MIN_SHARE = 0.05
 
 
 class IteratorTeardown(Stall):
@@ -20,6 +30,16 @@ class IteratorTeardown(Stall):
         "Each `for` over a dataset makes an iterator, and deleting it waits until tf.data's autotuner has "
         "stopped."
     )
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Pipelines whose iterators take long to take down: one has to go in any case, the others need not exist."""
+        for pipeline in m.pipelines:
+            site = most(pipeline.sites)
+            if site is None or pipeline.teardowns < 2:
+                continue
+            lost = pipeline.teardown_ns * (pipeline.teardowns - 1) // pipeline.teardowns
+            if worth(m, lost, share=_MIN_SHARE):
+                yield Draft(site, pipeline.teardowns, pipeline.teardown_ns, lost)
 
 
 STALL = IteratorTeardown()

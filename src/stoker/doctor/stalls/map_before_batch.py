@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from stoker.doctor.check.chains import complete
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.values import Func, Method, Stage
+from stoker.doctor.stalls.shared.starved_input import Cause, starved
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.stalls.shared.draft import Draft
 
 # Element-wise functions: they do the same to a batch as to each of its elements.
 _ELEMENTWISE = frozenset(
@@ -78,6 +84,10 @@ class MapBeforeBatch(Rule):
                         "this element-wise map runs for each element; after batch it would run once a batch"
                     )
                     yield self.problem_at(stage.module, stage.node, message)
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Pipelines whose slow stage is a cheap map that is called for every element."""
+        return starved(m, Cause.CHEAP_MAP)
 
 
 def _batch_follows(rest: tuple[Stage, ...]) -> bool:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from stoker.doctor.check.edits import add_argument, autotune
 from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Extended
 from stoker.doctor.check.source.values import Func, Stage
+from stoker.doctor.stalls.shared.starved_input import Cause, starved
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.stalls.shared.draft import Draft
 
 _PARALLEL_MATTERS = ("map",)
 # Syntax that only hands elements on.
@@ -64,6 +70,10 @@ class MapWithoutParallelCalls(Rule):
                 continue
             if stage.node is fact.at.node and not _only_hands_on(stage) and not _in_mapped_function(fact):
                 yield self.problem(fact.at, "this map runs on one thread", _fix(stage))
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Pipelines whose slow stage is a map on one thread."""
+        return starved(m, Cause.SERIAL_MAP)
 
 
 def _inner_stages(analysis: Analysis) -> Iterator[Stage]:

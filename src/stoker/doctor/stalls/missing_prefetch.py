@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from stoker.doctor.check.edits import autotune, insert_after, remove_between
 from stoker.doctor.check.rule import Fix, Problem, Rule
@@ -11,6 +12,11 @@ from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Consumed
 from stoker.doctor.check.source.loops import LOOK
 from stoker.doctor.check.source.values import Dataset, Py, Stage
+from stoker.doctor.stalls.shared.starved_input import Cause, starved
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.stalls.shared.draft import Draft
 
 # What may follow a prefetch without undoing it: it neither computes nor waits.
 _LIGHT = frozenset({"repeat", "take", "skip", "with_options", "enumerate", "shard", "ignore_errors"})
@@ -72,6 +78,10 @@ class MissingPrefetch(Rule):
                     "the pipeline ends here without prefetch: the step waits while the next batch is made"
                 )
                 yield self.problem_at(last.module, last.node, message, _fix(fact.dataset, last), fact.at)
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Pipelines that make elements only when they are asked for."""
+        return starved(m, Cause.NOTHING_AHEAD)
 
 
 def unprefetched(fact: Consumed) -> Stage | None:

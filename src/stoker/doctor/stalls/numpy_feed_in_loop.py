@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from stoker.doctor.check.hoisting import hoisted
 from stoker.doctor.check.rule import Problem, Rule, describe
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import CompiledCall, Feed
 from stoker.doctor.check.source.values import Array
+from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft, every_step, in_loop, worth
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
+
+_SAME = (
+    "It is the same array every time: make it a tensor once, before the loop (tf.constant), and pass that."
+)
 
 
 class NumpyFeedInLoop(Rule):
@@ -19,6 +28,7 @@ class NumpyFeedInLoop(Rule):
     account = "transfer"
     title = "NumPy data is converted and copied at every step"
     remedy = "Convert once before the loop, or feed the step from a tf.data pipeline."
+    is_part_of_call = True
     severity = "error"
     what = (
         "Reports ndarrays that are turned into tensors in a loop of steps: by `tf.convert_to_tensor`, "
@@ -58,6 +68,23 @@ class NumpyFeedInLoop(Rule):
                         )
                         yield self.problem(fact.at, message)
                         break
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Copies at every step, or less often but at a cost."""
+        for site, tally in m.tallies.get("transfer", {}).items():
+            dear = tally.count >= MIN_REPEATS and worth(m, tally.lost_ns)
+            if dear or (in_loop(m, tally) and every_step(m, tally.count)):
+                same = tally.same == tally.count
+                yield Draft(
+                    site,
+                    tally.count,
+                    tally.ns,
+                    tally.lost_ns,
+                    copy_ns=tally.ns,
+                    bytes=tally.bytes,
+                    remedy=_SAME if same else None,
+                    detail={**tally.detail, "same_array": True} if same else dict(tally.detail),
+                )
 
 
 STALL = NumpyFeedInLoop()

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from stoker.doctor.check.edits import replace_node
 from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call
 from stoker.doctor.check.source.values import Dataset, Seq
+from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
+
+_FEW_ROWS = 32
 
 
 class PredictInLoop(Rule):
@@ -20,6 +27,7 @@ class PredictInLoop(Rule):
     account = "dispatch"
     title = "predict() is called for a few rows at a time in a loop"
     remedy = "Call predict() once on all rows, or model(x) inside a tf.function."
+    explains_call = True
     severity = "error"
     what = (
         "Reports `predict` of a Keras model inside a loop over rows, files, frames or steps, also when a function "
@@ -45,6 +53,13 @@ class PredictInLoop(Rule):
                 continue
             message = "predict() is called for each round of the loop; it costs tens of milliseconds a call"
             yield self.problem(fact.at, message, _called(fact))
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Many calls from one line, for a few rows each."""
+        for site, calls in m.predicts.items():
+            if calls.calls >= MIN_REPEATS and calls.rows <= calls.calls * _FEW_ROWS:
+                rows = {"rows_per_call": round(calls.rows / calls.calls, 1)}
+                yield Draft(site, calls.calls, calls.ns, calls.ns - calls.graph_ns, detail=rows)
 
 
 def _is_whole(fact: Call) -> bool:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call
+from stoker.doctor.stalls.shared.starved_input import Cause, starved
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.stalls.shared.draft import Draft
 
 _NAMES = {
     "tf.py_function": "tf.py_function",
@@ -55,6 +61,10 @@ class PythonInputPipeline(Rule):
                 yield self.problem(
                     fact.at, f"`{_NAMES[fact.name]}` runs Python for each element, under the GIL"
                 )
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Pipelines whose slow stage runs Python."""
+        return starved(m, Cause.PYTHON)
 
 
 def _feeds(fact: Call) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from stoker.doctor.check.edits import replace_node, tensorflow_name
 from stoker.doctor.check.rule import Fix, Problem, Rule, describe
@@ -11,6 +12,11 @@ from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import CompiledCall
 from stoker.doctor.check.source.module import Module
 from stoker.doctor.check.source.values import Py, Seq, Value
+from stoker.doctor.stalls.shared.retraces import retraced_by_arguments
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.stalls.shared.draft import Draft
 
 _RETRACING = frozenset({"int", "float", "str"})
 
@@ -52,6 +58,10 @@ class RetracePythonArg(Rule):
                     )
                     yield self.problem(fact.at, message, _wrapped(fact.at.module, node, value))
                     break
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Functions traced again because Python values changed."""
+        return (found.draft() for found in retraced_by_arguments(m) if found.is_by_python_values)
 
 
 def varies(value: Value) -> bool:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from stoker.doctor.stall import Stall
+from stoker.doctor.stalls.shared.retraces import retraced_by_arguments
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.stalls.shared.draft import Draft
 
 
 class RetraceShape(Stall):
@@ -14,6 +22,10 @@ class RetraceShape(Stall):
     title = "A changing tensor shape or dtype retraces the function"
     remedy = "Pad or drop the odd batch, or give the dimension as None in an input_signature."
     why = "Every new shape is a new graph: tracing and optimising it takes longer than many steps."
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Functions traced again because shapes or dtypes changed."""
+        return (found.draft() for found in retraced_by_arguments(m) if not found.is_by_python_values)
 
 
 STALL = RetraceShape()

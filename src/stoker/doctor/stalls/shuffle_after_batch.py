@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from stoker.doctor.check.chains import complete
 from stoker.doctor.check.edits import insert_after, remove_between
 from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.values import Stage
+from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft
+from stoker.doctor.stalls.shared.starved_input import behind_batch
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
 
 _BATCHING = frozenset({"batch", "padded_batch"})
 
@@ -50,6 +56,16 @@ class ShuffleAfterBatch(Rule):
             if found is not None:
                 message = "whole batches are shuffled here: the same examples stay together in every epoch"
                 yield self.problem_at(found[1].module, found[1].node, message, _swapped(*found))
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Shuffles that get whole batches: these change places, the rows inside them never do."""
+        for pipeline in m.pipelines:
+            names = [stage.name for stage in pipeline.stages]
+            for number, stage in enumerate(pipeline.stages):
+                if stage.name != "Shuffle" or stage.site is None or pipeline.elements < MIN_REPEATS:
+                    continue
+                if behind_batch(names[number + 1 :]):
+                    yield Draft(stage.site, pipeline.elements, 0, 0, detail={"pipeline": names[::-1]})
 
 
 def _swapped(batch: Stage, shuffle: Stage) -> Fix | None:

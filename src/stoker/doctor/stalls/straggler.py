@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from stoker.doctor.stall import Stall
+from collections.abc import Iterator, Mapping, Sequence
+from math import fsum
+from typing import TYPE_CHECKING
+
+from stoker.doctor.stall import Stall, stalls
+
+if TYPE_CHECKING:
+    from stoker.records import Finding, Record, WorkerRow
+
+# Of the time in which a job steps, what waiting for one worker must take to be a finding.
+_MIN_SHARE = 0.05
+# What differs between workers for other reasons than being slow.
+_NOT_BLAMED = ("startup", "communication")
 
 
 class Straggler(Stall):
@@ -14,6 +26,65 @@ class Straggler(Stall):
     title = "One worker is slower than the others, and all wait for it"
     remedy = "Look at what it does longer than the others: its input, its machine, what only the chief does."
     why = "An exchange ends when the last worker has come: what one does longer, all others wait for."
+
+    def find_in_job(self, workers: Mapping[int, Record], rows: Sequence[WorkerRow]) -> Iterator[Finding]:
+        """The worker that waits least, if the others wait much for it."""
+        if len(rows) < 2:
+            return
+        slow = min(rows, key=lambda row: (row.waiting_s, row.rank))
+        others = [row for row in rows if row is not slow]
+        lost = fsum(row.waiting_s for row in others) / len(others)
+        record = workers[slow.rank]
+        phase = record.tables.stepping_phase
+        if lost < _MIN_SHARE * (phase.seconds if phase else record.wall_s):
+            return
+        account, longer = _longer(record, [workers[row.rank] for row in others])
+        cause = next((f for f in record.findings if stalls()[f.kind].account == account), None)
+        remedy = f"Worker {slow.rank} spends {longer:.2f} s more on {account} than the others: begin there."
+        yield self.finding(
+            file=cause.file if cause else record.program,
+            line=cause.line if cause else 1,
+            column=cause.column if cause else None,
+            function=cause.function if cause else "",
+            source=cause.source if cause else "",
+            remedy=remedy if longer > 0 else None,
+            count=slow.steps,
+            seconds=round(lost, 6),
+            wait_s=round(lost, 6),
+            lost_s=round(lost, 6),
+            detail={"worker": slow.rank, "account": account},
+        )
+
+
+def _longer(slow: Record, others: list[Record]) -> tuple[str, float]:
+    """The account on which it spends most beyond what the others do."""
+    # Imported where a job has ended: `stoker check` loads this module, and must start quickly.
+    from statistics import median
+
+    from stoker.records import ACCOUNTS
+
+    own, theirs = _own_work(slow), [_own_work(other) for other in others]
+    beyond = {
+        name: own.get(name, 0.0) - median(work.get(name, 0.0) for work in theirs)
+        for name in ACCOUNTS
+        if name not in _NOT_BLAMED
+    }
+    account = max(beyond, key=lambda name: beyond[name])
+    return account, beyond[account]
+
+
+def _own_work(record: Record) -> dict[str, float]:
+    """What a worker does between two exchanges, while it steps: start-up and the end differ for other reasons.
+
+    Inside compiled functions all but the exchange is on `compute`: how the rest of it divides is known too roughly.
+    """
+    phase, windows = record.tables.stepping_phase, record.tables.sums
+    if phase is None:
+        return record.accounts
+    exchanging = windows.graph_communication_ns / windows.graph_ns if windows.graph_ns else 0.0
+    work = phase.accounts
+    inside = work.get("graph", 0.0) * (1 - exchanging) + work.get("eager", 0.0)
+    return work | {"compute": work.get("compute", 0.0) + inside}
 
 
 STALL = Straggler()

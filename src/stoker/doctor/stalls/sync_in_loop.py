@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import ast
+import functools
+import linecache
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from stoker.doctor.check.rule import Problem, Rule, describe
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import TensorRead
+from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft, every_step, in_loop, worth
+
+if TYPE_CHECKING:
+    from stoker.doctor.attach.sites import SiteKey
+    from stoker.doctor.probes.measurements import Measurements
+
+# A call longer than this is shown without its arguments.
+_LONG_CALL = 60
+_MAX_CALLS = 2000
+_BY_LIBRARY = (
+    "{} reads the tensor: call it every N steps, or after the loop. Where every step needs it, let it read one tensor "
+    "with all it wants."
+)
 
 
 class SyncInLoop(Rule):
@@ -39,6 +56,51 @@ class SyncInLoop(Rule):
             if isinstance(fact, TensorRead) and fact.at.hot and not fact.at.graph:
                 message = f"{describe(fact.at.node)} {fact.how} at every step: Python waits for the device"
                 yield self.problem(fact.at, message)
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Reads at every step, or less often but at a cost."""
+        for site, tally in m.tallies.get("sync", {}).items():
+            dear = tally.count >= MIN_REPEATS and worth(m, tally.lost_ns)
+            if not dear and not (in_loop(m, tally) and every_step(m, tally.count)):
+                continue
+            detail = dict(tally.detail)
+            if m.device_kind == "CPU" and not m.is_async:
+                detail["note"] = (
+                    "reads are cheap on a synchronous CPU; on an accelerator every one waits for the device"
+                )
+            if "through" in detail:
+                detail["call"] = _as_written(site, detail["through"])
+            yield Draft(
+                site,
+                tally.count,
+                tally.ns,
+                tally.lost_ns,
+                wait_ns=tally.wait_ns,
+                copy_ns=tally.ns - tally.wait_ns,
+                bytes=tally.bytes,
+                remedy=_BY_LIBRARY.format(detail["call"]) if "call" in detail else None,
+                detail=detail,
+            )
+
+
+@functools.lru_cache(maxsize=_MAX_CALLS)
+def _as_written(site: SiteKey, library: str) -> str:
+    """The call of the library's function as the line has it: `env.step(action)`; else the function's own name."""
+    name = library.rsplit(".", 1)[-1]
+    line = linecache.getline(site[0], site[1]).strip()
+    try:
+        tree = ast.parse(f"{line} pass" if line.endswith(":") else line)
+    except SyntaxError:
+        # A part of a statement of several lines.
+        return f"{library}()"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            function = node.func
+            called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", None)
+            if called == name:
+                whole = ast.unparse(node)
+                return whole if len(whole) <= _LONG_CALL else f"{ast.unparse(function)}(...)"
+    return f"{library}()"
 
 
 STALL = SyncInLoop()

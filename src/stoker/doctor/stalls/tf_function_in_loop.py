@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Fact, FunctionMade
+from stoker.doctor.stalls.shared.draft import Draft
+from stoker.doctor.stalls.shared.retraces import retraced_functions
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
 
 
 class TfFunctionInLoop(Rule):
@@ -41,6 +47,16 @@ class TfFunctionInLoop(Rule):
                 yield self.problem(
                     fact.at, "a new tf.function is made each time round, and traced anew each time"
                 )
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Many tf.function objects of one definition: shown where it is defined, which is inside the loop."""
+        for found in retraced_functions(m):
+            function = found.function
+            if found.is_made_anew:
+                detail = {"function": function.name, "objects": function.objects, "traces": function.traces}
+                spent = function.ns + found.lost_ns - function.repeated_ns
+                where = function.definition or found.site
+                yield Draft(where, function.traces, spent, found.lost_ns, detail=detail)
 
 
 def _is_kept(fact: Fact) -> bool:

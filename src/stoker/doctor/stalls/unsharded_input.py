@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from stoker.doctor.stall import Stall
+from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
+
+# Stages that leave a worker only its part of the data.
+_SHARDING = ("Shard", "AutoShard", "Rebatch", "LegacyRebatch")
 
 
 class UnshardedInput(Stall):
@@ -16,6 +26,19 @@ class UnshardedInput(Stall):
         "Give each worker its part: dataset.shard(size, rank) before shuffle, or a reader of stoker.data."
     )
     why = "Every worker reads, decodes and trains on the same rows: the work of one, done by all."
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Pipelines of a job of several workers that no stage divides among them."""
+        if m.workers < 2:
+            return
+        for pipeline in m.pipelines:
+            names = [stage.name for stage in pipeline.stages]
+            site = next((stage.site for stage in reversed(pipeline.stages) if stage.site), None)
+            if site is None or pipeline.elements < MIN_REPEATS or any(name in _SHARDING for name in names):
+                continue
+            # Of what it waits for, its own part would be left.
+            lost = pipeline.wait_ns * (m.workers - 1) // m.workers
+            yield Draft(site, pipeline.elements, pipeline.wait_ns, lost, detail={"pipeline": names[::-1]})
 
 
 STALL = UnshardedInput()

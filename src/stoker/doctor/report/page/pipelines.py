@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker.doctor.probes.profiler_trace import BUFFERS, stage_name
+from stoker.doctor.probes.pipelines import BUFFERS, stage_name
 from stoker.doctor.stall import stalls
 from stoker.doctor.stalls.python_input_pipeline import STALL as PYTHON_INPUT
 from stoker.records import Finding, PipelineRow, PipelineStage, Record

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import linecache
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from stoker.doctor.attach.sites import SiteKey, shown_path
-from stoker.doctor.diagnosis.draft import FEW, MIN_REPEATS, Draft, worth
-from stoker.doctor.diagnosis.ledger import eager_kernel_share
-from stoker.doctor.probes.eager_ops import Dispatched
-from stoker.doctor.probes.loop_turns import Loop, UserFrame
-from stoker.doctor.probes.session import Measurements
+from stoker.doctor.stalls.shared.draft import FEW, MIN_REPEATS, Draft, worth
+
+if TYPE_CHECKING:
+    from stoker.doctor.attach.sites import SiteKey
+    from stoker.doctor.probes.eager_ops import Dispatched
+    from stoker.doctor.probes.loop_turns import Loop, UserFrame
+    from stoker.doctor.probes.measurements import Measurements
+
+    _Sample = tuple[tuple[UserFrame, ...], Dispatched]
 
 # Fewer eager ops a step than this are the odd read or counter around a compiled step.
 _MIN_OPS_PER_STEP = 10
@@ -25,8 +28,6 @@ _MIN_OPS_PER_STEP = 10
 _OFTEN = 5
 _MAX_PARTS = 5
 _REMEDY = "Put the loop's ops into a tf.function: one call, not many."
-
-_Sample = tuple[tuple[UserFrame, ...], Dispatched]
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,27 @@ class _StepFunction:
         return same and (self.loop is None or self.loop in frame.loops)
 
 
-def find(m: Measurements) -> Iterator[Draft]:
-    """`eager-train-step` for each function with a tape; `launch-bound` for the other loops of eager ops."""
+def eager_steps(m: Measurements) -> Iterator[Draft]:
+    """One for each function with a tape whose step runs op by op."""
     tapes = _tapes(m)
+    for step, samples in _by_owner(m, tapes)[0].items():
+        draft = _draft(m, tapes[step], samples)
+        if draft is not None:
+            yield draft
+
+
+def eager_loops(m: Measurements) -> Iterator[Draft]:
+    """One for each other loop of eager ops, if they cost more than they compute."""
+    for site, samples in _by_owner(m, _tapes(m))[1].items():
+        draft = None if _is_once(m, samples) else _draft(m, site, samples)
+        if draft is not None and worth(m, draft.lost_ns) and not _is_keras_own(m, site, draft.count):
+            yield replace(draft, remedy=_REMEDY)
+
+
+def _by_owner(
+    m: Measurements, tapes: Mapping[_StepFunction, SiteKey]
+) -> tuple[dict[_StepFunction, list[_Sample]], dict[SiteKey, list[_Sample]]]:
+    """The samples by the function whose step they belong to, and the others by the line that asks for them."""
     owned: defaultdict[_StepFunction, list[_Sample]] = defaultdict(list)
     others: defaultdict[SiteKey, list[_Sample]] = defaultdict(list)
     for sample in m.eager_stacks.items():
@@ -54,11 +73,7 @@ def find(m: Measurements) -> Iterator[Draft]:
             owned[owner].append(sample)
         else:
             others[_stepping_line(m, stack)].append(sample)
-    for step, samples in owned.items():
-        yield from _draft(m, "eager-train-step", tapes[step], samples)
-    for site, samples in others.items():
-        if not _once(m, samples):
-            yield from _draft(m, "launch-bound", site, samples)
+    return owned, others
 
 
 def _tapes(m: Measurements) -> dict[_StepFunction, SiteKey]:
@@ -86,27 +101,22 @@ def _stepping_line(m: Measurements, stack: tuple[UserFrame, ...]) -> SiteKey:
     return next((frame.site for frame in stack if frame.loops), stack[0].site)
 
 
-def _draft(m: Measurements, kind: str, site: SiteKey, samples: list[_Sample]) -> Iterator[Draft]:
+def _draft(m: Measurements, site: SiteKey, samples: list[_Sample]) -> Draft | None:
     count, ns = sum(found.ops for _, found in samples), sum(found.ns for _, found in samples)
     steps = max(1, m.steps)
     # What the kernels take is needed either way.
-    lost = int(ns * (1 - eager_kernel_share(m) * m.eager_op_ns / max(1, m.eager_ns)))
-    dear = worth(m, lost)
+    lost = int(ns * (1 - m.eager_kernel_share * m.eager_op_ns / max(1, m.eager_ns)))
     # Without a step to measure by, only a loop of some length is one.
-    if count < MIN_REPEATS * _MIN_OPS_PER_STEP or (count / steps < _MIN_OPS_PER_STEP and not dear):
-        return
-    if kind == "launch-bound" and (not dear or _is_keras_own(m, site, count)):
-        return
+    if count < MIN_REPEATS * _MIN_OPS_PER_STEP or (count / steps < _MIN_OPS_PER_STEP and not worth(m, lost)):
+        return None
     detail: dict[str, Any] = {"ops": count}
     if m.steps:
         detail["ops_per_step"] = round(count / steps, 1)
     detail["parts"] = _parts(samples)
-    yield Draft(
-        kind, site, count, ns, lost, remedy=_REMEDY if kind == "launch-bound" else None, detail=detail
-    )
+    return Draft(site, count, ns, lost, detail=detail)
 
 
-def _once(m: Measurements, samples: list[_Sample]) -> bool:
+def _is_once(m: Measurements, samples: list[_Sample]) -> bool:
     """Whether this is work between a few of the steps only: a model is built, then training goes on."""
     between, seen = max(found.between for _, found in samples), sum(found.samples for _, found in samples)
     return m.trains and (between < FEW or between * _OFTEN < min(seen, m.ticks))
@@ -119,6 +129,8 @@ def _is_keras_own(m: Measurements, site: SiteKey, count: int) -> bool:
 
 def _parts(samples: list[_Sample]) -> list[dict[str, Any]]:
     """The lines that dispatch the ops, costliest first."""
+    from stoker.doctor.attach.sites import shown_path
+
     lines: defaultdict[SiteKey, list[int]] = defaultdict(lambda: [0, 0])
     for stack, found in samples:
         sums = lines[stack[0].site]

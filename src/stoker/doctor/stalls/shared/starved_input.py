@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import Enum, auto
+from typing import TYPE_CHECKING
 
-from stoker.doctor.diagnosis.draft import MIN_REPEATS, Draft, most, worth
-from stoker.doctor.diagnosis.ledger import first_call_ns, graph_input_share
-from stoker.doctor.probes.input_wait import Pipeline, Stage, makes_ahead
-from stoker.doctor.probes.profiler_trace import StageTime, is_generator, slow_stage, stage_name
-from stoker.doctor.probes.session import Measurements
+from stoker.doctor.probes.pipelines import StageTime, is_generator, makes_ahead, slow_stage, stage_name
+from stoker.doctor.stalls.shared.draft import Draft, most
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.probes.pipelines import Pipeline, Stage
 
 # A pipeline that keeps the step waiting for less than this share of the run is doing its job.
 _MIN_SHARE = 0.01
@@ -18,8 +21,6 @@ _CHEAP_MAP_NS = 150_000
 _AT_EASE = 0.25
 _FUNCTION_CALL_NS = 20_000
 _WITH_FUNCTION = ("Map", "ParallelMap", "FlatMap", "Filter", "Interleave", "ParallelInterleave")
-# Of the run, what taking iterators down must cost to be a finding.
-_TORN_DOWN = 0.05
 _BATCHES = ("Batch", "ParallelBatch", "PaddedBatch")
 # By the stage that is slow, what can be done about it where it stands.
 _REMEDIES = (
@@ -51,13 +52,20 @@ _MAPPED_BATCHES = (
 )
 
 
-def find(m: Measurements) -> Iterator[Draft]:
-    """One finding for each pipeline that keeps the program waiting, and one for each whose iterators do as they go."""
-    for pipeline in m.pipelines:
-        yield from _torn_down(m, pipeline)
-        yield from _shuffled_batches(m, pipeline)
+class Cause(Enum):
+    """What a pipeline that keeps the step waiting is slowed by."""
+
+    PYTHON = auto()
+    SERIAL_MAP = auto()
+    CHEAP_MAP = auto()
+    NOTHING_AHEAD = auto()
+    SLOW_STAGE = auto()
+
+
+def starved(m: Measurements, cause: Cause) -> Iterator[Draft]:
+    """One finding for each pipeline that keeps the program waiting for this cause."""
     in_graph = (
-        int((m.totals["graph"] - first_call_ns(m)) * graph_input_share(m)) if m.device_kind == "CPU" else 0
+        int((m.totals["graph"] - m.first_call_ns) * m.graph_input_share) if m.device_kind == "CPU" else 0
     )
     fed_in_graph = [p for p in m.pipelines if not p.elements and _users_stages(p)]
     for pipeline in m.pipelines:
@@ -66,7 +74,14 @@ def find(m: Measurements) -> Iterator[Draft]:
             # The windows do not say which iterator a graph waited for: it is the one handed to it.
             wait += in_graph
         if wait >= m.wall_ns * _MIN_SHARE and _users_stages(pipeline) and not _keeps_up(m, pipeline):
-            yield _blame(m, pipeline, wait)
+            blamed, draft = _blame(m, pipeline, wait)
+            if blamed is cause:
+                yield draft
+
+
+def behind_batch(names: Sequence[str]) -> bool:
+    """Whether what comes after these stages (its own side first, the source last) is given whole batches."""
+    return any(name in _BATCHES for name in names) and "Unbatch" not in names
 
 
 def _keeps_up(m: Measurements, pipeline: Pipeline) -> bool:
@@ -86,30 +101,8 @@ def _call_ns(stage: str) -> int:
     return _FUNCTION_CALL_NS if stage.startswith(_WITH_FUNCTION) else 0
 
 
-def _torn_down(m: Measurements, pipeline: Pipeline) -> Iterator[Draft]:
-    """`iterator-teardown`: one iterator must go in any case, the others need not have been."""
-    site = most(pipeline.sites)
-    if site is None or pipeline.teardowns < 2:
-        return
-    lost = pipeline.teardown_ns * (pipeline.teardowns - 1) // pipeline.teardowns
-    # A tenth of a second an epoch is usual, and not worth another way of writing the loop where epochs are long.
-    if worth(m, lost, share=_TORN_DOWN):
-        yield Draft("iterator-teardown", site, pipeline.teardowns, pipeline.teardown_ns, lost)
-
-
 def _users_stages(pipeline: Pipeline) -> list[Stage]:
     return [stage for stage in pipeline.stages if stage.site is not None]
-
-
-def _shuffled_batches(m: Measurements, pipeline: Pipeline) -> Iterator[Draft]:
-    """`shuffle-after-batch`: whole batches change places, the rows inside them never do."""
-    names = [stage.name for stage in pipeline.stages]
-    for number, stage in enumerate(pipeline.stages):
-        if stage.name == "Shuffle" and stage.site and pipeline.elements >= MIN_REPEATS:
-            below = names[number + 1 :]
-            if any(name in _BATCHES for name in below) and "Unbatch" not in below:
-                detail: dict[str, object] = {"pipeline": names[::-1]}
-                yield Draft("shuffle-after-batch", stage.site, pipeline.elements, 0, 0, detail=detail)
 
 
 def _ran_as(m: Measurements, pipeline: Pipeline) -> dict[str, StageTime]:
@@ -123,7 +116,7 @@ def _ran_as(m: Measurements, pipeline: Pipeline) -> dict[str, StageTime]:
     return stages
 
 
-def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> Draft:
+def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> tuple[Cause, Draft]:
     stages, ran = _users_stages(pipeline), _ran_as(m, pipeline)
     slow = slow_stage(ran)
     culprit = _stage_for(stages, slow) if slow else None
@@ -134,7 +127,7 @@ def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> Draft:
         "slow_stage": stage_name(slow) if slow else None,
         "elements": pipeline.elements,
     }
-    kind, stage, remedy = "input-starved", culprit or stages[0], None
+    cause, stage, remedy = Cause.SLOW_STAGE, culprit or stages[0], None
     python = [s for s in stages if s.python]
     if python and (
         culprit is None
@@ -142,41 +135,40 @@ def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> Draft:
         or culprit is stages[-1]
         or (slow is not None and is_generator(slow))
     ):
-        kind, stage = "python-input-pipeline", python[0]
+        cause, stage = Cause.PYTHON, python[0]
     elif culprit is not None and culprit.name == "Map" and not culprit.parallel:
-        kind = _map_kind(ran, stages, culprit, slow)
+        cheap = _is_cheap_before_batch(ran, stages, culprit, slow)
+        cause = Cause.CHEAP_MAP if cheap else Cause.SERIAL_MAP
     elif not prefetched and (culprit is None or not culprit.parallel):
-        kind, stage = "missing-prefetch", stages[0]
+        cause, stage = Cause.NOTHING_AHEAD, stages[0]
     elif slow:
-        remedy = stage_remedy(stage_name(slow), [s.name for s in stages])
+        remedy = _stage_remedy(stage_name(slow), [s.name for s in stages])
     site = stage.site or most(pipeline.sites)
     if site is None:
         raise AssertionError("a stage of the user's has a site")
     count = pipeline.elements or m.steps
-    return Draft(kind, site, count, wait, wait, wait_ns=wait, remedy=remedy, detail=detail)
+    return cause, Draft(site, count, wait, wait, wait_ns=wait, remedy=remedy, detail=detail)
 
 
-def stage_remedy(name: str, stages: Sequence[str] = ()) -> str:
+def _stage_remedy(name: str, stages: Sequence[str] = ()) -> str:
     """What helps where this stage is the slow one of a pipeline whose stages are these, the source's last."""
     helps = "do its work once beforehand, or for a whole batch at a time."
     below = stages[stages.index(name) + 1 :] if name in stages else ()
-    if name in _MAPS and any(stage in _BATCHES for stage in below) and "Unbatch" not in below:
+    if name in _MAPS and behind_batch(below):
         helps = _MAPPED_BATCHES
     else:
         helps = next((remedy for names, remedy in _REMEDIES if name in names), helps)
     return f"The {name} stage is the slow one: {helps}"
 
 
-def _map_kind(ran: dict[str, StageTime], stages: list[Stage], culprit: Stage, slow: str | None) -> str:
+def _is_cheap_before_batch(
+    ran: dict[str, StageTime], stages: list[Stage], culprit: Stage, slow: str | None
+) -> bool:
     """A cheap map below a batch is called too often; any other serial map is just serial."""
     batched_after = any(stage.name in ("Batch", "ParallelBatch") for stage in stages[: stages.index(culprit)])
     time = ran.get(slow or "")
     per_element = time.self_ns / time.calls if time and time.calls else 0
-    if stage_name(slow or "") == "MapAndBatch":
-        return "map-without-parallel-calls"
-    return (
-        "map-before-batch" if batched_after and per_element < _CHEAP_MAP_NS else "map-without-parallel-calls"
-    )
+    return stage_name(slow or "") != "MapAndBatch" and batched_after and per_element < _CHEAP_MAP_NS
 
 
 def _stage_for(stages: list[Stage], path: str) -> Stage | None:

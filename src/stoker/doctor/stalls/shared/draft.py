@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stoker.doctor.attach.sites import SiteKey
-from stoker.doctor.probes.recorder import Tally
-from stoker.doctor.probes.session import Measurements
+if TYPE_CHECKING:
+    from stoker.doctor.attach.sites import SiteKey
+    from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.probes.recorder import Tally
 
 # A stall is repeated; what happens a few times is not in a loop, whatever it costs.
 MIN_REPEATS = 10
@@ -17,9 +18,8 @@ FEW, _RARE = 3, 50
 
 @dataclass
 class Draft:
-    """A kind at a site, in nanoseconds."""
+    """A stall at a site, in nanoseconds."""
 
-    kind: str
     site: SiteKey
     count: int
     ns: int
@@ -27,7 +27,7 @@ class Draft:
     wait_ns: int | None = None
     copy_ns: int | None = None
     bytes: int | None = None
-    # Replaces the kind's own remedy where the run knows better.
+    # Replaces the stall's own remedy where the run knows better.
     remedy: str | None = None
     detail: dict[str, Any] = field(default_factory=dict)
 

@@ -1,0 +1,92 @@
+"""tf.data pipelines: as the program wrote them, as TensorFlow ran them, and which of their stages is the slow one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stoker.doctor.attach.sites import SiteKey
+
+# The name of the span in which a new iterator gave its first element: nothing could have been ready.
+FIRST_ELEMENT = "first element"
+# Of a pipeline's work, what a generator must take to be what is slow.
+_MUCH_PYTHON = 0.25
+# Buffers: an element that is not there yet is waited for here, but the slow stage lies below.
+BUFFERS = frozenset({"Prefetch", "Root", "Model"})
+
+
+@dataclass
+class Stage:
+    """One transformation of a pipeline, in the user's words and at the user's line."""
+
+    name: str
+    site: SiteKey | None
+    # It runs Python: from_generator, py_function, numpy_function.
+    python: bool = False
+    # It was given num_parallel_calls, or overlaps by nature.
+    parallel: bool = False
+
+
+@dataclass
+class Pipeline:
+    """A dataset that was iterated: its stages from the last transformation down to the source."""
+
+    stages: list[Stage]
+    iterators: int = 0
+    elements: int = 0
+    wait_ns: int = 0
+    # Waiting for the first element of each iterator: nothing could overlap with that.
+    first_ns: int = 0
+    # Taking down iterators that the program made itself: no step waits for that, but the program does.
+    teardowns: int = 0
+    teardown_ns: int = 0
+    # As tf.data runs it, rewritten and with what it injected: each stage from the root down, the elements it made and
+    # the nanoseconds that took it. Empty where tf.data does not tell.
+    ran: list[tuple[str, int, int]] = field(default_factory=list)
+    sites: dict[SiteKey, int] = field(default_factory=dict)
+
+
+@dataclass
+class StageTime:
+    """One stage of a tf.data pipeline, by its path from the root."""
+
+    calls: int = 0
+    self_ns: int = 0
+
+
+def makes_ahead(pipeline: Pipeline) -> bool:
+    """Whether elements are made before they are asked for: as it ran, else as it was written."""
+    names = [name for name, _, _ in pipeline.ran] or [stage.name for stage in pipeline.stages]
+    return any(name.startswith(("Prefetch", "Parallel", "MapAndBatch")) for name in names)
+
+
+def slow_stage(stages: dict[str, StageTime]) -> str | None:
+    """The path of the stage in which the pipeline spends most of its own time, buffers left out."""
+    own: defaultdict[str, int] = defaultdict(int)
+    for path, stage in stages.items():
+        if stage_name(path) not in BUFFERS:
+            own[path] += stage.self_ns
+    return slowest(own)
+
+
+def slowest(own: Mapping[str, float]) -> str | None:
+    """Of stages and their own time, the slow one: a generator that takes a good part is, whatever else there is.
+
+    What comes behind it handles its rows one by one as well.
+    """
+    much = _MUCH_PYTHON * sum(own.values())
+    python = [path for path, time in own.items() if is_generator(path) and time > much]
+    return max(python or own, key=lambda path: own[path], default=None)
+
+
+def is_generator(path: str) -> bool:
+    """Whether a stage is the one TensorFlow builds for from_generator."""
+    return "Generator" in path
+
+
+def stage_name(path: str) -> str:
+    """`Iterator::Root::Prefetch::BatchV2` is `Batch`."""
+    return path.rsplit("::", 1)[-1].removesuffix("V2").removesuffix("V3")
