@@ -31,7 +31,7 @@ from whatif_programs import SAME_PROGRAM
 
 from stoker.doctor.pricing import prices
 from stoker.doctor.pricing import program as programs
-from stoker.doctor.pricing.program import Program
+from stoker.doctor.replay.program import Program
 from stoker.records import Record
 from stoker.tracking.store import record_files
 

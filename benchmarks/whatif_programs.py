@@ -24,12 +24,13 @@ from whatif_residuals import Residual
 
 from stoker.doctor.pricing import prices
 from stoker.doctor.pricing import program as programs
-from stoker.doctor.pricing.claims import INPUTS
+from stoker.doctor.stall import stalls
+from stoker.doctor.stalls.shared.input_repair import InputRepair
 from stoker.records import Finding, Record
 from stoker.tracking.store import record_files
 
 CLOCK = Path(__file__).parent / "programs" / "step_clock.py"
-_INPUT = tuple(INPUTS)
+_INPUT = tuple(slug for slug, stall in stalls().items() if isinstance(stall.repair, InputRepair))
 _RETRACE = ("retrace-python-arg", "retrace-shape", "tf-function-in-loop")
 _EAGER = ("eager-train-step", "launch-bound")
 # Names under which one and the same stall may be found.

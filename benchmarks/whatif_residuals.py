@@ -1,4 +1,4 @@
-"""How far off prices were, kind by kind: what `stoker.doctor.pricing.calibration` is read off.
+"""How far off prices were, kind by kind: what `beside` and `spread` of the repairs are read off.
 
 python benchmarks/whatif.py --programs development --records DIRECTORY --residuals
 python benchmarks/whatif.py --records DIRECTORY --residuals
@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from stoker.doctor.pricing.calibration import of_kind
+from stoker.doctor.pricing.claims import repair_of
 
 # A gain so small says nothing: the same program twice differs by as much.
 _NOISE = 1.1
@@ -36,7 +36,7 @@ class Residual:
     @property
     def beside(self) -> float:
         """What `beside` would have to be for the price to be right."""
-        middle = statistics.fmean(of_kind(self.kind).beside)
+        middle = statistics.fmean(repair_of(self.kind).beside)
         return (1 - self.predicted / self.measured * (1 - middle * self.share)) / self.share
 
 

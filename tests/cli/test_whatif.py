@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from stoker.cli import main
-from stoker.doctor.pricing.calibration import of_kind
+from stoker.doctor.pricing.claims import repair_of
 from stoker.records import Record, TimelineSite, WindowSums
 from stoker.tracking.store import record_files
 from tests.doctor.pricing.test_simulation import recorded
@@ -104,7 +104,7 @@ def test_every_finding_in_the_order_of_repair_and_all(directory: Path) -> None:
 def test_without_one(directory: Path, what: str) -> None:
     (row,) = answer(directory, "--without", what)["rows"]
     # Half of a step goes; of the 20 ms of host that stay, half of what is usual for a checkpoint goes with it.
-    stays = 0.020 * (1 - 0.5 * statistics.fmean(of_kind("checkpoint-in-loop").beside))
+    stays = 0.020 * (1 - 0.5 * statistics.fmean(repair_of("checkpoint-in-loop").beside))
     assert row["speedup"] == pytest.approx(0.040 / (stays + 0.0004), rel=1e-3)
     assert row["steps_per_s"] == pytest.approx(25 * row["speedup"], rel=1e-3)
 

@@ -22,9 +22,9 @@ from stoker import config, units
 from stoker.cli._paths import local_path
 from stoker.doctor.pricing import fleet, prices, scaling
 from stoker.doctor.pricing import program as programs
-from stoker.doctor.pricing.program import Program
-from stoker.doctor.pricing.repairs import REPAIRS
+from stoker.doctor.pricing.claims import has_repair
 from stoker.doctor.pricing.scaling import Scale
+from stoker.doctor.replay.program import Program
 from stoker.doctor.report import whatif as report
 from stoker.doctor.software_gpu import profiles
 from stoker.doctor.stall import stalls
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     if args.mtbf or args.checkpoint_cost or args.restart_cost:
         return _fleet(record, phase, scale, args)
     if not chosen and not scale.uncertain and scale.workers == 1:
-        rows, findings = _every_finding(record, program), [f for f in record.findings if f.kind in REPAIRS]
+        rows, findings = _every_finding(record, program), [f for f in record.findings if has_repair(f.kind)]
     else:
         rows, findings = [_asked(record, program, chosen, scale)], chosen
     answer = {
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
 def _chosen(record: Record, wanted: list[str]) -> list[Finding]:
     """The findings to leave out."""
     chosen: list[Finding] = []
-    priced = [f for f in record.findings if f.kind in REPAIRS]
+    priced = [f for f in record.findings if has_repair(f.kind)]
     for what in wanted:
         found = priced if what == "all" else [f for f in priced if _is(f, what)]
         if not found:
@@ -192,7 +192,7 @@ def _number(text: str, option: str, form: str, example: str) -> float:
 
 def _every_finding(record: Record, program: Program) -> list[dict[str, Any]]:
     """Each by itself, in the order of repair, then all of them."""
-    findings = [f for f in record.findings if f.kind in REPAIRS]
+    findings = [f for f in record.findings if has_repair(f.kind)]
     rows = []
     done: list[Finding] = []
     for place in prices.order(program, [prices.with_price(f, program) for f in findings]):

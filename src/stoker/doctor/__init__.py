@@ -12,6 +12,7 @@
 | attach/ | how Stoker gets into a program: patches, the user's lines, what the trainer announces |
 | probes/ | what is measured: one module for each thing |
 | measure/ | one measuring session from beginning to end, and the door into the program's process |
+| replay/ | a run as something that can run again, and what a repair changes in it |
 | diagnosis/ | from measurements to a record: the ledger and the findings |
 | pricing/ | what each finding costs: the recorded steps replayed without it |
 | guard/ | a sync, a copy or a retrace raises at its line |

@@ -4,7 +4,7 @@
     stalls()["sync-in-loop"].remedy
 
 A stall is one module of `doctor/stalls/` that ends in `STALL = ...`. It holds everything about the stall: its words,
-its static rule (a `check.rule.Rule`) and its run-time detector (`find`). Its cases are programs in
+its static rule (a `check.rule.Rule`), its run-time detector (`find`) and its repair. Its cases are programs in
 `doctor/stalls/cases/`. Nothing lists the modules: this registry looks into the package.
 
 A stall is named after the bad pattern, and is called `kind` in records. Codes are stable, by family: STK1xx syncs and
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.replay.repair import Repair
     from stoker.doctor.stalls.shared.draft import Draft
     from stoker.records import Finding, Record, WorkerRow
 
@@ -62,6 +63,8 @@ class Stall:
     # It names the call that costs: whatever `is_part_of_call` at the same line is not reported again.
     explains_call: ClassVar[bool] = False
     is_part_of_call: ClassVar[bool] = False
+    # What the replay takes out; None for what has no modelled price.
+    repair: ClassVar[Repair | None] = None
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Where a run shows this stall; a stall that only reading finds yields nothing."""
@@ -106,10 +109,25 @@ def _read_bad(path: Path) -> Case:
 @functools.cache
 def stalls() -> Mapping[str, Stall]:
     """Every stall by its slug, ordered by code."""
-    package = importlib.import_module(_PACKAGE)
-    names = (module.name for module in pkgutil.iter_modules(package.__path__) if not module.ispkg)
-    found: list[Stall] = [importlib.import_module(f"{_PACKAGE}.{name}").STALL for name in names]
+    found = [_load(name) for name in _modules()]
     return {stall.slug: stall for stall in sorted(found, key=lambda stall: stall.code)}
+
+
+def find_stall(slug: str) -> Stall | None:
+    """One stall, without loading the others; None if this version has no such stall."""
+    name = slug.replace("-", "_")
+    return _load(name) if name in _modules() else None
+
+
+@functools.cache
+def _modules() -> frozenset[str]:
+    package = importlib.import_module(_PACKAGE)
+    return frozenset(module.name for module in pkgutil.iter_modules(package.__path__) if not module.ispkg)
+
+
+def _load(name: str) -> Stall:
+    stall: Stall = importlib.import_module(f"{_PACKAGE}.{name}").STALL
+    return stall
 
 
 def is_known(name: str) -> bool:

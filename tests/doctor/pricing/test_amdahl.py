@@ -13,7 +13,7 @@ from stoker.doctor.pricing import prices
 from stoker.doctor.pricing import program as programs
 from stoker.doctor.pricing.claims import shared_out
 from stoker.doctor.pricing.repairs import repaired
-from stoker.doctor.pricing.simulation import Draw, seconds_per_step
+from stoker.doctor.replay.simulation import Draw, seconds_per_step
 from stoker.records import Finding, Record, TimelineSite, WhatIf, WindowSums
 from tests.doctor.pricing.test_simulation import recorded
 from tests.samples import sample_finding

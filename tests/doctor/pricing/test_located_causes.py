@@ -10,10 +10,11 @@ import pytest
 
 from stoker.doctor.pricing import prices
 from stoker.doctor.pricing import program as programs
-from stoker.doctor.pricing.calibration import of_kind
+from stoker.doctor.pricing.claims import repair_of
 from stoker.doctor.pricing.feeding import source_of
-from stoker.doctor.pricing.pieces import Piece, with_device
-from stoker.doctor.pricing.simulation import Draw, replay
+from stoker.doctor.pricing.recorded_steps import with_device
+from stoker.doctor.replay.pieces import Piece
+from stoker.doctor.replay.simulation import Draw, replay
 from stoker.records import (
     Finding,
     PipelineRow,
@@ -63,13 +64,13 @@ def test_of_two_predicts_one_leaves_the_other() -> None:
     done = prices.priced(two_predicts_and_a_tape())
     alone = [f.what_if for f in done.findings if f.what_if]
     # What the call in its place takes is not there; the rest is quicker without it.
-    half = 0.55 * (1 - 0.45 * statistics.fmean(of_kind("predict-in-loop").beside))
+    half = 0.55 * (1 - 0.45 * statistics.fmean(repair_of("predict-in-loop").beside))
     assert [price.speedup for price in alone] == pytest.approx([1 / half] * 2, rel=0.02)
     assert all(price.share == pytest.approx(0.45, rel=0.01) for price in alone)
     assert done.what_if is not None
     assert done.what_if.all is not None
     assert (
-        8 < done.what_if.all.speedup <= 1 / (0.1 * (1 - 0.9 * of_kind("predict-in-loop").beside[1])) + 0.001
+        8 < done.what_if.all.speedup <= 1 / (0.1 * (1 - 0.9 * repair_of("predict-in-loop").beside[1])) + 0.001
     )
 
 

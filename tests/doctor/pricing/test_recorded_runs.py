@@ -14,7 +14,7 @@ import pytest
 
 from stoker.doctor.pricing import prices
 from stoker.doctor.pricing import program as programs
-from stoker.doctor.pricing.simulation import Draw, seconds_per_step
+from stoker.doctor.replay.simulation import Draw, seconds_per_step
 from stoker.records import Record
 
 RECORDED = sorted(Path(__file__).with_name("recorded").glob("*.json.gz"))

@@ -10,12 +10,12 @@ import pytest
 
 from stoker.doctor.pricing import prices
 from stoker.doctor.pricing import program as programs
-from stoker.doctor.pricing.calibration import of_kind
-from stoker.doctor.pricing.feeding import Source
-from stoker.doctor.pricing.pieces import Piece
-from stoker.doctor.pricing.program import Program
-from stoker.doctor.pricing.repairs import REPAIRS, UNDISTURBED, repaired
-from stoker.doctor.pricing.simulation import Draw, replay, seconds_per_step
+from stoker.doctor.pricing.claims import repair_of
+from stoker.doctor.pricing.repairs import UNDISTURBED, repaired
+from stoker.doctor.replay.pieces import Piece
+from stoker.doctor.replay.program import Program, Source
+from stoker.doctor.replay.simulation import Draw, replay, seconds_per_step
+from stoker.doctor.stall import stalls
 from stoker.records import Finding, Record
 from tests.samples import sample_finding, sample_record
 
@@ -45,11 +45,11 @@ def gain(run: Program, *findings: Finding) -> float:
 
 def warmed(kind: str, share: float) -> float:
     """How many times as quick what stays is, without a stall of this share of a step."""
-    return 1 / (1 - share * statistics.fmean(of_kind(kind).beside))
+    return 1 / (1 - share * statistics.fmean(repair_of(kind).beside))
 
 
 def test_what_stays_is_quicker_the_more_of_a_step_the_stall_took() -> None:
-    most = of_kind("predict-in-loop").beside[1]
+    most = repair_of("predict-in-loop").beside[1]
     for stall in (0.001, 0.010, 0.030):
         step = [Piece("dispatch", stall, LINE), Piece("compute", 0.010, ("train.py", 50))]
         run, rows = program(step, step_s=0.010 + stall), finding("predict-in-loop", count=40)
@@ -204,8 +204,9 @@ def test_a_faster_step_waits_for_an_input_that_was_just_fast_enough() -> None:
 def test_every_measured_kind_has_a_remedy_and_says_what_it_assumes() -> None:
     from tests.doctor.diagnosis.measured_kinds import MEASURED, UNPRICED
 
-    assert set(REPAIRS) == MEASURED - UNPRICED
-    assert all(repair.assumes for repair in REPAIRS.values())
+    repairs = {slug: stall.repair for slug, stall in stalls().items() if stall.repair is not None}
+    assert set(repairs) == MEASURED - UNPRICED
+    assert all(repair.assumes for repair in repairs.values())
 
 
 def test_the_order_is_by_what_each_then_gains() -> None:

@@ -13,7 +13,7 @@ from stoker.doctor.check.source.analysis import analyse
 from stoker.doctor.check.source.module import parse
 from stoker.doctor.check.source.project import Project
 from stoker.doctor.fix.edits import apply, parses
-from stoker.doctor.stall import Case, stalls
+from stoker.doctor.stall import Case, Stall, stalls
 
 RULES = all_rules()
 BAD = [
@@ -65,16 +65,12 @@ def test_rule_is_complete(rule: Rule) -> None:
     assert rule.fixable == offers_one
 
 
-def test_every_static_kind_has_a_rule() -> None:
-    measured_only = {
-        "retrace-shape",
-        "launch-bound",
-        "input-starved",
-        "checkpoint-in-loop",
-        "iterator-teardown",
-        # Of jobs of several workers: only their clocks tell.
-        "straggler",
-        "many-small-collectives",
-        "unsharded-input",
+def test_every_stall_is_found_by_reading_by_a_run_or_in_a_job() -> None:
+    ways = ("find", "find_in_job")
+    found = {
+        slug
+        for slug, stall in stalls().items()
+        if isinstance(stall, Rule)
+        or any(getattr(type(stall), way) is not getattr(Stall, way) for way in ways)
     }
-    assert {rule.slug for rule in RULES} == set(stalls()) - measured_only
+    assert found == set(stalls())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from stoker.doctor.pricing.pieces import Piece
 from stoker.doctor.probes.pipelines import BUFFERS, FIRST_ELEMENT, is_generator, slowest, stage_name
+from stoker.doctor.replay.pieces import Piece
+from stoker.doctor.replay.program import AROUND, Source, is_element
 from stoker.records import Record
 
 # An input that keeps the step waiting for more than this share of its time is the slower of the two.
@@ -16,32 +17,8 @@ _STARVED = 0.05
 _HELD_UP = 0.3
 # To ask for an element that is there takes up to so long.
 _ASKING_S = 0.0004
-# The name of a piece in which an iterator was made, found empty or taken down.
-AROUND = "around the elements"
 # Stages, as they run, that make elements before they are asked for.
 _AHEAD = ("::Prefetch", "::Parallel", "::MapAndBatch")
-
-
-@dataclass(frozen=True)
-class Source:
-    """The input pipeline: what an element takes to make, and whether it is made ahead of its use."""
-
-    seconds: float
-    # Elements made before they are asked for; with none, making one is waiting for it.
-    ahead: int = 0
-    # Threads at work at a time, and whether they hold Python's lock.
-    threads: float = 1.0
-    python: bool = False
-    # The share of the time it was at work, while it was measured.
-    duty: float = 0.0
-    # Of the work on an element, the part of the slowest stage, and how often that stage is called for one.
-    slow_share: float = 1.0
-    slow_calls: float = 1.0
-
-
-def is_element(piece: Piece) -> bool:
-    """Whether a piece is the wait for an element of an iterator at work."""
-    return piece.account == "input" and piece.name not in (FIRST_ELEMENT, AROUND)
 
 
 def with_elements(steps: list[list[Piece]]) -> list[list[Piece]]:

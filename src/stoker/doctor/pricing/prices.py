@@ -12,11 +12,10 @@ from collections.abc import Callable, Sequence
 
 from stoker.doctor.pricing import program as programs
 from stoker.doctor.pricing import tuner_gain
-from stoker.doctor.pricing.calibration import of_kind
-from stoker.doctor.pricing.claims import ceiling, held_s, shared_out
-from stoker.doctor.pricing.program import Program
-from stoker.doctor.pricing.repairs import REPAIRS, freed, repaired, uncertain
-from stoker.doctor.pricing.simulation import Draw, draws, seconds_per_step
+from stoker.doctor.pricing.claims import ceiling, has_repair, held_s, repair_of, shared_out
+from stoker.doctor.pricing.repairs import freed, repaired, uncertain
+from stoker.doctor.replay.program import Program
+from stoker.doctor.replay.simulation import Draw, draws, seconds_per_step
 from stoker.records import Detail, Finding, Record, RepairPlace, Repairs, WhatIf
 
 _DRAWS = 24
@@ -36,7 +35,7 @@ BASIS = "speed-ups are of steps a second after the first step: start-up and the 
 def priced(record: Record) -> Record:
     """The record with the prices put in; as it is, if it holds nothing to replay."""
     program = programs.of(record)
-    measured = [f for f in record.findings if f.evidence == "measured" and f.kind in REPAIRS]
+    measured = [f for f in record.findings if f.evidence == "measured" and has_repair(f.kind)]
     if program is None or not measured:
         return record
     findings = [with_price(f, program) if f in measured else f for f in record.findings]
@@ -114,7 +113,7 @@ def _widened(
     off = min(1.0, program.unexplained)
     less, more = [math.log(middle / low), _REPEATS], [math.log(high / middle), _REPEATS]
     for finding, gain in _gains(program, findings, middle):
-        spread = of_kind(finding.kind).spread
+        spread = repair_of(finding.kind).spread
         less.append(gain * (spread[0] + off))
         more.append(gain * (spread[1] + off))
     return middle * math.exp(-math.hypot(*less)), middle * math.exp(math.hypot(*more))
@@ -195,4 +194,4 @@ def order(program: Program, findings: Sequence[Finding]) -> list[RepairPlace]:
 
 def assumptions(findings: Sequence[Finding]) -> list[str]:
     """What the prices assume, in words."""
-    return [BASIS, *dict.fromkeys(REPAIRS[f.kind].assumes for f in findings)]
+    return [BASIS, *dict.fromkeys(repair_of(f.kind).assumes for f in findings)]

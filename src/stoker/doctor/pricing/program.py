@@ -1,28 +1,25 @@
-"""A measured run as something that can be replayed: its steps as pieces of work, and what feeds them.
-
-Built from a saved record alone.
-"""
+"""From a saved record, and nothing else, to a program that can be replayed."""
 
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stoker.doctor.pricing.claims import loosened, shared_out
-from stoker.doctor.pricing.feeding import Source, is_element, source_of, with_elements
-from stoker.doctor.pricing.pieces import (
-    Piece,
+from stoker.doctor.pricing.feeding import source_of, with_elements
+from stoker.doctor.pricing.recorded_steps import (
     evenly,
     from_spans,
     from_sums,
     inside_graphs,
-    python_s,
     stretched,
     with_device,
     with_usual_first_calls,
 )
-from stoker.doctor.pricing.simulation import Draw, seconds_per_step
 from stoker.doctor.probes.pipelines import FIRST_ELEMENT
+from stoker.doctor.replay.pieces import Piece, python_s
+from stoker.doctor.replay.program import Program, is_element
+from stoker.doctor.replay.simulation import Draw, seconds_per_step
 from stoker.doctor.software_gpu.profiles import PROFILES, of_device
 from stoker.records import Record, SteppingRow, WindowSums
 
@@ -35,37 +32,6 @@ _EXACT = 0.001
 _MOST_PADDINGS = 50
 # Time of a step that no piece of the replay accounts for.
 UNEXPLAINED = "unexplained"
-
-
-@dataclass(frozen=True)
-class Program:
-    """Everything the simulation knows."""
-
-    steps: list[list[Piece]]
-    step_s: float
-    asynchronous: bool
-    cores: int
-    kernel_threads: int
-    # The input as it is, and as it was while the pieces were measured beside it.
-    source: Source | None = None
-    measured: Source | None = None
-    # Of the time inside eager ops and between them: running kernels, and the part of it any kernel takes.
-    eager_kernels: float = 0.0
-    eager_floor: float = 0.0
-    # The share of the eager kernels' time in those that divide their work among all processors by themselves.
-    eager_wide: float = 0.0
-    # The host's Python in a step, as it was while the input was measured beside it.
-    python_s: float = 0.0
-    # Of the time kernels took in a compiled call: what the quickest calls took.
-    quick: float = 1.0
-    # The Python of one call of a compiled function.
-    call_s: float = 0.0
-    # What a step's eager ops take to launch on an accelerator, one by one, from inside a graph.
-    launches_s: float = 0.0
-    # Steps of the stepping phase: what the run's sums are divided by; 0 for a program that has none.
-    count: int = 0
-    # Of a measured step, the part that the replay of the unchanged program did not give by itself.
-    unexplained: float = 0.0
 
 
 def of(record: Record) -> Program | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from stoker.doctor.pricing.pieces import Piece
-from stoker.doctor.pricing.program import Program
-from stoker.doctor.pricing.simulation import Draw
+from stoker.doctor.replay.pieces import Piece
+from stoker.doctor.replay.program import Program
+from stoker.doctor.replay.simulation import Draw
 from stoker.doctor.software_gpu.profiles import Profile
 
 # What one processor core does in float32, between an old laptop's and a new server's: only for runs on a CPU.

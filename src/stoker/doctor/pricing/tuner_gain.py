@@ -6,41 +6,21 @@ A model: whether the change keeps every bit, only the tuner can find out, and ho
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
 
-from stoker.doctor.pricing.claims import INPUTS
-from stoker.doctor.pricing.feeding import is_element
-from stoker.doctor.pricing.input_repairs import AHEAD, LEFT_OF_INPUT, LEFT_OF_PYTHON, with_source
-from stoker.doctor.pricing.program import Program
-from stoker.doctor.pricing.simulation import Draw, seconds_per_step
+from stoker.doctor.pricing.claims import repair_of
+from stoker.doctor.replay.program import Program, is_element
+from stoker.doctor.replay.simulation import Draw, seconds_per_step
+from stoker.doctor.stalls.shared.input_repair import AHEAD, InputRepair, with_source
 from stoker.records import Finding, TunerGain
-
-_MAPS = ("Map", "ParallelMap", "MapAndBatch")
-_ROW_BY_ROW = ("Shuffle", "ShuffleAndRepeat", "Batch", "ParallelBatch", "TensorSlice")
-_FILES = ("TFRecord", "TextLine", "FixedLengthRecord", "Interleave", "ParallelInterleave")
-# A stage that is called more often than this for an element works row by row.
-_ROWS = 1.5
-
-
-@dataclass(frozen=True)
-class _Change:
-    """A change of the tuner, and what it leaves of the slow stage's work: at best, at worst."""
-
-    name: str
-    best: float
-    worst: float
-    assumes: str
-
-
-_PREFETCH = _Change("prefetch", 1.0, 1.0, "the next element is made while the step runs")
 
 
 def of(program: Program, finding: Finding) -> TunerGain | None:
     """What the tuner would gain; None where it has nothing to try, or the run does not tell what an element takes."""
     source = program.source
-    if finding.kind not in INPUTS or source is None or source.seconds <= 0:
+    repair = repair_of(finding.kind)
+    if not isinstance(repair, InputRepair) or source is None or source.seconds <= 0:
         return None
-    change = _change(program, finding)
+    change = repair.tuner_change(program, source, finding)
     if change is None:
         return None
     elements = statistics.fmean(sum(is_element(p) for p in step) for step in program.steps) or 1.0
@@ -64,38 +44,6 @@ def of(program: Program, finding: Finding) -> TunerGain | None:
         speedup=[round(speedup(change.worst), 3), round(speedup(change.best), 3)],
         command=_command(finding),
     )
-
-
-def _change(program: Program, finding: Finding) -> _Change | None:
-    source = program.source
-    assert source is not None
-    slow, stages = finding.detail.get("slow_stage") or "", finding.detail.get("pipeline", [])
-    cores = 1 / program.cores
-    if finding.kind == "python-input-pipeline":
-        if "from_generator" not in stages:
-            # Python code inside a map may do anything: the tuner leaves it alone.
-            return None
-        best, worst = LEFT_OF_PYTHON
-        return _Change(
-            "generator drained in chunks", best, worst, "a hundredth to a tenth of the Python stage is left"
-        )
-    if finding.kind == "missing-prefetch":
-        return _PREFETCH
-    by_row = source.slow_calls > _ROWS
-    if slow in _MAPS and by_row:
-        return _Change(
-            "map moved behind batch",
-            1 / source.slow_calls,
-            max(cores, 1 / source.slow_calls),
-            "its function does the same to a batch; at best all it takes is being called",
-        )
-    if slow == "Map":
-        return _Change("parallel calls", cores, cores, "its function depends on its arguments alone")
-    if slow in _ROW_BY_ROW and by_row:
-        return _Change("batches gathered by row number", 1 / source.slow_calls, 1.0, "the rows are in memory")
-    if slow in (*_MAPS, *_FILES):
-        return _Change("cache", LEFT_OF_INPUT, 1.0, "it is the same in every epoch, and fits into memory")
-    return None if source.ahead else _PREFETCH
 
 
 def _command(finding: Finding) -> str | None:

@@ -13,7 +13,7 @@ from rich.text import Text
 from stoker.doctor.report.terminal import Terminal
 from stoker.doctor.report.whatif import price, times
 from stoker.doctor.report.words import MEANINGS, MINOR, evidence, rate, reader, short_path
-from stoker.doctor.stall import stalls
+from stoker.doctor.stall import find_stall
 from stoker.records import Finding, Record, RepairPlace, WhatIf, WorkerRow
 from stoker.units import duration
 
@@ -157,7 +157,7 @@ def _folded(findings: list[Finding]) -> list[RenderableType]:
     lines: list[RenderableType] = []
     for kind in dict.fromkeys(f.kind for f in findings):
         alike = [f for f in findings if f.kind == kind]
-        stall = stalls().get(kind)
+        stall = find_stall(kind)
         spoils = stall is not None and stall.spoils_results
         worth = f"no time, but: {alike[0].title}" if spoils else "under 2 %"
         text = Text("    ").append(kind, style="bold").append(f"  {worth}  ", style="bright_black")

@@ -12,7 +12,7 @@ from typing import Any
 
 from stoker.doctor.check.registry import all_rules
 from stoker.doctor.check.rule import Problem
-from stoker.doctor.stall import stalls
+from stoker.doctor.stall import find_stall
 from stoker.version import __version__
 
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
@@ -43,7 +43,7 @@ def text(problems: Sequence[Problem]) -> str:
         parts.append(_line(problem) + "\n")
         if problem.source.strip():
             parts.append(_excerpt(problem))
-        stall = stalls().get(problem.kind)
+        stall = find_stall(problem.kind)
         if stall is not None:
             parts.append(f"  = {stall.remedy}\n")
         parts.append("\n")

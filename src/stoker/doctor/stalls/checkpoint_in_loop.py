@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from stoker.doctor.replay.repair import RARE, WARM, DoneRarely
 from stoker.doctor.stall import Stall
 from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft, worth
 
@@ -21,6 +22,7 @@ class CheckpointInLoop(Stall):
     title = "The model is saved so often that saving slows the run down"
     remedy = "Save every N steps or minutes, or once an epoch."
     why = "Nothing else runs while the weights are written, and most of those files are never read."
+    repair = DoneRarely(accounts=("checkpoint",), assumes=f"checkpoints: {RARE}; {WARM}", beside=(0.0, 0.5))
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Many saves from one line, at a cost that shows."""

@@ -12,6 +12,7 @@ from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import At, Call, TapeStep
 from stoker.doctor.check.source.names import dotted_name, last_name
 from stoker.doctor.check.source.values import Py
+from stoker.doctor.stalls.shared.as_graph import AsGraph
 from stoker.doctor.stalls.shared.eager_work import eager_steps
 
 if TYPE_CHECKING:
@@ -53,6 +54,13 @@ class EagerTrainStep(Rule):
     known_problems = (
         "A function that nobody in the checked files calls is judged by its look; a caller elsewhere "
         "may compile it."
+    )
+    repair = AsGraph(
+        assumes="as a graph the same kernels run, between one after the other and as many at a time as there are "
+        "processors",
+        beside=(0.0, 0.7),
+        spread=(0.4, 0.4),
+        owns_tapes=True,
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:

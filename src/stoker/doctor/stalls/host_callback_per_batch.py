@@ -12,6 +12,7 @@ from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call, Fact, TensorRead
 from stoker.doctor.check.source.names import last_name
 from stoker.doctor.check.source.values import Func, Py
+from stoker.doctor.replay.repair import RARE, WARM, DoneRarely
 from stoker.doctor.stalls.shared.draft import Draft, every_step, worth
 
 if TYPE_CHECKING:
@@ -44,6 +45,14 @@ class HostCallbackPerBatch(Rule):
     )
     why = "A callback runs between two steps, in Python: the device has nothing to do until it returns."
     known_problems = "How long the work takes is not known without running."
+    # Reads and saves inside a callback are findings of their own.
+    repair = DoneRarely(
+        accounts=("python", "eager", "dispatch"),
+        assumes=f"callbacks: {RARE}; {WARM}",
+        beside=(0.0, 0.8),
+        owns_whole_calls=True,
+        claims_loss_only=True,
+    )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Batch methods with costly work, and callbacks set to work at every batch."""

@@ -5,12 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from stoker.doctor.replay.pieces import mean_s
 from stoker.doctor.stall import Stall
+from stoker.doctor.stalls.shared.input_repair import (
+    AHEAD,
+    CROWDED,
+    LEFT,
+    LEFT_OF_INPUT,
+    InputRepair,
+    uncertain_input,
+    with_source,
+)
 from stoker.doctor.stalls.shared.starved_input import Cause, starved
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.replay.program import Program
+    from stoker.doctor.replay.simulation import Draw
     from stoker.doctor.stalls.shared.draft import Draft
+    from stoker.records import Finding
+
+
+class _KeepsUp(InputRepair):
+    """At best next to no work is left; at worst just so little that nobody waits."""
+
+    def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
+        """An input between the two."""
+        source = program.source
+        if source is None:
+            return program
+        rest = mean_s(program.steps, lambda p: p.account != "input")
+        place = max(0.0, draw.places.get(LEFT, 0.5) - 0.5) * 2
+        least = source.seconds * LEFT_OF_INPUT
+        return with_source(program, least + (max(rest, least) - least) * place, ahead=AHEAD)
 
 
 class InputStarved(Stall):
@@ -25,6 +52,11 @@ class InputStarved(Stall):
         "says what it gains."
     )
     why = "The step cannot start before its data is there, and the device idles as long as it is not."
+    repair = _KeepsUp(
+        assumes="the input keeps up: at best a cache or one vectorised call leaves a twentieth of its work; "
+        f"{CROWDED}",
+        uncertain=uncertain_input(LEFT),
+    )
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Pipelines that are too slow for another reason: the slow stage is named."""

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stoker.doctor.replay.pieces import Piece
+from stoker.doctor.replay.repair import Repair
 from stoker.doctor.stall import Stall
 from stoker.doctor.stalls.shared.draft import Draft, most, worth
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.replay.program import Program
+    from stoker.doctor.replay.simulation import Draw
+    from stoker.records import Finding
 
 # A tenth of a second an epoch is usual, and not worth another way of writing the loop where epochs are long.
 _MIN_SHARE = 0.05
+
+
+class _DoneOnce(Repair):
+    """One of all those times is left."""
+
+    def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
+        """Its own pieces, shared by all epochs."""
+
+        def change(piece: Piece) -> Piece:
+            own = self.is_own(piece, finding)
+            return replace(piece, seconds=piece.seconds / max(1, finding.count or 1)) if own else piece
+
+        return program.with_pieces(change)
 
 
 class IteratorTeardown(Stall):
@@ -29,6 +48,9 @@ class IteratorTeardown(Stall):
     why = (
         "Each `for` over a dataset makes an iterator, and deleting it waits until tf.data's autotuner has "
         "stopped."
+    )
+    repair = _DoneOnce(
+        accounts=("teardown",), assumes="one iterator serves all epochs, and is taken down once"
     )
 
     def find(self, m: Measurements) -> Iterator[Draft]:

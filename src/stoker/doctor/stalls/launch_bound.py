@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stoker.doctor.replay.pieces import Piece, is_loop_python, mean_s
+from stoker.doctor.replay.repair import site_of
 from stoker.doctor.stall import Stall
+from stoker.doctor.stalls.shared.as_graph import EAGER_ACCOUNTS, SIDE_BY_SIDE, AsGraph
 from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft, most
 from stoker.doctor.stalls.shared.eager_work import eager_loops
 
@@ -13,6 +17,56 @@ if TYPE_CHECKING:
     from stoker.doctor.attach.sites import SiteKey
     from stoker.doctor.probes.graph_calls import CalledFunction
     from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.replay.program import Program
+    from stoker.doctor.replay.simulation import Draw
+    from stoker.records import Finding
+
+# The name of what is uncertain about its repair.
+_IN_A_LOOP = "kernels in a loop"
+
+
+class _ManyStepsACall(AsGraph):
+    """A loop in one call: the kernels stay, as quick as where no thread had to be woken. Eager ops become a graph."""
+
+    def accounts_of(self, finding: Finding) -> tuple[str, ...]:
+        """Of a loop of eager ops, theirs."""
+        return EAGER_ACCOUNTS if _is_of_ops(finding) else self.accounts
+
+    def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
+        """The calls gone, and the loop's own Python with them; a program's real work in Python would have to stay."""
+        if _is_of_ops(finding):
+            return super().apply(program, finding, draw)
+        quick = draw.between(program.quick, 1.0, _IN_A_LOOP)
+
+        def change(step: list[Piece]) -> list[Piece]:
+            launching = sum(p.seconds for p in step if self.is_own(p, finding))
+            python = sum(p.seconds for p in step if is_loop_python(p))
+            left = max(0.0, python - launching) / python if python else 0.0
+            return [replace(piece, seconds=piece.seconds * factor(piece, left)) for piece in step]
+
+        def factor(piece: Piece, left: float) -> float:
+            if self.is_own(piece, finding):
+                return 0.0
+            if is_loop_python(piece):
+                return left
+            return quick if piece.account == "compute" and piece.site in (None, site_of(finding)) else 1.0
+
+        return program.with_steps(change)
+
+    def frees(self, program: Program, finding: Finding) -> dict[str, float]:
+        """What goes with the calls when a loop moves into a compiled function."""
+        if _is_of_ops(finding):
+            return super().frees(program, finding)
+        computing = mean_s(program.steps, lambda p: p.account == "compute")
+        return {
+            "the loop's own Python": min(mean_s(program.steps, is_loop_python), self.own_s(program, finding)),
+            _IN_A_LOOP: computing * (1 - program.quick),
+        }
+
+
+def _is_of_ops(finding: Finding) -> bool:
+    """Whether it is about eager ops, not about calls."""
+    return "ops" in finding.detail
 
 
 class LaunchBound(Stall):
@@ -25,6 +79,11 @@ class LaunchBound(Stall):
     remedy = "Run many steps per call: compile(steps_per_execution=N), or loop inside the tf.function."
     is_part_of_call = True
     why = "Each call costs the same on the host however little it computes: many small ones cost more than they do."
+    repair = _ManyStepsACall(
+        accounts=("dispatch", "launch", "graph"),
+        assumes="many steps a call: kernels take between their mean and what the quickest calls took",
+        uncertain=(_IN_A_LOOP, SIDE_BY_SIDE),
+    )
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Loops of eager ops, and loops of calls that are too small."""

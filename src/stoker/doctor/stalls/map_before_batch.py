@@ -10,11 +10,15 @@ from stoker.doctor.check.chains import complete
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.values import Func, Method, Stage
+from stoker.doctor.stalls.shared.input_repair import CROWDED, InputRepair, with_slow_stage
 from stoker.doctor.stalls.shared.starved_input import Cause, starved
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.replay.program import Program
+    from stoker.doctor.replay.simulation import Draw
     from stoker.doctor.stalls.shared.draft import Draft
+    from stoker.records import Finding
 
 # Element-wise functions: they do the same to a batch as to each of its elements.
 _ELEMENTWISE = frozenset(
@@ -50,6 +54,14 @@ _ELEMENTWISE = frozenset(
 _BETWEEN = frozenset({"shuffle", "repeat", "prefetch", "cache", "take", "skip"})
 
 
+class _CalledPerBatch(InputRepair):
+    """The slow stage is called once for a batch."""
+
+    def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
+        """One of its calls is left."""
+        return with_slow_stage(program, 1 / program.source.slow_calls) if program.source else program
+
+
 class MapBeforeBatch(Rule):
     """Element-wise maps right before a batch."""
 
@@ -70,6 +82,9 @@ class MapBeforeBatch(Rule):
     known_problems = (
         "Functions that index or reshape their argument would have to be changed; only functions that "
         "work on a batch as they are get reported."
+    )
+    repair = _CalledPerBatch(
+        assumes=f"one call of the map for a batch costs what one for an element did; {CROWDED}"
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:

@@ -11,11 +11,15 @@ from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Extended
 from stoker.doctor.check.source.values import Func, Stage
+from stoker.doctor.stalls.shared.input_repair import CROWDED, InputRepair, with_slow_stage
 from stoker.doctor.stalls.shared.starved_input import Cause, starved
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.replay.program import Program
+    from stoker.doctor.replay.simulation import Draw
     from stoker.doctor.stalls.shared.draft import Draft
+    from stoker.records import Finding
 
 _PARALLEL_MATTERS = ("map",)
 # Syntax that only hands elements on.
@@ -33,6 +37,14 @@ _HANDING_ON = (
     ast.UnaryOp,
     ast.USub,
 )
+
+
+class _InParallel(InputRepair):
+    """The slow stage on all processors, ahead of the step."""
+
+    def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
+        """Its work divided among the processors."""
+        return with_slow_stage(program, 1 / program.cores, threads=float(program.cores))
 
 
 class MapWithoutParallelCalls(Rule):
@@ -53,6 +65,7 @@ class MapWithoutParallelCalls(Rule):
         "Unsafe: where the function draws random numbers or keeps state, another order of evaluation gives "
         "other values."
     )
+    repair = _InParallel(assumes=f"the map runs on all processors, ahead of the step; {CROWDED}")
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Each map stage that is neither parallel nor trivial."""

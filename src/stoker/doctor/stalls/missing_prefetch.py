@@ -12,11 +12,22 @@ from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Consumed
 from stoker.doctor.check.source.loops import LOOK
 from stoker.doctor.check.source.values import Dataset, Py, Stage
+from stoker.doctor.stalls.shared.input_repair import (
+    AHEAD,
+    CROWDED,
+    PREFETCH,
+    ExpectedChange,
+    InputRepair,
+    with_source,
+)
 from stoker.doctor.stalls.shared.starved_input import Cause, starved
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.replay.program import Program, Source
+    from stoker.doctor.replay.simulation import Draw
     from stoker.doctor.stalls.shared.draft import Draft
+    from stoker.records import Finding
 
 # What may follow a prefetch without undoing it: it neither computes nor waits.
 _LIGHT = frozenset({"repeat", "take", "skip", "with_options", "enumerate", "shard", "ignore_errors"})
@@ -36,6 +47,18 @@ _CHANGEABLE = (
     "tf.io.gfile",
     "tf.io.write_file",
 )
+
+
+class _MadeAhead(InputRepair):
+    """The next element is made while the step runs."""
+
+    def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
+        """The same input, ahead of its use."""
+        return with_source(program, program.source.seconds, ahead=AHEAD) if program.source else program
+
+    def tuner_change(self, program: Program, source: Source, finding: Finding) -> ExpectedChange:
+        """The same, by the tuner."""
+        return PREFETCH
 
 
 class MissingPrefetch(Rule):
@@ -66,6 +89,7 @@ class MissingPrefetch(Rule):
         "A pipeline that a function returns is judged where its callers can be seen; if none can, a "
         "caller elsewhere may add the prefetch."
     )
+    repair = _MadeAhead(assumes=f"the next element is made while the step runs; {CROWDED}")
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Consumed pipelines whose end is not prefetched."""

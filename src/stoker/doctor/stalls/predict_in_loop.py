@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.edits import replace_node
@@ -11,12 +12,61 @@ from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call
 from stoker.doctor.check.source.values import Dataset, Seq
+from stoker.doctor.replay.pieces import Piece, mean_s
+from stoker.doctor.replay.repair import WARM, Repair, site_of
 from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.replay.program import Program
+    from stoker.doctor.replay.simulation import Draw
+    from stoker.records import Finding
 
 _FEW_ROWS = 32
+
+# Rows of one batch of Keras' `predict`.
+_PREDICT_BATCH = 32
+# A loop that does next to nothing but `predict` has its rows beforehand; an agent's or a writer's next row depends on
+# what was predicted for the last.
+_NOTHING_ELSE = 0.9
+_GRAPH = ("launch", "compute")
+
+
+class _CompiledCall(Repair):
+    """A compiled call in place of `predict`; of a loop that only predicts, one call for all rows."""
+
+    def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
+        """The graph stays, and a call of it."""
+        if self.own_s(program, finding) > _NOTHING_ELSE * mean_s(program.steps, lambda piece: True):
+            return self._at_once(program, finding)
+        calls = (finding.count or 0) / program.count if program.count else 1.0
+
+        def change(step: list[Piece]) -> list[Piece]:
+            own = [p for p in step if self.is_own(p, finding)]
+            if not own:
+                return step
+            kept = [p for p in step if not self.is_own(p, finding) or p.account in _GRAPH]
+            graph = sum(p.seconds for p in own if p.account in _GRAPH)
+            # The call, and the row and its result between NumPy and TensorFlow.
+            python = min(calls * program.call_s * 5 / 3, sum(p.seconds for p in own) - graph)
+            device = sum(p.device for p in own)
+            return [*kept, Piece("dispatch", python, site_of(finding), "graph", device=device)]
+
+        return program.with_steps(change)
+
+    def _at_once(self, program: Program, finding: Finding) -> Program:
+        """One call of `predict` for all rows: its overhead once, and one batch where there were many."""
+        calls = max(1, finding.count or 1)
+        batch = min(1.0, max(1.0, finding.detail.get("rows_per_call", 1.0)) / _PREDICT_BATCH)
+
+        def change(piece: Piece) -> Piece:
+            if not self.is_own(piece, finding):
+                return piece
+            share = batch if piece.account in _GRAPH else 1 / calls
+            return replace(piece, seconds=piece.seconds * max(share, 1 / calls))
+
+        # What is left of its input is in the pieces.
+        return replace(program.with_pieces(change), source=None)
 
 
 class PredictInLoop(Rule):
@@ -43,6 +93,16 @@ class PredictInLoop(Rule):
         "and does not split a large input into batches."
     )
     known_problems = "A loop over a few large chunks is reported as well, although it costs little there."
+    repair = _CompiledCall(
+        accounts=(
+            *("trace", "input", "eager", "dispatch", "launch", "compute", "graph"),
+            *("transfer", "sync", "python"),
+        ),
+        assumes="a compiled call takes the place of predict(); a loop that only predicts gives all rows to one call; "
+        f"{WARM}",
+        beside=(0.0, 1.0),
+        owns_whole_calls=True,
+    )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Calls that run again and again on data of the loop."""

@@ -9,11 +9,22 @@ from typing import TYPE_CHECKING
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call
+from stoker.doctor.stalls.shared.input_repair import (
+    CROWDED,
+    LEFT,
+    ExpectedChange,
+    InputRepair,
+    uncertain_input,
+    with_slow_stage,
+)
 from stoker.doctor.stalls.shared.starved_input import Cause, starved
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
+    from stoker.doctor.replay.program import Program, Source
+    from stoker.doctor.replay.simulation import Draw
     from stoker.doctor.stalls.shared.draft import Draft
+    from stoker.records import Finding
 
 _NAMES = {
     "tf.py_function": "tf.py_function",
@@ -25,6 +36,26 @@ _NAMES = {
 _LOADING = re.compile(
     r"load|read|pars|decod|preproc|augment|transform|process_|_map|wrap|tf_|image|audio|encode|token"
 )
+
+# What is left of a Python stage whose work tf.data does, a batch at a time.
+_LEFT_OF_PYTHON = (0.01, 0.1)
+
+
+class _WithoutPython(InputRepair):
+    """tf.data does what Python did, a batch at a time."""
+
+    def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
+        """A small part of the Python stage is left."""
+        return with_slow_stage(program, draw.between(*_LEFT_OF_PYTHON, LEFT), python=False)
+
+    def tuner_change(self, program: Program, source: Source, finding: Finding) -> ExpectedChange | None:
+        """Of a generator; Python code inside a map may do anything, and the tuner leaves it alone."""
+        if "from_generator" not in finding.detail.get("pipeline", []):
+            return None
+        best, worst = _LEFT_OF_PYTHON
+        return ExpectedChange(
+            "generator drained in chunks", best, worst, "a hundredth to a tenth of the Python stage is left"
+        )
 
 
 class PythonInputPipeline(Rule):
@@ -46,6 +77,10 @@ class PythonInputPipeline(Rule):
     )
     known_problems = (
         "A generator in front of a slow source, such as a database, may be as fast as anything else."
+    )
+    repair = _WithoutPython(
+        assumes=f"in tf.data a hundredth to a tenth of the Python stage is left; {CROWDED}",
+        uncertain=uncertain_input(LEFT),
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import CompiledCall
 from stoker.doctor.check.source.module import Module
 from stoker.doctor.check.source.values import Py, Seq, Value
-from stoker.doctor.stalls.shared.retraces import retraced_by_arguments
+from stoker.doctor.stalls.shared.retraces import TracedOnce, retraced_by_arguments
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -44,6 +44,7 @@ class RetracePythonArg(Rule):
         "matters where Python code branches on it."
     )
     known_problems = "A value that in fact takes only a few different values is reported as if it took many."
+    repair = TracedOnce()
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Each call's first varying Python argument."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stoker.doctor.stall import Stall
-from stoker.doctor.stalls.shared.retraces import retraced_by_arguments
+from stoker.doctor.stalls.shared.retraces import TracedOnce, retraced_by_arguments
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -22,6 +22,7 @@ class RetraceShape(Stall):
     title = "A changing tensor shape or dtype retraces the function"
     remedy = "Pad or drop the odd batch, or give the dimension as None in an input_signature."
     why = "Every new shape is a new graph: tracing and optimising it takes longer than many steps."
+    repair = TracedOnce()
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Functions traced again because shapes or dtypes changed."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from stoker.doctor.check.rule import Problem, Rule, describe
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import TensorRead
+from stoker.doctor.replay.repair import RARE, DoneRarely
 from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft, every_step, in_loop, worth
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class SyncInLoop(Rule):
         "A tensor that is known to be on the CPU anyway may be reported when it went through an "
         "operation that a GPU would have taken over. Reads inside library code are not seen."
     )
+    repair = DoneRarely(accounts=("sync",), assumes=f"reads: {RARE}; the host then runs ahead of the device")
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Every read that runs at each step outside a graph."""

@@ -10,7 +10,7 @@ from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Fact, FunctionMade
 from stoker.doctor.stalls.shared.draft import Draft
-from stoker.doctor.stalls.shared.retraces import retraced_functions
+from stoker.doctor.stalls.shared.retraces import TracedOnce, retraced_functions
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -38,6 +38,7 @@ class TfFunctionInLoop(Rule):
         "are recognised by the model or optimizer they make. Functions kept in a cache of the program's own may be "
         "reported."
     )
+    repair = TracedOnce(makes_function=True)
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Every tf.function made in a loop whose model lives longer than an iteration."""

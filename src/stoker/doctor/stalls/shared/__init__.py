@@ -6,4 +6,5 @@
 | eager_work | ops dispatched one by one, by the function that holds the tape they belong to |
 | retraces | functions that are traced again |
 | starved_input | pipelines that keep the step waiting, and what each of them is slowed by |
+| as_graph, input_repair | how eager work and a slow input are repaired |
 """

@@ -1,17 +1,22 @@
-"""Functions that are traced again: how often, what that loses, and what had changed."""
+"""Functions that are traced again: how often, what that loses, what had changed, and the repair."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from stoker.doctor.replay.pieces import Piece, is_loop_python, mean_s
+from stoker.doctor.replay.repair import WARM, Repair
 from stoker.doctor.stalls.shared.draft import Draft, most
 
 if TYPE_CHECKING:
     from stoker.doctor.attach.sites import SiteKey
     from stoker.doctor.probes.measurements import Measurements
     from stoker.doctor.probes.retrace import TracedFunction
+    from stoker.doctor.replay.program import Program
+    from stoker.doctor.replay.simulation import Draw
+    from stoker.records import Finding
 
 # Two traces are usual (a last, smaller batch); from the third on something changes every time.
 _MIN_RETRACES = 3
@@ -65,3 +70,69 @@ def retraced_functions(m: Measurements) -> Iterator[Retraced]:
 def retraced_by_arguments(m: Measurements) -> Iterator[Retraced]:
     """Those of them that are one function, called with arguments that change."""
     return (found for found in retraced_functions(m) if not found.is_made_anew)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TracedOnce(Repair):
+    """One trace serves all calls."""
+
+    accounts: tuple[str, ...] = ("trace",)
+    assumes: str = f"one trace serves all calls, and runs as the calls did that did not trace; {WARM}"
+    beside: tuple[float, float] = (0.0, 0.5)
+    # Of a trace, the first execution is lost as well.
+    claims_loss_only: bool = True
+    # Making the function is in the loop, too.
+    makes_function: bool = False
+
+    def is_own(self, piece: Piece, finding: Finding) -> bool:
+        """By the function's name, where the trace tells it."""
+        if piece.account == "trace" and piece.name:
+            return piece.name == finding.detail.get("function")
+        return super().is_own(piece, finding)
+
+    def may_claim(self, piece: Piece) -> bool:
+        """The trace of another function, of TensorFlow's own, is not this one's."""
+        return not piece.name
+
+    def label(self, piece: Piece, finding: Finding) -> Piece:
+        """With the function's name."""
+        return replace(super().label(piece, finding), name=finding.detail.get("function", ""))
+
+    def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
+        """Its traces gone, and steps that traced as quick as the others."""
+        calls = [p.seconds for s in program.steps for p in s if p.account == "dispatch" and p.site]
+        python = [p.seconds for s in program.steps for p in s if p.account == "python"]
+        usual, between = _lower_quarter(calls), _lower_quarter(python)
+
+        def change(step: list[Piece]) -> list[Piece]:
+            if not any(self.is_own(p, finding) for p in step):
+                return step
+            return [shorten(piece) for piece in step if not self.is_own(piece, finding)]
+
+        def shorten(piece: Piece) -> Piece:
+            if self._is_call(piece, finding):
+                # Looking for a graph that is not there, and keeping the new one, is part of tracing.
+                return replace(piece, seconds=min(piece.seconds, usual))
+            if self.makes_function and is_loop_python(piece):
+                return replace(piece, seconds=min(piece.seconds, between))
+            return piece
+
+        return program.with_steps(change)
+
+    def frees(self, program: Program, finding: Finding) -> dict[str, float]:
+        """What goes with the traces."""
+        found = {
+            "the Python of a call that traces": mean_s(program.steps, lambda p: self._is_call(p, finding))
+        }
+        if self.makes_function:
+            found["making the function"] = mean_s(program.steps, is_loop_python)
+        return found
+
+    @staticmethod
+    def _is_call(piece: Piece, finding: Finding) -> bool:
+        return piece.account == "dispatch" and piece.name == finding.detail.get("function")
+
+
+def _lower_quarter(seconds: list[float]) -> float:
+    """What a usual one takes: a call that traces nothing, a turn in which nothing is made."""
+    return sorted(seconds)[len(seconds) // 4] if seconds else 0.0

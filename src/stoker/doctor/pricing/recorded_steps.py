@@ -8,51 +8,20 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
 from stoker.doctor.probes.graph_calls import FIRST_CALL
+from stoker.doctor.replay.pieces import Piece, Site
 from stoker.records import Record, SteppingRow, Timeline, WindowSums
 
 # More steps tell nothing new and take time.
 _MAX_STEPS = 96
 
-# A piece of these is Python's work, which has to wait for Python's lock. Of a save, walking through the objects is.
-PYTHON = frozenset({"python", "dispatch", "launch", "eager", "transfer", "trace", "checkpoint"})
-
 # What hands work to a device.
 _LAUNCHES = frozenset({"graph", "eager"})
 # A part of the path of what is installed: no line of the user's, though TensorFlow has to call it something.
 _INSTALLED = ("site-packages/", "dist-packages/")
-
-Site = tuple[str, int]
-
-
-@dataclass(frozen=True)
-class Piece:
-    """What the main thread did for a while."""
-
-    account: str
-    seconds: float
-    site: Site | None = None
-    name: str = ""
-    # The part of `seconds` in which it waited for the device.
-    wait: float = 0.0
-    # Seconds of work it handed to a device that runs beside it, and how long the device had work after it.
-    device: float = 0.0
-    tail: float = 0.0
-
-
-def python_s(steps: list[list[Piece]], eager_kernels: float) -> float:
-    """Seconds of a step in which the host holds Python's lock: eager ops let go of it while their kernels run."""
-    return statistics.fmean(
-        sum(
-            p.seconds * (1 - eager_kernels if p.account == "eager" else 1.0)
-            for p in step
-            if p.account in PYTHON
-        )
-        for step in steps
-    )
 
 
 def from_spans(timeline: Timeline) -> list[list[Piece]]:

@@ -8,17 +8,12 @@ threads want processors than there are, kernels take longer.
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from stoker.doctor.pricing.feeding import Source, is_element
-from stoker.doctor.pricing.pieces import PYTHON, Piece, python_s
-
-if TYPE_CHECKING:
-    from stoker.doctor.pricing.program import Program
+from stoker.doctor.replay.pieces import PYTHON, Piece, python_s
+from stoker.doctor.replay.program import Program, Source, is_element
 
 _ROUNDS = 3
 # How many times as long Python takes beside a thread that always wants its lock: at best both have it half of the time.
@@ -47,6 +42,9 @@ class Draw:
 
 def draws(program: Program, names: list[str], count: int) -> list[Draw]:
     """The run's stretches reassembled, with everything uncertain chosen again for each; always the same ones."""
+    # Imported where a price is worked out: `stoker check` loads this module with the stalls, and must start quickly.
+    import random
+
     chance = random.Random(7)
     total = len(program.steps)
     length = min(total, _STRETCH)

@@ -1,0 +1,105 @@
+"""What a stall's repair changes in a program: what of a step is the stall's own, and what comes in its place.
+
+A repair changes what is its finding's own and nothing else, except what it says it frees. What comes in place of the
+cause is taken from the same run wherever the run tells; each repair says in words what it assumes.
+
+Windows label most pieces of work with a site. What they do not label belongs, account by account, to whoever the run's
+sums say took it: `doctor/pricing/claims` shares it out, and asks each repair what it may claim.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from stoker.doctor.replay.pieces import Piece, Site, mean_s
+
+if TYPE_CHECKING:
+    from stoker.doctor.replay.program import Program
+    from stoker.doctor.replay.simulation import Draw
+    from stoker.records import Finding
+
+# "Every N steps", as the remedies say.
+RARELY = 50
+RARE = f"what was done every step is done every {RARELY} steps"
+WARM = "what stays is quicker, as it was where such a repair was measured"
+
+
+def site_of(finding: Finding) -> Site:
+    """Where it is."""
+    return finding.file, finding.line
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repair(ABC):
+    """How a stall is repaired, what that assumes, and how far off its prices were.
+
+    Two things cannot be seen in a run. What stays of a step is quicker once a stall is gone: it no longer begins with
+    cold caches and threads asleep (`beside`). And the model itself is off (`spread`). Both are read off
+    `python benchmarks/whatif.py --residuals`, for the examples and the development programs, never for those held
+    out: for each pair, what `beside` would have to be for the price to be right, and how far off the price was.
+    """
+
+    # The accounts a finding's time is on, in the order in which what nobody labelled is claimed.
+    accounts: tuple[str, ...]
+    # What the price assumes, in words.
+    assumes: str
+    # What is uncertain, by the names given to `Draw.between`.
+    uncertain: tuple[str, ...] = ()
+    # How much quicker what stays on the host becomes, for each unit of the stall's share of a step: least and most.
+    beside: tuple[float, float] = (0.0, 0.0)
+    # How far off a price may be, as a part of the gain's logarithm: less, more.
+    spread: tuple[float, float] = (0.4, 0.6)
+    # All that happens inside its calls is its own, whatever it is.
+    owns_whole_calls: bool = False
+    # The eager ops that follow a tape are its own.
+    owns_tapes: bool = False
+    # Of its time only what is lost counts: the rest belongs to findings of their own, or stays.
+    claims_loss_only: bool = False
+
+    def accounts_of(self, finding: Finding) -> tuple[str, ...]:
+        """The accounts this finding's time is on."""
+        return self.accounts
+
+    def measured_s(self, finding: Finding) -> float | None:
+        """The seconds of the run that the sums give to the finding."""
+        return finding.lost_s if self.claims_loss_only else finding.seconds
+
+    def is_own(self, piece: Piece, finding: Finding) -> bool:
+        """Whether a piece is labelled as the finding's."""
+        return piece.account in self.accounts_of(finding) and piece.site == site_of(finding)
+
+    def may_claim(self, piece: Piece) -> bool:
+        """Whether a piece that bears no site, on one of the accounts, may be the stall's."""
+        return True
+
+    def label(self, piece: Piece, finding: Finding) -> Piece:
+        """The piece labelled as the finding's."""
+        return replace(piece, site=site_of(finding))
+
+    def own_s(self, program: Program, finding: Finding) -> float:
+        """Seconds of a step that are labelled as the finding's."""
+        return mean_s(program.steps, lambda piece: self.is_own(piece, finding))
+
+    @abstractmethod
+    def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
+        """The program as it is once the finding is repaired."""
+
+    def frees(self, program: Program, finding: Finding) -> dict[str, float]:
+        """What the repair frees beside what is the finding's own, at most: seconds of a step, by name."""
+        return {}
+
+
+class DoneRarely(Repair):
+    """It is done every N-th time only."""
+
+    def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
+        """Its own pieces shorter, and without their waiting."""
+
+        def change(piece: Piece) -> Piece:
+            if not self.is_own(piece, finding):
+                return piece
+            return replace(piece, account="python", seconds=(piece.seconds - piece.wait) / RARELY, wait=0.0)
+
+        return program.with_pieces(change)
