@@ -61,8 +61,9 @@ def test_no_other_module_names_a_stall() -> None:
         if CASES not in path.parents
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
         and node.value in stalls()
-        and path != MODULES / f"{str(node.value).replace('-', '_')}.py"
+        and path != MODULES / f"{node.value.replace('-', '_')}.py"
     ]
     assert named == []
 
