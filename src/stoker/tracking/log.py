@@ -15,6 +15,7 @@ import keras
 from stoker.errors import whole_number
 from stoker.tracking.store import address
 from stoker.tracking.store.origins import note_origin
+from stoker.tracking.store.surroundings import describe_optimizer
 from stoker.tracking.store.tracking import TrackedRun, current_run, scalars
 
 
@@ -61,7 +62,7 @@ class Log(keras.callbacks.Callback):  # type: ignore[misc]
         self._training = True
         self._step = self._epoch_start = 0
         known = {name: self.params.get(name) for name in ("epochs", "steps")}
-        self._start("train", {**known, **_describe_optimizer(self.model)})
+        self._start("train", {**known, **describe_optimizer(self.model)})
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Note the step at which the epoch starts."""
@@ -113,14 +114,3 @@ class Log(keras.callbacks.Callback):  # type: ignore[misc]
         if self._run is not None:
             self._run.finish(**columns)
             self._run = None
-
-
-def _describe_optimizer(model: Any) -> dict[str, Any]:
-    """The optimizer's name and learning rate, read once before the first step."""
-    optimizer = getattr(model, "optimizer", None)
-    if optimizer is None:
-        return {}
-    return {
-        "optimizer": type(optimizer).__name__,
-        "learning_rate": optimizer.get_config().get("learning_rate"),
-    }

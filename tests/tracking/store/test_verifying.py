@@ -63,7 +63,7 @@ def hash_anew(connection: Connection) -> None:
     """Make the whole chain fit what its rows say now."""
     previous = audit.ORIGIN
     for row in connection.execute("SELECT seq, time, actor, event, run, details FROM audit ORDER BY seq"):
-        sealed = audit.hash_row(*row, previous)
+        sealed = audit.hash_row(*[*row, previous])
         connection.execute(
             "UPDATE audit SET previous = ?, hash = ? WHERE seq = ?", (previous, sealed, row[0])
         )
@@ -90,7 +90,7 @@ def test_an_edited_row_with_a_new_hash(store: Address, made: str) -> None:
             "SELECT seq, time, actor, event, run, details, previous FROM audit WHERE seq = 2"
         )
         forged = (*row[:2], "somebody", *row[3:6])
-        sealed = audit.hash_row(*forged, row[6])
+        sealed = audit.hash_row(*[*forged, row[6]])
         connection.execute("UPDATE audit SET actor = 'somebody', hash = ? WHERE seq = 2", (sealed,))
     (problem,) = verify(store).problems
     assert problem == "audit: row 3 does not follow row 2: one of them was changed"

@@ -44,7 +44,9 @@ class MlflowServer:
             raise UsageError(f"MLflow at {self.url} refused the request ({error.code}): {said}") from None
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
-            raise UsageError(f"no MLflow server answers at {self.url} ({reason}): is it running?") from None
+            raise UsageError(
+                f"MLflow does not answer at {self.url} ({reason}): is the server running?"
+            ) from None
 
     def experiments(self) -> Iterator[dict[str, Any]]:
         """All experiments that are not deleted."""

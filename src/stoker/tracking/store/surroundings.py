@@ -1,6 +1,6 @@
-"""What a run depends on besides its data: the program, its commit and uncommitted changes, versions, the machine.
+"""What a run depends on besides its data: program, commit and uncommitted changes, versions, machine, optimizer.
 
-Each is found once per process, without importing anything that the program has not imported.
+What belongs to the process is found once, without importing anything that the program has not imported.
 """
 
 from __future__ import annotations
@@ -61,6 +61,15 @@ def describe_code() -> dict[str, str | None]:
     if diff is not None and len(diff) > _LONGEST_DIFF:
         diff = diff[:_LONGEST_DIFF] + "\n(cut here)\n"
     return {"git_commit": commit.strip() if commit else None, "git_diff": diff or None}
+
+
+def describe_optimizer(model: Any) -> dict[str, Any]:
+    """The name and learning rate of a Keras model's optimizer, which costs one read; {} without an optimizer."""
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is None:
+        return {}
+    rate = optimizer.get_config().get("learning_rate")
+    return {"optimizer": type(optimizer).__name__, "learning_rate": rate}
 
 
 def _run_git(*words: str) -> str | None:

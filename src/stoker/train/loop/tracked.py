@@ -11,6 +11,7 @@ import keras
 from stoker import clock
 from stoker.tracking.store import address
 from stoker.tracking.store.origins import note_origin
+from stoker.tracking.store.surroundings import describe_optimizer
 from stoker.tracking.store.tracking import TrackedRun, scalars
 from stoker.train.program import Program
 
@@ -36,7 +37,7 @@ class Tracked:
         self._batch_size = params.get("batch_size")
         store = address.find() if program.group.chief else None
         name = str(program.model.name)
-        known = {} if store is None else {"model": name, **_optimizer(program.model), **params}
+        known = {} if store is None else {"model": name, **describe_optimizer(program.model), **params}
         self.run = TrackedRun(name, known, store=store, kind="train")
         note_origin(program.model, self.run)
         for what, given in data.items():
@@ -80,15 +81,6 @@ class Tracked:
         """The results of an epoch, without what its last call has told already."""
         numbers = {name: value for name, value in scalars(logs).items() if name not in self._logged}
         self.run.log(step, {**numbers, "epoch": epoch + 1})
-
-
-def _optimizer(model: Any) -> dict[str, Any]:
-    """The optimizer's name and its rate: one read, before the first step."""
-    optimizer = getattr(model, "optimizer", None)
-    if optimizer is None:
-        return {}
-    config = optimizer.get_config()
-    return {"optimizer": type(optimizer).__name__, "learning_rate": config.get("learning_rate")}
 
 
 def _saved(callbacks: Any) -> list[Path]:
