@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from stoker.tf_internals import distribution
 from tests.support import run
-from tests.tf_internals.calls import recorded
 
 _WORKER = """
 import json, os, sys
@@ -51,6 +50,22 @@ print(json.dumps(stopped), flush=True)
 os._exit(0)
 """
 
+_REPLICAS = """
+import json
+import tensorflow as tf
+from stoker.tf_internals import distribution
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+kind, replicas = distribution.replica_thread(), []
+original = kind.run
+kind.run = lambda thread: (replicas.append(thread.replica_id), original(thread))
+strategy.run(lambda: tf.constant(1))
+dataset = strategy.experimental_distribute_dataset(tf.data.Dataset.range(8).batch(4))
+specs = distribution.replica_specs(dataset.element_spec)
+print(json.dumps({"replicas": sorted(replicas), "specs": [one.shape.rank for one in specs]}))
+"""
+
 
 def free_ports(count: int) -> list[str]:
     listening = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
@@ -71,24 +86,11 @@ def test_coordinator_cluster_is_what_the_destructor_stops(tmp_path: Path) -> Non
     assert json.loads(done.stdout) == [1], done.stderr
 
 
-def test_replica_thread_runs_each_replica() -> None:
-    kind = distribution.replica_thread()
-    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
-    with recorded((kind, "run")) as calls:
-        strategy.run(lambda: tf.constant(1))
-    assert [thread.replica_id for (thread,) in calls] == [0]
-    assert all(isinstance(thread, kind) for (thread,) in calls)
-
-
-def test_replica_specs_of_a_distributed_dataset() -> None:
-    dataset = tf.data.Dataset.range(4).batch(2)
-    assert distribution.replica_specs(dataset.element_spec) is None
-    per_replica = tf.distribute.DistributedValues
-    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
-    values = strategy.experimental_distribute_values_from_function(lambda context: tf.constant([1.0]))
-    if isinstance(values, per_replica):
-        spec = tf.type_spec_from_value(values)
-        assert distribution.replica_specs(spec) == [tf.TensorSpec([1])]
+def test_two_replicas(tmp_path: Path) -> None:
+    """`replica_thread` and `replica_specs`."""
+    done = run([sys.executable, "-c", _REPLICAS], tmp_path)
+    assert json.loads(done.stdout) == {"replicas": [0, 1], "specs": [1, 1]}, done.stderr
+    assert distribution.replica_specs(tf.TensorSpec([1])) is None
 
 
 def test_collective_options_merge() -> None:
