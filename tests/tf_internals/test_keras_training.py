@@ -10,7 +10,13 @@ import pytest
 import tensorflow as tf
 
 from stoker.tf_internals import keras_training
-from stoker.tf_internals.keras_training import BOOKKEEPING, CALLBACK_ATTRIBUTES, CALLBACK_STATE, KERAS_2
+from stoker.tf_internals.keras_training import (
+    BOOKKEEPING,
+    CALLBACK_ATTRIBUTES,
+    CALLBACK_STATE,
+    KERAS_2,
+    SORTS_RESULTS,
+)
 from tests.tf_internals.calls import recorded
 
 X: Any = np.ones((4, 2), np.float32)
@@ -117,6 +123,19 @@ def test_results_and_flatten_results() -> None:
     assert list(keras_training.results(model, logs)) == list(logs) == ["loss", "mae"]
     assert keras_training.results(model, {"own": 1}) == {"own": 1}
     assert keras_training.flatten_results(model, logs) == list(logs.values())
+
+
+def test_evaluate_sorts_results_or_does_not() -> None:
+    """`SORTS_RESULTS`."""
+
+    class Own(keras.Model):  # type: ignore[misc]
+        def test_step(self, data: Any) -> dict[str, Any]:
+            return {"b": tf.constant(1.0), "a": tf.constant(2)}
+
+    model = Own()
+    model.compile()
+    found = model.evaluate(X, Y, verbose=0, return_dict=True)
+    assert list(found) == (["a", "b"] if SORTS_RESULTS else ["b", "a"])
 
 
 def test_to_numbers() -> None:

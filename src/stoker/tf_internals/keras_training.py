@@ -7,6 +7,9 @@ from typing import Any
 
 import keras
 
+# The module itself, for what differs between versions.
+from keras.src.backend.tensorflow import trainer as _trainer
+
 # What `keras.Model` has `fit`, `evaluate`, `predict` and the steps from: on TensorFlow, and on any backend.
 from keras.src.backend.tensorflow.trainer import TensorFlowTrainer as TensorFlowTrainer
 from keras.src.trainers.trainer import Trainer as Trainer
@@ -50,15 +53,15 @@ CALLBACK_STATE: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (keras.callbacks.SwapEMAWeights, ("_ema_weights_in_model",)),
     (keras.callbacks.History, ("history", "epoch")),
 )
+# Whether `evaluate` puts what a step of the model's own gives in the order of the names. Keras 3.12 leaves it as it is.
+SORTS_RESULTS = hasattr(_trainer, "pythonify_logs")
 # What every callback has from Keras.
 CALLBACK_ATTRIBUTES = frozenset({"params", "_model", "validation_data"})
 
 
 def epoch_iterator_creation() -> Place:
     """What `fit` makes for its data: `(iterator, ...)`, which then has `data_adapter`."""
-    from keras.src.backend.tensorflow import trainer
-
-    return trainer.TFEpochIterator, "__init__"
+    return _trainer.TFEpochIterator, "__init__"
 
 
 def filter_traceback(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -303,7 +303,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(arguments: dict[str, Any], m
 
 
 def test_allow_wants_a_reason() -> None:
-    with pytest.raises(UsageError, match="wants the reason"):
+    with pytest.raises(UsageError, match="needs a reason"):
         stoker.allow("")
 
 

@@ -11,11 +11,12 @@ from typing import Any, Protocol
 
 import keras
 
-from stoker.tf_internals.keras_training import to_numbers
+from stoker.tf_internals.keras_training import SORTS_RESULTS, to_numbers
 from stoker.train.execution import hooks
 from stoker.train.execution.call_length import CallLength
 from stoker.train.execution.epoch_steps import EpochSteps
 from stoker.train.execution.feed import Feed
+from stoker.train.execution.keras_step import returns_metrics
 from stoker.train.execution.loop import Logs, Loop
 from stoker.train.execution.stretch import Stretch
 
@@ -83,10 +84,17 @@ class Evaluation:
                 if self._tested.model.stop_evaluating:
                     break
             epoch_steps.end_epoch()
-            logs = to_numbers(self._tested.results(logs))
+            logs = self._results(logs)
         if callbacks is not None:
             callbacks.on_test_end(logs)
         return logs
+
+    def _results(self, logs: Logs) -> Logs:
+        """As Keras' `evaluate` gives them."""
+        found, model = self._tested.results(logs), self._tested.model
+        if SORTS_RESULTS or not isinstance(model, keras.Model) or returns_metrics(model):
+            return to_numbers(found)
+        return found
 
     def _ahead(self) -> int:
         steps = self.stretch.ahead()
