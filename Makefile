@@ -219,7 +219,7 @@ image-tools:
 	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends buildah mmdebstrap >/dev/null; fi
 # Jobs by ssh, on SLURM and on Ray, all of this machine; what cannot be had is skipped. Ray has an environment of its own.
 soak-engines: $(ENGINES_VENV)/.ready engine-tools
-	$(ENGINES_VENV)/bin/python -m pytest tests/distributed
+	$(ENGINES_VENV)/bin/python -m pytest tests/launch
 
 # The store against MLflow, W&B offline and Aim, which get an environment of their own.
 bench-store: $(READY) $(PEERS_VENV)/.ready postgresql

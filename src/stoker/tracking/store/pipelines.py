@@ -11,6 +11,8 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from stoker.tf_internals import datasets
+
 # The graph does not show what these compute or read.
 _UNSEEN = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless", "GeneratorDataset"})
 # Sources that their settings describe completely.
@@ -28,19 +30,19 @@ def list_parts(dataset: Any) -> Iterator[tuple[str, Any]]:
     Raises:
         UnseenError: its sources do not determine its content.
     """
-    if not hasattr(dataset, "_inputs"):
+    if not datasets.has_argument(dataset, "inputs"):
         raise UnseenError(_kind(dataset))  # a strategy has distributed it
     yield f"{_kind(dataset)} {dataset.element_spec}", None
     yield from _list_settings(dataset)
-    inputs, tensors = dataset._inputs(), list(getattr(dataset, "_tensors", ()))
-    names = getattr(dataset, "_filenames", None)  # of a reader: a dataset, or a tensor
+    inputs, tensors = datasets.inputs(dataset), list(datasets.argument(dataset, "tensors", ()))
+    names = datasets.argument(dataset, "filenames", None)  # of a reader: a dataset, or a tensor
     if names is not None and not inputs:
         inputs, tensors = ([names], []) if hasattr(names, "element_spec") else ([], [names])
     if not inputs and not tensors and _kind(dataset) not in _NUMBERS:
         raise UnseenError(_kind(dataset))
     for number, tensor in enumerate(tensors):
         yield f"tensor {number}", _read_content(tensor)
-    for function in dataset._functions():
+    for function in datasets.functions(dataset):
         yield from _list_operations(function.function)
     for number, inner in enumerate(inputs):
         yield f"input {number}", None
