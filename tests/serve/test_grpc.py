@@ -149,14 +149,14 @@ def test_models_versions_limits_and_the_token(stub: Any) -> None:
 @pytest.mark.parametrize(
     ("tensor", "line"),
     [
-        ("dtype: DT_FLOAT float_val: 1 DIM: 2000000 DIM: 4", "2000000 rows are too many: at most 50"),
-        ("dtype: DT_FLOAT float_val: 1 DIM: 1 DIM: 20000000", "takes 80000000 bytes: at most 16777216"),
+        ("dtype: DT_FLOAT float_val: 1 DIM: 2000000 DIM: 4", "2000000 rows are too many; the limit is 50"),
+        ("dtype: DT_FLOAT float_val: 1 DIM: 1 DIM: 20000000", "takes 80000000 bytes; the limit is 16777216"),
         ("dtype: DT_FLOAT DIM: 1 DIM: 20000000", "takes 80000000 bytes"),
         ("dtype: DT_STRING string_val: 'x' DIM: 1 DIM: 20000000", "takes 160000000 bytes"),
         ("dtype: DT_FLOAT float_val: 1 DIM: -1 DIM: 4", "shape [-1, 4] has a negative size"),
         ("dtype: DT_FLOAT float_val: 1 DIM: 9223372036854775807 DIM: 4", "rows are too many"),
         ("dtype: DT_FLOAT float_val: 1 " + "DIM: 1 " * 70, "70 dimensions are too many"),
-        ("dtype: DT_FLOAT float_val: 1 tensor_shape { unknown_rank: true }", "does not say its shape"),
+        ("dtype: DT_FLOAT float_val: 1 tensor_shape { unknown_rank: true }", "it has no shape"),
     ],
 )
 def test_a_small_message_does_not_become_a_large_array(stub: Any, tensor: str, line: str) -> None:
@@ -180,7 +180,7 @@ def test_what_is_repeated_counts_as_if_it_were_sent() -> None:
     text = [Field("text", "string", (), "text")]
     tensor = tf.make_tensor_proto([b"x" * 1000])
     tensor.tensor_shape.dim[0].size = 2000
-    with pytest.raises(HttpError, match="the inputs take 2015000 bytes: at most 1000000"):
+    with pytest.raises(HttpError, match="the inputs take 2015000 bytes; the limit is 1000000"):
         rows_of_tensors(text, {"text": tensor}, Settings({}, body_bytes=1_000_000))
     whole = tf.make_tensor_proto([b"x", b"y" * 900_000])
     assert rows_of_tensors(text, {"text": whole}, Settings({}, body_bytes=1_000_000)).count == 2

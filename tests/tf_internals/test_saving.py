@@ -66,11 +66,12 @@ def test_parse_saved_model(saved_model: str, tmp_path: Path) -> None:
         saving.parse_saved_model(str(tmp_path))
 
 
-def test_session_callable(saved_model: str) -> None:
+def test_load_into_session_and_session_callable(saved_model: str, caplog: pytest.LogCaptureFixture) -> None:
     graph = tf.Graph()
     session = tf.compat.v1.Session(graph=graph)
     with graph.as_default():
-        meta = tf.compat.v1.saved_model.load(session, [tf.saved_model.SERVING], saved_model)
+        meta = saving.load_into_session(session, saved_model, [tf.saved_model.SERVING])
+    assert not caplog.records
     signature = meta.signature_def["serving_default"]
     call = saving.session_callable(session, [signature.inputs["x"].name], [signature.outputs["doubled"].name])
     assert [one.tolist() for one in call([np.array([1.0, 2.0], np.float32)])] == [[2.0, 4.0]]

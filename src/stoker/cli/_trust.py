@@ -14,7 +14,7 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
         "--require-signature",
         default="",
         metavar="PUBLIC_KEY",
-        help="take a bundle only if this key has signed it: ed25519:..., or the file that holds it",
+        help="accept a bundle only if this key signed it: ed25519:..., or the file that holds it",
     )
 
 

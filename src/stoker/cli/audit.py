@@ -3,8 +3,8 @@
     stoker audit
     stoker audit --verify
 
---verify is `stoker runs verify`: what is not as it was written is named, one line each. Exit code: 0 if all is as it
-was written, 1 if not, 2 for a bad request.
+--verify is `stoker runs verify`: everything that has changed since it was written is named, one line each. Exit code:
+0 if nothing has changed, 1 if something has, 2 for a bad request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stoker.tracking.store.queries import open_reader
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker audit`."""
-    parser.add_argument("--verify", action="store_true", help="walk the chain, and hash every artifact again")
+    parser.add_argument("--verify", action="store_true", help="check the chain and hash every artifact again")
     verify_runs.add_anchor(parser)
     parser.add_argument("--json", action="store_true", help="print JSON instead")
     add_store(parser)

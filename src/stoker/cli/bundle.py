@@ -1,4 +1,4 @@
-"""Say what a bundle is: what it takes and gives, its versions, its weights; --verify has it answer its examples again.
+"""Describe a bundle: its inputs and outputs, versions and weights. --verify runs its recorded examples again.
 
     stoker bundle bundle/
     stoker bundle bundle/ --verify
@@ -7,8 +7,8 @@
     stoker bundle bundle/ --verify --require-signature release.key.pub
 
 Nothing of a bundle is loaded before its hashes, its signature (if asked for) and its operations are checked. Exit code:
-0; 2 if it is no bundle, damaged, not signed as asked, reaches outside the model, or no longer gives the answers it was
-exported with.
+0; 2 if it is not a bundle, is damaged, lacks the signature, reaches outside the model, or no longer gives the answers
+it was exported with.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--new-key",
         type=local_path,
         metavar="FILE",
-        help="make a key to sign with; FILE.pub is its public key",
+        help="create a signing key; FILE.pub is its public key",
     )
     add_trust(parser)
 

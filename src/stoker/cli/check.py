@@ -45,9 +45,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def add_selection(parser: argparse.ArgumentParser) -> None:
     """`--select` and `--ignore`, which `stoker fix` has as well."""
     parser.add_argument(
-        "--select", metavar="KINDS", help="only these kinds, codes or families, comma-separated"
+        "--select", metavar="KINDS", help="report only these kinds, codes or families, comma-separated"
     )
-    parser.add_argument("--ignore", metavar="KINDS", help="not these")
+    parser.add_argument("--ignore", metavar="KINDS", help="leave out these kinds, codes or families")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Say what data holds: rows, columns, kinds, missing values, classes, how the values are spread, how fast it is read.
+"""Describe a data set: rows, columns, kinds, missing values, classes, distributions, and how fast it can be read.
 
 PATH is a CSV, Parquet, JSON lines, text, TFRecord or tar file, a glob, a folder of such files, or a folder with a
 folder of images or texts for each class.
@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--sep",
         type=separator,
         default=",",
-        help="what separates the fields of a CSV file (default: a comma)",
+        help="the character between the fields of a CSV file (default: a comma)",
     )
     parser.add_argument("--encoding", default="utf8", help="of CSV and text files (default: utf8)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")

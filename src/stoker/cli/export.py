@@ -1,12 +1,12 @@
-"""Make a bundle of a saved Keras model, or of a run's: pinned names and types, proven in a process of its own.
+"""Make a bundle from a saved Keras model or from a run: pinned names and types, proven in a new process.
 
     stoker export model.keras bundle/
     stoker export 20261115-2107 bundle/ --engine litert
     stoker export model.keras bundle/ --labels cat,dog --force
 
-A run is named by its id or the beginning of it; its model is the .keras file it has made last. Without examples a few
-rows are drawn from what is known of the inputs. Exit code: 0; 2 if the model cannot be exported, in which case nothing
-is left.
+Name a run by its id or the beginning of it; its model is the .keras file it made last. Without --examples, a few rows
+are made up from the input signature. Exit code: 0; 2 if the model cannot be exported, in which case nothing is left
+behind.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "model", type=local_path, metavar="MODEL", help="a .keras file, or a run of the store"
     )
     parser.add_argument("bundle", type=local_path, metavar="BUNDLE", help="the directory to make")
-    parser.add_argument("--labels", metavar="NAMES", help="what the classes are called, separated by commas")
+    parser.add_argument("--labels", metavar="NAMES", help="the names of the classes, separated by commas")
     parser.add_argument(
         "--examples", type=local_path, metavar="FILE", help="rows to record: JSON lines, or one .npy array"
     )
@@ -43,14 +43,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         choices=["litert", "onnx"],
-        help="also for this engine; may be repeated",
+        help="also convert for this engine; may be repeated",
     )
     parser.add_argument(
         "--sign", type=local_path, metavar="KEY", help="sign the bundle with this private key"
     )
     add_allow_ops(parser)
     add_store(parser)
-    parser.add_argument("--force", action="store_true", help="replace a bundle that is there")
+    parser.add_argument("--force", action="store_true", help="replace an existing bundle")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,12 +1,12 @@
-"""Write all that an image of a bundle is built and run from: Dockerfile, pinned wheels, compose file, manifests.
+"""Write what you need to build and run an image of a bundle: Dockerfile, pinned wheels, compose file, manifests.
 
     stoker package bundle/ -o image/ --name pets
     stoker package bundle/ -o image/ --device cuda
     stoker package train.py -o image/ --include models.py --requirements requirements.txt
 
-Of a training program it is an image that trains. The wheels are downloaded with pip, each pinned by its hash; a build
-then needs no network but for the base image, and fails unless the bundle gives its recorded answers in it. Exit code:
-0; 2 for a bad request, in which case nothing is left.
+For a training program it is an image that trains. pip downloads the wheels, each pinned by its hash. The build then
+needs the network only for the base image, and fails unless the bundle gives its recorded answers inside it. Exit code:
+0; 2 for a bad request, in which case nothing is left behind.
 """
 
 from __future__ import annotations
@@ -30,22 +30,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=local_path, metavar="DIR", required=True, help="the directory to make"
     )
-    parser.add_argument("--name", help="of the model, in manifests and addresses (the path's own)")
+    parser.add_argument("--name", help="the model's name in manifests and addresses (from the path)")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="what it runs on (cpu)")
     parser.add_argument(
         "--base", default="", metavar="IMAGE", help="the base image (python:3.x-slim-bookworm)"
     )
-    parser.add_argument("--python", default=Options.python, metavar="3.x", help="its Python (this one's)")
-    parser.add_argument("--image", default="", metavar="NAME", help="what the image is called (NAME:VERSION)")
+    parser.add_argument(
+        "--python", default=Options.python, metavar="3.x", help="the Python version (this one)"
+    )
+    parser.add_argument("--image", default="", metavar="NAME", help="the image's name (NAME:VERSION)")
     parser.add_argument("--port", type=int, default=8501, help="where a server listens (8501)")
     parser.add_argument(
         "--wheelhouse",
         type=local_path,
         metavar="DIR",
-        help="take the wheels from there instead of downloading them",
+        help="use the wheels in this directory instead of downloading them",
     )
     parser.add_argument(
-        "--requirements", type=local_path, metavar="FILE", help="more to install, as pip takes it"
+        "--requirements",
+        type=local_path,
+        metavar="FILE",
+        help="a requirements file with more packages to install",
     )
     parser.add_argument(
         "--include",
@@ -53,10 +58,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="more files of a program; may be repeated",
+        help="more files the program needs; may be repeated",
     )
     add_trust(parser)
-    parser.add_argument("--force", action="store_true", help="replace a package that is there")
+    parser.add_argument("--force", action="store_true", help="replace an existing package")
 
 
 def run(args: argparse.Namespace) -> int:

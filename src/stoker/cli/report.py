@@ -1,4 +1,4 @@
-"""Draw a saved run again (the last one by default): on the terminal, as a page, as a trace, as JSON.
+"""Show a saved run again (the last one by default): on the terminal, as a page, as a trace or as JSON.
 
 stoker report
 stoker report 20261115-2107 --html run.html

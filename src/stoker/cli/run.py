@@ -1,7 +1,7 @@
-"""Run a program and say where every second went.
+"""Run a program and show where every second went.
 
-The program is not edited and does not notice: same output, same exit code. The ledger is printed to stderr
-when it ends, however it ends, and kept under .stoker/runs/.
+Stoker does not change the program: same output, same exit code. When the program ends, however it ends, the ledger is
+printed to stderr and kept under .stoker/runs/.
 
     stoker run train.py --epochs 3
     stoker run --html run.html train.py

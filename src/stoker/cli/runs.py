@@ -28,17 +28,21 @@ ACTIONS = ("show", "diff", "delete", "import", "export", "head", "verify")
 def configure(parser: argparse.ArgumentParser) -> None:
     """The options of the list, and the actions."""
     parser.add_argument(
-        "--where", metavar="CONDITION", action="append", default=[], help="only these; may be repeated"
+        "--where",
+        metavar="CONDITION",
+        action="append",
+        default=[],
+        help="show only runs for which this holds; may be repeated",
     )
     parser.add_argument(
         "--sort",
         metavar="COLUMN",
         default="-started",
-        help="by this; -COLUMN is from the largest down (-started)",
+        help="sort by this; -COLUMN sorts from the largest down (-started)",
     )
-    parser.add_argument("--limit", metavar="N", type=int, help="not more than these")
+    parser.add_argument("--limit", metavar="N", type=int, help="show at most this many")
     parser.add_argument(
-        "--columns", metavar="NAMES", help="series, parameters or other columns to show, by commas"
+        "--columns", metavar="NAMES", help="series, parameters or other columns to show, separated by commas"
     )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument("--csv", action="store_true", help="print everything as CSV")

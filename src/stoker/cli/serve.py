@@ -5,9 +5,9 @@
     curl -d '{"instances": [[1.0, 2.0]]}' localhost:8501/v1/models/model:predict
 
 A model is NAME=PATH, or PATH alone, whose name is then "model". PATH is a bundle, or a directory with bundles in
-directories named by numbers. A bundle that is renamed into place is taken without a failed request. SIGTERM finishes
-what was asked, and ends. Limits are those of each worker. Exit code: 0; 2 for a bad request or a bundle that does not
-work.
+directories named by numbers. A bundle renamed into place replaces the old one without a failed request. SIGTERM
+finishes the requests in progress, then exits. Limits apply to each worker. Exit code: 0; 2 for a bad request or a
+bundle that does not work.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a bundle, or a directory of numbered ones",
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (127.0.0.1)")
-    parser.add_argument("--port", type=int, default=8501, help="the port (8501); 0 takes a free one")
+    parser.add_argument("--port", type=int, default=8501, help="the port (8501); 0 picks a free one")
     parser.add_argument(
         "--grpc-port", type=int, default=0, metavar="PORT", help="also serve gRPC there (off)"
     )
@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--allowed-hosts",
         default="",
         metavar="NAMES",
-        help="names clients may ask under, with commas between; '*' for any (a server without a token on a loopback "
+        help="host names clients may use, separated by commas; '*' for any (a server without a token on a loopback "
         "address: 127.0.0.1, localhost and [::1]; else any)",
     )
     parser.add_argument(
@@ -95,7 +95,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="how long to accept connections after SIGTERM, while /readyz answers 503 (0.5)",
     )
     parser.add_argument(
-        "--queue", type=int, default=8192, metavar="ROWS", help="how many rows may wait (8192)"
+        "--queue", type=int, default=8192, metavar="ROWS", help="the most rows in the queue (8192)"
     )
     parser.add_argument(
         "--timeout", type=float, default=30.0, metavar="S", help="the longest wait for an answer (30)"
@@ -107,24 +107,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--engine",
         default="",
         choices=["session", "threads", "function", "xla", "litert", "onnx"],
-        help="what computes the answers (the quickest that gives the recorded ones)",
+        help="what computes the answers (the fastest that reproduces the recorded ones)",
     )
     parser.add_argument(
         "--record",
         type=float,
         default=0.0,
         metavar="SHARE",
-        help="keep this share of requests, and tell of drift (0)",
+        help="record this share of requests and report drift (0)",
     )
     parser.add_argument(
         "--ledger",
         action="store_true",
-        help="account every second of a request; told at the end and at /ledger",
+        help="account for every second of a request; shown at the end and at /ledger",
     )
     add_trust(parser)
     add_store(parser)
     parser.add_argument(
-        "--access-log", action="store_true", help="a line of JSON for every request, to stderr"
+        "--access-log", action="store_true", help="log one line of JSON per request to stderr"
     )
 
 

@@ -1,4 +1,4 @@
-"""Say whether the software GPU is built, where and for which TensorFlow, and try it out.
+"""Show whether the software GPU is built, where and for which TensorFlow, and try it out.
 
 The software GPU is a device that TensorFlow programs see as /GPU:0, on a machine that has none. It is built
 once per TensorFlow version, at first use or with --build.

@@ -5,7 +5,7 @@
     stoker train image photos/ --base MobileNetV2
     stoker serve runs/latest/bundle
 
-The same command again goes on after a crash, or says that the run is done. Ctrl-C keeps the best so far. Exit code: 0;
+Run the same command again to resume after a crash. Ctrl-C keeps the best model so far. Exit code: 0;
 2 if the data or the request makes no sense; 130 if Ctrl-C came when nothing was being trained.
 """
 
@@ -33,13 +33,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     table = kinds.add_parser("table", help=_TABLE, description=_TABLE)
     table.add_argument("data", type=local_path, metavar="DATA", help="a file, a glob or a folder")
     table.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
-    table.add_argument("--columns", metavar="NAMES", help="the columns to learn from, by commas (all)")
     table.add_argument(
-        "--task", choices=("classes", "numbers"), help="what the target holds, if not what it looks like"
+        "--columns", metavar="NAMES", help="the columns to learn from, separated by commas (all)"
+    )
+    table.add_argument(
+        "--task", choices=("classes", "numbers"), help="what the target holds, if Stoker guesses wrong"
     )
     _add_reading(table)
     table.add_argument(
-        "--missing", metavar="TEXTS", help="cells that stand for a missing value, by commas, such as '?,n.a.'"
+        "--missing",
+        metavar="TEXTS",
+        help="cells that mean a missing value, separated by commas, such as '?,n.a.'",
     )
     _add_dividing(table)
     _add_rest(table)
@@ -52,11 +56,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_rest(text)
     image = kinds.add_parser("image", help=_IMAGE, description=_IMAGE)
     image.add_argument("data", type=local_path, metavar="DATA", help="a folder with a folder for each class")
+    image.add_argument("--size", metavar="HxW", help="height and width to resize the images to (their own)")
     image.add_argument(
-        "--size", metavar="HxW", help="height and width to bring the images to (what they have)"
-    )
-    image.add_argument(
-        "--base", metavar="MODEL", help="begin from a model of keras.applications, such as MobileNetV2"
+        "--base", metavar="MODEL", help="start from a model in keras.applications, such as MobileNetV2"
     )
     image.add_argument(
         "--weights",
@@ -67,40 +69,44 @@ def configure(parser: argparse.ArgumentParser) -> None:
     image.add_argument(
         "--augment",
         metavar="NAMES",
-        help="changes to training images, by commas; 'none' for none (by their colours)",
+        help="augmentations of training images, separated by commas; 'none' for none (chosen by their colours)",
     )
     _add_rest(image)
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--sep", type=separator, help="what separates the fields of a CSV file (a comma)")
+    parser.add_argument(
+        "--sep", type=separator, help="the character between the fields of a CSV file (a comma)"
+    )
     parser.add_argument("--encoding", default="utf8", help="of CSV and text files (utf8)")
 
 
 def _add_dividing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--group", metavar="COLUMN", help="hold rows with the same value out together, such as a customer's"
+        "--group",
+        metavar="COLUMN",
+        help="hold out rows with the same value together, such as those of one customer",
     )
     parser.add_argument(
-        "--time-column", metavar="COLUMN", help="hold the latest rows out, by this column of dates or numbers"
+        "--time-column", metavar="COLUMN", help="hold out the latest rows, by this column of dates or numbers"
     )
 
 
 def _add_rest(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--epochs", type=int, metavar="N", help="the most there are")
-    parser.add_argument("--time", metavar="DURATION", help="the most training may take, such as 10m")
+    parser.add_argument("--epochs", type=int, metavar="N", help="the most epochs to train")
+    parser.add_argument("--time", metavar="DURATION", help="the longest training may take, such as 10m")
     parser.add_argument(
-        "--seed", type=int, default=0, help="of the split, the order and the first weights (0)"
+        "--seed", type=int, default=0, help="the seed of the split, the order and the initial weights (0)"
     )
     parser.add_argument(
         "--runs", type=local_path, default="runs", metavar="DIRECTORY", help="where runs are kept (runs)"
     )
-    parser.add_argument("--name", help="of this run's directory (made from what is asked)")
-    parser.add_argument("--fresh", action="store_true", help="begin again, even if this was trained before")
+    parser.add_argument("--name", help="the name of this run's directory (derived from the request)")
+    parser.add_argument("--fresh", action="store_true", help="start over, even if this was trained before")
     parser.add_argument(
-        "--eject", type=local_path, metavar="FILE", help="write the program to a file, and train nothing"
+        "--eject", type=local_path, metavar="FILE", help="write the program to a file instead of training"
     )
-    parser.add_argument("--force", action="store_true", help="replace the file of --eject")
+    parser.add_argument("--force", action="store_true", help="overwrite the file of --eject")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Measure a tf.data pipeline stage by stage, and say how fast it could be with the same elements.
+"""Measure a tf.data pipeline stage by stage, and show how fast it could be with the same elements.
 
     stoker tune pipeline.py:make_dataset                # a function without arguments, or a dataset
     stoker tune pipeline.py:make_dataset --step 820     # what uses it takes 820 elements a second
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a Python file and its function that makes the dataset",
     )
     parser.add_argument(
-        "--step", type=float, metavar="RATE", help="elements a second that the consumer takes"
+        "--step", type=float, metavar="RATE", help="elements per second that the consumer uses"
     )
     parser.add_argument(
         "--allow",
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memory",
         default="auto",
-        help='what a cache may take, such as "2 GiB" (default: a quarter of what is free)',
+        help='how much memory a cache may use, such as "2 GiB" (default: a quarter of what is free)',
     )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
 

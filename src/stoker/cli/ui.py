@@ -3,8 +3,8 @@
     stoker ui
     stoker ui --store postgresql://user@host/database --port 8400
 
-It is served on this machine only, to whoever has the URL that is printed: a random token is part of it. The page reads;
-with --write, runs can be deleted there. A token of your own comes from --token-file or STOKER_TOKEN.
+The page is served on this machine only, to whoever has the printed URL, which contains a random token. It is read-only;
+--write lets it delete runs. Set your own token with --token-file or STOKER_TOKEN.
 
 Needs `pip install 'stoker[ui]'`.
 """

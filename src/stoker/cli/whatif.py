@@ -1,6 +1,6 @@
-"""What a saved run would have been: without a finding, on another device, with a larger batch, on N workers.
+"""Predict a saved run without a finding, on another device, with a larger batch, or on N workers.
 
-A model that replays the recorded steps, with its assumptions; nothing is run.
+A model replays the recorded steps and states its assumptions; nothing runs.
 
     stoker whatif                                   # every finding, and in which order to repair them
     stoker whatif --without sync-in-loop --without train.py:42
@@ -47,22 +47,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device-profile", metavar="NAME", help="t4, v100, a100, h100, or a profile in pyproject.toml"
     )
-    parser.add_argument("--batch", metavar="4x", help="a batch this many times as large")
+    parser.add_argument("--batch", metavar="4x", help="make the batch this many times as large")
     parser.add_argument(
         "--workers", metavar="N", help="N replicas that exchange their gradients at every step"
     )
     parser.add_argument("--bandwidth", metavar="GB/s", help="between replicas; the device's bus by default")
+    parser.add_argument("--latency", metavar="TIME", help="with --workers: the latency of a message (50us)")
     parser.add_argument(
-        "--latency", metavar="TIME", help="with --workers: what a message takes beside its bytes (50us)"
+        "--mtbf", metavar="TIME", help="with --workers: mean time between failures of such a job, such as 4h"
     )
     parser.add_argument(
-        "--mtbf", metavar="TIME", help="with --workers: a job of that size fails so often, such as 4h"
+        "--checkpoint-cost", metavar="TIME", help="with --mtbf: how long saving takes (default: as measured)"
     )
     parser.add_argument(
-        "--checkpoint-cost", metavar="TIME", help="with --mtbf: what saving takes; as measured by default"
-    )
-    parser.add_argument(
-        "--restart-cost", metavar="TIME", help="with --mtbf: from a failure until all work again"
+        "--restart-cost", metavar="TIME", help="with --mtbf: time from a failure until all workers run again"
     )
     parser.add_argument("--json", action="store_true", help="as JSON, to stdout")
 

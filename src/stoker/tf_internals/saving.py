@@ -38,6 +38,13 @@ def keras_restorers() -> list[Place]:
     return [(saving_lib, "load_model"), (saving_lib, "load_weights_only")]
 
 
+def load_into_session(session: Any, directory: str, tags: Sequence[str]) -> Any:
+    """Load a SavedModel into a session's graph; its meta graph. The public function prints that it is deprecated."""
+    from tensorflow.python.saved_model import loader_impl
+
+    return loader_impl.SavedModelLoader(directory).load(session, list(tags))
+
+
 def parse_saved_model(directory: str) -> Any:
     """The message in a SavedModel, with its `meta_graphs`; nothing is loaded.
 

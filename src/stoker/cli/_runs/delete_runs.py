@@ -1,7 +1,7 @@
 """Delete runs: their values and their records, never their audit.
 
-With --artifacts, the files a run has made go too: those that have the recorded content, are not older than the run and
-belong to no other run. What is left is listed with the reason. On a terminal you are asked first; elsewhere,
+--artifacts also deletes the files that a run made, if they still have the recorded content, are not older than the run
+and belong to no other run. Files that stay are listed with the reason. On a terminal the command asks first; elsewhere,
 --artifacts needs --yes.
 """
 
@@ -19,8 +19,10 @@ from stoker.units import printable
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which runs."""
     parser.add_argument("run_ids", metavar="ID", nargs="+", help="a run")
-    parser.add_argument("--artifacts", action="store_true", help="also the files that only this run has made")
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument(
+        "--artifacts", action="store_true", help="also delete the files that only this run made"
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Compare two runs: code, data, parameters, versions, and what it did to loss and speed."""
+"""Compare two runs: code, data, parameters, versions, and the effect on loss and speed."""
 
 from __future__ import annotations
 

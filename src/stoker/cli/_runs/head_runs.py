@@ -1,9 +1,9 @@
-"""Print the head of the audit, to be kept where nobody who can write the store can write.
+"""Print the head of the audit. Keep it where nobody who can write the store can change it.
 
     stoker runs head --sign auditor.pem > head.json
     stoker runs verify --head head.json --key auditor.pem.pub
 
-With --sign, the head is signed with an Ed25519 private key in PEM form (`pip install 'stoker[sign]'`).
+With --sign, the head is signed with an Ed25519 private key in PEM format (`pip install 'stoker[sign]'`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Import runs: the records of before the store, TensorBoard's event files, MLflow's runs. None is imported twice.
+"""Import runs: records without a store, TensorBoard's event files, MLflow's runs. No run is imported twice.
 
 SOURCE is a directory of records (.stoker/runs), a directory of event files, a directory of mlruns, MLflow's database
 (mlflow.db, or its URL), or the http:// URL of MLflow's server.

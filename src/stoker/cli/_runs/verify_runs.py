@@ -3,9 +3,9 @@
     stoker runs verify
     stoker runs verify --head head.json --key auditor.pub
 
-What is not as it was written is named, one line each. With --head, the chain must contain a head that `stoker runs
-head` gave earlier; with --key, that head must be signed with this key. Exit code: 0 if all is as it was written, 1 if
-not, 2 for a bad request.
+Everything that has changed since it was written is named, one line each. With --head, the chain must contain a head
+that `stoker runs head` gave earlier; with --key, this key must have signed that head. Exit code: 0 if nothing has
+changed, 1 if something has, 2 for a bad request.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def add_anchor(parser: argparse.ArgumentParser) -> None:
     """`--head` and `--key`."""
     parser.add_argument("--head", metavar="FILE|URL", help="an earlier head that the audit must contain")
-    parser.add_argument(
-        "--key", metavar="PUBLIC", help="the public key, or its file, that has signed the head"
-    )
+    parser.add_argument("--key", metavar="PUBLIC", help="the public key that signed the head, or its file")
 
 
 def run(args: argparse.Namespace) -> int:

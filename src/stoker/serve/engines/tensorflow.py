@@ -16,7 +16,7 @@ from stoker.serve.bundle import Bundle, BundleError
 from stoker.serve.engines import converted
 from stoker.serve.engines.padding import padded
 from stoker.serve.proof import first_line, loaded
-from stoker.tf_internals.saving import session_callable
+from stoker.tf_internals.saving import load_into_session, session_callable
 
 
 def function(known: Bundle) -> Run:
@@ -58,7 +58,7 @@ def session(known: Bundle, executor: str) -> Run:
     place = known.path / bundle.SAVED_MODEL
     try:
         with graph.as_default():
-            meta = tf.compat.v1.saved_model.load(made, [tf.saved_model.SERVING], str(place))
+            meta = load_into_session(made, str(place), [tf.saved_model.SERVING])
         signature = meta.signature_def[bundle.SIGNATURE]
         feeds = [signature.inputs[field.tensor].name for field in known.signature.inputs]
         fetches = [signature.outputs[field.tensor].name for field in known.signature.outputs]
