@@ -47,7 +47,8 @@ def names_and_flags() -> set[str]:
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         command = section.splitlines()[0]
-        flags = re.findall(r"^\| `.*?(--[a-z][\w-]*)", section, re.MULTILINE)
+        names = "\n".join(re.findall(r"^\| (`--?.*?`) \|", section, re.MULTILINE))
+        flags = re.findall(r"`(?:-\w[^`]*, )?(--[a-z][\w-]*)", names)
         found |= {command, *(f"{command} {flag}" for flag in flags)}
     return found
 

@@ -52,7 +52,7 @@ def test_what_is_no_key_is_refused_in_one_line(key: Path, tmp_path: Path) -> Non
     junk = tmp_path / "junk"
     for content in (b"", b"\xff" * 100, b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"):
         junk.write_bytes(content)
-        with pytest.raises(SigningError, match="holds no Ed25519 private key") as refused:
+        with pytest.raises(SigningError, match="does not hold an Ed25519 private key") as refused:
             signing.sign(b"", junk)
         assert "\n" not in str(refused.value)
         with pytest.raises(SigningError, match="not an Ed25519 public key"):
@@ -77,7 +77,7 @@ def test_a_key_of_another_kind_is_refused(tmp_path: Path) -> None:
     path.write_bytes(
         x25519.X25519PrivateKey.generate().private_bytes(pem, pkcs8, serialization.NoEncryption())
     )
-    with pytest.raises(SigningError, match="holds no Ed25519"):
+    with pytest.raises(SigningError, match="does not hold an Ed25519"):
         signing.sign(b"", path)
     locked = serialization.BestAvailableEncryption(b"secret")
     path.write_bytes(ed25519.Ed25519PrivateKey.generate().private_bytes(pem, pkcs8, locked))

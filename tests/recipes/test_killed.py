@@ -295,4 +295,4 @@ def test_ctrl_c_before_training_is_one_line(moment: Moment) -> None:
     command = ["-m", "stoker", "train", "table", "sales.csv", "--target", "price", "--name", "cut"]
     assert _stopped_at(moment, command, Path("runs", "cut"), CTRL_C) == 130
     assert "Traceback" not in Path("log").read_text()
-    assert "the same command goes on" in Path("log").read_text()
+    assert "run the same command again to resume" in Path("log").read_text()
