@@ -106,7 +106,7 @@ def test_a_worker_killed_under_load_loses_only_its_own_requests(server: Server) 
         client.start()
     wait_until(lambda: all(client.answered > 5 for client in clients))
     os.kill(children(server.process.pid)[0], signal.SIGKILL)
-    wait_until(lambda: server.said("another one takes its place") == 1)
+    wait_until(lambda: server.said("starting another in its place") == 1)
     seen = [client.answered for client in clients]
     wait_until(lambda: all(client.answered > before for client, before in zip(clients, seen, strict=True)))
     wait_until(lambda: server.said("ready") == 3)
