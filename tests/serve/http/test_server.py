@@ -196,7 +196,7 @@ def test_workers_that_cannot_do_what_was_asked_end_it(tmp_path: Path) -> None:
     running = Server(str(tmp_path / "bundle"), "--workers", "2", "--store", store, directory=tmp_path)
     assert running.process.wait(HANGS_S) == 2
     wait_until(lambda: running.said("does not describe a bundle") > 0)
-    assert running.said("takes its place") == 0
+    assert running.said("in its place") == 0
     with open_reader(parse(store)) as reader:
         (run,) = reader.runs()
     assert (run.state, run.exit_code) == ("failed", 2)
