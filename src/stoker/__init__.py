@@ -10,10 +10,9 @@ Importing this package never imports TensorFlow: names are resolved when they ar
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from stoker.errors import name_extra
+from stoker.lazy import import_when_used
 from stoker.version import __version__
 
 if TYPE_CHECKING:
@@ -56,6 +55,9 @@ if TYPE_CHECKING:
     from stoker.train.workers.strategy import strategy
 
 _HOMES = {
+    "data": "stoker.data",
+    "recipes": "stoker.recipes",
+    "software_gpu": "stoker.software_gpu",
     "Balance": "stoker.train.update.balancing",
     "Bundle": "stoker.serve.bundle",
     "BundleError": "stoker.serve.bundle",
@@ -141,20 +143,7 @@ __all__ = [
     "tune",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in ("data", "recipes", "software_gpu"):
-        return importlib.import_module(f"stoker.{name}")
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'stoker' has no attribute {name!r}")
-    try:
-        return getattr(importlib.import_module(home), name)
-    except ModuleNotFoundError as error:
-        line = name_extra(f"stoker.{name}", error)
-        if line is None:
-            raise
-        raise line from None
+__getattr__ = import_when_used(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -28,10 +28,9 @@ Importing this package imports neither TensorFlow nor pyarrow: names are resolve
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from stoker.errors import name_extra
+from stoker.lazy import import_when_used
 
 if TYPE_CHECKING:
     from stoker.data.array_reader import arrays
@@ -70,18 +69,7 @@ __all__ = [
     "tfrecord",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'stoker.data' has no attribute {name!r}")
-    try:
-        return getattr(importlib.import_module(home), name)
-    except ModuleNotFoundError as error:
-        line = name_extra(f"stoker.data.{name}", error)
-        if line is None:
-            raise
-        raise line from None
+__getattr__ = import_when_used(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -13,10 +13,9 @@ Importing this package imports neither TensorFlow nor scikit-learn: names are re
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from stoker.errors import name_extra
+from stoker.lazy import import_when_used
 
 if TYPE_CHECKING:
     from stoker.recipes.baselines import image_baselines, table_baselines, text_baselines
@@ -68,20 +67,8 @@ __all__ = [
     "weighted",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'stoker.recipes' has no attribute {name!r}")
-    try:
-        return getattr(importlib.import_module(home), name)
-    except ModuleNotFoundError as error:
-        # A recipe needs all of its extra, whichever of its packages was looked for first.
-        package = "sklearn" if error.name in ("pyarrow", "sklearn") else error.name
-        line = name_extra(f"stoker.recipes.{name}", ModuleNotFoundError(name=package))
-        if line is None:
-            raise
-        raise line from None
+# A recipe needs all of its extra, whichever of its packages was looked for first.
+__getattr__ = import_when_used(__name__, _HOMES, {"pyarrow": "sklearn"})
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,39 @@
+"""Names of a package that are imported when they are used, so that importing the package stays quick."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from stoker.errors import name_extra
+
+
+def import_when_used(
+    package: str, homes: Mapping[str, str], instead: Mapping[str, str] | None = None
+) -> Callable[[str], Any]:
+    """A `__getattr__` for a package.
+
+    A module that is missing because an extra is not installed becomes one line that names the extra.
+
+    Args:
+        package: its name.
+        homes: by name, the module that has it; for a module of the package, that module.
+        instead: by missing package, the one whose extra is named.
+    """
+
+    def find(name: str) -> Any:
+        home = homes.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            module = importlib.import_module(home)
+        except ModuleNotFoundError as error:
+            missing = (instead or {}).get(error.name or "", error.name)
+            line = name_extra(f"{package}.{name}", ModuleNotFoundError(name=missing))
+            if line is None:
+                raise
+            raise line from None
+        return module if home == f"{package}.{name}" else getattr(module, name)
+
+    return find
