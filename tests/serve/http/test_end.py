@@ -181,6 +181,7 @@ def test_workers_answer_without_a_log_and_end_when_their_parent_is_killed(
         ask(port, "/healthz")
 
 
+@pytest.mark.tensorflow
 def test_an_open_server_without_a_token_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bundle.json").write_text("{}")
     words = ["serve", str(tmp_path), "--port", "0"]

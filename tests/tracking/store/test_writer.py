@@ -209,10 +209,19 @@ def test_a_locked_file_is_waited_for_in_the_spool(
             run.log(step, loss=float(step))
             run.flush()
         assert spooled(store)
+    said = ""
+
+    def is_back() -> bool:
+        nonlocal said
+        said += capfd.readouterr().err
+        return "stoker: the store is back" in said
+
+    # The line comes last, when everything is written.
+    wait_until(is_back)
     wait_until(lambda: not writer.writer_for(store).is_waiting())
     assert values(store, run.id) == [float(step) for step in range(10)]
     assert spooled(store) == []
-    said = capfd.readouterr().err
+    said += capfd.readouterr().err
     assert said.count("database is locked") == 1
     assert said.count("stoker: the store is back") == 1
 
