@@ -56,7 +56,7 @@ test: lint browser postgresql mlflow
 	$(BIN)/python -m compileall -q src tests
 	$(PYTEST)
 
-# What needs no TensorFlow: under a minute.
+# What needs no TensorFlow: two to three minutes on two cores.
 test-fast: $(READY)
 	$(PYTEST) -m fast
 
