@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -135,12 +136,13 @@ def arrays(case: Case) -> tuple[Any, Any, Any]:
     if case.second_input:
         x = [x, _normal(draw, (rows, 2))]
     classes = draw.integers(0, 2 if case.target == "two" else CLASSES, rows)
-    y: Any = {
+    targets: dict[str, Callable[[], Any]] = {
         "numbers": lambda: np.abs(_normal(draw, (rows, 2))),
         "two": lambda: classes[:, None].astype("float32"),
         "one-hot": lambda: np.eye(CLASSES, dtype="float32")[classes],
         "classes": lambda: classes,
-    }[case.target]()
+    }
+    y = targets[case.target]()
     weights: Any = draw.uniform(0.0, 2.0, rows).astype("float32")
     if case.second_output:
         y, weights = ({"first": one, "second": one[::-1].copy()} for one in (y, weights))

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         print("other machines can reach this page; anyone with the token can read every run", flush=True)
     ending = threading.Event()
 
-    class Server(uvicorn.Server):  # type: ignore[misc]
+    class Server(uvicorn.Server):
         """A page that is open listens to events as long as it lives: they have to end first."""
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:

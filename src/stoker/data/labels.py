@@ -108,15 +108,15 @@ def demand_all(store: Store, column: Column, name: str, what: str, called: str =
         ArgumentError: some have none.
     """
     values = values_of(store, column)
-    absent = (
-        values < 0 if column.kind == "category" else np.isnan(values) if values.dtype.kind == "f" else None
-    )
+    absent = values < 0 if column.kind == "category" else np.zeros(len(values), bool)
+    if column.kind != "category" and values.dtype.kind == "f":
+        absent = np.isnan(values)
     if column.kind == "category" and what == "label":
         blank = [
             code for code, word in enumerate(store.meta["values"].get(column.name, ())) if not word.strip()
         ]
         absent |= np.isin(values, blank)
-    if absent is None or not absent.any():
+    if not absent.any():
         return
     row, count, shown = int(np.argmax(absent)) + 1, int(absent.sum()), called or column.name
     if count == 1:

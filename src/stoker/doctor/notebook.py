@@ -60,7 +60,7 @@ def load_ipython_extension(ipython: Any) -> None:
             return
         from IPython.display import display
 
-        display(shown)
+        display(shown)  # type: ignore[no-untyped-call]
 
     ipython.register_magic_function(stoker_magic, "line_cell", "stoker")
 

@@ -105,4 +105,4 @@ def test_a_product_that_is_returned_has_its_value() -> None:
     function = tf.function(without_trivial_products(lambda x: (1.0 * x, tf.sin(x * 1.0))), autograph=False)
     product, sine = function(tf.constant([0.0, 2.0]))
     np.testing.assert_array_equal(product, [0.0, 2.0])
-    np.testing.assert_array_equal(sine, np.sin(np.float32([0.0, 2.0])))
+    np.testing.assert_array_equal(sine, np.sin(np.array([0.0, 2.0], np.float32)))

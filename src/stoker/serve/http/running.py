@@ -91,7 +91,7 @@ def serve(
     return 0
 
 
-class Server(uvicorn.Server):  # type: ignore[misc]
+class Server(uvicorn.Server):
     """uvicorn's server, which ends in steps: it is not ready, accepts for a while on, stops, and answers what it has.
 
     A load balancer that still sends requests learns from `/readyz` to stop. `sock` is the listening socket, if no other

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
 import httptools
@@ -80,12 +80,13 @@ class Together:
         return getattr(self._transport, name)
 
 
-class Protocol(HttpToolsProtocol):  # type: ignore[misc]
+class Protocol(HttpToolsProtocol):
     """uvicorn's protocol over such a transport."""
 
     app: Any
     cycle: Any
     parser: Any
+    transport: Any  # a `Together`
     _inside = False  # a message
     _head: int | None = None  # how much of one has come, while it is not all there
     _arrived = 0  # bytes at once
@@ -98,7 +99,7 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
     _ending = False  # the server ends
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(Together(transport, self.loop))
+        super().connection_made(cast(Any, Together(transport, self.loop)))
         beyond = len(self.connections) - self.app.settings.connections
         if beyond > 0:
             self._turn_away(told=beyond <= _MOST_TOLD)

@@ -59,7 +59,7 @@ class CallbackEffects:
 
     def _looked_at(self) -> list[int]:
         variables = self._shared_variables().values()
-        return [zlib.crc32(np.ascontiguousarray(one.numpy()).view(np.uint8)) for one in variables]
+        return [zlib.crc32(np.ascontiguousarray(one.numpy()).view(np.uint8).data) for one in variables]
 
 
 def _may_change(callback: Any, last: bool) -> bool:
