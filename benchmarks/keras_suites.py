@@ -168,7 +168,9 @@ def _results(paths: list[Path], through: str, suite: Suite, homes: Mapping[str, 
             check=False,
         )
         if not report.exists():
-            raise SystemExit(f"the tests of {suite.package} could not be run:\n{(done.stdout + done.stderr)[-1000:]}")
+            raise SystemExit(
+                f"the tests of {suite.package} could not be run:\n{(done.stdout + done.stderr)[-1000:]}"
+            )
         cases = list(ElementTree.parse(report).getroot().iter("testcase"))
     # A file whose imports fail (jax, or a module that only a checkout has) is no test that fails.
     unread = [case for case in cases if _message(case) == "collection failure"]

@@ -18,7 +18,9 @@ PAGE = Path(__file__).parent.parent / "docs" / "commands.md"
 _HEAD = """# Commands
 
 Generated from the commands themselves by `tools/make_command_reference.py`; `stoker VERB --help` says the same.
-Errors are one line on stderr with exit code 2. `stoker --version` prints the version.
+Errors are one line on stderr with exit code 2. `stoker` alone lists the commands by task, and `stoker --version` prints
+the version. For completion in bash or zsh: `pip install "stoker[completion]"`, then put
+`eval "$(register-python-argcomplete stoker)"` into the shell's start-up file.
 """
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
 import os
 import re
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -28,6 +30,12 @@ class ArgumentError(StokerError, ValueError):
 
 class CheckpointError(StokerError, RuntimeError):
     """A checkpoint could not be written, or belongs to another model, run or data pipeline."""
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown word: the nearest known one, if any is near."""
+    near = difflib.get_close_matches(word, known, 1)
+    return f": did you mean {near[0]!r}?" if near else ""
 
 
 # Which extra brings a package.

@@ -76,6 +76,16 @@ def test_runs_are_listed_filtered_and_sorted(stoker: Stoker) -> None:
         ("good", "0.01", "0.25")
     ]
     assert "0.01" in stoker("runs", "--columns", "params.rate")
+    assert "cannot read the condition 'loss <'" in stoker("runs", "--where", "loss <", code=2)
+    assert stoker("runs", "--where", "name = ''", "--json").strip() == "[]"
+    assert "no run has 'los' to sort by: did you mean 'loss'?" in stoker("runs", "--sort=-los", code=2)
+
+
+@pytest.mark.parametrize("words", [["runs"], ["runs", "show"], ["audit"], ["ui"]])
+def test_a_store_that_is_not_there_is_not_made(words: list[str], stoker: Stoker, tmp_path: Path) -> None:
+    file = tmp_path / "missing" / "runs.db"
+    assert f"there is no file {file}" in stoker(*words, "--store", f"sqlite:///{file}", code=2)
+    assert not file.parent.exists()
 
 
 def test_what_makes_no_sense_is_one_line(stoker: Stoker) -> None:

@@ -56,7 +56,7 @@ def test_as_json(pipeline: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("{}", "does not name a pipeline"),
         ("nowhere.py:x", "there is no file nowhere.py"),
-        ("{}:make_datset", "has no make_datset: did you mean make_dataset?"),
+        ("{}:make_datset", "has no make_datset: did you mean 'make_dataset'?"),
         ("{}:number", "gives int, not a tf.data.Dataset"),
         ("{}:broken", "failed: ValueError: no such folder"),
         ("{}:scaled", "failed: TypeError"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -16,10 +17,11 @@ from tests.support import HANGS_S
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_it_prints_its_address_and_ends_with_a_page_open(tmp_path: Path, sent: signal.Signals) -> None:
-    command = [sys.executable, "-m", "stoker", "ui", "--store", f"sqlite:///{tmp_path / 'runs.db'}"]
+    command = [sys.executable, "-m", "stoker", "ui"]
     process = subprocess.Popen(
         command,
         cwd=tmp_path,
+        env={**os.environ, "STOKER_STORE": f"sqlite:///{tmp_path / 'runs.db'}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

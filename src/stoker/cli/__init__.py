@@ -11,14 +11,23 @@ import ast
 import importlib
 import os
 import pkgutil
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import NoReturn
 
-from stoker.errors import StokerError, UsageError
+from stoker.errors import StokerError, UsageError, suggest
 from stoker.units import printable
 from stoker.version import __version__
+
+# Every verb, by what people come for.
+GROUPS = {
+    "Find what is slow": ("run", "check", "fix", "explain", "report", "compare", "whatif", "software-gpu"),
+    "Feed and train": ("train", "launch", "data", "tune"),
+    "Serve": ("export", "serve", "bundle", "package"),
+    "Keep track": ("runs", "ui", "audit"),
+}
 
 # As a shell reports a program that SIGPIPE has ended.
 _PIPE_CLOSED = 141
@@ -28,7 +37,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run `stoker` with these arguments and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        args = _parser(arguments).parse_args(arguments)
+        if "_ARGCOMPLETE" in os.environ:
+            _complete()
+        if not arguments:
+            print(_describe_verbs(), end="")
+            return 0
+        args = _parse(arguments)
         code = int(args.run(args))
         sys.stdout.flush()
         return code
@@ -48,40 +62,80 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
-def _parser(arguments: list[str]) -> _Parser:
-    parser = _Parser(prog="stoker", description="Keeps TensorFlow programs at full throughput.")
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser, verb = _make_parser(arguments)
+    args, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        options = set(re.findall(r"--[a-z][a-z-]*", verb.format_help()))
+        hint = suggest(unknown[0].partition("=")[0], sorted(options))
+        raise UsageError(
+            f"{verb.prog} does not know {' '.join(unknown)}{hint or f'; see {verb.prog} --help'}"
+        )
+    return args
+
+
+def _make_parser(arguments: list[str]) -> tuple[_Parser, _Parser]:
+    """The parser of `stoker`, and that of the verb that was asked for, if any."""
+    parser = _Parser(
+        prog="stoker",
+        usage="stoker VERB ...",
+        epilog=_describe_verbs(),
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"stoker {__version__}")
-    verbs = parser.add_subparsers(metavar="VERB", required=True)
-    names = [m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")]
-    asked = arguments[0].replace("-", "_") if arguments else ""
-    if asked in names:
-        _add_verb(verbs, asked)
-    else:
-        for name in names:
-            verbs.add_parser(_typed(name), help=_docstring(name).splitlines()[0])
-    return parser
+    verbs = parser.add_subparsers(prog="stoker", metavar="VERB", help=argparse.SUPPRESS, required=True)
+    known = list(_list_verbs())
+    asked = arguments[0] if arguments else ""
+    if asked in known:
+        return parser, _add_verb(verbs, asked.replace("-", "_"))
+    if asked and not asked.startswith("-"):
+        raise UsageError(f"there is no verb {asked!r}{suggest(asked, known) or '; see stoker --help'}")
+    for name in known:
+        verbs.add_parser(name)
+    return parser, parser
 
 
-def _add_verb(verbs: argparse._SubParsersAction[_Parser], name: str) -> None:
+def _list_verbs() -> Iterator[str]:
+    """The names of the verbs' modules, as they are typed."""
+    return (
+        one.name.replace("_", "-") for one in pkgutil.iter_modules(__path__) if not one.name.startswith("_")
+    )
+
+
+def _describe_verbs() -> str:
+    """Every verb and its first line, grouped by what people come for."""
+    lines = ["Stoker keeps TensorFlow programs at full throughput.", ""]
+    for title, verbs in GROUPS.items():
+        lines += [f"{title}:", *(f"  {verb:<13} {_docstring(verb).splitlines()[0]}" for verb in verbs), ""]
+    return "\n".join([*lines, "`stoker VERB --help` says more.", ""])
+
+
+def _complete() -> None:
+    """Answer a shell that completes a command (`pip install argcomplete`, docs/commands.md), and end."""
+    import argcomplete
+
+    words = os.environ.get("COMP_LINE", "").split()[1:]
+    finished = words if os.environ.get("COMP_LINE", " ")[-1].isspace() else words[:-1]
+    argcomplete.autocomplete(_make_parser(finished[:1])[0])
+
+
+def _add_verb(verbs: argparse._SubParsersAction[_Parser], name: str) -> _Parser:
     """The verb that was asked for: the only one whose module is imported."""
     module = importlib.import_module(f"stoker.cli.{name}")
     verb = verbs.add_parser(
-        _typed(name),
+        name.replace("_", "-"),
         description=(module.__doc__ or "").strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.configure(verb)
     verb.set_defaults(run=module.run)
+    return verb
 
 
-def _typed(name: str) -> str:
-    return name.replace("_", "-")
-
-
-def _docstring(name: str) -> str:
-    """What a verb's module says of itself, without importing it and all it needs."""
-    source = resources.files(__name__).joinpath(f"{name}.py").read_text(encoding="utf-8")
-    return ast.get_docstring(ast.parse(source)) or name
+def _docstring(verb: str) -> str:
+    """The docstring of a verb's module, read without importing it."""
+    file = resources.files(__name__).joinpath(f"{verb.replace('-', '_')}.py")
+    return ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or verb
 
 
 __all__ = ["main"]

@@ -14,9 +14,8 @@ import json
 from dataclasses import asdict
 
 from stoker.cli._runs import verify_runs
-from stoker.cli.runs import add_store
+from stoker.cli._stores import add_store, find_store
 from stoker.doctor.report import run_table
-from stoker.tracking.store import address
 from stoker.tracking.store.queries import open_reader
 
 
@@ -32,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     """Show, or verify and judge by the exit code."""
     if args.verify or args.head or args.key:
         return verify_runs.run(args)
-    with open_reader(address.require(getattr(args, "store", None))) as reader:
+    with open_reader(find_store(args)) as reader:
         rows = [asdict(row) for row in reader.audit()]
     if args.json:
         print(json.dumps(rows, indent=2))

@@ -20,8 +20,8 @@ from typing import Any
 from stoker import units
 from stoker.chatter import quiet_tensorflow
 from stoker.cli._paths import local_path
+from stoker.cli._stores import add_store
 from stoker.cli._trust import add_allow_ops, split_names
-from stoker.cli.runs import add_store
 from stoker.errors import RecordError, UsageError
 from stoker.serve.safety.keras_files import CodeInFileError, check_keras_file
 from stoker.serve.saved_models import SavedModel, model_of

@@ -19,6 +19,7 @@ import argparse
 import importlib
 from typing import Any
 
+from stoker.cli._stores import add_store
 from stoker.errors import UsageError
 
 # What can be done with runs, each in a module of `_runs`; without any of them, they are listed.
@@ -38,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--sort",
         metavar="COLUMN",
         default="-started",
-        help="sort by this; -COLUMN sorts from the largest down (-started)",
+        help="sort by this; --sort=-COLUMN sorts from the largest down (-started)",
     )
     parser.add_argument("--limit", metavar="N", type=int, help="show at most this many")
     parser.add_argument(
@@ -64,17 +65,6 @@ def run(args: argparse.Namespace) -> int:
     if args.limit is not None and args.limit < 0:
         raise UsageError(f"--limit {args.limit} must be at least 0")
     return int(_module(args.action or "list").run(args))
-
-
-def add_store(parser: argparse.ArgumentParser) -> None:
-    """`--store`, with every verb that reads one."""
-    # An action's own default must not undo what was said before the action.
-    parser.add_argument(
-        "--store",
-        metavar="URL",
-        default=argparse.SUPPRESS,
-        help="the store (STOKER_STORE, [tool.stoker], .stoker/stoker.db)",
-    )
 
 
 def _module(action: str) -> Any:

@@ -23,8 +23,8 @@ from pathlib import Path
 from stoker.chatter import quiet_tensorflow
 from stoker.cli import _tokens
 from stoker.cli._paths import local_path, named_path
+from stoker.cli._stores import add_store
 from stoker.cli._trust import add_trust, trust_of
-from stoker.cli.runs import add_store
 from stoker.errors import UsageError
 from stoker.loopback import NAMES, is_loopback, name_of
 from stoker.serve.http import sockets, supervising

@@ -11,7 +11,6 @@ diff is shown.
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib.util
 import json
 import sys
@@ -22,7 +21,7 @@ from typing import Any
 from stoker.chatter import quiet_tensorflow
 from stoker.cli._paths import local_path
 from stoker.doctor.stalls import map_without_parallel_calls, missing_prefetch
-from stoker.errors import StokerError, UsageError
+from stoker.errors import StokerError, UsageError, suggest
 
 # Changes of the tuner that `stoker fix` can write, by the kind of its finding.
 _IN_SOURCE = {
@@ -103,8 +102,8 @@ def _dataset(path: Path, name: str) -> tuple[Any, str]:
     sys.modules[path.stem] = module
     _called(f"{path} cannot be imported", spec.loader.exec_module, module)
     if not hasattr(module, name):
-        near = difflib.get_close_matches(name, [one for one in vars(module) if not one.startswith("_")], 1)
-        raise UsageError(f"{path} has no {name}" + (f": did you mean {near[0]}?" if near else ""))
+        known = [one for one in vars(module) if not one.startswith("_")]
+        raise UsageError(f"{path} has no {name}{suggest(name, known)}")
     found = getattr(module, name)
     if callable(found) and not isinstance(found, tf.data.Dataset):
         found, name = _called(f"{name} of {path} failed", found), f"{name}()"

@@ -19,10 +19,9 @@ import threading
 from types import FrameType
 
 from stoker.cli import _tokens
-from stoker.cli.runs import add_store
+from stoker.cli._stores import add_store, find_store
 from stoker.errors import UsageError
 from stoker.loopback import NAMES, is_loopback
-from stoker.tracking.store import address
 from stoker.tracking.store.queries import open_reader
 
 _SHORTEST_TOKEN = 16
@@ -45,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         from stoker.tracking.ui.app import make_app
     except ImportError as error:
         raise UsageError(f"stoker ui needs {error.name}: pip install 'stoker[ui]'") from None
-    store = address.require(getattr(args, "store", None))
+    store = find_store(args)
     open_to_others = not is_loopback(args.host)
     given = _tokens.read_token(args)
     if open_to_others and not given:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from stoker.cli._stores import find_store
 from stoker.errors import UsageError
-from stoker.tracking.store import address
 from stoker.tracking.store.deleting import Deletion, carry_out, plan
 from stoker.units import printable
 
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Delete, and say what is gone."""
-    store = address.require(getattr(args, "store", None))
+    store = find_store(args)
     asks = not args.yes and sys.stdin.isatty() and sys.stderr.isatty()
     if args.artifacts and not args.yes and not asks:
         raise UsageError("--artifacts deletes files and cannot ask for confirmation here: add --yes")

@@ -6,8 +6,8 @@ import argparse
 import json
 from dataclasses import asdict
 
+from stoker.cli._stores import find_store
 from stoker.doctor.report import run_table
-from stoker.tracking.store import address
 from stoker.tracking.store.differing import diff
 from stoker.tracking.store.plain_values import make_plain
 from stoker.tracking.store.queries import open_reader
@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what differs."""
-    with open_reader(address.require(getattr(args, "store", None))) as reader:
+    with open_reader(find_store(args)) as reader:
         found = diff(reader, reader.resolve(args.a), reader.resolve(args.b))
     if args.json:
         print(json.dumps(make_plain(asdict(found)), indent=2))

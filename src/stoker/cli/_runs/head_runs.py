@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import argparse
 
+from stoker.cli._stores import find_store
 from stoker.errors import UsageError
-from stoker.tracking.store import address, heads
+from stoker.tracking.store import heads
 from stoker.tracking.store.queries import open_reader
 
 
@@ -22,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print it."""
-    store = address.require(getattr(args, "store", None))
+    store = find_store(args)
     with open_reader(store) as reader:
         found = reader.audit_head()
     if found is None:

@@ -10,6 +10,7 @@ import math
 import sys
 from typing import Any
 
+from stoker.cli._stores import find_store
 from stoker.doctor.report import run_table
 from stoker.errors import RecordError
 from stoker.tracking.store import address, measured, record_files
@@ -23,7 +24,7 @@ FINDING = "finding"
 
 def run(args: argparse.Namespace) -> int:
     """Print the table; a damaged record is a line that says so."""
-    rows = _of_the_store(getattr(args, "store", None))
+    rows = _of_the_store(args)
     damaged: list[str] = []
     rows += _of_records({row["id"] for row in rows}, damaged)
     chosen = select_rows(rows, args.where, args.sort, args.limit)
@@ -37,11 +38,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _of_the_store(given: str | None) -> list[dict[str, Any]]:
-    found = address.find(given)
-    if found is None or (given is None and found.path is not None and not found.path.exists()):
-        return []
-    with open_reader(found) as reader:
+def _of_the_store(args: argparse.Namespace) -> list[dict[str, Any]]:
+    if not getattr(args, "store", None):
+        usual = address.find()
+        if usual is None or (usual.path is not None and not usual.path.exists()):
+            return []
+    with open_reader(find_store(args)) as reader:
         first = reader.first_findings()
         return [{**flatten(row), FINDING: first.get(row.id)} for row in reader.runs()]
 

@@ -7,8 +7,8 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from stoker.cli._stores import find_store
 from stoker.doctor.report import run_table
-from stoker.tracking.store import address
 from stoker.tracking.store.plain_values import make_plain
 from stoker.tracking.store.queries import open_reader
 
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the run."""
-    with open_reader(address.require(getattr(args, "store", None))) as reader:
+    with open_reader(find_store(args)) as reader:
         row = reader.run(reader.resolve(args.run_id))
         shown: dict[str, Any] = {
             **row.to_dict(),

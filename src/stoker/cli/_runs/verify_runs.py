@@ -15,8 +15,9 @@ import json
 import sys
 from dataclasses import asdict
 
+from stoker.cli._stores import find_store
 from stoker.errors import UsageError
-from stoker.tracking.store import address, heads
+from stoker.tracking.store import heads
 from stoker.tracking.store.verifying import Anchor, verify
 from stoker.units import printable
 
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     """Verify, and judge by the exit code."""
     if args.key and not args.head:
         raise UsageError("--key says who has signed the head: give --head FILE, too")
-    store = address.require(getattr(args, "store", None))
+    store = find_store(args)
     anchor = Anchor(heads.read(args.head), args.head, args.key or "") if args.head else None
     found = verify(store, anchor)
     if args.json:

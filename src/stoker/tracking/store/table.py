@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from stoker.errors import UsageError
+from stoker.errors import UsageError, suggest
 from stoker.tracking.store import address
 from stoker.tracking.store.queries import open_reader
 from stoker.tracking.store.schema import RunRow
@@ -75,14 +75,26 @@ def flatten(row: RunRow) -> dict[str, Any]:
 def select_rows(
     rows: Iterable[dict[str, Any]], where: Iterable[str], sort: str, limit: int | None
 ) -> list[dict[str, Any]]:
-    """Select the rows for which all conditions hold, and sort them."""
+    """Select the rows for which all conditions hold, and sort them.
+
+    Raises:
+        UsageError: a condition cannot be read, or no row has the column to sort by.
+    """
+    rows, name = list(rows), sort.removeprefix("-")
     conditions = [_parse_condition(text) for text in where]
+    known = {one for row in rows for one in _list_names(row)}
+    if rows and name not in known:
+        raise UsageError(f"no run has {name!r} to sort by{suggest(name, sorted(known))}")
     kept = [row for row in rows if all(holds(row) for holds in conditions)]
-    name = sort.removeprefix("-")
     having = [row for row in kept if _is_sortable(find_value(row, name))]
     having.sort(key=lambda row: _make_sort_key(find_value(row, name)), reverse=sort.startswith("-"))
     lacking = [row for row in kept if not _is_sortable(find_value(row, name))]
     return [*having, *lacking][:limit]
+
+
+def _list_names(row: dict[str, Any]) -> set[str]:
+    """The names that `find_value` knows in a row."""
+    return {*row, *(name.partition(".")[2] for name in row if name.startswith(("metrics.", "params.")))}
 
 
 def find_value(row: dict[str, Any], name: str) -> Any:
@@ -115,11 +127,11 @@ def _split(text: str) -> tuple[str, str, str]:
     """Split a condition into name, sign and value, in linear time: links from anybody may contain conditions."""
     start = next((place for place, letter in enumerate(text) if letter in "=!<>~"), len(text))
     sign = next((mark for mark in (text[start : start + 2], text[start : start + 1]) if mark in _SIGNS), "")
-    name, value = text[:start].strip(), text[start + len(sign) :].strip().strip("'\"")
-    if not name or not sign:
+    name, value = text[:start].strip(), text[start + len(sign) :].strip()
+    if not name or not sign or not value:
         shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
         raise UsageError(f"cannot read the condition {shown!r}: write NAME SIGN VALUE, such as 'loss < 0.1'")
-    return name, sign, value
+    return name, sign, value.strip("'\"")
 
 
 def _is_sortable(value: Any) -> bool:
