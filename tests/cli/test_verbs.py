@@ -62,3 +62,13 @@ def test_a_shell_completes_verbs_and_options(line: str, expected: set[str], tmp_
     }
     subprocess.run([sys.executable, "-m", "stoker"], env=environment, check=True)
     assert set(answers.read_text().splitlines()) == expected
+
+
+def test_missing_data_is_refused_before_tensorflow_is_loaded() -> None:
+    code = (
+        "import sys; from stoker.cli import main;"
+        "code = main(['train', 'table', 'missing.csv', '--target', 'y']);"
+        "sys.exit(code if 'tensorflow' not in sys.modules else 1)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "stoker: there is no file or folder missing.csv\n")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import glob
+import os
+
 from stoker.errors import ArgumentError, UsageError, check_local_path
 
 
@@ -12,6 +15,15 @@ def local_path(text: str) -> str:
     except ArgumentError as error:
         # argparse would replace the message of a ValueError.
         raise UsageError(str(error)) from None
+    return text
+
+
+def data_path(text: str) -> str:
+    """Return a file, folder or glob that exists: better now than after the seconds that TensorFlow takes to load."""
+    local_path(text)
+    path = os.path.expanduser(text)
+    if not os.path.exists(path) and not glob.glob(path, recursive=True):
+        raise UsageError(f"there is no file or folder {text}")
     return text
 
 

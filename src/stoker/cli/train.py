@@ -16,7 +16,7 @@ import sys
 from typing import Any
 
 from stoker.chatter import quiet_tensorflow
-from stoker.cli._paths import local_path
+from stoker.cli._paths import data_path, local_path
 from stoker.cli._spelling import as_options, separator, warnings_shown
 from stoker.errors import UsageError
 
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The kinds of data, and their options."""
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True, help="table, text or image")
     table = kinds.add_parser("table", help=_TABLE, description=_TABLE)
-    table.add_argument("data", type=local_path, metavar="DATA", help="a file, a glob or a folder")
+    table.add_argument("data", type=data_path, metavar="DATA", help="a file, a glob or a folder")
     table.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
     table.add_argument(
         "--columns", metavar="NAMES", help="the columns to learn from, separated by commas (all)"
@@ -48,14 +48,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_dividing(table)
     _add_rest(table)
     text = kinds.add_parser("text", help=_TEXT, description=_TEXT)
-    text.add_argument("data", type=local_path, metavar="DATA", help="a folder; with --column, a table")
+    text.add_argument("data", type=data_path, metavar="DATA", help="a folder; with --column, a table")
     text.add_argument("--column", metavar="COLUMN", help="the column of a table that holds the texts")
     text.add_argument("--target", metavar="COLUMN", help="the column of their classes")
     _add_reading(text)
     _add_dividing(text)
     _add_rest(text)
     image = kinds.add_parser("image", help=_IMAGE, description=_IMAGE)
-    image.add_argument("data", type=local_path, metavar="DATA", help="a folder with a folder for each class")
+    image.add_argument("data", type=data_path, metavar="DATA", help="a folder with a folder for each class")
     image.add_argument("--size", metavar="HxW", help="height and width to resize the images to (their own)")
     image.add_argument(
         "--base", metavar="MODEL", help="start from a model in keras.applications, such as MobileNetV2"
