@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from stoker.doctor.probes.measurements import Measurements
-from stoker.doctor.probes.profiler_trace import Summary
+from stoker.doctor.probes.measurements import Books, Measurements, ProbePart
+from stoker.doctor.probes.parts.steps import StepsPart
 from stoker.doctor.probes.recorder import ACCOUNT_NAMES
 from stoker.records import (
     Device,
@@ -134,35 +134,11 @@ def sample_simulated_record(**changes: Any) -> Record:
     return sample_record(**{**values, **changes})
 
 
-def measurements(**changes: Any) -> Measurements:
-    """A run of 10 s and 100 steps in which nothing happened, but for the changes."""
-    totals = dict.fromkeys(ACCOUNT_NAMES, 0) | changes.pop("totals", {"python": 10 * SECOND})
-    blank = Measurements(
-        wall_ns=10 * SECOND,
-        totals=totals,
-        tallies={},
-        traced=[],
-        called=[],
-        pipelines=[],
-        callbacks=[],
-        predicts={},
-        fits={},
-        eager_ns=0,
-        eager_op_ns=0,
-        steps=100,
-        steps_per_s=10.0,
-        examples_per_s=None,
-        windows=Summary(),
-        device_kind="CPU",
-        device_name="Some CPU",
-        device_count=1,
-        gpu_load=None,
-        gpu_memory_peak=0,
-        device_rows=[],
-        versions={},
-        notes=[],
-        columns={},
-        users_functions=frozenset(),
-        is_async=False,
-    )
-    return dataclasses.replace(blank, **changes)
+def measurements(*parts: ProbePart) -> Measurements:
+    """A run of 10 s and 100 steps in which nothing happened, but for these parts."""
+    return Measurements([books(python=10 * SECOND), StepsPart(count=100, per_s=10.0), *parts])
+
+
+def books(**totals: int) -> Books:
+    """The books of a run of 10 s: nanoseconds by raw account."""
+    return Books(wall_ns=10 * SECOND, totals=dict.fromkeys(ACCOUNT_NAMES, 0) | totals)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from stoker.doctor.probes.measurements import OTHER_WORK
+from stoker.doctor.probes.parts.environment import OTHER_WORK
 from stoker.doctor.stall import stalls
 from tests.support import ALL_CASES, HANGS_S, ROOT
 

@@ -13,6 +13,9 @@ import pytest
 
 import stoker
 from stoker import clock
+from stoker.doctor.probes.measurements import Books
+from stoker.doctor.probes.parts.steps import StepsPart
+from stoker.doctor.probes.parts.tallies import CheckpointsPart, ReadsPart
 from stoker.doctor.probes.session import Session
 from stoker.train.planning import decide
 from tests.support import run_stoker, write_program
@@ -83,11 +86,11 @@ def test_trial_steps_are_not_counted_as_training(tmp_path: Path, monkeypatch: py
     finally:
         session.detach()
     assert "deciding_s" in history.plan.figures
-    assert measured.steps == int(model.optimizer.iterations) == 150
-    assert measured.totals["checkpoint"] > 0
-    assert sum(tally.count for tally in measured.tallies["checkpoint"].values()) >= 1
-    assert "sync" not in measured.tallies
-    assert measured.notes == []
+    assert measured[StepsPart].count == int(model.optimizer.iterations) == 150
+    assert measured[Books].totals["checkpoint"] > 0
+    assert sum(tally.count for tally in measured[CheckpointsPart].by_site.values()) >= 1
+    assert measured[ReadsPart].by_site == {}
+    assert measured[Books].notes == []
 
 
 TRAINER = """

@@ -121,7 +121,7 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         run = self._run
         if self._depth > 0 or run is None:
             return
-        run.session.keras.part()
+        run.session.keras.leave()
         self.record = run.end(exit_code=0)
         self._run = None
         self._tell(self.record)
@@ -140,7 +140,7 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
 
     def _stop(self) -> None:
         if self._run is not None:
-            self._run.session.keras.part()
+            self._run.session.keras.leave()
             self._run.abandon()
             self._run = None
         self._close_writer()

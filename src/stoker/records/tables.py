@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-from stoker.records.section import Section, absent
+from stoker.records.section import EXTRA, Section, absent
+from stoker.records.writing import plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,6 +262,13 @@ class Tables(Section):
     stepping: list[SteppingRow] = field(default_factory=list)
     # Of a job: its workers.
     workers: list[WorkerRow] = field(default_factory=list)
+
+    @classmethod
+    def from_rows(cls, tables: Mapping[str, list[Any]]) -> Tables:
+        """Tables by name. One that has no field here is written and read back as plain JSON, in `extra`."""
+        known = {f.name for f in fields(cls)} - {EXTRA}
+        extra = {name: [plain(row) for row in rows] for name, rows in tables.items() if name not in known}
+        return cls(**{name: rows for name, rows in tables.items() if name in known}, extra=extra)
 
     @property
     def sums(self) -> WindowSums:

@@ -15,6 +15,10 @@ from stoker import clock
 from stoker.doctor.attach.announced import LOOP_PACKAGES
 from stoker.doctor.attach.sites import KERAS_LOOP, LIBRARY, OWN_ROOT, Sites, shown_path
 from stoker.doctor.diagnosis.findings import findings
+from stoker.doctor.probes.measurements import Books
+from stoker.doctor.probes.parts.eager import EagerPart
+from stoker.doctor.probes.parts.keras import KerasPart
+from stoker.doctor.probes.parts.tallies import CheckpointsPart, CopiesPart, ReadsPart
 from stoker.doctor.probes.session import Session
 
 tf = pytest.importorskip("tensorflow")
@@ -104,13 +108,13 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session
 def test_a_run_leaves_nothing_of_ours_on_the_books(verb: str, session: Session) -> None:
     use(verb)
     measured = session.measurements()
-    assert measured.notes == []
-    sites = {site for tallies in measured.tallies.values() for site in tallies}
-    sites |= {*measured.predicts, *measured.fits}
+    assert measured[Books].notes == []
+    reads, copies = measured[ReadsPart].by_site, measured[CopiesPart].by_site
+    sites = {*reads, *copies, *measured[CheckpointsPart].by_site, *measured[EagerPart].tapes}
+    sites |= {*measured[KerasPart].predicts, *measured[KerasPart].fits}
     assert [site for site in sites if site[0].startswith(OWN_ROOT)] == []
     # What the verbs read and copy for themselves is not of the line that calls them.
-    for probe in ("sync", "transfer"):
-        assert [site for site in measured.tallies.get(probe, {}) if site[2] == "use"] == []
+    assert [site for site in (*reads, *copies) if site[2] == "use"] == []
     own = shown_path(OWN_ROOT).rstrip("/")
     assert [f for f in findings(measured) if f.file.startswith((OWN_ROOT, own))] == []
     assert [f.kind for f in findings(measured) if f.function == "use"] == []
@@ -120,5 +124,5 @@ def test_what_the_user_does_in_the_same_place_is_theirs(session: Session) -> Non
     """The test above would see it: a read on a line of `use` is on the books."""
     for _ in range(3):
         float(tf.constant(1.0) + 1.0)
-    (site,) = session.measurements().tallies["sync"]
+    (site,) = session.measurements()[ReadsPart].by_site
     assert site[2] == "test_what_the_user_does_in_the_same_place_is_theirs"

@@ -9,9 +9,18 @@ import pytest
 from stoker.doctor.diagnosis.findings import findings
 from stoker.doctor.probes.eager_ops import Dispatched
 from stoker.doctor.probes.graph_calls import CalledFunction
-from stoker.doctor.probes.keras_loop import CallbackTime, PredictCalls
+from stoker.doctor.probes.keras_loop import CallbackTime, FitCalls, PredictCalls
 from stoker.doctor.probes.loop_turns import Loop, UserFrame
-from stoker.doctor.probes.measurements import OTHER_WORK
+from stoker.doctor.probes.measurements import ProbePart
+from stoker.doctor.probes.parts.device import DevicePart
+from stoker.doctor.probes.parts.eager import EagerPart
+from stoker.doctor.probes.parts.environment import OTHER_WORK, EnvironmentPart
+from stoker.doctor.probes.parts.functions import CallsPart, TracesPart
+from stoker.doctor.probes.parts.input import InputPart
+from stoker.doctor.probes.parts.keras import KerasPart
+from stoker.doctor.probes.parts.steps import Phase, StepsPart
+from stoker.doctor.probes.parts.tallies import CheckpointsPart, CopiesPart, ReadsPart
+from stoker.doctor.probes.parts.windows import WindowsPart
 from stoker.doctor.probes.pipelines import Pipeline, Stage, StageTime
 from stoker.doctor.probes.profiler_trace import Summary
 from stoker.doctor.probes.recorder import Tally
@@ -22,8 +31,8 @@ LOOP = ("train.py", 10, "train")
 STEP = ("train.py", 3, "step")
 
 
-def kinds(**changes: Any) -> list[str]:
-    return [finding.kind for finding in findings(measurements(**changes))]
+def kinds(*parts: ProbePart) -> list[str]:
+    return [finding.kind for finding in findings(measurements(*parts))]
 
 
 def test_nothing_found_in_a_clean_run() -> None:
@@ -36,15 +45,13 @@ def test_nothing_found_in_a_clean_run() -> None:
 )
 def test_a_read_is_in_the_loop_if_frequent_or_dear(count: int, lost: int, found: bool) -> None:
     tally = Tally(count=count, ns=lost, lost_ns=lost)
-    assert kinds(tallies={"sync": {LOOP: tally}}) == (["sync-in-loop"] if found else [])
+    assert kinds(ReadsPart({LOOP: tally})) == (["sync-in-loop"] if found else [])
 
 
 def test_findings_are_ordered_by_what_is_lost_not_by_what_it_took() -> None:
-    tallies = {
-        "sync": {LOOP: Tally(count=100, ns=5 * SECOND, wait_ns=5 * SECOND, lost_ns=SECOND // 10)},
-        "transfer": {STEP: Tally(count=100, ns=SECOND, lost_ns=SECOND, bytes=400)},
-    }
-    found = findings(measurements(tallies=tallies))
+    reads = ReadsPart({LOOP: Tally(count=100, ns=5 * SECOND, wait_ns=5 * SECOND, lost_ns=SECOND // 10)})
+    copies = CopiesPart({STEP: Tally(count=100, ns=SECOND, lost_ns=SECOND, bytes=400)})
+    found = findings(measurements(reads, copies))
     assert [f.kind for f in found] == ["numpy-feed-in-loop", "sync-in-loop"]
     assert (found[1].seconds, found[1].wait_s, found[1].copy_s, found[1].lost_s) == (5.0, 5.0, 0.0, 0.1)
     assert (found[0].file, found[0].line, found[0].function, found[0].bytes) == ("train.py", 3, "step", 400)
@@ -53,10 +60,8 @@ def test_findings_are_ordered_by_what_is_lost_not_by_what_it_took() -> None:
 def test_an_eager_step_is_shown_at_its_tape() -> None:
     step, layer = UserFrame(("train.py", 5, "step"), ()), UserFrame(("net.py", 7, "layer"), ())
     stacks = {(step,): Dispatched(900, SECOND), (layer, step): Dispatched(600, SECOND)}
-    tallies = {"tape": {STEP: Tally(count=100)}}
-    (found,) = findings(
-        measurements(tallies=tallies, eager_stacks=stacks, eager_ns=2 * SECOND, eager_op_ns=SECOND)
-    )
+    eager = EagerPart(ns=2 * SECOND, op_ns=SECOND, stacks=stacks, tapes={STEP: Tally(count=100)})
+    (found,) = findings(measurements(eager))
     assert [part["line"] for part in found.detail["parts"]] == [5, 7]
     assert (found.kind, found.line, found.count, found.detail["ops_per_step"]) == (
         "eager-train-step",
@@ -83,10 +88,8 @@ def test_each_function_with_a_tape_has_a_finding_and_validation_has_none_of_it()
     }
     found = findings(
         measurements(
-            tallies={"tape": tapes},
-            eager_stacks=stacks,
-            eager_ns=4 * SECOND,
-            step_sources=frozenset({training}),
+            EagerPart(ns=4 * SECOND, stacks=stacks, tapes=tapes),
+            StepsPart(count=100, phase=Phase(sources=frozenset({training}))),
         )
     )
     assert {(f.kind, f.file, f.line, f.count) for f in found} == {
@@ -107,24 +110,24 @@ def test_what_is_built_between_two_trainings_is_no_part_of_the_steps(
     folds = Loop("train.py", 10, "main", 0, 50)
     stack = (UserFrame(("train.py", 3, "build"), ()), UserFrame(("train.py", 11, "main"), (folds,)))
     built = Dispatched(2000, SECOND, samples=40, between=between)
-    stepping: dict[str, Any] = {"trains": True, "ticks": ticks, "steps": 100}
-    assert kinds(eager_stacks={stack: built}, eager_ns=SECOND, **stepping) == found
+    steps = StepsPart(count=100, trains=True, ticks=ticks)
+    assert kinds(EagerPart(ns=SECOND, stacks={stack: built}), steps) == found
 
 
 @pytest.mark.parametrize(("between", "found"), [(1, []), (50, ["sync-in-loop"])])
 def test_reads_in_one_place_between_two_steps_are_not_in_the_loop(between: int, found: list[str]) -> None:
     tally = Tally(count=137, ns=1000, first_end_ns=10, last_end_ns=20, between=between)
-    stepping: dict[str, Any] = {"trains": True, "ticks": 100, "steps": 100, "stepping_ns": SECOND}
-    assert kinds(tallies={"sync": {STEP: tally}}, stepping_to_ns=SECOND, **stepping) == found
+    steps = StepsPart(count=100, trains=True, ticks=100, phase=Phase(ns=SECOND, last_ns=SECOND))
+    assert kinds(ReadsPart({STEP: tally}), steps) == found
 
 
 @pytest.mark.parametrize(("ops", "found"), [(200, []), (2000, ["launch-bound"])])
 def test_the_few_ops_of_keras_own_loop_are_not_the_users(ops: int, found: list[str]) -> None:
     """On a busy machine they took a quarter of the run; with `run_eagerly` there are many."""
     line = ("train.py", 39, "main")
-    stacks = {(UserFrame(line, ()),): Dispatched(ops, 3 * SECOND)}
-    fits = {line: {"calls": 1, "ns": SECOND, "dispatch": 0, "graph": 0}}
-    assert kinds(eager_stacks=stacks, eager_ns=3 * SECOND, fits=fits, steps=100) == found
+    stacks: dict[tuple[UserFrame, ...], Dispatched] = {(UserFrame(line, ()),): Dispatched(ops, 3 * SECOND)}
+    keras = KerasPart(fits={line: FitCalls(calls=1, ns=SECOND)})
+    assert kinds(EagerPart(ns=3 * SECOND, stacks=stacks), keras) == found
 
 
 @pytest.mark.parametrize(
@@ -132,14 +135,10 @@ def test_the_few_ops_of_keras_own_loop_are_not_the_users(ops: int, found: list[s
 )
 def test_work_before_and_after_the_steps_is_not_in_the_loop(first: int, last: int, found: bool) -> None:
     tally = Tally(count=100, ns=1, first_end_ns=first * SECOND, last_end_ns=last * SECOND)
-    stepping = {
-        "trains": True,
-        "stepping_ns": 5 * SECOND,
-        "stepping_from_ns": 5 * SECOND,
-        "stepping_to_ns": 10 * SECOND,
-    }
-    assert kinds(tallies={"sync": {LOOP: tally}}, **stepping) == (["sync-in-loop"] if found else [])
-    assert kinds(tallies={"transfer": {LOOP: tally}}, **stepping) == (["numpy-feed-in-loop"] if found else [])
+    phase = Phase(first_ns=5 * SECOND, last_ns=10 * SECOND, ns=5 * SECOND)
+    steps = StepsPart(count=100, trains=True, phase=phase)
+    assert kinds(ReadsPart({LOOP: tally}), steps) == (["sync-in-loop"] if found else [])
+    assert kinds(CopiesPart({LOOP: tally}), steps) == (["numpy-feed-in-loop"] if found else [])
 
 
 @pytest.mark.parametrize(
@@ -155,13 +154,13 @@ def test_a_pipeline_that_keeps_up_is_not_blamed_for_a_busy_machine(
 ) -> None:
     pipeline = Pipeline([Stage("Batch", STEP)], elements=100, wait_ns=SECOND, sites={LOOP: 3})
     pipeline.ran = [(name, 50, 50 * making_ms * 1_000_000 * (name == "BatchV2")) for name in stages]
-    assert kinds(pipelines=[pipeline], stepping_ns=9 * SECOND) == found
+    assert kinds(InputPart([pipeline]), StepsPart(count=100, phase=Phase(ns=9 * SECOND))) == found
 
 
 def test_a_function_called_for_every_row_does_not_keep_up_though_tf_data_says_so() -> None:
     pipeline = Pipeline([Stage("Batch", STEP)], elements=100, wait_ns=SECOND, sites={LOOP: 3})
     pipeline.ran = [("Root", 50, 0), ("Prefetch", 50, 0), ("BatchV2", 50, 0), ("Map", 50 * 4096, 5_000)]
-    assert kinds(pipelines=[pipeline], stepping_ns=9 * SECOND) == ["input-starved"]
+    assert kinds(InputPart([pipeline]), StepsPart(count=100, phase=Phase(ns=9 * SECOND))) == ["input-starved"]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +170,7 @@ def test_a_function_called_for_every_row_does_not_keep_up_though_tf_data_says_so
 def test_iterators_that_hold_the_program_up_as_they_go(teardowns: int, ns: int, found: bool) -> None:
     pipeline = Pipeline([Stage("Batch", STEP)], elements=50, sites={LOOP: 3})
     pipeline.teardowns, pipeline.teardown_ns = teardowns, ns
-    drafts = findings(measurements(pipelines=[pipeline]))
+    drafts = findings(measurements(InputPart([pipeline])))
     assert [(f.kind, f.line, f.count, f.lost_s) for f in drafts] == (
         [("iterator-teardown", 10, 5, 0.8)] if found else []
     )
@@ -196,26 +195,26 @@ def traced(**changes: Any) -> TracedFunction:
     ],
 )
 def test_repeated_tracing(function: TracedFunction, kind: str, line: int) -> None:
-    (found,) = findings(measurements(traced=[function], users_functions=frozenset({STEP})))
+    (found,) = findings(measurements(TracesPart([function], frozenset({STEP}))))
     assert (found.kind, found.line, found.lost_s) == (kind, line, 0.5)
 
 
 def test_tracing_of_library_functions_is_not_the_users_finding() -> None:
-    assert kinds(traced=[traced(objects=10, retraces=0)]) == []
+    assert kinds(TracesPart([traced(objects=10, retraces=0)])) == []
 
 
 def test_two_traces_are_usual() -> None:
-    assert kinds(traced=[traced(traces=2, retraces=1)], users_functions=frozenset({STEP})) == []
+    assert kinds(TracesPart([traced(traces=2, retraces=1)], frozenset({STEP}))) == []
 
 
-WINDOWS = Summary(windows=1, window_ns=1000, graph_ns=500, graph_busy_ns=100, busy_ns=100)
+WINDOWS = WindowsPart(Summary(windows=1, window_ns=1000, graph_ns=500, graph_busy_ns=100, busy_ns=100))
 
 
 def test_calls_that_cost_more_than_they_run() -> None:
     function = CalledFunction(
         "step", STEP, calls=1000, graph_ns=2 * SECOND, dispatch_ns=SECOND, sites={LOOP: 3}
     )
-    (found,) = findings(measurements(called=[function], windows=WINDOWS))
+    (found,) = findings(measurements(CallsPart([function]), WINDOWS))
     assert (found.kind, found.line, found.lost_s) == ("launch-bound", 10, 2.6)
 
 
@@ -224,21 +223,22 @@ def test_a_busy_machine_and_a_first_call_make_no_call_too_small() -> None:
     function = CalledFunction(
         "step", STEP, calls=200, graph_ns=2 * SECOND, dispatch_ns=SECOND, sites={LOOP: 3}
     )
-    waiting = Summary(windows=1, window_ns=1000, graph_ns=500, graph_busy_ns=250, busy_ns=250)
-    assert kinds(called=[function], windows=waiting) == ["launch-bound"]
+    waiting = WindowsPart(Summary(windows=1, window_ns=1000, graph_ns=500, graph_busy_ns=250, busy_ns=250))
+    busy = EnvironmentPart({OTHER_WORK: 0.9})
+    assert kinds(CallsPart([function]), waiting) == ["launch-bound"]
     function.first_dispatch_ns = 8 * SECOND // 10
-    assert kinds(called=[function], windows=waiting) == ["launch-bound"]
-    assert kinds(called=[function], windows=waiting, environment={OTHER_WORK: 0.9}) == []
+    assert kinds(CallsPart([function]), waiting) == ["launch-bound"]
+    assert kinds(CallsPart([function]), waiting, busy) == []
     function.dispatch_ns = 2 * SECOND
-    assert kinds(called=[function], windows=waiting, environment={OTHER_WORK: 0.9}) == ["launch-bound"]
+    assert kinds(CallsPart([function]), waiting, busy) == ["launch-bound"]
 
 
 def test_an_asynchronous_call_is_judged_by_the_device() -> None:
     function = CalledFunction(
         "step", STEP, calls=1000, graph_ns=2 * SECOND, dispatch_ns=SECOND, sites={LOOP: 3}
     )
-    busy = Summary(windows=1, window_ns=1000, graph_ns=500, busy_ns=900)
-    assert kinds(called=[function], windows=busy, is_async=True) == []
+    busy = WindowsPart(Summary(windows=1, window_ns=1000, graph_ns=500, busy_ns=900))
+    assert kinds(CallsPart([function]), busy, DevicePart(is_async=True)) == []
 
 
 def stage(name: str, line: int, **flags: bool) -> Stage:
@@ -280,7 +280,7 @@ def test_the_pipeline_is_blamed_where_it_is_slow(
 ) -> None:
     windows = Summary(windows=1, window_ns=1000, stages={ran_as: StageTime(10, 10 * SECOND)})
     pipeline = Pipeline(stages, elements=100, wait_ns=SECOND)
-    (found,) = findings(measurements(pipelines=[pipeline], windows=windows))
+    (found,) = findings(measurements(InputPart([pipeline]), WindowsPart(windows)))
     assert (found.kind, found.line, found.lost_s) == (kind, line, 1.0)
 
 
@@ -302,7 +302,7 @@ def test_the_remedy_can_be_done_where_the_slow_stage_stands(
     path = f"Iterator::Root::Prefetch::{slow}"
     windows = Summary(windows=1, window_ns=1000, stages={path: StageTime(10, 10 * SECOND)})
     pipeline = Pipeline(written, elements=100, wait_ns=SECOND)
-    (found,) = findings(measurements(pipelines=[pipeline], windows=windows))
+    (found,) = findings(measurements(InputPart([pipeline]), WindowsPart(windows)))
     assert found.kind == "input-starved"
     assert says in found.remedy
     assert says_not not in found.remedy
@@ -313,7 +313,7 @@ def test_batches_that_are_shuffled_are_found_unless_they_were_taken_apart() -> N
     apart = [stage("Shuffle", 4), stage("Unbatch", 3), stage("Batch", 2), stage("TensorSlice", 1)]
     before = [stage("Batch", 4), stage("Shuffle", 3), stage("TensorSlice", 2)]
     found = [
-        findings(measurements(pipelines=[Pipeline(stages, elements=100)]))
+        findings(measurements(InputPart([Pipeline(stages, elements=100)])))
         for stages in (behind, apart, before)
     ]
     assert [[(f.kind, f.line, f.lost_s) for f in one] for one in found] == [
@@ -324,7 +324,7 @@ def test_batches_that_are_shuffled_are_found_unless_they_were_taken_apart() -> N
 
 
 def test_a_pipeline_that_keeps_up_is_no_finding() -> None:
-    assert kinds(pipelines=[Pipeline([stage("Batch", 5)], elements=100, wait_ns=SECOND // 100)]) == []
+    assert kinds(InputPart([Pipeline([stage("Batch", 5)], elements=100, wait_ns=SECOND // 100)])) == []
 
 
 def test_callbacks_and_predict() -> None:
@@ -332,7 +332,7 @@ def test_callbacks_and_predict() -> None:
         "Logger", "on_train_batch_end", ("train.py", 20, "on_train_batch_end"), True, 100, SECOND
     )
     predict = PredictCalls(calls=50, rows=50, ns=2 * SECOND, graph_ns=SECOND // 2)
-    found = findings(measurements(callbacks=[callback], predicts={LOOP: predict}))
+    found = findings(measurements(KerasPart([callback], {LOOP: predict})))
     assert [(f.kind, f.line, f.lost_s) for f in found] == [
         ("predict-in-loop", 10, 1.5),
         ("host-callback-per-batch", 20, 1.0),
@@ -341,9 +341,9 @@ def test_callbacks_and_predict() -> None:
 
 def test_large_batches_in_predict_are_fine() -> None:
     predict = PredictCalls(calls=50, rows=50 * 256, ns=2 * SECOND)
-    assert kinds(predicts={LOOP: predict}) == []
+    assert kinds(KerasPart(predicts={LOOP: predict})) == []
 
 
 def test_saving_in_the_loop() -> None:
     tally = Tally(count=50, ns=SECOND, detail={"what": "save"})
-    assert kinds(tallies={"checkpoint": {LOOP: tally}}) == ["checkpoint-in-loop"]
+    assert kinds(CheckpointsPart({LOOP: tally})) == ["checkpoint-in-loop"]

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import stoker
 from stoker.doctor.attach.sites import LIBRARY, Sites
 from stoker.doctor.probes.loop_turns import LoopTurns, loops_of
+from stoker.doctor.probes.measurements import Books
+from stoker.doctor.probes.parts.steps import StepsPart
 from stoker.doctor.probes.session import Session
 
 tf: Any = pytest.importorskip("tensorflow")
@@ -268,9 +270,9 @@ test_step_that_also_tests.__test__ = False  # type: ignore[attr-defined]
 def test_a_step_is_a_turn(session: Session, program: Any, steps: int) -> None:
     program(tf.ones([2, 4]))
     measured = session.measurements()
-    assert measured.steps == steps
-    assert measured.steps_per_s is not None
-    assert sum(measured.totals.values()) == measured.wall_ns
+    assert measured[StepsPart].count == steps
+    assert measured[StepsPart].per_s is not None
+    assert sum(measured[Books].totals.values()) == measured[Books].wall_ns
 
 
 def test_leaving_a_with_statement_is_no_loop() -> None:

@@ -87,7 +87,7 @@ def test_the_phase_is_from_the_first_steps_end_to_the_lasts(fake: FakeClock) -> 
         step(fake, recorder, steps)
     phase = steps.phase()
     assert (phase.steps, phase.ns) == (10, 150)
-    assert (phase.totals[PYTHON], phase.totals[SYNC]) == (100, 50)
+    assert (phase.totals["python"], phase.totals["sync"]) == (100, 50)
 
 
 def test_a_stretch_of_eager_ops_is_one_span() -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from stoker.doctor.attach.sites import Sites
+from stoker.doctor.probes.recorder import Recorder
 from stoker.doctor.probes.steps import CALLS, INFERENCE, TRAINING, Steps
 
 SECOND = 1_000_000_000
 
 
+def new_steps() -> Steps:
+    return Steps(Recorder(0, Sites()))
+
+
 def test_training_counts_before_inference() -> None:
-    steps = Steps()
+    steps = new_steps()
     for second in range(11):
         steps.tick(TRAINING, "fit", 1, 32, second * SECOND)
         steps.tick(INFERENCE, "evaluate", 5, 160, second * SECOND)
@@ -17,7 +23,7 @@ def test_training_counts_before_inference() -> None:
 
 
 def test_the_first_step_is_not_in_the_rate() -> None:
-    steps = Steps()
+    steps = new_steps()
     steps.tick(TRAINING, "fit", 1, 8, 100 * SECOND)
     assert steps.rates() == (None, None)
     steps.tick(TRAINING, "fit", 10, 80, 105 * SECOND)
@@ -25,7 +31,7 @@ def test_the_first_step_is_not_in_the_rate() -> None:
 
 
 def test_of_plain_calls_the_most_frequent_is_the_step() -> None:
-    steps = Steps()
+    steps = new_steps()
     for second in range(5):
         steps.tick(CALLS, "forward", 1, 0, second * SECOND)
     steps.tick(CALLS, "prepare", 1, 0, 0)
@@ -33,12 +39,12 @@ def test_of_plain_calls_the_most_frequent_is_the_step() -> None:
 
 
 def test_no_steps() -> None:
-    assert Steps().total() == 0
-    assert Steps().rates() == (None, None)
+    assert new_steps().total() == 0
+    assert new_steps().rates() == (None, None)
 
 
 def test_a_tick_of_several_steps_takes_as_long_as_all_of_them() -> None:
-    steps = Steps()
+    steps = new_steps()
     assert steps.tick_seconds() is None
     for second in range(4):
         steps.tick(TRAINING, "fit", 50, 0, second * SECOND)

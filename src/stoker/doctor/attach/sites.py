@@ -10,6 +10,7 @@ import os
 import sys
 import sysconfig
 from types import CodeType, FrameType
+from typing import Any
 
 import stoker
 from stoker.doctor.attach.announced import LOOP_PACKAGES
@@ -170,6 +171,11 @@ def shown_path(path: str) -> str:
         return path
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative
+
+
+def site_columns(site: SiteKey | None) -> dict[str, Any]:
+    """A site as columns of a table; none for no site."""
+    return {"file": shown_path(site[0]), "line": site[1], "function": site[2]} if site else {}
 
 
 def definition(function: object) -> SiteKey | None:

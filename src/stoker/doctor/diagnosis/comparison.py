@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from stoker.doctor.diagnosis.noise import ASSUMED_RUN_NOISE, between_runs, mean_error, runs_needed, t_quantile
-from stoker.doctor.probes.measurements import OTHER_WORK
+from stoker.doctor.probes.parts.environment import OTHER_WORK
 from stoker.records import Finding, Record
 
 FASTER, SLOWER, UNDECIDED = "faster", "slower", "no difference that can be told from noise"

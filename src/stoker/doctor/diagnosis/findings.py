@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import linecache
-from typing import Any, cast
+from typing import cast
 
 from stoker.doctor.attach.sites import SiteKey, shown_path
-from stoker.doctor.probes.measurements import Measurements
+from stoker.doctor.probes.measurements import Books, Measurements
 from stoker.doctor.stall import Stall, stalls
 from stoker.doctor.stalls.shared.draft import Draft
 from stoker.records import Detail, Finding
@@ -45,7 +45,7 @@ def _finding(stall: Stall, draft: Draft, m: Measurements) -> Finding:
 
 
 def _column(site: SiteKey, m: Measurements) -> int | None:
-    seen = m.columns.get(site)
+    seen = m[Books].columns.get(site)
     if seen:
         return seen
     text = linecache.getline(site[0], site[1])
@@ -54,8 +54,3 @@ def _column(site: SiteKey, m: Measurements) -> int | None:
 
 def _seconds(ns: int | None) -> float | None:
     return None if ns is None else round(ns / 1e9, 6)
-
-
-def site_row(site: SiteKey | None) -> dict[str, Any]:
-    """A site as columns of a table."""
-    return {"file": shown_path(site[0]), "line": site[1], "function": site[2]} if site else {}

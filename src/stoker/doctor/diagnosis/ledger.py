@@ -8,36 +8,41 @@ and the device has a book of its own.
 
 from __future__ import annotations
 
-from stoker.doctor.probes.measurements import Measurements
+from stoker.doctor.probes.measurements import Books, Measurements
+from stoker.doctor.probes.parts.device import DevicePart, device_busy
+from stoker.doctor.probes.parts.functions import first_call_ns
+from stoker.doctor.probes.parts.windows import WindowsPart
 from stoker.records import ACCOUNTS, Device
 
 
 def accounts(m: Measurements) -> dict[str, float]:
     """Seconds by account; they sum to the wall time."""
-    ns = {name: float(m.totals.get(name, 0)) for name in ACCOUNTS}
-    graph, eager = float(m.totals["graph"]), float(m.totals["eager"])
-    first_calls = min(graph, float(m.first_call_ns))
+    totals, windows = m[Books].totals, m[WindowsPart]
+    ns = {name: float(totals.get(name, 0)) for name in ACCOUNTS}
+    graph, eager = float(totals["graph"]), float(totals["eager"])
+    first_calls = min(graph, float(first_call_ns(m)))
     ns["trace"] += first_calls
     graph -= first_calls
-    if m.device_kind == "CPU":
-        waiting, running = graph * m.graph_input_share, graph * m.graph_busy_share
-        exchanging = graph * m.graph_communication_share
+    if m[DevicePart].kind == "CPU":
+        waiting, running = graph * windows.graph_input_share, graph * windows.graph_busy_share
+        exchanging = graph * windows.graph_communication_share
         ns["input"] += waiting
         ns["communication"] += exchanging
-        ns["compute"] += running + eager * m.eager_kernel_share
-        ns["dispatch"] += graph - waiting - running - exchanging + eager * (1 - m.eager_kernel_share)
+        ns["compute"] += running + eager * windows.eager_kernel_share
+        ns["dispatch"] += graph - waiting - running - exchanging + eager * (1 - windows.eager_kernel_share)
     else:
         ns["dispatch"] += graph + eager
     return {name: value / 1e9 for name, value in ns.items()}
 
 
-def device(m: Measurements) -> Device:
+def device_book(m: Measurements) -> Device:
     """The device's book: busy while the program stepped, from the windows; from the driver where there are none."""
+    device = m[DevicePart]
     return Device(
-        name=m.device_name,
-        kind=m.device_kind,
-        count=m.device_count,
-        busy=m.device_busy,
-        utilisation=m.gpu_load,
-        memory_peak=m.gpu_memory_peak or None,
+        name=device.name,
+        kind=device.kind,
+        count=device.count,
+        busy=device_busy(m),
+        utilisation=device.load,
+        memory_peak=device.memory_peak or None,
     )

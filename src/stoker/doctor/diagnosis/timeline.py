@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from stoker.doctor.attach.sites import SiteKey, shown_path
 from stoker.doctor.probes.graph_calls import CalledFunction
-from stoker.doctor.probes.measurements import Measurements
+from stoker.doctor.probes.measurements import Books, Measurements
+from stoker.doctor.probes.parts.device import DevicePart
+from stoker.doctor.probes.parts.steps import StepsPart
 from stoker.doctor.probes.pipelines import Pipeline
 from stoker.doctor.probes.recorder import ACCOUNT_NAMES, EAGER, GRAPH, INPUT, SYNC, TRANSFER
 from stoker.doctor.probes.retrace import TracedFunction
 from stoker.doctor.probes.spans import Span, Window
 from stoker.doctor.stalls.shared.draft import most
-from stoker.records import Lane, SpanRow, SteppingRow, StepRow, Timeline, TimelineSite, TimelineWindow
-
-
-def timeline(m: Measurements) -> Timeline | None:
-    """All windows that hold a whole step; None if there are none."""
-    return timeline_of(m, m.windows_of_spans)
+from stoker.records import Lane, SpanRow, StepRow, Timeline, TimelineSite, TimelineWindow
 
 
 def timeline_of(m: Measurements, spans: list[Window]) -> Timeline | None:
@@ -27,40 +23,6 @@ def timeline_of(m: Measurements, spans: list[Window]) -> Timeline | None:
     windows = [_window(m, window, sites) for window in spans]
     kept = [window for window in windows if window.steps]
     return Timeline(sites=sites.rows, windows=kept) if kept else None
-
-
-def step_times(m: Measurements) -> list[float]:
-    """Seconds of single steps."""
-    return [round(ns / 1e9, 7) for ns in m.step_times_ns]
-
-
-def stepping(m: Measurements) -> list[SteppingRow]:
-    """The time between the end of the first step and the end of the last, by the recorder's raw accounts."""
-    if not m.stepping_ns:
-        return []
-    return [
-        SteppingRow(
-            seconds=m.stepping_ns / 1e9,
-            steps=m.stepping_steps,
-            drain_s=m.stepping_drain_ns / 1e9,
-            accounts={name: ns / 1e9 for name, ns in m.stepping_totals.items()},
-            cores=cores(),
-            kernel_threads=m.intra_op_threads or cores(),
-            gradient_bytes=m.gradient_bytes,
-            asynchronous=m.is_async or m.device_kind != "CPU",
-            eager_ops=m.eager_ops,
-            eager_s=m.eager_ns / 1e9,
-            eager_op_s=m.eager_op_ns / 1e9,
-        )
-    ]
-
-
-def cores() -> int:
-    """The processors this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
 
 
 class _Sites:
@@ -81,8 +43,8 @@ class _Sites:
 
 
 def _window(m: Measurements, window: Window, sites: _Sites) -> TimelineWindow:
-    origin = m.start_ns
-    ends = [end for end, _, _, source in window.ends if source in m.step_sources]
+    origin, sources = m[Books].start_ns, m[StepsPart].phase.sources
+    ends = [end for end, _, _, source in window.ends if source in sources]
     if window.full and window.spans:
         # The span that did not fit lies in the last step: it is incomplete.
         ends = [end for end in ends if end <= window.spans[-1].end]
@@ -93,7 +55,7 @@ def _window(m: Measurements, window: Window, sites: _Sites) -> TimelineWindow:
     lanes = [Lane("host", host)]
     waits = [row for row, span in zip(host, spans, strict=True) if span.account == INPUT]
     copies = [row for row, span in zip(host, spans, strict=True) if span.account == TRANSFER]
-    device = _device(spans, sites, origin) if m.is_async or m.device_kind != "CPU" else []
+    device = _device(spans, sites, origin) if m[DevicePart].runs_beside_host else []
     for name, rows in (("input", waits), ("copy", copies), ("device", device)):
         if rows:
             lanes.append(Lane(name, rows))

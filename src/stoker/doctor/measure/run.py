@@ -18,7 +18,8 @@ from stoker import clock
 from stoker.doctor.diagnosis.record import RunFacts, record
 from stoker.doctor.diagnosis.timeline import timeline_of
 from stoker.doctor.measure.heartbeat import Heartbeat
-from stoker.doctor.probes.measurements import Measurements
+from stoker.doctor.probes.measurements import Books, Measurements
+from stoker.doctor.probes.parts.windows import WindowsPart
 from stoker.doctor.probes.session import Session
 from stoker.doctor.probes.tensorflow_events import WindowEvents
 from stoker.records import ProfilerEvent, ProfilerWindow, Record
@@ -115,7 +116,7 @@ class MeasuredRun:
         return measurements
 
     def _record(self, measurements: Measurements, state: str) -> Record:
-        fresh = measurements.tensorflow_events[self._events_seen :]
+        fresh = measurements[WindowsPart].events[self._events_seen :]
         self._events_seen += len(fresh)
         self._unsaved += [_window(measurements, window) for window in fresh]
         return record(self._facts, measurements, state)
@@ -139,7 +140,7 @@ def _window(m: Measurements, window: WindowEvents) -> ProfilerWindow:
     """A window of the profiler's as it is saved: seconds since the run's start, events in microseconds from there."""
     return ProfilerWindow(
         timeline=timeline_of(m, [window.beside]),
-        start_s=(window.start_ns - m.start_ns) / 1e9,
+        start_s=(window.start_ns - m[Books].start_ns) / 1e9,
         length_s=window.length_ns / 1e9,
         threads={
             thread: [ProfilerEvent(start / 1e3, length / 1e3, name) for start, length, name in events]

@@ -6,7 +6,8 @@ user's line. `session.Session` holds them all.
 | module | subject |
 |---|---|
 | session | all probes of one run, attached right after the program imports TensorFlow and Keras |
-| measurements, pipelines | what they know at one moment, and of tf.data pipelines: plain values, read by detectors |
+| measurements, parts/ | what they know at one moment: a part from each, plain values that stalls read |
+| pipelines | tf.data pipelines as plain values |
 | import_watch | noticing those imports |
 | probe | what every probe is: patches that take themselves out if they fail |
 | recorder | the running books: one sum per account, one tally per site |

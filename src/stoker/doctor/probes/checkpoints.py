@@ -8,13 +8,14 @@ from functools import partial
 from typing import Any
 
 from stoker.doctor.attach import announced
+from stoker.doctor.probes.parts.tallies import CheckpointsPart
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import CHECKPOINT
 from stoker.tf_internals import Place, saving
 
 
 class Checkpoints(Probe):
-    """Times the common ground of TensorFlow's savers."""
+    """Times the common ground of TensorFlow's savers, and Keras' own file formats."""
 
     name = "checkpoint"
 
@@ -26,6 +27,12 @@ class Checkpoints(Probe):
         self._time([(tf.train.CheckpointManager, "save")], [])
         for what in (announced.SAVE, announced.RESTORE):
             self.on_detach(announced.listen(what, partial(self._announced, what)))
+
+    def attach_to_keras(self) -> None:
+        self._time(saving.keras_savers(), saving.keras_restorers())
+
+    def measure(self, ended: bool) -> CheckpointsPart:
+        return CheckpointsPart(self.recorder.tallies_of("checkpoint"))
 
     def _time(self, savers: list[Place], restorers: list[Place]) -> None:
         for name, places in (("save", savers), ("restore", restorers)):
@@ -79,12 +86,3 @@ class Checkpoints(Probe):
         tally.count += 1
         tally.ns += elapsed
         tally.lost_ns += elapsed
-
-
-class KerasCheckpoints(Checkpoints):
-    """Times Keras' own file formats."""
-
-    name = "keras checkpoint"
-
-    def attach(self) -> None:
-        self._time(saving.keras_savers(), saving.keras_restorers())

@@ -15,6 +15,7 @@ from typing import Any
 from stoker import clock
 from stoker.doctor import software_gpu
 from stoker.doctor.probes.memory import MemoryHistory, resident_bytes
+from stoker.doctor.probes.parts.device import DevicePart
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import STARTUP, Recorder
 from stoker.doctor.software_gpu import profiles
@@ -73,7 +74,7 @@ class DeviceProbe(Probe):
         return new_context
 
     def poll(self) -> None:
-        """Look at the device; called on the heartbeat's thread."""
+        """Look at the device."""
         if not self.active:
             return
         try:
@@ -84,6 +85,25 @@ class DeviceProbe(Probe):
             self.memory.add(since_s, resident_bytes(), in_use)
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             self.fail(error)
+
+    def measure(self, ended: bool) -> DevicePart:
+        if self.kind == SOFTWARE_GPU:
+            # Its counters are exact at any moment: take those of this one.
+            self.poll()
+            if ended:
+                self._read_software_gpu(drained=True)
+        load = self.gpu_load
+        return DevicePart(
+            self.kind,
+            self.device_name,
+            self.count,
+            load=load[0] / load[1] if load[1] else None,
+            memory_peak=self.gpu_memory_peak,
+            memory=list(self.memory.points),
+            rows=list(self.rows),
+            is_async=eager.is_async(),
+            intra_op_threads=eager.intra_op_threads(),
+        )
 
     def _look(self) -> None:
         if not eager.has_started():
@@ -114,7 +134,7 @@ class DeviceProbe(Probe):
             return
         self._nvml = pynvml
 
-    def read_software_gpu(self, drained: bool = False) -> None:
+    def _read_software_gpu(self, drained: bool = False) -> None:
         """Take the counters as of now; `drained`, as of the moment at which all that is queued will be done."""
         counters = software_gpu.counters()
         rest = max(device.queued_s for device in counters.devices) if drained else 0.0
@@ -126,7 +146,7 @@ class DeviceProbe(Probe):
     def _sample(self) -> int | None:
         """Load and memory as of now; returns the bytes in use on all devices, if they tell."""
         if self.kind == SOFTWARE_GPU:
-            self.read_software_gpu()
+            self._read_software_gpu()
             return sum(int(row["memory_in_use"]) for row in self.rows)
         in_use = 0
         for handle in self._handles:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stoker import clock
 from stoker.doctor.attach.sites import SiteKey
 from stoker.doctor.probes.loop_turns import UserFrame
+from stoker.doctor.probes.parts.eager import EagerPart
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import DISPATCH, EAGER, MAX_SITES, PYTHON, Placed, Recorder
 from stoker.doctor.probes.steps import LAYERS, TAPES, Steps
@@ -69,6 +70,10 @@ class EagerOps(Probe):
         self.replace(tf.GradientTape, "__enter__", self._tape)
         self.replace(tf.GradientTape, "gradient", self.dispatching)
 
+    def measure(self, ended: bool) -> EagerPart:
+        stacks = {stack: replace(found) for stack, found in list(self.stacks.items())}
+        return EagerPart(self.count, self.ns, self.op_ns, stacks, self.recorder.tallies_of("tape"))
+
     def _dispatch(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder, now = self.recorder, clock.now_ns
         totals = recorder.totals
@@ -120,7 +125,7 @@ class EagerOps(Probe):
         """Charge what was dispatched since the last sample to the lines that dispatch now."""
         self._next_sample = now + _SAMPLE_NS
         try:
-            stack = self._steps.turns.stack() if self._steps.turns is not None else ()
+            stack = self._steps.turns.stack()
             if stack and (stack in self.stacks or len(self.stacks) < MAX_SITES):
                 found = self.stacks.get(stack)
                 if found is None:
@@ -186,7 +191,7 @@ class EagerOps(Probe):
         def enter(tape: Any) -> Any:
             if self.active and self.recorder.top in (PYTHON, DISPATCH) and self.recorder.on_main_thread():
                 try:
-                    stack = self._steps.turns.stack(1) if self._steps.turns is not None else ()
+                    stack = self._steps.turns.stack(1)
                     inside = self._opened_inside(tape)
                     if not inside:
                         self._name_spans(stack[0].site if stack else None)

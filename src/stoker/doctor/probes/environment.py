@@ -9,6 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from stoker.doctor.probes.device import SOFTWARE_GPU, DeviceProbe
+from stoker.doctor.probes.parts.environment import OTHER_WORK, EnvironmentPart
+from stoker.doctor.probes.probe import Probe
+from stoker.doctor.probes.recorder import Recorder
+
 # Variables that change what TensorFlow, XLA, CUDA, the allocator or the thread pools do.
 _PREFIXES = (
     "TF_",
@@ -34,14 +39,36 @@ _MAX_VALUE = 200
 _STAT = Path("/proc/stat")
 
 
+class Environment(Probe):
+    """Looks up the machine once, and what else it does while the program runs. It patches nothing."""
+
+    name = "environment"
+
+    def __init__(self, recorder: Recorder, device: DeviceProbe) -> None:
+        super().__init__(recorder)
+        self._device = device
+        self._other_work = OtherWork()
+        self._workers = workers_in_job()
+        self._facts: dict[str, str | int | float] = {}
+
+    def measure(self, ended: bool) -> EnvironmentPart:
+        if not self._facts and "tensorflow" in self.recorder.versions:
+            self._facts = environment()
+            if self._device.kind == SOFTWARE_GPU:
+                self._facts["device profile"] = self._device.device_name
+        share = self._other_work.share()
+        facts = self._facts if share is None else {**self._facts, OTHER_WORK: share}
+        return EnvironmentPart(facts, self._workers)
+
+
 class OtherWork:
-    """What the rest of the machine did since this was made: a run's speed says little where it was much."""
+    """What the rest of the machine did since this was made: a busy machine explains a slow run."""
 
     def __init__(self) -> None:
         self._start = _busy_seconds()
 
     def share(self) -> float | None:
-        """Of all processors' time; None where the system does not tell, or too little time has passed."""
+        """The share of all processors' time; None where the system does not tell, or too little time has passed."""
         now = _busy_seconds()
         if now is None or self._start is None:
             return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stoker.doctor.attach.sites import SiteKey, definition
+from stoker.doctor.probes.parts.functions import CallsPart
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import DISPATCH, GRAPH, PYTHON, Recorder
 from stoker.doctor.probes.retrace import Retrace
@@ -83,6 +84,9 @@ class GraphCalls(Probe):
     def attach(self) -> None:
         self.replace(*functions.function_call(), self._call)
         self.replace(*eager.function_execution(), self._execute)
+
+    def measure(self, ended: bool) -> CallsPart:
+        return CallsPart(list(self.functions.values()))
 
     def _call(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = self.recorder

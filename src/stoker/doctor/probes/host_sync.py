@@ -13,6 +13,7 @@ from typing import Any
 from stoker import clock
 from stoker.doctor.attach.buffer_slot import BufferPatch
 from stoker.doctor.attach.sites import FRAMEWORK
+from stoker.doctor.probes.parts.tallies import ReadsPart
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import CHECKPOINT, PYTHON, SYNC, Recorder
 from stoker.doctor.probes.steps import READS, Steps
@@ -48,6 +49,9 @@ class HostSync(Probe):
         buffer = BufferPatch(tensor, lambda f: self._reader(f, "buffer"))
         buffer.put_in()
         self.on_detach(buffer.take_out)
+
+    def measure(self, ended: bool) -> ReadsPart:
+        return ReadsPart(self.recorder.tallies_of("sync"))
 
     def _reader(self, original: Callable[..., Any], how: str) -> Callable[..., Any]:
         def read(tensor: Any, *args: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 
 from stoker.doctor.attach import announced
 from stoker.doctor.attach.sites import KERAS_LOOP, SiteKey
+from stoker.doctor.probes.parts.input import InputPart
 from stoker.doctor.probes.pipelines import FIRST_ELEMENT, Pipeline, Stage
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import DISPATCH, INPUT, PYTHON, STARTUP, TEARDOWN, Recorder
@@ -70,6 +71,9 @@ class InputWait(Probe):
         self.replace(*iterators.next_distributed_element(), self._next)
         self.on_detach(announced.listen(announced.TUNE, self._announced_tuning))
         self.on_detach(announced.listen(announced.TUNED, self._announced_report))
+
+    def measure(self, ended: bool) -> InputPart:
+        return InputPart(list(self.pipelines.values()), list(self.tunings))
 
     @contextmanager
     def _announced_tuning(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ from stoker.doctor.attach.sites import USER, SiteKey, definition
 from stoker.doctor.probes.eager_ops import EagerOps
 from stoker.doctor.probes.graph_calls import leading_dimension
 from stoker.doctor.probes.input_wait import batch_size
+from stoker.doctor.probes.parts.keras import KerasPart
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import CHECKPOINT, DISPATCH, GRAPH, PYTHON, SYNC, Recorder
 from stoker.doctor.probes.retrace import nbytes_of
@@ -60,6 +61,16 @@ class PredictCalls:
     graph_ns: int = 0
 
 
+@dataclass
+class FitCalls:
+    """Calls of `fit` and `evaluate` from one line: their whole time, and Keras' own Python and the graphs in it."""
+
+    calls: int = 0
+    ns: int = 0
+    dispatch_ns: int = 0
+    graph_ns: int = 0
+
+
 class KerasLoop(Probe):
     """Understands Keras' loops on the main thread."""
 
@@ -70,8 +81,7 @@ class KerasLoop(Probe):
         self._eager = eager
         self.callbacks: dict[tuple[str, str], CallbackTime] = {}
         self.predicts: dict[SiteKey, PredictCalls] = {}
-        # Time of fit's own Python (its loop, the progress bar), by the line that calls it.
-        self.fits: dict[SiteKey, dict[str, int]] = {}
+        self.fits: dict[SiteKey, FitCalls] = {}
         self._steps = steps
         self._batch_size = 0
         self._begin_step = 0
@@ -80,7 +90,7 @@ class KerasLoop(Probe):
         # Of the variables an eager optimizer updates.
         self.variable_bytes = 0
 
-    def attach(self) -> None:
+    def attach_to_keras(self) -> None:
         import keras
 
         from stoker.tf_internals import keras_training
@@ -104,12 +114,16 @@ class KerasLoop(Probe):
         self.on_detach(announced.listen(announced.LOOP, self._announced_loop))
         self.on_detach(announced.listen(announced.BATCHES, self._announced_batches))
 
+    def measure(self, ended: bool) -> KerasPart:
+        callbacks = list(self.callbacks.values())
+        return KerasPart(callbacks, dict(self.predicts), dict(self.fits), self.variable_bytes)
+
     def join(self) -> None:
         """Enter a loop that began before the probe came, as a callback of it does."""
         self._steps.keras_depth += 1
         self.recorder.enter(DISPATCH)
 
-    def part(self) -> None:
+    def leave(self) -> None:
         """Leave what `join` entered."""
         self.recorder.leave()
         self._steps.keras_depth -= 1
@@ -125,7 +139,7 @@ class KerasLoop(Probe):
         try:
             yield
         finally:
-            self.part()
+            self.leave()
             self._batch_size = outside
 
     @contextmanager
@@ -180,11 +194,11 @@ class KerasLoop(Probe):
             if recorder.window is not None:
                 recorder.window.claim(started, site, name)
         else:
-            entry = self.fits.setdefault(site, {"calls": 0, "ns": 0, "dispatch": 0, "graph": 0})
-            entry["calls"] += 1
-            entry["ns"] += elapsed
-            entry["dispatch"] += spent[DISPATCH]
-            entry["graph"] += spent[GRAPH]
+            fits = self.fits.setdefault(site, FitCalls())
+            fits.calls += 1
+            fits.ns += elapsed
+            fits.dispatch_ns += spent[DISPATCH]
+            fits.graph_ns += spent[GRAPH]
 
     def _epoch_iterator(self, original: Callable[..., None]) -> Callable[..., None]:
         def init(iterator: Any, *args: Any, **kwds: Any) -> None:

@@ -7,11 +7,12 @@ notices.
 from __future__ import annotations
 
 from stoker.doctor.attach.patching import Patches
+from stoker.doctor.probes.measurements import ProbePart
 from stoker.doctor.probes.recorder import Recorder
 
 
 class Probe(Patches):
-    """Base of all probes. A subclass patches in `attach` and gives itself a `name`."""
+    """Base of all probes. A subclass has a `name` and does what it needs to of the rest."""
 
     name = ""
 
@@ -19,8 +20,24 @@ class Probe(Patches):
         super().__init__()
         self.recorder = recorder
 
+    def attach(self) -> None:
+        """Patch TensorFlow, which has just been imported."""
+
+    def attach_to_keras(self) -> None:
+        """Patch Keras, which has just been imported."""
+
+    def poll(self) -> None:
+        """Look at something from outside the program. Called several times a second on the heartbeat's thread."""
+
+    def measure(self, ended: bool) -> ProbePart | None:
+        """What is known now, for detectors and the record. Called on any thread; `ended` at the program's end."""
+        return None
+
+    def close(self) -> None:
+        """The program is ending: stop whatever must not outlive it."""
+
     def fail(self, error: BaseException) -> None:
-        """A fault of ours: this probe stops, the program goes on."""
+        """Stop this probe after a fault of its own; the program goes on."""
         if self.active:
             self.detach()
             self.recorder.note(

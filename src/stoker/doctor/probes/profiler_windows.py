@@ -15,6 +15,7 @@ from typing import Any
 
 from stoker import clock
 from stoker.doctor.probes.eager_ops import EagerOps
+from stoker.doctor.probes.parts.windows import WindowsPart
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.profiler_trace import Summary, by_thread, summarise
 from stoker.doctor.probes.recorder import STARTUP, TRACE, Recorder
@@ -68,7 +69,10 @@ class ProfilerWindows(Probe):
         self.replace(*profiler.start_server(), self._step_aside_for_good)
 
     def poll(self) -> None:
-        """Take a window if one is due and the program is stepping. Called on the heartbeat's thread."""
+        """Take a window if one is due and the program is stepping."""
+        if self.recorder.meter is not None:
+            # The profiler would see the emulation, not the modelled device.
+            return
         now = clock.now_ns()
         seen = (self._steps.total(), self._eager.count)
         moved = seen[0] - self._seen[0] > 0 or seen[1] - self._seen[1] > 50
@@ -83,8 +87,10 @@ class ProfilerWindows(Probe):
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             self.fail(error)
 
+    def measure(self, ended: bool) -> WindowsPart:
+        return WindowsPart(self.summary, list(self.events))
+
     def close(self) -> None:
-        """The program ends: no window may outlive it."""
         self.detach()
         self._interrupted.set()
         with self._lock:

@@ -20,6 +20,7 @@ from typing import Any
 
 from stoker import clock
 from stoker.doctor.attach.sites import SiteKey, Sites
+from stoker.doctor.probes.measurements import Books
 from stoker.doctor.probes.spans import Window
 from stoker.doctor.software_gpu import Meter
 
@@ -146,6 +147,10 @@ class Recorder:
             found = tallies.setdefault(key, Tally())
         return found
 
+    def tallies_of(self, probe: str) -> dict[SiteKey, Tally]:
+        """The tallies of a probe by site, as of now. Safe to call from another thread."""
+        return dict(self.tallies.get(probe, {}))
+
     def seen(self, tally: Tally, ended: int) -> None:
         """Something happened there just now."""
         if not tally.count:
@@ -164,6 +169,25 @@ class Recorder:
         with self._lock:
             if text not in self.notes:
                 self.notes.append(text)
+
+    def measure(self, ended: bool) -> Books:
+        """The books as of now; of a program that `ended`, as of the moment at which its device is done.
+
+        A program that ends with work queued on the device is not done before the device is: the host waits for it.
+        """
+        totals, now = self.balances()
+        if ended and self.queued is not None:
+            queued = self.queued()
+            totals[SYNC] += queued
+            now += queued
+        return Books(
+            start_ns=self.start_ns,
+            wall_ns=now - self.start_ns,
+            totals=dict(zip(ACCOUNT_NAMES, totals, strict=True)),
+            versions=dict(self.versions),
+            notes=list(self.notes),
+            columns=dict(self.sites.columns),
+        )
 
     def balances(self) -> tuple[list[int], int]:
         """Nanoseconds by account up to now, and now. Safe to call from another thread."""

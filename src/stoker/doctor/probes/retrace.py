@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stoker.doctor.attach.sites import USER, SiteKey, definition
+from stoker.doctor.probes.parts.functions import TracesPart
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import TRACE, Recorder
 from stoker.tf_internals import functions, graphs
@@ -70,6 +71,11 @@ class Retrace(Probe):
 
     def attach(self) -> None:
         self.replace(*functions.concrete_function_creation(), self._creation)
+
+    def measure(self, ended: bool) -> TracesPart:
+        functions = list(self.functions.values())
+        users = frozenset(f.definition for f in functions if f.definition and self._is_users(f.definition))
+        return TracesPart(functions, users)
 
     def _creation(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def create(function_type: Any, type_context: Any, func_graph: Any, tracing_options: Any) -> Any:
@@ -144,9 +150,8 @@ class Retrace(Probe):
             entry = self.functions.setdefault(key, TracedFunction(name, where))
         return entry
 
-    def is_users(self, entry: TracedFunction) -> bool:
-        """Whether the traced Python function is in the user's own files."""
-        return entry.definition is not None and self.recorder.sites.kind_of(entry.definition[0]) == USER
+    def _is_users(self, site: SiteKey) -> bool:
+        return self.recorder.sites.kind_of(site[0]) == USER
 
 
 def nbytes_of(variables: Any) -> int:

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stoker.doctor.probes.loop_turns import Loop, LoopTurns
-from stoker.doctor.probes.recorder import SYNC, Recorder
+from stoker.doctor.probes.parts.steps import Phase, StepsPart
+from stoker.doctor.probes.probe import Probe
+from stoker.doctor.probes.recorder import ACCOUNT_NAMES, SYNC, Recorder
 from stoker.doctor.probes.spans import SpanWindows
 
 # How a source of steps ranks: the best class that has any steps is the one reported. Updates are one class, be they
@@ -32,8 +34,8 @@ class StepCount:
     """Steps from one source: where it is, how many, and from when to when."""
 
     rank: int
-    source: object = None
-    books: Steps | None = None
+    source: object
+    books: Steps
     steps: int = 0
     # A tick is one step, or the several that one call runs.
     ticks: int = 0
@@ -62,15 +64,13 @@ class StepCount:
 
     def tick(self, steps: int, examples: int, now: int, totals: list[int] | None = None) -> None:
         """`steps` steps over `examples` examples ended now, or then, when these were the totals."""
-        books = self.books
+        recorder, windows = self.books.recorder, self.books.windows
         self.turning = None
-        queued = books.recorder.queued if books is not None and books.recorder is not None else None
-        done = now if queued is None else now + queued()
+        totals = totals or list(recorder.totals)
+        done = now if recorder.queued is None else now + recorder.queued()
         if not self.steps:
             self.first_ns, self.first_steps, self.first_examples = now, steps, examples
-            self.first_done_ns = done
-            if books is not None and books.recorder is not None:
-                self.first_totals = totals or list(books.recorder.totals)
+            self.first_done_ns, self.first_totals = done, totals
         else:
             self._since_kept += 1
             if self._since_kept >= self.stride:
@@ -83,17 +83,14 @@ class StepCount:
         self.ticks += 1
         self._turn_examples = 0
         self.examples += examples
-        self.last_ns, self.last_done_ns = now, done
-        if books is not None and books.recorder is not None:
-            self.last_totals = totals or list(books.recorder.totals)
-            books.recorder.steps += self.rank < READS
-            books.recorder.window = books.windows.step_ended(now, self.rank, steps, self.source)
+        self.last_ns, self.last_done_ns, self.last_totals = now, done, totals
+        recorder.steps += self.rank < READS
+        recorder.window = windows.step_ended(now, self.rank, steps, self.source)
 
     def minor(self, turned: bool, now: int) -> None:
         """Something happened that makes no step where others do: if it opens a turn, that waits to be counted."""
         if turned or self.turning is not None:
-            recorder = self.books.recorder if self.books is not None else None
-            self.turning = (now, list(recorder.totals) if recorder is not None else [])
+            self.turning = (now, list(self.books.recorder.totals))
 
     def settle(self) -> None:
         """Count a turn in which nothing but reads came."""
@@ -102,11 +99,10 @@ class StepCount:
 
     def first_again(self, now: int) -> None:
         """The first step ends only here: what was taken for its end was a read at its beginning."""
-        books = self.books
+        recorder = self.books.recorder
         self.first_ns = self.first_done_ns = self.last_ns = self.last_done_ns = now
-        if books is not None and books.recorder is not None:
-            self.first_totals = self.last_totals = list(books.recorder.totals)
-            books.recorder.window = books.windows.begin_again(now)
+        self.first_totals = self.last_totals = list(recorder.totals)
+        recorder.window = self.books.windows.begin_again(now)
 
     @property
     def drain_ns(self) -> int:
@@ -128,28 +124,13 @@ class StepCount:
                 self.first_examples += more
 
 
-@dataclass(frozen=True)
-class Phase:
-    """The stepping phase: from the end of the first step to the end of the last."""
+class Steps(Probe):
+    """All sources of steps of a run. It patches nothing: the other probes tell it what happened."""
 
-    rank: int = -1
-    # What the steps are counted by: loops, Keras' batches, functions.
-    sources: frozenset[object] = frozenset()
-    first_ns: int = 0
-    last_ns: int = 0
-    ns: int = 0
-    # The part of it after the host's last step in which the device finished.
-    drain_ns: int = 0
-    steps: int = 0
-    totals: tuple[int, ...] = ()
-    times: list[int] = field(default_factory=list)
+    name = "steps"
 
-
-class Steps:
-    """All sources of steps of a run."""
-
-    def __init__(self, recorder: Recorder | None = None) -> None:
-        self.recorder = recorder
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder)
         self.windows = SpanWindows()
         self.sources: dict[tuple[int, object], StepCount] = {}
         # Open calls of Keras' fit, evaluate and predict: what they call is not a step of its own.
@@ -162,8 +143,23 @@ class Steps:
         self._work_seen = -1
         # Who had events since the last turn of any loop.
         self._since_turn: set[object] = set()
-        self.turns = LoopTurns(recorder.sites) if recorder is not None else None
+        self.turns = LoopTurns(recorder.sites)
         self._loops: dict[Loop, StepCount] = {}
+
+    def measure(self, ended: bool) -> StepsPart:
+        per_s, examples_per_s = self.rates()
+        if self.recorder.on_main_thread():
+            self.settle()
+        phase = self.phase()
+        return StepsPart(
+            count=self.total(),
+            per_s=per_s,
+            examples_per_s=examples_per_s,
+            ticks=self.recorder.steps,
+            trains=0 <= phase.rank <= TAPES,
+            phase=phase,
+            windows=self.windows.all(),
+        )
 
     def source(self, rank: int, source: object) -> StepCount:
         """The count of one source, to be held by who ticks it often."""
@@ -185,7 +181,7 @@ class Steps:
         worked = self.work() if rank >= LAYERS else -1
         # Two optimizers stepped by one line of a library's caller are one turn; so are the reads of one print.
         again = source in self._since_turn and (rank < LAYERS or worked != self._work_seen)
-        loops = self.turns.around(again) if self.turns else []
+        loops = self.turns.around(again)
         self._work_seen = worked
         if loops and loops[0][1]:
             self._since_turn.clear()
@@ -261,11 +257,9 @@ class Steps:
         if not counts:
             return Phase()
         first, last = min(counts, key=lambda c: c.first_ns), max(counts, key=lambda c: c.last_ns)
-        ends = zip(last.last_totals, first.first_totals, strict=False)
-        totals = [end - start for end, start in ends]
-        if totals:
-            # The host waits for the rest sooner or later, if only to read the result.
-            totals[SYNC] += last.drain_ns
+        totals = [end - start for end, start in zip(last.last_totals, first.first_totals, strict=True)]
+        # The host waits for the rest sooner or later, if only to read the result.
+        totals[SYNC] += last.drain_ns
         return Phase(
             rank=first.rank,
             sources=frozenset(count.source for count in counts),
@@ -274,7 +268,7 @@ class Steps:
             ns=last.last_ns - first.first_ns + last.drain_ns,
             drain_ns=last.drain_ns,
             steps=sum(count.steps for count in counts) - first.first_steps,
-            totals=tuple(totals),
+            totals=dict(zip(ACCOUNT_NAMES, totals, strict=True)),
             times=list(max(counts, key=lambda c: c.steps).times),
         )
 

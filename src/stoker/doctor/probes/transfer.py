@@ -11,6 +11,7 @@ from typing import Any
 
 from stoker import clock
 from stoker.doctor.attach.sites import INTERNAL, SiteKey
+from stoker.doctor.probes.parts.tallies import CopiesPart
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import PYTHON, TRANSFER, Recorder
 from stoker.doctor.probes.steps import READS, Steps
@@ -52,6 +53,9 @@ class Transfer(Probe):
 
         self._array_type = np.ndarray
         self.replace(*eager.host_conversion(), self._conversion)
+
+    def measure(self, ended: bool) -> CopiesPart:
+        return CopiesPart(self.recorder.tallies_of("transfer"))
 
     def _conversion(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def convert(value: Any, ctx: Any, dtype: Any = None) -> Any:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stoker.doctor.diagnosis.comparison import FASTER, SLOWER, Changes, Comparison
-from stoker.doctor.probes.measurements import OTHER_WORK
+from stoker.doctor.probes.parts.environment import OTHER_WORK
 from stoker.doctor.report.headline import Words
 from stoker.doctor.report.page import data, document
 from stoker.doctor.report.terminal import Terminal

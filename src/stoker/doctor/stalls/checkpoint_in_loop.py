@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from stoker.doctor.probes.parts.tallies import CheckpointsPart
 from stoker.doctor.replay.repair import RARE, WARM, DoneRarely
 from stoker.doctor.stall import Stall
 from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft, worth
@@ -26,7 +27,7 @@ class CheckpointInLoop(Stall):
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Many saves from one line, at a cost that shows."""
-        for site, tally in m.tallies.get("checkpoint", {}).items():
+        for site, tally in m[CheckpointsPart].by_site.items():
             if tally.detail.get("what") == "save" and tally.count >= MIN_REPEATS and worth(m, tally.ns):
                 yield Draft(site, tally.count, tally.ns, tally.ns)
 

@@ -12,6 +12,7 @@ from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call, Fact, TensorRead
 from stoker.doctor.check.source.names import last_name
 from stoker.doctor.check.source.values import Func, Py
+from stoker.doctor.probes.parts.keras import KerasPart
 from stoker.doctor.replay.repair import RARE, WARM, DoneRarely
 from stoker.doctor.stalls.shared.draft import Draft, every_step, worth
 
@@ -67,7 +68,7 @@ class HostCallbackPerBatch(Rule):
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Callbacks that run at every batch and take a hundredth of the run."""
-        for callback in m.callbacks:
+        for callback in m[KerasPart].callbacks:
             lost = callback.ns - callback.elsewhere_ns
             per_batch = "batch" in callback.hook and every_step(m, callback.calls)
             if callback.site and per_batch and worth(m, lost, 0.01):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stoker.doctor.probes.parts.input import InputPart
 from stoker.doctor.replay.pieces import Piece
 from stoker.doctor.replay.repair import Repair
 from stoker.doctor.stall import Stall
@@ -55,7 +56,7 @@ class IteratorTeardown(Stall):
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Pipelines whose iterators take long to take down: one has to go in any case, the others need not exist."""
-        for pipeline in m.pipelines:
+        for pipeline in m[InputPart].pipelines:
             site = most(pipeline.sites)
             if site is None or pipeline.teardowns < 2:
                 continue

@@ -6,6 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stoker.doctor.probes.parts.device import DevicePart, device_busy
+from stoker.doctor.probes.parts.environment import EnvironmentPart
+from stoker.doctor.probes.parts.functions import CallsPart
+from stoker.doctor.probes.parts.keras import KerasPart
+from stoker.doctor.probes.parts.windows import WindowsPart
 from stoker.doctor.replay.pieces import Piece, is_loop_python, mean_s
 from stoker.doctor.replay.repair import site_of
 from stoker.doctor.stall import Stall
@@ -94,37 +99,37 @@ class LaunchBound(Stall):
 def _small_calls(m: Measurements) -> Iterator[Draft]:
     """Loops whose calls cost more than what they call. Keras' loop pays for itself and for the call."""
     in_keras: dict[SiteKey, CalledFunction] = {}
-    for function in m.called:
+    busy_share, fits = m[WindowsPart].graph_busy_share, m[KerasPart].fits
+    for function in m[CallsPart].functions:
         site = most(function.sites)
         if site is None or function.calls < 10 * MIN_REPEATS:
             continue
-        if site in m.fits:
+        if site in fits:
             in_keras[site] = function
             continue
-        graph = function.graph_ns - function.first_call_excess_ns(m.graph_busy_share)
+        graph = function.graph_ns - function.first_call_excess_ns(busy_share)
         around = function.dispatch_ns - function.first_dispatch_ns
         yield from _dispatch_bound(m, site, function.calls, around, graph)
     for site, function in in_keras.items():
-        fit = m.fits[site]
-        graph = fit["graph"] - function.first_call_excess_ns(m.graph_busy_share)
-        around = fit["dispatch"] - function.first_dispatch_ns
+        graph = fits[site].graph_ns - function.first_call_excess_ns(busy_share)
+        around = fits[site].dispatch_ns - function.first_dispatch_ns
         yield from _dispatch_bound(m, site, function.calls, around, graph)
 
 
 def _dispatch_bound(m: Measurements, site: SiteKey, calls: int, around: int, graph: int) -> Iterator[Draft]:
     """`around` is the Python of the calls, `graph` the time inside: starting a graph is part of its price."""
-    started = 1.0
-    if m.is_async or m.device_kind != "CPU":
+    started, windows = 1.0, m[WindowsPart]
+    if m[DevicePart].runs_beside_host:
         # The call only enqueues. What it enqueues keeps the device busy, or it does not.
-        busy = m.device_busy
+        busy = device_busy(m)
         if busy is None or busy >= 0.5:
             return
         computing = busy * (around + graph)
     else:
-        computing = graph * m.graph_busy_share
+        computing = graph * windows.graph_busy_share
         # On a busy machine kernels wait for processors, which is not what starting them costs.
-        started -= m.other_work
-    elsewhere = m.graph_input_share + m.graph_communication_share
+        started -= m[EnvironmentPart].other_work
+    elsewhere = windows.graph_input_share + windows.graph_communication_share
     launching = int(around + (graph * (1 - elsewhere) - computing) * started)
     if launching > computing:
         detail = {

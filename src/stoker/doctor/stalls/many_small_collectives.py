@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from stoker.doctor.probes.parts.environment import EnvironmentPart
+from stoker.doctor.probes.parts.functions import TracesPart, communication_ns
+from stoker.doctor.probes.parts.steps import StepsPart
 from stoker.doctor.stall import Stall
 from stoker.doctor.stalls.shared.draft import Draft, most
 
@@ -28,20 +31,23 @@ class ManySmallCollectives(Stall):
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Step functions with several exchanges, all of them small."""
-        if m.workers < 2:
+        if m[EnvironmentPart].workers < 2:
             return
-        for function in m.traced:
+        traces = m[TracesPart]
+        for function in traces.functions:
             count, size = function.collectives, function.collective_bytes
             if count < _FEW or not function.updates_variables or size > count * _SMALL_BYTES:
                 continue
-            site = function.definition if function.definition in m.users_functions else most(function.sites)
+            site = (
+                function.definition if function.definition in traces.users_functions else most(function.sites)
+            )
             if site is None:
                 continue
-            spent = int(m.communication_ns)
+            spent = int(communication_ns(m))
             # One of them would be left.
             lost = spent * (count - 1) // count
             detail = {"collectives": count, "function": function.name}
-            yield Draft(site, m.steps, spent, lost, bytes=size, detail=detail)
+            yield Draft(site, m[StepsPart].count, spent, lost, bytes=size, detail=detail)
 
 
 STALL = ManySmallCollectives()

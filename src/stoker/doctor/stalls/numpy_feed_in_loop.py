@@ -11,6 +11,7 @@ from stoker.doctor.check.rule import Problem, Rule, describe
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import CompiledCall, Feed
 from stoker.doctor.check.source.values import Array
+from stoker.doctor.probes.parts.tallies import CopiesPart
 from stoker.doctor.replay.pieces import Piece
 from stoker.doctor.replay.repair import WARM, Repair
 from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft, every_step, in_loop, worth
@@ -96,7 +97,7 @@ class NumpyFeedInLoop(Rule):
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Copies at every step, or less often but at a cost."""
-        for site, tally in m.tallies.get("transfer", {}).items():
+        for site, tally in m[CopiesPart].by_site.items():
             dear = tally.count >= MIN_REPEATS and worth(m, tally.lost_ns)
             if dear or (in_loop(m, tally) and every_step(m, tally.count)):
                 same = tally.same == tally.count

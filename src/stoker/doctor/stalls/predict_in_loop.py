@@ -12,6 +12,7 @@ from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call
 from stoker.doctor.check.source.values import Dataset, Seq
+from stoker.doctor.probes.parts.keras import KerasPart
 from stoker.doctor.replay.pieces import Piece, mean_s
 from stoker.doctor.replay.repair import WARM, Repair, site_of
 from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft
@@ -116,7 +117,7 @@ class PredictInLoop(Rule):
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Many calls from one line, for a few rows each."""
-        for site, calls in m.predicts.items():
+        for site, calls in m[KerasPart].predicts.items():
             if calls.calls >= MIN_REPEATS and calls.rows <= calls.calls * _FEW_ROWS:
                 rows = {"rows_per_call": round(calls.rows / calls.calls, 1)}
                 yield Draft(site, calls.calls, calls.ns, calls.ns - calls.graph_ns, detail=rows)

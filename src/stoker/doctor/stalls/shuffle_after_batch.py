@@ -11,6 +11,7 @@ from stoker.doctor.check.edits import insert_after, remove_between
 from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.values import Stage
+from stoker.doctor.probes.parts.input import InputPart
 from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft
 from stoker.doctor.stalls.shared.starved_input import behind_batch
 
@@ -59,7 +60,7 @@ class ShuffleAfterBatch(Rule):
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Shuffles that get whole batches: these change places, the rows inside them never do."""
-        for pipeline in m.pipelines:
+        for pipeline in m[InputPart].pipelines:
             names = [stage.name for stage in pipeline.stages]
             for number, stage in enumerate(pipeline.stages):
                 if stage.name != "Shuffle" or stage.site is None or pipeline.elements < MIN_REPEATS:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from stoker.doctor.check.rule import Problem, Rule, describe
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import TensorRead
+from stoker.doctor.probes.parts.device import DevicePart
+from stoker.doctor.probes.parts.tallies import ReadsPart
 from stoker.doctor.replay.repair import RARE, DoneRarely
 from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft, every_step, in_loop, worth
 
@@ -61,12 +63,12 @@ class SyncInLoop(Rule):
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Reads at every step, or less often but at a cost."""
-        for site, tally in m.tallies.get("sync", {}).items():
+        for site, tally in m[ReadsPart].by_site.items():
             dear = tally.count >= MIN_REPEATS and worth(m, tally.lost_ns)
             if not dear and not (in_loop(m, tally) and every_step(m, tally.count)):
                 continue
             detail = dict(tally.detail)
-            if m.device_kind == "CPU" and not m.is_async:
+            if not m[DevicePart].runs_beside_host:
                 detail["note"] = (
                     "reads are cheap on a synchronous CPU; on an accelerator every one waits for the device"
                 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from stoker.doctor.probes.parts.environment import EnvironmentPart
+from stoker.doctor.probes.parts.input import InputPart
 from stoker.doctor.stall import Stall
 from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft
 
@@ -29,15 +31,16 @@ class UnshardedInput(Stall):
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Pipelines of a job of several workers that no stage divides among them."""
-        if m.workers < 2:
+        workers = m[EnvironmentPart].workers
+        if workers < 2:
             return
-        for pipeline in m.pipelines:
+        for pipeline in m[InputPart].pipelines:
             names = [stage.name for stage in pipeline.stages]
             site = next((stage.site for stage in reversed(pipeline.stages) if stage.site), None)
             if site is None or pipeline.elements < MIN_REPEATS or any(name in _SHARDING for name in names):
                 continue
             # Of what it waits for, its own part would be left.
-            lost = pipeline.wait_ns * (m.workers - 1) // m.workers
+            lost = pipeline.wait_ns * (workers - 1) // workers
             yield Draft(site, pipeline.elements, pipeline.wait_ns, lost, detail={"pipeline": names[::-1]})
 
 

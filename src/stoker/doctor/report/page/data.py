@@ -10,7 +10,7 @@ import math
 import shlex
 from typing import Any
 
-from stoker.doctor.probes.measurements import OTHER_WORK
+from stoker.doctor.probes.parts.environment import OTHER_WORK
 from stoker.doctor.report.headline import sentence
 from stoker.doctor.report.page import tables
 from stoker.doctor.report.page.before_after import examples

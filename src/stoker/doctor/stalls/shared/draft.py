@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stoker.doctor.probes.measurements import Books
+from stoker.doctor.probes.parts.steps import StepsPart
+
 if TYPE_CHECKING:
     from stoker.doctor.attach.sites import SiteKey
     from stoker.doctor.probes.measurements import Measurements
@@ -34,7 +37,7 @@ class Draft:
 
 def every_step(m: Measurements, count: int) -> bool:
     """Whether something that happened `count` times belongs to the loop: to one step in five at least."""
-    return count >= max(MIN_REPEATS, m.steps // 5)
+    return count >= max(MIN_REPEATS, m[StepsPart].count // 5)
 
 
 def in_loop(m: Measurements, tally: Tally) -> bool:
@@ -43,18 +46,19 @@ def in_loop(m: Measurements, tally: Tally) -> bool:
     What is over before the first training step, or begins after the last, is done once. A program that trains
     nothing may have several loops, of which only the hottest is counted by.
     """
-    if not m.stepping_ns or not tally.last_end_ns or not m.trains:
+    steps, phase = m[StepsPart], m[StepsPart].phase
+    if not phase.ns or not tally.last_end_ns or not steps.trains:
         return True
-    rare = tally.between < FEW <= m.ticks or tally.between * _RARE < m.ticks
+    rare = tally.between < FEW <= steps.ticks or tally.between * _RARE < steps.ticks
     if rare and tally.count >= MIN_REPEATS * tally.between:
         return False
     # The first step may hold the first of many; of one that is over when it ends there is no telling.
-    return tally.last_end_ns > m.stepping_from_ns and tally.first_end_ns <= m.stepping_to_ns
+    return tally.last_end_ns > phase.first_ns and tally.first_end_ns <= phase.last_ns
 
 
 def worth(m: Measurements, lost_ns: int, share: float = 0.02) -> bool:
     """Whether so much was lost that it matters by itself."""
-    return lost_ns >= m.wall_ns * share
+    return lost_ns >= m[Books].wall_ns * share
 
 
 def most(sites: dict[SiteKey, int]) -> SiteKey | None:

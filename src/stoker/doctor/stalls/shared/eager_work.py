@@ -12,6 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from stoker.doctor.probes.parts.eager import EagerPart
+from stoker.doctor.probes.parts.keras import KerasPart
+from stoker.doctor.probes.parts.steps import StepsPart
+from stoker.doctor.probes.parts.windows import WindowsPart
 from stoker.doctor.stalls.shared.draft import FEW, MIN_REPEATS, Draft, worth
 
 if TYPE_CHECKING:
@@ -66,7 +70,7 @@ def _by_owner(
     """The samples by the function whose step they belong to, and the others by the line that asks for them."""
     owned: defaultdict[_StepFunction, list[_Sample]] = defaultdict(list)
     others: defaultdict[SiteKey, list[_Sample]] = defaultdict(list)
-    for sample in m.eager_stacks.items():
+    for sample in m[EagerPart].stacks.items():
         stack = sample[0]
         owner = next((step for frame in stack for step in tapes if step.holds(frame)), None)
         if owner is not None:
@@ -82,7 +86,7 @@ def _tapes(m: Measurements) -> dict[_StepFunction, SiteKey]:
     A function that is called under another's tape is part of that one's step.
     """
     found: dict[_StepFunction, SiteKey] = {}
-    for site, tally in sorted(m.tallies.get("tape", {}).items(), key=lambda item: item[0][1]):
+    for site, tally in sorted(m[EagerPart].tapes.items(), key=lambda item: item[0][1]):
         if tally.count >= MIN_REPEATS and tally.detail.get("inside", 0) < tally.count:
             found.setdefault(_StepFunction(site[0], site[2], tally.detail.get("loop")), site)
     # Of loops inside one another the inner one comes first.
@@ -95,22 +99,25 @@ def _tapes(m: Measurements) -> dict[_StepFunction, SiteKey]:
 
 def _stepping_line(m: Measurements, stack: tuple[UserFrame, ...]) -> SiteKey:
     """The line of the loop that steps from which this work is asked for; else the innermost loop's, else the last."""
+    sources = m[StepsPart].phase.sources
     for frame in stack:
-        if any(loop in m.step_sources for loop in frame.loops):
+        if any(loop in sources for loop in frame.loops):
             return frame.site
     return next((frame.site for frame in stack if frame.loops), stack[0].site)
 
 
 def _draft(m: Measurements, site: SiteKey, samples: list[_Sample]) -> Draft | None:
     count, ns = sum(found.ops for _, found in samples), sum(found.ns for _, found in samples)
-    steps = max(1, m.steps)
+    steps, eager = m[StepsPart].count, m[EagerPart]
     # What the kernels take is needed either way.
-    lost = int(ns * (1 - m.eager_kernel_share * m.eager_op_ns / max(1, m.eager_ns)))
+    lost = int(ns * (1 - m[WindowsPart].eager_kernel_share * eager.op_ns / max(1, eager.ns)))
     # Without a step to measure by, only a loop of some length is one.
-    if count < MIN_REPEATS * _MIN_OPS_PER_STEP or (count / steps < _MIN_OPS_PER_STEP and not worth(m, lost)):
+    if count < MIN_REPEATS * _MIN_OPS_PER_STEP or (
+        count / max(1, steps) < _MIN_OPS_PER_STEP and not worth(m, lost)
+    ):
         return None
     detail: dict[str, Any] = {"ops": count}
-    if m.steps:
+    if steps:
         detail["ops_per_step"] = round(count / steps, 1)
     detail["parts"] = _parts(samples)
     return Draft(site, count, ns, lost, detail=detail)
@@ -119,12 +126,13 @@ def _draft(m: Measurements, site: SiteKey, samples: list[_Sample]) -> Draft | No
 def _is_once(m: Measurements, samples: list[_Sample]) -> bool:
     """Whether this is work between a few of the steps only: a model is built, then training goes on."""
     between, seen = max(found.between for _, found in samples), sum(found.samples for _, found in samples)
-    return m.trains and (between < FEW or between * _OFTEN < min(seen, m.ticks))
+    steps = m[StepsPart]
+    return steps.trains and (between < FEW or between * _OFTEN < min(seen, steps.ticks))
 
 
 def _is_keras_own(m: Measurements, site: SiteKey, count: int) -> bool:
     """Whether these are the few ops with which `fit` asks for a batch: dear on a busy machine, but not the user's."""
-    return site in m.fits and count < _MIN_OPS_PER_STEP * m.steps
+    return site in m[KerasPart].fits and count < _MIN_OPS_PER_STEP * m[StepsPart].count
 
 
 def _parts(samples: list[_Sample]) -> list[dict[str, Any]]:

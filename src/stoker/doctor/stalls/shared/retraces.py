@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from stoker.doctor.probes.parts.functions import CallsPart, TracesPart
+from stoker.doctor.probes.parts.windows import WindowsPart
 from stoker.doctor.replay.pieces import Piece, is_loop_python, mean_s
 from stoker.doctor.replay.repair import WARM, Repair
 from stoker.doctor.stalls.shared.draft import Draft, most
@@ -55,10 +57,12 @@ class Retraced:
 
 def retraced_functions(m: Measurements) -> Iterator[Retraced]:
     """The user's functions that were traced too often."""
-    excess = {f.definition: f.first_call_excess_ns(m.graph_busy_share) for f in m.called if f.definition}
-    for function in m.traced:
+    busy_share, traces = m[WindowsPart].graph_busy_share, m[TracesPart]
+    calls = m[CallsPart].functions
+    excess = {f.definition: f.first_call_excess_ns(busy_share) for f in calls if f.definition}
+    for function in traces.functions:
         site = most(function.sites) or function.definition
-        if function.definition not in m.users_functions or site is None:
+        if function.definition not in traces.users_functions or site is None:
             continue
         repeated = max(1, function.traces - 1)
         first_calls = excess.get(function.definition, 0) * repeated // max(1, function.traces)

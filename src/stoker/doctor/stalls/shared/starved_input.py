@@ -6,6 +6,12 @@ from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from stoker.doctor.probes.measurements import Books
+from stoker.doctor.probes.parts.device import DevicePart
+from stoker.doctor.probes.parts.functions import first_call_ns
+from stoker.doctor.probes.parts.input import InputPart
+from stoker.doctor.probes.parts.steps import StepsPart
+from stoker.doctor.probes.parts.windows import WindowsPart
 from stoker.doctor.probes.pipelines import StageTime, is_generator, makes_ahead, slow_stage, stage_name
 from stoker.doctor.stalls.shared.draft import Draft, most
 
@@ -64,16 +70,16 @@ class Cause(Enum):
 
 def starved(m: Measurements, cause: Cause) -> Iterator[Draft]:
     """One finding for each pipeline that keeps the program waiting for this cause."""
-    in_graph = (
-        int((m.totals["graph"] - m.first_call_ns) * m.graph_input_share) if m.device_kind == "CPU" else 0
-    )
-    fed_in_graph = [p for p in m.pipelines if not p.elements and _users_stages(p)]
-    for pipeline in m.pipelines:
+    in_graph, pipelines = 0, m[InputPart].pipelines
+    if m[DevicePart].kind == "CPU":
+        in_graph = int((m[Books].totals["graph"] - first_call_ns(m)) * m[WindowsPart].graph_input_share)
+    fed_in_graph = [p for p in pipelines if not p.elements and _users_stages(p)]
+    for pipeline in pipelines:
         wait = pipeline.wait_ns
         if fed_in_graph and pipeline is max(fed_in_graph, key=lambda p: p.iterators):
             # The windows do not say which iterator a graph waited for: it is the one handed to it.
             wait += in_graph
-        if wait >= m.wall_ns * _MIN_SHARE and _users_stages(pipeline) and not _keeps_up(m, pipeline):
+        if wait >= m[Books].wall_ns * _MIN_SHARE and _users_stages(pipeline) and not _keeps_up(m, pipeline):
             blamed, draft = _blame(m, pipeline, wait)
             if blamed is cause:
                 yield draft
@@ -93,7 +99,7 @@ def _keeps_up(m: Measurements, pipeline: Pipeline) -> bool:
         return False
     elements = max(1, pipeline.ran[0][1])
     making = sum(max(ns, count * _call_ns(name)) for name, count, ns in pipeline.ran) / elements
-    return making < _AT_EASE * (m.stepping_ns or m.wall_ns) / pipeline.elements
+    return making < _AT_EASE * (m[StepsPart].phase.ns or m[Books].wall_ns) / pipeline.elements
 
 
 def _call_ns(stage: str) -> int:
@@ -107,8 +113,9 @@ def _users_stages(pipeline: Pipeline) -> list[Stage]:
 
 def _ran_as(m: Measurements, pipeline: Pipeline) -> dict[str, StageTime]:
     """The stages by path: as the profiler's windows saw them, else by tf.data's own books."""
-    if m.windows.stages or not pipeline.ran:
-        return m.windows.stages
+    seen = m[WindowsPart].summary.stages
+    if seen or not pipeline.ran:
+        return seen
     stages, path = {}, "Iterator"
     for name, elements, ns in pipeline.ran:
         path = f"{path}::{name}"
@@ -146,7 +153,7 @@ def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> tuple[Cause, Draft
     site = stage.site or most(pipeline.sites)
     if site is None:
         raise AssertionError("a stage of the user's has a site")
-    count = pipeline.elements or m.steps
+    count = pipeline.elements or m[StepsPart].count
     return cause, Draft(site, count, wait, wait, wait_ns=wait, remedy=remedy, detail=detail)
 
 

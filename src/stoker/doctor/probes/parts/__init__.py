@@ -1,0 +1,17 @@
+"""What each probe tells: one frozen dataclass per probe, of plain values, with its own tables of the record.
+
+| module | the parts of |
+|---|---|
+| tallies | `host_sync`, `transfer`, `checkpoints`: counts and times by the user's line |
+| functions | `retrace` and `graph_calls`: functions that were traced and called |
+| eager | `eager_ops` |
+| steps | `steps`: the steps and the stepping phase |
+| input | `input_wait`: pipelines, and what the tuner did |
+| keras | `keras_loop`: callbacks, `fit` and `predict` |
+| windows | `profiler_windows`: what the profiler's windows add up to |
+| device | `device`: the device, its memory, its counters |
+| environment | `environment`: the machine and its variables |
+
+Stalls import these modules, and `stoker check` loads every stall: at their top they import no TensorFlow, no probe and
+no `stoker.records`. `doctor/probes/measurements.py` says what a part is.
+"""

@@ -1,0 +1,42 @@
+"""Keras' loops: callbacks, and the calls of `fit` and `predict`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stoker.doctor.probes.measurements import Measurements, ProbePart
+from stoker.doctor.probes.parts.tallies import MAX_ROWS
+
+if TYPE_CHECKING:
+    from stoker.doctor.attach.sites import SiteKey
+    from stoker.doctor.probes.keras_loop import CallbackTime, FitCalls, PredictCalls
+    from stoker.records import CallbackRow
+
+
+@dataclass(frozen=True)
+class KerasPart(ProbePart):
+    """What Keras' loops did with the time."""
+
+    callbacks: list[CallbackTime] = field(default_factory=list)
+    predicts: dict[SiteKey, PredictCalls] = field(default_factory=dict)
+    fits: dict[SiteKey, FitCalls] = field(default_factory=dict)
+    # Size of the variables that an eager optimizer updates.
+    variable_bytes: int = 0
+
+    def sites(self) -> Iterable[SiteKey]:
+        return [*self.predicts, *self.fits, *(c.site for c in self.callbacks if c.site)]
+
+    def tables(self, m: Measurements) -> dict[str, list[CallbackRow]]:
+        from stoker.doctor.attach.sites import site_columns
+        from stoker.records import CallbackRow
+
+        rows = [
+            CallbackRow(
+                callback=c.class_name, hook=c.hook, **site_columns(c.site), calls=c.calls, seconds=c.ns / 1e9
+            )
+            for c in sorted(self.callbacks, key=lambda c: -c.ns)[:MAX_ROWS]
+            if c.calls
+        ]
+        return {"callbacks": rows}
