@@ -1,40 +1,81 @@
-"""The library's one logger, `logging.getLogger("stoker")`: what Stoker says when no command of its own is running.
+"""The library's one logger, `logging.getLogger("stoker")`: everything Stoker says that no command was asked for.
 
-By default, warnings and errors reach stderr as one line each, `stoker: ...`. Standard logging changes that:
+By default, each record is one line on stderr, `stoker: ...`. What a training shows between Keras' progress bars goes
+through the child logger `stoker.progress` to stdout, as Keras' own lines do. Standard logging changes both:
 
-    logging.getLogger("stoker").setLevel(logging.CRITICAL)      # silence it
-    logging.getLogger("stoker").addHandler(mine)                # before the import: instead of stderr; after: as well
+    logging.getLogger("stoker").setLevel(logging.WARNING)       # no progress
+    logging.getLogger("stoker").setLevel(logging.CRITICAL)      # nothing at all
+    logging.getLogger("stoker").addHandler(mine)                # before the import: instead of this; after: as well
 
-Modules import `LOGGER` from here. Commands print; they do not log.
+Modules import `LOGGER` or `PROGRESS` from here. Commands answer through `stoker.printing`.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from stoker.units import printable
 
 NAME = "stoker"
+# With `extra=REPLACED`, the next line of progress takes the place of this one. Only for a terminal.
+REPLACED = {"is_replaced": True}
 
 
-class StderrLineHandler(logging.Handler):
-    """Writes a record as one line to whatever stderr is at that moment; a stderr that is closed is no error."""
+class LineHandler(logging.Handler):
+    """Writes a record as one line to whatever stdout or stderr is at that moment; a closed stream is no error."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_line_open = False
 
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(OSError, ValueError, AttributeError):
-            sys.stderr.write(f"{NAME}: {printable(record.getMessage())}\n")
+            if record.name == PROGRESS.name:
+                self._show_progress(record)
+            else:
+                sys.stderr.write(f"{NAME}: {printable(record.getMessage())}\n")
+
+    def _show_progress(self, record: logging.LogRecord) -> None:
+        clear = "\r\033[K" if self._is_line_open else ""
+        self._is_line_open = hasattr(record, "is_replaced")
+        text = f"{clear}{printable(record.getMessage(), lines=True)}{'' if self._is_line_open else chr(10)}"
+        try:
+            sys.stdout.write(text)
+        except UnicodeEncodeError:
+            sys.stdout.write(text.encode(sys.stdout.encoding, "replace").decode(sys.stdout.encoding))
+        sys.stdout.flush()
 
 
 def _prepare_logger() -> logging.Logger:
     """The logger, with our handler unless the program has configured one already."""
     logger = logging.getLogger(NAME)
     if not logger.handlers:
-        logger.addHandler(StderrLineHandler(logging.WARNING))
+        logger.addHandler(LineHandler())
+        if logger.level == logging.NOTSET:
+            logger.setLevel(logging.INFO)
         # A program with a handler on the root logger would otherwise show each line twice.
         logger.propagate = False
     return logger
 
 
 LOGGER = _prepare_logger()
+PROGRESS = logging.getLogger(f"{NAME}.progress")
+
+
+@contextmanager
+def use_handler(handler: logging.Handler) -> Iterator[None]:
+    """Use `handler` in place of our own, and close it at the end. Handlers that the program has added stay."""
+    replaced = [one for one in LOGGER.handlers if isinstance(one, LineHandler)]
+    for one in replaced:
+        LOGGER.removeHandler(one)
+        LOGGER.addHandler(handler)
+    try:
+        yield
+    finally:
+        handler.close()
+        for one in replaced:
+            LOGGER.removeHandler(handler)
+            LOGGER.addHandler(one)

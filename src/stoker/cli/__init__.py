@@ -18,6 +18,7 @@ from importlib import resources
 from typing import NoReturn
 
 from stoker.errors import StokerError, UsageError, suggest
+from stoker.printing import print_answer, print_note
 from stoker.units import printable
 from stoker.version import __version__
 
@@ -40,14 +41,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if "_ARGCOMPLETE" in os.environ:
             _complete()
         if not arguments:
-            print(_describe_verbs(), end="")
+            print_answer(_describe_verbs(), end="")
             return 0
         args = _parse(arguments)
         code = int(args.run(args))
         sys.stdout.flush()
         return code
     except StokerError as error:
-        print(f"stoker: {printable(str(error), lines=True)}", file=sys.stderr)
+        print_note(printable(str(error), lines=True))
         return error.exit_code
     except BrokenPipeError:
         # Whoever reads (`head`, a pager) has seen enough. Python must not complain again when it flushes at exit.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any
 
 from stoker.errors import ArgumentError, UsageError
 
@@ -41,11 +41,11 @@ def as_options(args: argparse.Namespace) -> Iterator[None]:
 
 
 @contextmanager
-def warnings_shown(file: TextIO, args: argparse.Namespace) -> Iterator[None]:
+def print_warnings(args: argparse.Namespace, printer: Callable[[str], None]) -> Iterator[None]:
     """Print warnings in the words of the command, without the place in the code, which no user of it asked for."""
 
     def show(message: Any, *_place: Any, **_options: Any) -> None:
-        print(f"stoker: {respelled(str(message), args)}", file=file)
+        printer(respelled(str(message), args))
 
     with warnings.catch_warnings():
         warnings.showwarning = show

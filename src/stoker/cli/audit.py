@@ -16,6 +16,7 @@ from dataclasses import asdict
 from stoker.cli._runs import verify_runs
 from stoker.cli._stores import add_store, find_store
 from stoker.doctor.report import run_table
+from stoker.printing import print_answer
 from stoker.tracking.store.queries import open_reader
 
 
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     with open_reader(find_store(args)) as reader:
         rows = [asdict(row) for row in reader.audit()]
     if args.json:
-        print(json.dumps(rows, indent=2))
+        print_answer(json.dumps(rows, indent=2))
     else:
         run_table.show_audit(rows)
     return 0

@@ -22,6 +22,7 @@ from stoker.chatter import quiet_tensorflow
 from stoker.cli._paths import local_path
 from stoker.cli._trust import add_trust, trust_of
 from stoker.errors import UsageError
+from stoker.printing import print_answer
 from stoker.serve import bundle
 from stoker.serve.safety.opening import read_checked, sign_bundle
 
@@ -47,7 +48,9 @@ def run(args: argparse.Namespace) -> int:
     """Read, print, and sign or prove it if asked to."""
     if args.new_key:
         public = signing.generate_key(args.new_key)
-        print(f"{args.new_key}: keep it secret; its public key is {public} (also in {args.new_key}.pub)")
+        print_answer(
+            f"{args.new_key}: keep it secret; its public key is {public} (also in {args.new_key}.pub)"
+        )
     if args.path is None:
         if args.new_key:
             return 0
@@ -57,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if trust.public_key:
         found = read_checked(args.path, trust)
     if args.json:
-        print(json.dumps(found.description))
+        print_answer(json.dumps(found.description))
     else:
         _show(found, bool(trust.public_key))
     if args.verify:
@@ -66,47 +69,47 @@ def run(args: argparse.Namespace) -> int:
         with quiet_tensorflow():
             proof = prove(Path(args.path), lenient=True, trust=trust)
         if not args.json:
-            print(
+            print_answer(
                 f"verified: the files are the ones exported, and {proof['rows']} examples give their recorded answers"
             )
             if proof["keras"]:
-                print(f"{bundle.KERAS} is not loaded: {proof['keras']}")
+                print_answer(f"{bundle.KERAS} is not loaded: {proof['keras']}")
     return 0
 
 
 def _show(found: bundle.Bundle, demanded: bool) -> None:
     said = found.description
     weights = said.get("weights", {}).get("count")
-    print(
+    print_answer(
         f"{found.path}: {said.get('model', 'a model')}, version {found.version}, "
         f"exported {said.get('created', 'at an unknown time')}"
     )
-    print(
+    print_answer(
         f"{units.size(found.bytes)}, {weights} weights ({units.size(found.weight_bytes)}); "
         + ", ".join(f"{name} {version}" for name, version in said.get("versions", {}).items())
     )
     for what, fields in (("takes", found.signature.inputs), ("gives", found.signature.outputs)):
         for number, field in enumerate(fields):
             kind = f"  ({field.kind})" if field.kind else ""
-            print(f"{what if number == 0 else '':<6} {field}{kind}")
+            print_answer(f"{what if number == 0 else '':<6} {field}{kind}")
     if found.labels:
         shown = ", ".join(found.labels[:8]) + (", ..." if len(found.labels) > 8 else "")
-        print(f"labels {len(found.labels)}: {shown}")
+        print_answer(f"labels {len(found.labels)}: {shown}")
     worth = {
         name: value for name, value in said.get("evaluation", {}).items() if isinstance(value, float | int)
     }
     if worth:
-        print("worth  " + ", ".join(f"{name} {value:.4g}" for name, value in worth.items()))
+        print_answer("worth  " + ", ".join(f"{name} {value:.4g}" for name, value in worth.items()))
     if said.get("engines"):
-        print("engines session, threads, function, " + ", ".join(said["engines"]))
+        print_answer("engines session, threads, function, " + ", ".join(said["engines"]))
     training = said.get("lineage", {}).get("training")
     if isinstance(training, dict):
-        print(f"run    {training.get('run')} ({training.get('name')}), in {training.get('store')}")
+        print_answer(f"run    {training.get('run')} ({training.get('name')}), in {training.get('store')}")
     if said.get(bundle.SEAL, {}).get("public_key"):
         checked = "checked" if demanded else "not checked without --require-signature"
-        print(f"signed {said[bundle.SEAL]['public_key']} ({checked})")
+        print_answer(f"signed {said[bundle.SEAL]['public_key']} ({checked})")
     if found.note:
-        print(f"note   {found.note}")
+        print_answer(f"note   {found.note}")
     fault = said.get("keras", {}).get("fault")
     if fault:
-        print(f"{bundle.KERAS} does not load by itself: {fault}")
+        print_answer(f"{bundle.KERAS} does not load by itself: {fault}")

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-import sys
 
 from stoker.cli._paths import local_path
 from stoker.config import SEVERITIES, Config, load, names
@@ -23,6 +22,7 @@ from stoker.doctor.check.source.files import STDIN, discover, display, project_r
 from stoker.doctor.report import problems as report
 from stoker.doctor.stall import is_known
 from stoker.files import CACHE, RUNS
+from stoker.printing import print_answer, print_note
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -59,13 +59,13 @@ def run(args: argparse.Namespace) -> int:
     found = [_priced(problem, price) for problem, price in _prices(checked.problems)]
     shown = [dataclasses.replace(problem, file=display(problem.file)) for problem in found]
     if args.statistics:
-        sys.stdout.write(report.statistics(shown))
+        print_answer(report.statistics(shown), end="")
     else:
-        sys.stdout.write(report.FORMATS[args.format](shown))
+        print_answer(report.FORMATS[args.format](shown), end="")
     for error in checked.errors:
-        print(f"stoker: {error}", file=sys.stderr)
+        print_note(str(error))
     if args.format in ("text", "concise"):
-        print(_summary(shown, checked), file=sys.stderr)
+        print_note(_summary(shown, checked), prefix="")
     if checked.errors:
         return 2
     return 1 if any(config.fails(problem.severity) for problem in found) else 0

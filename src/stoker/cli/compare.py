@@ -22,6 +22,7 @@ from stoker.doctor.diagnosis.comparison import changes, compare
 from stoker.doctor.diagnosis.noise import ASSUMED_RUN_NOISE
 from stoker.doctor.report import comparison, output
 from stoker.errors import RecordError, UsageError
+from stoker.printing import print_answer
 from stoker.records import Record
 from stoker.tracking.store import record_files
 
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if args.html:
         output.write(args.html, comparison.page(a, b, result, found))
     if args.json:
-        print(json.dumps(as_json, indent=2))
+        print_answer(json.dumps(as_json, indent=2))
     elif not args.html:
         comparison.show(a, b, result, found)
     return 1 if limit is not None and result.slower_than(limit) else 0

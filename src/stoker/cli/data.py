@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,9 +15,10 @@ from typing import Any
 from stoker import units
 from stoker.chatter import quiet_tensorflow
 from stoker.cli._paths import local_path
-from stoker.cli._spelling import as_options, separator, warnings_shown
+from stoker.cli._spelling import as_options, print_warnings, separator
 from stoker.doctor.report import words
 from stoker.errors import UsageError
+from stoker.printing import print_answer, print_note
 
 _BARS = " ▁▂▃▄▅▆▇█"
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         from stoker.data.survey import survey
 
         # TensorFlow reads images, TFRecord and tar files.
-        with quiet_tensorflow(), as_options(args), warnings_shown(sys.stderr, args):
+        with quiet_tensorflow(), as_options(args), print_warnings(args, print_note):
             found = survey(args.path, args.sep, args.encoding)
     except ModuleNotFoundError as error:
         extra = "cpu" if error.name == "tensorflow" else "data"
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
             f"stoker data needs {error.name}: install it with pip install 'stoker[{extra}]'"
         ) from None
     if args.json:
-        print(json.dumps(found))
+        print_answer(json.dumps(found))
     else:
         _show(found)
     return 0
@@ -59,30 +59,30 @@ def run(args: argparse.Namespace) -> int:
 def _show(found: dict[str, Any]) -> None:
     rows, files = units.counted(found["rows"], "row"), units.counted(found["files"], "file")
     columns = units.counted(len(found["columns"]), "column")
-    print(f"{found['path']}: {rows}, {columns}, {found['format']}, {files}")
+    print_answer(f"{found['path']}: {rows}, {columns}, {found['format']}, {files}")
     cache = f", {units.size(found['cache_bytes'])} in the cache" if "cache_bytes" in found else ""
-    print(
+    print_answer(
         f"{units.size(found['bytes'])}{cache}; read at {words.rate(found['rows_per_s'])} rows/s "
         f"({units.size(found['bytes_per_s'])}/s){_looked_at(found)}"
     )
-    print()
+    print_answer()
     name_width = max(6, *(len(column["name"]) for column in found["columns"]))
     kind_width = max(8, *(len(column["kind"]) for column in found["columns"]))
-    print(f"{'column':<{name_width}}  {'kind':<{kind_width}}  {'missing':>9}  values")
+    print_answer(f"{'column':<{name_width}}  {'kind':<{kind_width}}  {'missing':>9}  values")
     for column in found["columns"]:
         missing = f"{column['missing']:,}" if column["missing"] else "-"
-        print(
+        print_answer(
             f"{column['name']:<{name_width}}  {column['kind']:<{kind_width}}  {missing:>9}  {_values(column)}"
         )
     if found.get("left_out"):
-        print(f"\nnot readable as a table: {', '.join(found['left_out'])}")
+        print_answer(f"\nnot readable as a table: {', '.join(found['left_out'])}")
     notes = [column[key] for column in found["columns"] for key in ("doubt", "note") if key in column]
     notes += [
         f"{path} cannot be decoded: it is damaged, no image, or of a kind TensorFlow cannot read"
         for path in found.get("damaged", ())
     ]
     if notes:
-        print("\n" + "\n".join(notes))
+        print_answer("\n" + "\n".join(notes))
 
 
 def _looked_at(found: dict[str, Any]) -> str:

@@ -8,7 +8,6 @@ stoker explain --list
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from stoker.cli._paths import local_path
@@ -17,6 +16,7 @@ from stoker.doctor.check.rule import Rule
 from stoker.doctor.report import rule_page
 from stoker.doctor.stall import stalls
 from stoker.errors import UsageError
+from stoker.printing import print_answer
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,11 +35,11 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.list:
         for stall in stalls().values():
-            print(f"{stall.code}  {stall.slug:<28} {stall.title}")
+            print_answer(f"{stall.code}  {stall.slug:<28} {stall.title}")
         return 0
     if not args.kind:
         raise UsageError("which kind? `stoker explain STK101`, or `stoker explain --list`")
-    sys.stdout.write(_page(args.kind))
+    print_answer(_page(args.kind), end="")
     return 0
 
 

@@ -23,6 +23,7 @@ from stoker.cli._paths import local_path
 from stoker.cli._stores import add_store
 from stoker.cli._trust import add_allow_ops, split_names
 from stoker.errors import RecordError, UsageError
+from stoker.printing import print_answer
 from stoker.serve.safety.keras_files import CodeInFileError, check_keras_file
 from stoker.serve.saved_models import SavedModel, model_of
 from stoker.tracking.store import address
@@ -95,7 +96,9 @@ def run(args: argparse.Namespace) -> int:
         allow_ops=split_names(args.allow_ops),
         overwrite=args.force,
     )
-    print(f"{args.bundle}: {units.size(made.bytes)}, proven on {made.description['examples']['rows']} rows")
+    print_answer(
+        f"{args.bundle}: {units.size(made.bytes)}, proven on {made.description['examples']['rows']} rows"
+    )
     return 0
 
 

@@ -10,7 +10,6 @@ Exit code: 0 done, 1 a repair was undone because it did not hold, 2 usage or unr
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from stoker.doctor.check.source.files import STDIN, discover, display
 from stoker.doctor.fix import verify
 from stoker.doctor.fix.plan import Change, plan
 from stoker.errors import UsageError
+from stoker.printing import print_answer, print_note
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -69,9 +69,9 @@ def run(args: argparse.Namespace) -> int:
     wanted = {"safe", "unsafe"} if args.unsafe else {"safe"}
     changes, errors = plan(files, wanted, config.reports)
     for error in errors:
-        print(f"stoker: {error}", file=sys.stderr)
+        print_note(str(error))
     if args.diff:
-        sys.stdout.write("".join(change.diff() for change in changes))
+        print_answer("".join(change.diff() for change in changes), end="")
         return 2 if errors else 0
     code = _write(changes) if words is None else _verified(changes, words, args.tolerance)
     return 2 if errors else code
@@ -82,7 +82,7 @@ def _write(changes: list[Change]) -> int:
         change.write()
         _say(change)
     total = sum(len(change.fixed) for change in changes)
-    print(
+    print_answer(
         f"Fixed {total} in {len(changes)} file{'' if len(changes) == 1 else 's'}."
         if total
         else "Nothing to fix."
@@ -93,12 +93,12 @@ def _write(changes: list[Change]) -> int:
 def _say(change: Change) -> None:
     for problem in change.fixed:
         message = problem.fix.message if problem.fix is not None else ""
-        print(f"{display(change.path)}:{problem.line}: {problem.code} {problem.kind}: {message}")
+        print_answer(f"{display(change.path)}:{problem.line}: {problem.code} {problem.kind}: {message}")
 
 
 def _verified(changes: list[Change], words: list[str], tolerance: float) -> int:
     if not changes:
-        print("Nothing to fix.")
+        print_answer("Nothing to fix.")
         return 0
     before = verify.run(words)
     kept = False
@@ -114,5 +114,5 @@ def _verified(changes: list[Change], words: list[str], tolerance: float) -> int:
                 change.undo()
     for change in changes:
         _say(change)
-    print(f"{verdict}{'' if kept else ': the files were put back'}")
+    print_answer(f"{verdict}{'' if kept else ': the files were put back'}")
     return 0 if kept else 1

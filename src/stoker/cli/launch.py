@@ -28,6 +28,7 @@ from stoker.launch.plan import LaunchPlan
 from stoker.launch.request import JobRequest
 from stoker.launch.supervisor import Supervisor
 from stoker.launch.view import JobView
+from stoker.printing import print_note
 from stoker.tracking.store import record_files
 
 configure = options.configure
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         output.write(args.write, scheduler.build_submission(request))
         return 0
     if scheduler.must_submit():
-        print(f"stoker: {scheduler.submit(request, JOBS / record_files.new_id())}", file=sys.stderr)
+        print_note(scheduler.submit(request, JOBS / record_files.new_id()))
         return 0
     return _supervise(request, scheduler.plan(request), scheduler.count_restarts(), quiet=args.quiet)
 

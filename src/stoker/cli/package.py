@@ -19,6 +19,7 @@ from stoker import units
 from stoker.cli._paths import local_path
 from stoker.cli._trust import add_trust, trust_of
 from stoker.errors import UsageError
+from stoker.printing import print_answer
 from stoker.serve.packaging.writing import Options, package_bundle, package_program
 
 
@@ -90,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{path} is neither a bundle nor a Python program")
     size = sum(one.stat().st_size for one in target.rglob("*") if one.is_file())
     wheels = len(list((target / "wheelhouse").iterdir()))
-    print(
+    print_answer(
         f"{target}: {wheels} wheels, {units.size(size)}; build it with: docker build -t {options.name} {target}"
     )
     return 0

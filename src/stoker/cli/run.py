@@ -28,6 +28,7 @@ from stoker.doctor.report.live import LiveLine, has_rows
 from stoker.doctor.report.page import document
 from stoker.doctor.software_gpu import profiles
 from stoker.errors import UsageError
+from stoker.printing import print_note
 from stoker.records import Record
 
 
@@ -121,4 +122,4 @@ def _report(record: Record, path: Path, args: argparse.Namespace) -> None:
     if args.html:
         output.write(args.html, document.page(record))
         if not args.quiet:
-            print(f"page: {args.html}", file=sys.stderr)
+            print_note(f"page: {args.html}", prefix="")

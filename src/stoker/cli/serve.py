@@ -26,6 +26,7 @@ from stoker.cli._paths import local_path, named_path
 from stoker.cli._stores import add_store
 from stoker.cli._trust import add_trust, trust_of
 from stoker.errors import UsageError
+from stoker.logs import LOGGER, use_handler
 from stoker.loopback import NAMES, is_loopback, name_of
 from stoker.serve.http import sockets, supervising
 from stoker.serve.http.log import Log
@@ -130,14 +131,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the request, listen, serve."""
-    say = Log()
-    try:
-        return _run(args, say)
-    finally:
-        say.close()
+    with use_handler(Log()):
+        return _run(args, LOGGER.info)
 
 
-def _run(args: argparse.Namespace, say: Log) -> int:
+def _run(args: argparse.Namespace, say: Callable[[str], None]) -> int:
     models = dict(_named(word) for word in args.models)
     if len(models) != len(args.models):
         raise UsageError("two models have the same name: give NAME=PATH")

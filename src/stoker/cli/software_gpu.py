@@ -13,6 +13,7 @@ import sys
 
 from stoker.doctor.software_gpu import build
 from stoker.doctor.software_gpu.profiles import PROFILES
+from stoker.printing import print_answer, print_note
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,14 +30,14 @@ def run(args: argparse.Namespace) -> int:
         return _clean()
     tensorflow = build.installed_tensorflow()
     library = build.library_path(tensorflow)
-    print(f"TensorFlow  {tensorflow.version} ({tensorflow.distribution})")
-    print(f"compiler    {build.compiler() or 'none: install g++ or set CXX'}")
-    print(f"plug-in     {library}" if library.exists() else "plug-in     not built")
-    print(f"profiles    {', '.join(PROFILES)}")
+    print_answer(f"TensorFlow  {tensorflow.version} ({tensorflow.distribution})")
+    print_answer(f"compiler    {build.compiler() or 'none: install g++ or set CXX'}")
+    print_answer(f"plug-in     {library}" if library.exists() else "plug-in     not built")
+    print_answer(f"profiles    {', '.join(PROFILES)}")
     if args.status:
         return 0
     if not library.exists():
-        print(f"built       {build.ensure_built()}")
+        print_answer(f"built       {build.ensure_built()}")
     return 0 if args.build else _self_test()
 
 
@@ -44,9 +45,9 @@ def _clean() -> int:
     directory = build.cache_directory()
     if directory.exists():
         shutil.rmtree(directory)
-        print(f"removed {directory}")
+        print_answer(f"removed {directory}")
     else:
-        print(f"nothing to remove in {directory}")
+        print_answer(f"nothing to remove in {directory}")
     return 0
 
 
@@ -54,9 +55,9 @@ def _self_test() -> int:
     """In a process of its own: TensorFlow takes a device only before it starts, and prints what it likes."""
     command = [sys.executable, "-m", "stoker.doctor.software_gpu.self_test"]
     done = subprocess.run(command, capture_output=True, text=True)
-    print(done.stdout, end="")
+    print_answer(done.stdout, end="")
     if done.returncode != 0:
-        print("self-test   failed", file=sys.stderr)
-        print("\n".join(done.stderr.splitlines()[-5:]), file=sys.stderr)
+        print_note("self-test   failed", prefix="")
+        print_note("\n".join(done.stderr.splitlines()[-5:]), prefix="")
         return 1
     return 0

@@ -12,13 +12,13 @@ Run the same command again to resume after a crash. Ctrl-C keeps the best model 
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 from stoker.chatter import quiet_tensorflow
 from stoker.cli._paths import data_path, local_path
-from stoker.cli._spelling import as_options, separator, warnings_shown
+from stoker.cli._spelling import as_options, print_warnings, separator
 from stoker.errors import UsageError
+from stoker.printing import print_answer, print_note
 
 # As a shell reports a program that Ctrl-C has ended.
 _INTERRUPTED = 130
@@ -115,10 +115,10 @@ def run(args: argparse.Namespace) -> int:
         made = _made(args)
     except KeyboardInterrupt:
         # In training it keeps the best so far, and does not come here.
-        print("\nstoker: interrupted; run the same command again to resume", file=sys.stderr)
+        print_note("\nstoker: interrupted; run the same command again to resume", prefix="")
         return _INTERRUPTED
     if made is None:
-        print(f"stoker: {args.eject} written: run it with python, and change it as you like")
+        print_answer(f"stoker: {args.eject} written: run it with python, and change it as you like")
     return 0
 
 
@@ -135,7 +135,7 @@ def _made(args: argparse.Namespace) -> Any:
         raise UsageError(
             f"stoker train needs {error.name}: install it with pip install 'stoker[{extra},recipes]'"
         ) from None
-    with as_options(args), warnings_shown(sys.stdout, args):
+    with as_options(args), print_warnings(args, lambda line: print_answer(f"stoker: {line}")):
         return recipe()
 
 

@@ -22,6 +22,7 @@ from stoker.chatter import quiet_tensorflow
 from stoker.cli._paths import local_path
 from stoker.doctor.stalls import map_without_parallel_calls, missing_prefetch
 from stoker.errors import StokerError, UsageError, suggest
+from stoker.printing import print_answer
 
 # Changes of the tuner that `stoker fix` can write, by the kind of its finding.
 _IN_SOURCE = {
@@ -65,14 +66,14 @@ def run(args: argparse.Namespace) -> int:
     report = tune(dataset, args.step, args.allow, args.memory).tuning
     diffs = list(_diffs(path, {change.name for change in report.changes}))
     if args.json:
-        print(json.dumps({"pipeline": args.pipeline, **report.as_json(), "diff": "".join(diffs)}))
+        print_answer(json.dumps({"pipeline": args.pipeline, **report.as_json(), "diff": "".join(diffs)}))
         return 0
-    print(shown.text(report.row()))
+    print_answer(shown.text(report.row()))
     if diffs:
-        print("\nIn the source\n")
-        print("".join(diffs), end="")
+        print_answer("\nIn the source\n")
+        print_answer("".join(diffs), end="")
     if report.changes:
-        print(f"\nTo apply all of it: stoker.tune({written})")
+        print_answer(f"\nTo apply all of it: stoker.tune({written})")
     return 0
 
 

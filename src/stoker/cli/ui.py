@@ -22,6 +22,7 @@ from stoker.cli import _tokens
 from stoker.cli._stores import add_store, find_store
 from stoker.errors import UsageError
 from stoker.loopback import NAMES, is_loopback
+from stoker.printing import print_answer
 from stoker.tracking.store.queries import open_reader
 
 _SHORTEST_TOKEN = 16
@@ -64,9 +65,9 @@ def run(args: argparse.Namespace) -> int:
     shown = f"[{args.host}]" if ":" in args.host else args.host
     # A token of the user's own is not repeated: what is printed ends up in logs.
     query = "?token=...  (the token you gave)" if given else f"?token={token}"
-    print(f"{store}\nhttp://{shown}:{port}/{query}", flush=True)
+    print_answer(f"{store}\nhttp://{shown}:{port}/{query}")
     if open_to_others:
-        print("other machines can reach this page; anyone with the token can read every run", flush=True)
+        print_answer("other machines can reach this page; anyone with the token can read every run")
     ending = threading.Event()
 
     class Server(uvicorn.Server):

@@ -14,7 +14,6 @@ import argparse
 import dataclasses
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from stoker.doctor.report import whatif as report
 from stoker.doctor.software_gpu import profiles
 from stoker.doctor.stall import stalls
 from stoker.errors import RecordError, UsageError
+from stoker.printing import print_answer
 from stoker.records import Finding, Record, SteppingRow
 from stoker.tracking.store import record_files
 
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         "assumptions": [*prices.assumptions(findings), *scale.assumptions()],
     }
     if args.json:
-        sys.stdout.write(json.dumps(answer, indent=2) + "\n")
+        print_answer(json.dumps(answer, indent=2))
     else:
         report.show(answer)
     return 0
@@ -169,7 +169,7 @@ def _fleet(record: Record, phase: SteppingRow, scale: Scale, args: argparse.Name
         "assumptions": made.assumptions(),
     }
     if args.json:
-        sys.stdout.write(json.dumps(answer, indent=2) + "\n")
+        print_answer(json.dumps(answer, indent=2))
     else:
         report.show_fleet(answer)
     return 0

@@ -19,6 +19,7 @@ from rich.console import Console
 from stoker.doctor.measure.run import MeasuredRun
 from stoker.doctor.report import console
 from stoker.errors import RecordError, StokerError, UsageError
+from stoker.printing import print_answer, print_note
 from stoker.records import Record
 from stoker.tracking.store import record_files
 
@@ -56,7 +57,7 @@ def load_ipython_extension(ipython: Any) -> None:
         try:
             shown = _run_program(line) if cell is None else _run_cell(ipython, line, cell)
         except StokerError as error:
-            sys.stderr.write(f"stoker: {error}\n")
+            print_note(str(error))
             return
         from IPython.display import display
 
@@ -78,7 +79,7 @@ def _run_program(line: str) -> Shown:
         )
         assert program.stdout is not None
         for output in program.stdout:
-            sys.stdout.write(output)
+            print_answer(output, end="")
         code = program.wait()
         if not path.exists():
             raise RecordError(f"the program left no record; `stoker run` ended with code {code}")

@@ -19,6 +19,7 @@ from stoker.doctor.attach.sites import KERAS_LOOP, Sites
 from stoker.doctor.measure.run import MeasuredRun
 from stoker.doctor.report import console
 from stoker.errors import UsageError, check_local_path
+from stoker.logs import LOGGER
 from stoker.periodic import Every
 from stoker.records import Record
 
@@ -134,7 +135,7 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
             run.keep(finished)
         except (UsageError, OSError) as error:
             # The loop went well; that it leaves no record must not make it fail.
-            sys.stderr.write(f"stoker: the record is not kept: {error}\n")
+            LOGGER.warning("the record is not kept: %s", error)
         if self._show:
             console.show(finished, run.path)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from stoker.chatter import is_chatter
+from stoker.logs import LOGGER
 
 # Terminal colours that are readable on both black and white.
 _COLOURS = (36, 33, 35, 32, 34, 31)
@@ -53,9 +54,8 @@ class JobView:
         target.flush()
 
     def announce(self, line: str) -> None:
-        """Print a line about the job itself."""
-        self._streams["stderr"].write(f"stoker: {line}\n")
-        self._streams["stderr"].flush()
+        """Log a line about the job itself."""
+        LOGGER.info(line)
 
     def close(self) -> None:
         """Close the log files."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import keras
 
+from stoker.logs import PROGRESS, REPLACED
 from stoker.units import counted
 
 # Between two lines on a terminal, which replace each other.
@@ -87,7 +88,7 @@ class Progress(keras.callbacks.Callback):  # type: ignore[misc]
         self.best = min(self.best, self.curves[-1].get("val_loss", math.inf))
         if sys.stdout.isatty() and time.monotonic() - self._shown > _EVERY_S:
             self._shown = time.monotonic()
-            say(f"\r  {self._line(epoch)}\033[K", end="")
+            PROGRESS.info("  %s", self._line(epoch), extra=REPLACED)
 
     def _line(self, epoch: int) -> str:
         epochs = int(self.params.get("epochs") or 0)
@@ -105,19 +106,17 @@ class Progress(keras.callbacks.Callback):  # type: ignore[misc]
 
     def trained(self, model: Any) -> Trained:
         """What came of it."""
-        clear = "\r\033[K" if sys.stdout.isatty() else ""
         why = {"time": ", its time is up", "interrupted": ", interrupted", None: ""}[self.stopped]
         done = "no epoch is over yet"
         if self.curves:
             done = f"{counted(len(self.curves), 'epoch')}, validation loss {self.best:.4g}"
-        say(f"{clear}  {self.name}: {done}, {_spoken(self._used())}{why}")
+        say(f"  {self.name}: {done}, {_spoken(self._used())}{why}")
         return Trained(self.name, model, self.best, self.curves, self.stopped)
 
 
-def say(line: str, end: str = "\n") -> None:
+def say(line: str) -> None:
     """A line for whoever trains."""
-    sys.stdout.write(line + end)
-    sys.stdout.flush()
+    PROGRESS.info(line)
 
 
 def _spoken(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from keras.src.trainers.trainer import model_supports_jit
 from keras.src.utils import io_utils, is_default
 from keras.src.utils.python_utils import pythonify_logs
 
+from stoker.logs import PROGRESS
 from stoker.tf_internals import Place
 
 # Where the classes of Keras 2 are defined: tf_keras, tf.keras before 2.16, the package keras before 3.
@@ -172,8 +174,11 @@ def profiles(tensorboard: Any) -> bool:
 
 
 def show(line: str) -> None:
-    """Print a line as Keras prints: to the console or, if that is how Keras is set, to the log."""
-    io_utils.print_msg(line)
+    """Print a line as Keras prints: to the console or, if that is how Keras is set, to its log."""
+    if io_utils.is_interactive_logging_enabled():
+        PROGRESS.info(line)
+    elif PROGRESS.isEnabledFor(logging.INFO):
+        io_utils.print_msg(line)
 
 
 class SpeedBar(keras.utils.Progbar):  # type: ignore[misc]

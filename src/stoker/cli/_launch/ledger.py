@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from stoker.doctor.attach.sites import shown_path
 from stoker.doctor.check.checker import check_paths
 from stoker.doctor.diagnosis.jobs import job_record
@@ -11,6 +9,7 @@ from stoker.doctor.measure.launch import Target
 from stoker.doctor.report import console
 from stoker.doctor.stalls.unscaled_batch import STALL as UNSCALED_BATCH
 from stoker.errors import RecordError
+from stoker.printing import print_note
 from stoker.records import Finding, Record
 from stoker.tracking.store import record_files
 
@@ -25,7 +24,7 @@ def close(job: str, target: Target, ranks: list[int], exit_code: int, restarts: 
         try:
             found[rank] = record_files.read(record_files.path_of(f"{job}-{rank}"))
         except RecordError as error:
-            print(f"stoker: worker {rank} left no record here: {error}", file=sys.stderr)
+            print_note(f"worker {rank} left no record here: {error}")
     if not found:
         return
     unscaled = find_unscaled_batches(target) if len(found) > 1 else []

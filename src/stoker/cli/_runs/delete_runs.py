@@ -12,6 +12,7 @@ import sys
 
 from stoker.cli._stores import find_store
 from stoker.errors import UsageError
+from stoker.printing import print_answer, print_note
 from stoker.tracking.store.deleting import Deletion, carry_out, plan
 from stoker.units import printable
 
@@ -34,12 +35,12 @@ def run(args: argparse.Namespace) -> int:
     for name in args.run_ids:
         planned = plan(store, name, artifacts=args.artifacts)
         if asks and not _confirm(planned):
-            print(f"kept {printable(planned.run)}")
+            print_answer(f"kept {printable(planned.run)}")
             continue
         carry_out(store, planned)
-        print(printable(f"deleted {planned.run}"))
+        print_answer(printable(f"deleted {planned.run}"))
         for line in [*map(str, planned.files), *(f"left {line}" for line in planned.left)]:
-            print(f"  {printable(line)}")
+            print_answer(f"  {printable(line)}")
     return 0
 
 
@@ -47,6 +48,5 @@ def _confirm(planned: Deletion) -> bool:
     """Ask on the terminal."""
     files = "".join(f"\n  {path}" for path in planned.files)
     question = printable(f"Delete run {planned.run} ({planned.name})?") + printable(files, lines=True)
-    sys.stderr.write(f"{question}\n[y/N] ")
-    sys.stderr.flush()
+    print_note(f"{question}\n[y/N] ", prefix="", end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from stoker.cli._stores import find_store
 from stoker.doctor.report import run_table
+from stoker.printing import print_answer
 from stoker.tracking.store.differing import diff
 from stoker.tracking.store.plain_values import make_plain
 from stoker.tracking.store.queries import open_reader
@@ -25,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
     with open_reader(find_store(args)) as reader:
         found = diff(reader, reader.resolve(args.a), reader.resolve(args.b))
     if args.json:
-        print(json.dumps(make_plain(asdict(found)), indent=2))
+        print_answer(json.dumps(make_plain(asdict(found)), indent=2))
     else:
         run_table.show_differences(found)
     return 0

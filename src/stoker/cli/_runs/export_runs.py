@@ -8,6 +8,7 @@ from pathlib import Path
 from stoker.cli._paths import local_path
 from stoker.cli._stores import find_store
 from stoker.errors import UsageError
+from stoker.printing import print_answer
 from stoker.tracking.store.exporting import mlflow, tables, tensorboard
 from stoker.tracking.store.queries import open_reader
 
@@ -30,10 +31,10 @@ def run(args: argparse.Namespace) -> int:
         rows = reader.runs(*names)
         if args.mlflow:
             made = mlflow.export(reader, rows, args.mlflow, args.experiment)
-            print(f"{len(made)} runs in the experiment {args.experiment!r} of {args.mlflow}")
+            print_answer(f"{len(made)} runs in the experiment {args.experiment!r} of {args.mlflow}")
         if args.tensorboard:
             files = tensorboard.export(reader, rows, Path(args.tensorboard))
-            print(f"{len(files)} runs in {args.tensorboard}")
+            print_answer(f"{len(files)} runs in {args.tensorboard}")
         if args.table:
-            print(f"{len(rows)} runs in {tables.export(reader, rows, Path(args.table))}")
+            print_answer(f"{len(rows)} runs in {tables.export(reader, rows, Path(args.table))}")
     return 0

@@ -12,6 +12,7 @@ import argparse
 
 from stoker.cli._stores import find_store
 from stoker.errors import UsageError
+from stoker.printing import print_answer
 from stoker.tracking.store import heads
 from stoker.tracking.store.queries import open_reader
 
@@ -29,5 +30,5 @@ def run(args: argparse.Namespace) -> int:
     if found is None:
         raise UsageError(f"the audit of {store} is empty: it has no head yet")
     head = heads.Head.of_now(*found, str(store))
-    print((head.sign(args.sign) if args.sign else head).to_json())
+    print_answer((head.sign(args.sign) if args.sign else head).to_json())
     return 0

@@ -7,12 +7,12 @@ SOURCE is a directory of records (.stoker/runs), a directory of event files, a d
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from stoker.errors import UsageError
 from stoker.files import RUNS
+from stoker.printing import print_answer, print_note
 from stoker.tracking.store import address
 from stoker.tracking.store.importing import mlflow, records, tensorboard
 from stoker.tracking.store.importing.imported_run import ImportedRun, import_runs
@@ -32,9 +32,9 @@ def run(args: argparse.Namespace) -> int:
     kept = list(import_runs(store, _found(args.source, damaged)))
     fresh = sum(is_new for _, is_new in kept)
     for line in damaged:
-        print(f"stoker: {line}", file=sys.stderr)
+        print_note(line)
     known = len(kept) - fresh
-    print(f"{fresh} runs imported into {store}" + (f", {known} were there already" if known else ""))
+    print_answer(f"{fresh} runs imported into {store}" + (f", {known} were there already" if known else ""))
     return 0
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from stoker.cli._stores import find_store
 from stoker.doctor.report import run_table
 from stoker.errors import RecordError
+from stoker.printing import print_answer
 from stoker.tracking.store import address, measured, record_files
 from stoker.tracking.store.queries import open_reader
 from stoker.tracking.store.table import flatten, select_rows
@@ -29,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     rows += _of_records({row["id"] for row in rows}, damaged)
     chosen = select_rows(rows, args.where, args.sort, args.limit)
     if args.json:
-        print(json.dumps([_plain(row) for row in chosen], indent=2))
+        print_answer(json.dumps([_plain(row) for row in chosen], indent=2))
     elif args.csv:
         _print_csv(chosen)
     else:
@@ -101,4 +102,4 @@ def _print_csv(rows: list[dict[str, Any]]) -> None:
     writer.writerows(rows)
     # A file gets what is in the store; a terminal would obey some of it.
     whole = text.getvalue()
-    sys.stdout.write(printable(whole, lines=True) if sys.stdout.isatty() else whole)
+    print_answer(printable(whole, lines=True) if sys.stdout.isatty() else whole, end="")

@@ -9,6 +9,7 @@ from typing import Any
 
 from stoker.cli._stores import find_store
 from stoker.doctor.report import run_table
+from stoker.printing import print_answer
 from stoker.tracking.store.plain_values import make_plain
 from stoker.tracking.store.queries import open_reader
 
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
             "artifacts": [asdict(link) for link in reader.artifacts(row.id)],
         }
     if args.json:
-        print(json.dumps(make_plain(shown), indent=2))
+        print_answer(json.dumps(make_plain(shown), indent=2))
     else:
         run_table.show_one(shown)
     return 0

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from dataclasses import asdict
 
 from stoker.cli._stores import find_store
 from stoker.errors import UsageError
+from stoker.printing import print_answer, print_note
 from stoker.tracking.store import heads
 from stoker.tracking.store.verifying import Anchor, verify
 from stoker.units import printable
@@ -42,14 +42,14 @@ def run(args: argparse.Namespace) -> int:
     anchor = Anchor(heads.read(args.head), args.head, args.key or "") if args.head else None
     found = verify(store, anchor)
     if args.json:
-        print(json.dumps(asdict(found), indent=2))
+        print_answer(json.dumps(asdict(found), indent=2))
         return 1 if found.problems else 0
     for note in found.notes:
-        print(f"note: {printable(note)}", file=sys.stderr)
+        print_note(f"note: {printable(note)}", prefix="")
     if found.problems:
-        print("\n".join(map(printable, found.problems)))
+        print_answer("\n".join(map(printable, found.problems)))
         return 1
-    print(
+    print_answer(
         f"the audit is whole: {found.rows} rows, {found.sealed} sealed runs, {found.files} files as they were written"
     )
     return 0

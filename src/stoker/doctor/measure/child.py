@@ -17,6 +17,7 @@ from stoker.doctor.attach.sites import OWN_ROOT
 from stoker.doctor.diagnosis.record import RunFacts
 from stoker.doctor.measure.run import MeasuredRun
 from stoker.doctor.probes.session import Session
+from stoker.printing import print_note
 from stoker.tracking.store import inherited
 
 
@@ -88,7 +89,7 @@ class Attachment:
                 )
             self._run.hand_over()
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
-            sys.stderr.write(f"stoker: the record could not be saved ({type(error).__name__}: {error})\n")
+            print_note(f"the record could not be saved ({type(error).__name__}: {error})")
 
 
 def attach(text: str) -> None:

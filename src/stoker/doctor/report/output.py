@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 from stoker.errors import UsageError, check_local_path
 from stoker.files import write_atomically
+from stoker.printing import print_answer
 from stoker.records import Record
 
 
@@ -28,7 +28,7 @@ def write(path: str, text: str) -> None:
         UsageError: the file cannot be written.
     """
     if path == "-":
-        sys.stdout.write(text)
+        print_answer(text, end="")
         return
     check_local_path(path)
     target = Path(path)

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from stoker.errors import StokerError, check_local_path
 from stoker.files import user_cache
+from stoker.logs import LOGGER
 
 SOURCES = Path(__file__).parent / "plugin"
 KERNEL_TABLE = SOURCES / "kernel_table.txt"
@@ -132,17 +133,12 @@ def ensure_built(progress: Callable[[str], None] | None = None) -> Path:
             "the software GPU needs a C++ compiler once, to build its TensorFlow plug-in: "
             "install g++ (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++) or set CXX"
         )
-    say = progress or _to_stderr
+    say = progress or LOGGER.info
     with _locked(library.parent.with_name(f"{library.parent.name}.lock")):
         if not library.exists():
             say(f"building the software GPU for TensorFlow {tensorflow.version} (once, about 20 s) ...")
             _build(program, tensorflow, library)
     return library
-
-
-def _to_stderr(line: str) -> None:
-    sys.stderr.write(f"stoker: {line}\n")
-    sys.stderr.flush()
 
 
 def _sources() -> list[Path]:

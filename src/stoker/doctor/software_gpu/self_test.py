@@ -8,6 +8,7 @@ from typing import Any
 
 from stoker.doctor import software_gpu
 from stoker.errors import StokerError
+from stoker.printing import print_answer, print_note
 
 
 def main() -> int:
@@ -16,7 +17,7 @@ def main() -> int:
     try:
         software_gpu.enable(memory="256MiB")
     except StokerError as error:
-        sys.stderr.write(f"stoker: {error}\n")
+        print_note(str(error))
         return error.exit_code
     checks = {
         "results as on the CPU": _same_results(),
@@ -25,7 +26,7 @@ def main() -> int:
         "too much memory is refused and comes back": _memory_is_limited(),
     }
     for name, holds in checks.items():
-        sys.stdout.write(f"self-test   {'ok    ' if holds else 'FAILED'} {name}\n")
+        print_answer(f"self-test   {'ok    ' if holds else 'FAILED'} {name}")
     return 0 if all(checks.values()) else 1
 
 

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any
 
 import stoker
+from stoker.printing import print_answer
 from stoker.serve.bundle import BundleError
 
 _ANSWER = "stoker-proof "
@@ -160,7 +161,6 @@ def main() -> int:
         found: dict[str, Any] = prove(Path(path), early=early, trust=trust)
     except BundleError as error:
         found = {"fault": str(error)}
-    sys.stdout.write(f"{_ANSWER}{json.dumps(found)}\n")
-    sys.stdout.flush()
+    print_answer(f"{_ANSWER}{json.dumps(found)}")
     # Whoever waits for it need not wait until TensorFlow has taken itself down.
     os._exit(0)

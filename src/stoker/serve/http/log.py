@@ -6,6 +6,7 @@ are dropped and counted, and the count is logged as soon as a line can be writte
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import threading
@@ -14,15 +15,16 @@ _MOST_WAITING = 10_000
 _FLUSH_S = 2.0
 
 
-class Log:
+class Log(logging.Handler):
     """Writes lines to a file descriptor, each after a prefix. Calling it never fails and never waits."""
 
     def __init__(self, prefix: str = "stoker: ", descriptor: int = 2) -> None:
+        super().__init__()
         self._prefix, self._descriptor = prefix, descriptor
         self._lines: queue.Queue[str | None] = queue.Queue(_MOST_WAITING)
         self.lost = 0  # lines that could not be written, and of which nothing is told yet
         self._overflow = 0  # lines for which there was no room in the queue
-        self._lock = threading.Lock()
+        self._counting = threading.Lock()
         self._torn = False  # only a part of the last line was written
         self._thread = threading.Thread(target=self._write_all, name="stoker-log", daemon=True)
         self._thread.start()
@@ -32,8 +34,11 @@ class Log:
         try:
             self._lines.put_nowait(line)
         except queue.Full:
-            with self._lock:
+            with self._counting:
                 self._overflow += 1
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self(record.getMessage())
 
     def close(self) -> None:
         """Write what waits. A reader that has stopped reading is not waited for."""
@@ -45,7 +50,7 @@ class Log:
 
     def _write_all(self) -> None:
         while (line := self._lines.get()) is not None:
-            with self._lock:
+            with self._counting:
                 self.lost, self._overflow = self.lost + self._overflow, 0
             if self.lost and self._write(f"{self.lost} log lines could not be written"):
                 self.lost = 0

@@ -16,6 +16,7 @@ from pathlib import Path
 import uvicorn
 
 from stoker.errors import StokerError
+from stoker.logs import LOGGER, use_handler
 from stoker.serve.http import ledger
 from stoker.serve.http.app import App
 from stoker.serve.http.log import Log
@@ -58,6 +59,7 @@ def serve(
         app,
         http=Protocol,
         ws="none",
+        log_config=None,  # configuring logging would close our handler
         log_level="critical",
         access_log=False,
         lifespan="off",
@@ -160,16 +162,20 @@ def run_worker() -> int:
     threading.Thread(target=_end_with_parent, args=(int(lifeline),), daemon=True).start()
     settings = Settings.loads(os.environ["STOKER_SERVE_SETTINGS"])
     sock = socket.socket(fileno=int(number))
-    say = Log(f"stoker: worker {worker}: ")
-    try:
-        return serve(
-            settings, sock, Tls(certificate, key), say, Path(metrics_file), int(worker), int(workers)
-        )
-    except StokerError as error:
-        say(str(error))
-        return error.exit_code
-    finally:
-        say.close()
+    with use_handler(Log(f"stoker: worker {worker}: ")):
+        try:
+            return serve(
+                settings,
+                sock,
+                Tls(certificate, key),
+                LOGGER.info,
+                Path(metrics_file),
+                int(worker),
+                int(workers),
+            )
+        except StokerError as error:
+            LOGGER.error(str(error))
+            return error.exit_code
 
 
 def _end_with_parent(lifeline: int) -> None:
