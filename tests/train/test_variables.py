@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from stoker.train.checkpoint.options import CheckpointError
-from stoker.train.execution.feeding.host_random import host_random_state, restore_host_random_state
+from stoker.train.execution.feed import host_random_state, restore_host_random_state
 from stoker.train.variables import (
     named_variables,
     random_ops_out_of_reach,
@@ -173,7 +173,7 @@ def test_copies_are_one_variable_and_parts_are_several() -> None:
 import keras, tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from stoker.train.execution.feeding.host_random import host_random_state, restore_host_random_state
+from stoker.train.execution.feed import host_random_state, restore_host_random_state
 from stoker.train.variables import named_variables
 with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])

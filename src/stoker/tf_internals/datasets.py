@@ -5,37 +5,41 @@ A stage is a dataset object, which keeps what it was made with in private attrib
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+from stoker.tf_internals.types import Dataset, FunctionWrapper, ProtoMessage, Tensor, TensorSpec
 
 _MISSING = object()
 
 
-def inputs(stage: Any) -> list[Any]:
+def inputs(stage: Dataset) -> list[Dataset]:
     """The stages that this one reads."""
     return list(stage._inputs())
 
 
-def functions(stage: Any) -> list[Any]:
+def functions(stage: Dataset) -> list[FunctionWrapper]:
     """The wrappers of a stage's functions: `function` is the traced one, `output_structure` its specs."""
     return list(stage._functions())
 
 
-def map_function(stage: Any) -> Any:
+def map_function(stage: Dataset) -> FunctionWrapper:
     """The wrapper of the function of a map, interleave, flat_map, filter or the like; None for other stages."""
     return getattr(stage, "_map_func", getattr(stage, "_predicate", None))
 
 
-def python_function(wrapper: Any) -> Any:
+def python_function(wrapper: FunctionWrapper) -> Callable[..., object]:
     """The Python function in a wrapper, as the user gave it."""
-    return wrapper._func
+    function: Callable[..., object] = wrapper._func
+    return function
 
 
-def has_argument(stage: Any, name: str) -> bool:
+def has_argument(stage: Dataset, name: str) -> bool:
     """Whether a stage has kept an argument it was made with."""
     return hasattr(stage, f"_{name}")
 
 
-def argument(stage: Any, name: str, default: Any = _MISSING) -> Any:
+def argument(stage: Dataset, name: str, default: object = _MISSING) -> Any:
     """An argument that a stage was made with, often as a tensor.
 
     Raises:
@@ -44,12 +48,13 @@ def argument(stage: Any, name: str, default: Any = _MISSING) -> Any:
     return getattr(stage, f"_{name}") if default is _MISSING else getattr(stage, f"_{name}", default)
 
 
-def generator_behind(state: Any) -> Any:
+def generator_behind(state: Any) -> Callable[..., object]:
     """The user's function in the state that `from_generator` keeps in its closures."""
-    return state._generator
+    generator: Callable[..., object] = state._generator
+    return generator
 
 
-def graph_of(stage: Any) -> Any:
+def graph_of(stage: Dataset) -> ProtoMessage:
     """A pipeline as a graph of operations."""
     import tensorflow as tf
 
@@ -58,11 +63,11 @@ def graph_of(stage: Any) -> Any:
     return graph
 
 
-def variant(dataset: Any) -> Any:
+def variant(dataset: Dataset) -> Tensor:
     """The tensor that is a dataset to TensorFlow's own operations, or an Optional."""
     return dataset._variant_tensor
 
 
-def batch_spec(spec: Any) -> Any:
+def batch_spec(spec: TensorSpec) -> TensorSpec:
     """The spec of a batch of any size of such elements."""
     return spec._batch(None)

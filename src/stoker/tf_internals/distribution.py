@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from stoker.tf_internals.types import Strategy, TensorSpec
+
 
 def replica_thread() -> Any:
     """The class of the threads in which a strategy runs each replica: `replica_id`, `run()`."""
@@ -13,7 +15,7 @@ def replica_thread() -> Any:
     return mirrored_run._MirroredReplicaThread
 
 
-def replica_specs(spec: Any) -> list[Any] | None:
+def replica_specs(spec: TensorSpec) -> list[TensorSpec] | None:
     """The specs of each replica, in that of a leaf of a distributed dataset; None for another spec."""
     from tensorflow.python.distribute.values import PerReplicaSpec
 
@@ -27,7 +29,7 @@ def collective_options() -> Any:
     return collective_util.Options
 
 
-def rank_and_count(strategy: Any) -> tuple[int, int]:
+def rank_and_count(strategy: Strategy) -> tuple[int, int]:
     """This worker's number under a `MultiWorkerMirroredStrategy`, and how many there are.
 
     A cluster resolver tells only what `TF_CONFIG` has, and not in the order of the replicas.

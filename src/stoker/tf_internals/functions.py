@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stoker.tf_internals import Place
+from stoker.tf_internals.types import CompiledFunction, ConcreteFunction, Nest
 
 
 def function_call() -> Place:
@@ -26,22 +27,22 @@ def concrete_function_creation() -> Place:
     return tracing_compilation, "_create_concrete_function"
 
 
-def traces(function: Any) -> list[Any]:
+def traces(function: CompiledFunction) -> list[ConcreteFunction]:
     """What a `tf.function` has been traced to, as concrete functions. The public API only counts them."""
     return list(function._function_cache.values())
 
 
-def is_compiled_by_xla(function: Any) -> bool:
+def is_compiled_by_xla(function: CompiledFunction) -> bool:
     """Whether a `tf.function` was made with `jit_compile=True`."""
     return bool(function._jit_compile)
 
 
-def silence_retracing_warning(function: Any) -> None:
+def silence_retracing_warning(function: CompiledFunction) -> None:
     """Keep a `tf.function` out of the count behind TensorFlow's warning of frequent retracing."""
     function._omit_frequent_tracing_warning = True
 
 
-def convert(function: Callable[..., Any]) -> Callable[..., Any]:
+def convert(function: Callable[..., Nest]) -> Callable[..., Nest]:
     """A Python function as `tf.data` traces it, with `if` and `for` on tensors.
 
     The public `tf.autograph.to_graph` converts what must not be converted, too.
@@ -49,7 +50,7 @@ def convert(function: Callable[..., Any]) -> Callable[..., Any]:
     from tensorflow.python.autograph.core import ag_ctx
     from tensorflow.python.autograph.impl import api
 
-    converted: Callable[..., Any] = api.tf_convert(function, ag_ctx.control_status_ctx())
+    converted: Callable[..., Nest] = api.tf_convert(function, ag_ctx.control_status_ctx())
     return converted
 
 

@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+
+from stoker.tf_internals.types import ConcreteFunction, Graph, Operation, ProtoMessage, Tensor, Variable
 
 
-def new_graph(name: str) -> Any:
+def new_graph(name: str) -> Graph:
     """An empty graph of the kind that `tf.function` traces into: it captures what is made outside of it."""
     import tensorflow as tf
 
     return tf.__internal__.FuncGraph(name)
 
 
-def called_graphs(graph: Any) -> list[Any]:
+def called_graphs(graph: Graph) -> list[Graph]:
     """The graphs of the functions that a graph calls, of those TensorFlow has kept."""
     called = [getattr(function, "graph", None) for function in getattr(graph, "_functions", {}).values()]
     return [one for one in called if one is not None]
 
 
-def called_graph(op: Any) -> Any:
+def called_graph(op: Operation) -> Graph:
     """The graph of the function that an op with an attribute `f` calls; None if TensorFlow has not kept it."""
     return getattr(op.graph._get_function(op.get_attr("f").name), "graph", None)
 
 
-def set_input(op: Any, number: int, tensor: Any) -> None:
+def set_input(op: Operation, number: int, tensor: Tensor) -> None:
     """Let an op of a graph take another tensor. The public API only adds to graphs."""
     op._update_input(number, tensor)
 
 
-def add_control_inputs(op: Any, awaited: Iterable[Any]) -> None:
+def add_control_inputs(op: Operation, awaited: Iterable[Operation]) -> None:
     """Let an op of a graph wait for others, after it was made."""
     op._add_control_inputs(list(awaited))
 
 
-def definition(name: str) -> Any:
+def definition(name: str) -> ProtoMessage:
     """What TensorFlow knows of an operation: `is_stateful`, `input_arg`, `output_arg`, `attr`; None if nothing."""
     from tensorflow.python.framework import op_def_registry
 
@@ -48,35 +49,35 @@ def kernel_devices(name: str) -> list[str]:
     return [str(kernel.device_type) for kernel in kernels.get_registered_kernels_for_op(name).kernel]
 
 
-def freeze(concrete: Any) -> Any:
+def freeze(concrete: ConcreteFunction) -> ConcreteFunction:
     """A concrete function whose variables have become constants; the public one is of sessions only."""
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
     return convert_variables_to_constants_v2(concrete)
 
 
-def make_variable(**options: Any) -> Any:
+def make_variable(**options: object) -> Variable:
     """A variable that no creator is asked for: `tf.Variable` asks those of `tf.variable_creator_scope`."""
     from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
     return ResourceVariable(**options)
 
 
-def is_filled_once(thing: Any) -> bool:
+def is_filled_once(thing: object) -> bool:
     """Whether it is a lookup table that is filled when it is made, and never changes."""
     from tensorflow.python.ops import lookup_ops
 
     return isinstance(thing, lookup_ops.InitializableLookupTableBase)
 
 
-def is_resource(thing: Any) -> bool:
+def is_resource(thing: object) -> bool:
     """Whether it is a table or the like, which a SavedModel keeps for the functions that captured it."""
     from tensorflow.python.trackable.resource import CapturableResource
 
     return isinstance(thing, CapturableResource)
 
 
-def is_composite(thing: Any) -> bool:
+def is_composite(thing: object) -> bool:
     """Whether a value is ragged, sparse or another kind that is made of several tensors."""
     import tensorflow as tf
 

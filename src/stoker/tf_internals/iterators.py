@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stoker.tf_internals import Place
+from stoker.tf_internals.types import Dataset, DatasetIterator, Tensor
 
 
 def iterator_type() -> Any:
@@ -26,16 +27,16 @@ def next_distributed_element() -> Place:
     return input_lib.DistributedIteratorBase, "get_next"
 
 
-def dataset_of(iterator: Any) -> Any:
+def dataset_of(iterator: DatasetIterator) -> Dataset:
     """The dataset that an iterator goes through; None if it does not tell."""
     return getattr(iterator, "_dataset", None)
 
 
-def resource(iterator: Any) -> Any:
+def resource(iterator: DatasetIterator) -> Tensor:
     """The tensor that holds TensorFlow's side of an iterator."""
     return iterator._iterator_resource
 
 
-def drop_resource(iterator: Any) -> None:
+def drop_resource(iterator: DatasetIterator) -> None:
     """Let go of TensorFlow's side of an iterator, which waits for the pipeline's threads."""
     iterator.__dict__.pop("_iterator_resource", None)

@@ -5,51 +5,53 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from stoker.tf_internals.types import Layer, LayerCall, Loss, Model, Nest, SeedGenerator, Tensor, Variable
 
-def layers_of(model: Any) -> list[Any]:
+
+def layers_of(model: Model) -> list[Layer]:
     """A model and all layers in it, however deep; `model.layers` has the outermost only."""
     return list(model._flatten_layers())
 
 
-def inner_layers(layer: Any) -> list[Any]:
+def inner_layers(layer: Layer) -> list[Layer]:
     """The layers directly in a layer or model, in the order they were put there."""
     return list(layer._layers)
 
 
-def own_variables(layer: Any) -> list[Any]:
+def own_variables(layer: Layer) -> list[Variable]:
     """The variables of a layer itself, without those of layers in it: first those made to be trained."""
     return [*layer._trainable_variables, *layer._non_trainable_variables]
 
 
-def own_state(layer: Any) -> list[Any]:
+def own_state(layer: Layer) -> list[Variable]:
     """The variables of a layer itself that were made not to be trained. Those of a frozen layer are not among them."""
     return list(layer._non_trainable_variables)
 
 
-def seed_generators(layer: Any) -> list[Any]:
+def seed_generators(layer: Layer) -> list[SeedGenerator]:
     """The generators of a layer itself."""
     return list(layer._seed_generators)
 
 
-def global_seed_generator() -> Any:
+def global_seed_generator() -> SeedGenerator:
     """The generator behind `keras.random` calls without a seed. The first call makes it, with a random seed."""
     from keras.src.random import seed_generator
 
     return seed_generator.global_seed_generator()
 
 
-def calls_of(layer: Any) -> list[Any]:
+def calls_of(layer: Layer) -> list[LayerCall]:
     """Each use of a layer in a functional model: `parent_nodes`, whose `operation` gave its inputs."""
     return list(getattr(layer, "_inbound_nodes", ()))
 
 
-def maker_of(tensor: Any) -> Any:
+def maker_of(tensor: Tensor) -> Layer:
     """The layer or operation that gives a Keras tensor; None for what is no tensor of a functional model."""
     history = getattr(tensor, "_keras_history", None)
     return None if history is None else history.operation
 
 
-def input_structure(model: Any) -> Any:
+def input_structure(model: Model) -> Nest:
     """Keras tensors as a model is called with them; None if it does not say."""
     import keras
 
@@ -58,31 +60,31 @@ def input_structure(model: Any) -> Any:
     return getattr(model, "_inputs_struct", None)
 
 
-def output_structure(model: Any) -> Any:
+def output_structure(model: Model) -> Nest:
     """Keras tensors as a functional model gives them; None if it does not say."""
     return getattr(model, "_outputs_struct", None)
 
 
-def split_texts(vectorization: Any, texts: Any) -> Any:
+def split_texts(vectorization: Layer, texts: Tensor) -> Tensor:
     """The words that a `TextVectorization` finds in texts, ragged, before it looks them up."""
     return vectorization._preprocess(texts)
 
 
-def mask_of(tensor: Any) -> Any:
+def mask_of(tensor: Tensor) -> Tensor:
     """The mask that hangs on a tensor; None if there is none."""
     from keras.src.backend.common import masking
 
     return masking.get_keras_mask(tensor)
 
 
-def set_mask(tensor: Any, mask: Any) -> None:
+def set_mask(tensor: Tensor, mask: Tensor) -> None:
     """Hang a mask on a tensor."""
     from keras.src.backend.common import masking
 
     masking.set_keras_mask(tensor, mask)
 
 
-def is_numbered_name(name: str, layer: Any) -> bool:
+def is_numbered_name(name: str, layer: Layer) -> bool:
     """Whether a name is one that Keras makes for such a layer, with the number of those before it."""
     from keras.src.utils import naming
 
@@ -90,7 +92,7 @@ def is_numbered_name(name: str, layer: Any) -> bool:
     return re.fullmatch(plain + r"(_\d+)?", name) is not None
 
 
-def takes_logits(loss: Any) -> bool | None:
+def takes_logits(loss: Loss) -> bool | None:
     """Whether a loss was made with `from_logits=True`; None for one that does not say."""
     if not hasattr(loss, "from_logits") and not hasattr(loss, "_fn_kwargs"):
         return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from stoker.tf_internals import Place
+from stoker.tf_internals.types import Optimizer, Tensor, Variable
 
 # From gradients, variables and the learning rate.
 Update = Callable[..., None]
@@ -19,34 +19,36 @@ def application() -> Place:
     return base_optimizer.BaseOptimizer, "apply"
 
 
-def trained_variables(optimizer: Any) -> list[Any]:
+def trained_variables(optimizer: Optimizer) -> list[Variable]:
     """The variables an optimizer was built on, as Keras' or TensorFlow's own."""
     return list(optimizer._trainable_variables)
 
 
-def slots_of_adam(optimizer: Any, variable: Any) -> tuple[Any, Any]:
+def slots_of_adam(optimizer: Optimizer, variable: Variable) -> tuple[Variable, Variable]:
     """The two averages that Adam keeps of a variable, as Keras variables."""
     number = optimizer._get_variable_index(variable)
     return optimizer._momentums[number], optimizer._velocities[number]
 
 
-def average_of(optimizer: Any, variable: Any) -> Any:
+def average_of(optimizer: Optimizer, variable: Variable) -> Variable:
     """The average that an optimizer with `use_ema` keeps of a variable."""
     return optimizer._model_variables_moving_average[optimizer._get_variable_index(variable)]
 
 
-def clip(optimizer: Any, gradients: list[Any]) -> list[Any]:
+def clip(optimizer: Optimizer, gradients: list[Tensor]) -> list[Tensor]:
     """The gradients as the optimizer's `clipnorm`, `clipvalue` or `global_clipnorm` has them."""
     return list(optimizer._clip_gradients(gradients))
 
 
-def update_all(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
+def update_all(
+    optimizer: Optimizer, gradients: Sequence[Tensor], variables: Sequence[Variable], rate: Tensor
+) -> None:
     """The update of variables, with what an optimizer does once a step. Called with none, it does that alone."""
     optimizer._backend_update_step(gradients, variables, rate)
 
 
 @contextmanager
-def update_replaced(optimizer: Any, make: Callable[[Update], Update]) -> Iterator[None]:
+def update_replaced(optimizer: Optimizer, make: Callable[[Update], Update]) -> Iterator[None]:
     """While this lasts, the optimizer updates its variables by what `make` makes of its own way."""
     optimizer._backend_update_step = make(optimizer._backend_update_step)
     try:
@@ -55,11 +57,11 @@ def update_replaced(optimizer: Any, make: Callable[[Update], Update]) -> Iterato
         del optimizer._backend_update_step
 
 
-def decays(optimizer: Any, variable: Any) -> bool:
+def decays(optimizer: Optimizer, variable: Variable) -> bool:
     """Whether an optimizer's weight decay is for this variable."""
     return bool(optimizer._use_weight_decay(variable))
 
 
-def is_left_to_adam(muon: Any, variable: Any) -> bool:
+def is_left_to_adam(muon: Optimizer, variable: Variable) -> bool:
     """Whether `keras.optimizers.Muon` updates a variable as AdamW does."""
     return bool(muon._should_use_adamw(variable))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -20,6 +20,7 @@ from keras.src.utils.python_utils import pythonify_logs
 
 from stoker.logs import PROGRESS
 from stoker.tf_internals import Place
+from stoker.tf_internals.types import Callback, EvaluateResult, LogValue, Loss, Metric, Model, Nest, Strategy
 
 # Where the classes of Keras 2 are defined: tf_keras, tf.keras before 2.16, the package keras before 3.
 KERAS_2 = ("tf_keras.", "tensorflow.python.keras.", "keras.engine.", "keras.src.engine.")
@@ -41,7 +42,7 @@ BOOKKEEPING = frozenset(
     }
 )
 # What Keras' callbacks remember from epoch to epoch.
-CALLBACK_STATE: tuple[tuple[Any, tuple[str, ...]], ...] = (
+CALLBACK_STATE: tuple[tuple[type, tuple[str, ...]], ...] = (
     (
         keras.callbacks.EarlyStopping,
         ("wait", "best", "best_epoch", "stopped_epoch", "best_weights"),
@@ -66,21 +67,21 @@ def epoch_iterator_creation() -> Place:
     return _trainer.TFEpochIterator, "__init__"
 
 
-def filter_traceback(function: Callable[..., Any]) -> Callable[..., Any]:
+def filter_traceback(function: Callable[..., object]) -> Callable[..., object]:
     """A function inside the filter that Keras has around `fit`, with the function as its `__wrapped__`."""
     from keras.src.utils import traceback_utils
 
-    filtered: Callable[..., Any] = traceback_utils.filter_traceback(function)
+    filtered: Callable[..., object] = traceback_utils.filter_traceback(function)
     return filtered
 
 
-def is_made_by_keras(function: Any) -> bool:
+def is_made_by_keras(function: object) -> bool:
     """Whether a function, or the one in a `tf.function`, is defined in Keras' own files."""
     module = getattr(getattr(function, "python_function", function), "__module__", None) or ""
     return module.startswith("keras.src.")
 
 
-def strategy_of(model: Any) -> Any:
+def strategy_of(model: Model) -> Strategy | None:
     """The strategy under whose scope a model was made; None if it was made under none.
 
     The public `distribute_strategy` gives the strategy of now instead of None.
@@ -88,17 +89,17 @@ def strategy_of(model: Any) -> Any:
     return model._distribute_strategy
 
 
-def build(model: Any, batch: Any) -> None:
+def build(model: Model, batch: Nest) -> None:
     """Make the variables of a compiled model, its metrics and its optimizer, as for a batch or its spec."""
     model._symbolic_build(data_batch=batch)
 
 
-def supports_xla(model: Any) -> bool:
+def supports_xla(model: Model) -> bool:
     """Whether no layer of a model says otherwise."""
     return bool(model_supports_jit(model))
 
 
-def check_compiled(model: Any, method: str) -> None:
+def check_compiled(model: Model, method: str) -> None:
     """Raise Keras' error if a model was not compiled; `method` is what is to be called.
 
     Raises:
@@ -107,7 +108,7 @@ def check_compiled(model: Any, method: str) -> None:
     model._assert_compile_called(method)
 
 
-def forward(model: Any, batch: Any, *, training: bool) -> tuple[Any, Any]:
+def forward(model: Model, batch: Nest, *, training: bool) -> tuple[Nest, Nest]:
     """The loss of a compiled model for a batch, and what it predicts. Neither the tracker nor metrics are updated.
 
     The public `compute_loss` of a model may be without `training`; Keras passes it where it is taken.
@@ -119,56 +120,56 @@ def forward(model: Any, batch: Any, *, training: bool) -> tuple[Any, Any]:
     ), predicted
 
 
-def loss_tracker(model: Any) -> Any:
+def loss_tracker(model: Model) -> Metric:
     """The mean behind "loss" in the logs of a compiled model."""
     return model._loss_tracker
 
 
-def given_losses(model: Any) -> list[Any]:
+def given_losses(model: Model) -> list[Loss]:
     """The losses that `compile` was given, as objects, functions or names."""
     compiled = model._compile_loss
     given = [] if compiled is None else keras.tree.flatten(compiled._user_loss)
     return [one for one in given if one is not None]
 
 
-def has_metrics(model: Any) -> bool:
+def has_metrics(model: Model) -> bool:
     """Whether `compile` was given metrics."""
     return model._compile_metrics is not None
 
 
-def results(model: Any, logs: Any) -> dict[str, Any]:
+def results(model: Model, logs: Mapping[str, LogValue]) -> dict[str, LogValue]:
     """What an epoch's or evaluation's logs are, given the last step's: those, or what the metrics hold."""
     return dict(model._get_metrics_result_or_logs(logs))
 
 
-def flatten_results(model: Any, logs: Any) -> Any:
+def flatten_results(model: Model, logs: Mapping[str, LogValue]) -> EvaluateResult:
     """The list, or the number, that `evaluate` returns for these logs."""
     return model._flatten_metrics_in_order(logs)
 
 
-def to_numbers(logs: Any) -> dict[str, Any]:
+def to_numbers(logs: Mapping[str, LogValue]) -> dict[str, LogValue]:
     """Logs with floats in place of tensors and arrays, and what metrics give as a dict taken out of it."""
-    numbers: dict[str, Any] = pythonify_logs(logs)
+    numbers: dict[str, LogValue] = pythonify_logs(logs)
     return numbers
 
 
-def restored_epoch(model: Any) -> int | None:
+def restored_epoch(model: Model) -> int | None:
     """The epoch that a `BackupAndRestore` wants `fit` to begin with; None or 0 if there is none."""
     epoch: int | None = model._initial_epoch
     return epoch
 
 
-def is_validated(model: Any, epoch: int, frequency: Any) -> bool:
+def is_validated(model: Model, epoch: int, frequency: int | Sequence[int]) -> bool:
     """Whether `fit` evaluates after this epoch, for a `validation_freq`."""
     return bool(model._should_eval(epoch, frequency))
 
 
-def does_nothing(hook: Any) -> bool:
+def does_nothing(hook: Callable[..., object]) -> bool:
     """Whether a callback's method is the empty one of `keras.callbacks.Callback`."""
     return bool(is_default(hook))
 
 
-def profiles(tensorboard: Any) -> bool:
+def profiles(tensorboard: Callback) -> bool:
     """Whether a `TensorBoard` callback was given batches to profile."""
     return bool(tensorboard._should_trace)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -16,29 +16,32 @@ from tensorflow.python.data.util import nest as nest
 from tensorflow.python.data.util import structure
 from tensorflow.python.ops import script_ops
 
+from stoker.tf_internals.types import Array, Dataset, FunctionWrapper, Nest, Tensor, TensorLike, TensorSpec
+
 _patching = threading.RLock()
 
 
-def from_variant(tensor: Any, spec: Any) -> Any:
+def from_variant(tensor: Tensor, spec: TensorSpec) -> Dataset:
     """A dataset of a tensor that some operation made, whose elements have this spec."""
     return dataset_ops._VariantDataset(tensor, spec)
 
 
-def from_tensors(specs: Any, tensors: list[Any]) -> Any:
+def from_tensors(specs: Nest, tensors: list[Tensor]) -> Nest:
     """Tensors, flat, in the structure of these specs."""
     return structure.from_compatible_tensor_list(specs, tensors)
 
 
-def convert_row(value: Any, dtype: Any) -> Any:
+def convert_row(value: TensorLike, dtype: Any) -> Array:
     """An array of what a generator or a Python function in a graph gave, by TensorFlow's rules.
 
     Raises:
         TypeError, ValueError: it cannot be converted.
     """
-    return script_ops.FuncRegistry._convert(value, dtype=dtype)
+    row: Array = script_ops.FuncRegistry._convert(value, dtype=dtype)
+    return row
 
 
-def map_in_parallel(source: Any, wrapper: Any, preserve_cardinality: bool) -> Any:
+def map_in_parallel(source: Dataset, wrapper: FunctionWrapper, preserve_cardinality: bool) -> Dataset:
     """A parallel map with the function of another stage, which was traced already."""
     with functions_reused():
         return map_op._ParallelMapDataset(
@@ -46,17 +49,17 @@ def map_in_parallel(source: Any, wrapper: Any, preserve_cardinality: bool) -> An
         )
 
 
-def unbatch_dense(dataset: Any) -> Any:
+def unbatch_dense(dataset: Dataset) -> Dataset:
     """`unbatch()` of dense elements; the public one calls a function for each, for the sake of sparse components."""
     return unbatch_op._UnbatchDataset(dataset)
 
 
-def batch_size_of(dataset: Any) -> int:
+def batch_size_of(dataset: Dataset) -> int:
     """Rows in every element of a pipeline, as far as its operations tell; -1 where they do not."""
     return int(distribute.compute_batch_size(dataset))
 
 
-def shard_by_files(dataset: Any, count: int, index: int) -> Any:
+def shard_by_files(dataset: Dataset, count: int, index: int) -> Dataset:
     """The pipeline with every `count`-th file of its readers, or as its options say.
 
     Raises:
@@ -71,7 +74,7 @@ def functions_reused() -> Iterator[None]:
     original = structured_function.StructuredFunctionWrapper
 
     class Reusing(original):  # type: ignore[misc, valid-type]
-        def __new__(cls, func: Any, *rest: Any, **named: Any) -> Any:
+        def __new__(cls, func: FunctionWrapper, *rest: object, **named: object) -> FunctionWrapper:
             return func if isinstance(func, original) else object.__new__(cls)
 
     with _patching:
@@ -85,22 +88,22 @@ def functions_reused() -> Iterator[None]:
 class ScalarSource(dataset_ops.DatasetSource):  # type: ignore[misc]
     """A source of int64 numbers that an operation of `tf.raw_ops` makes."""
 
-    def __init__(self, operation: Any, **options: Any) -> None:
+    def __init__(self, operation: Callable[..., Tensor], **options: object) -> None:
         self._name = None
         super().__init__(operation(**options, **self._common_args))
 
     @property
-    def element_spec(self) -> Any:
+    def element_spec(self) -> TensorSpec:
         return tf.TensorSpec([], tf.int64)
 
 
-def shuffle_like(stage: Any, source: Any, seeds: tuple[Any, Any] | None = None) -> Any:
+def shuffle_like(stage: Dataset, source: Dataset, seeds: tuple[Tensor, Tensor] | None = None) -> Dataset:
     """Another source shuffled as by this stage: with its very seeds, or these. `shuffle(seed=...)` makes other ones."""
     return _Shuffle(stage, source, (stage._seed, stage._seed2) if seeds is None else seeds)
 
 
 class _Shuffle(shuffle_op._ShuffleDataset):  # type: ignore[misc]
-    def __init__(self, like: Any, source: Any, seeds: tuple[Any, Any]) -> None:
+    def __init__(self, like: Dataset, source: Dataset, seeds: tuple[Tensor, Tensor]) -> None:
         self._input_dataset = source
         self._buffer_size = like._buffer_size
         self._seed, self._seed2 = (tf.convert_to_tensor(seed, tf.int64) for seed in seeds)

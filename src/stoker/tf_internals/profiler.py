@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stoker.tf_internals import Place
+from stoker.tf_internals.types import ProtoMessage
 
 
 def new_session() -> Place:
@@ -36,11 +37,11 @@ def trace_me() -> Any:
     return _pywrap_traceme.TraceMe
 
 
-def trace_parser() -> Callable[[bytes], Any]:
+def trace_parser() -> Callable[[bytes], ProtoMessage]:
     """What makes a message of the bytes that a session gives when it is stopped."""
     from tensorflow.tsl.profiler.protobuf import trace_events_pb2
 
-    parse: Callable[[bytes], Any] = trace_events_pb2.Trace.FromString
+    parse: Callable[[bytes], ProtoMessage] = trace_events_pb2.Trace.FromString
     return parse
 
 

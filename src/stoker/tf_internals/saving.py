@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stoker.tf_internals import Place
+from stoker.tf_internals.types import Array, ProtoMessage
 
 
 def savers() -> list[Place]:
@@ -38,14 +39,14 @@ def keras_restorers() -> list[Place]:
     return [(saving_lib, "load_model"), (saving_lib, "load_weights_only")]
 
 
-def load_into_session(session: Any, directory: str, tags: Sequence[str]) -> Any:
+def load_into_session(session: Any, directory: str, tags: Sequence[str]) -> ProtoMessage:
     """Load a SavedModel into a session's graph; its meta graph. The public function prints that it is deprecated."""
     from tensorflow.python.saved_model import loader_impl
 
     return loader_impl.SavedModelLoader(directory).load(session, list(tags))
 
 
-def parse_saved_model(directory: str) -> Any:
+def parse_saved_model(directory: str) -> ProtoMessage:
     """The message in a SavedModel, with its `meta_graphs`; nothing is loaded.
 
     Raises:
@@ -58,7 +59,7 @@ def parse_saved_model(directory: str) -> Any:
 
 def session_callable(
     session: Any, feeds: Sequence[str], fetches: Sequence[str]
-) -> Callable[[list[Any]], list[Any]]:
+) -> Callable[[list[Array]], list[Array]]:
     """What runs a session's graph on arrays, from tensors to tensors by name.
 
     The public `make_callable` looks at feeds and fetches anew in every call, which takes longer than a small model.

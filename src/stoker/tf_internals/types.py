@@ -1,21 +1,31 @@
-"""Names for the types of TensorFlow and Keras.
+"""Names for the types of NumPy, TensorFlow and Keras.
 
-Neither library ships types that mypy can read, so mypy takes each of these names as `Any`. A signature that says
+TensorFlow and Keras ship no types that mypy can read, so mypy takes most of these names as `Any`. A signature that says
 `Tensor` or `Model` still tells the reader what passes through it.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    # The doctor uses these names before the program has imported anything.
+    import numpy as np
+
+# NumPy
+Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"  # of any shape and type
 
 # TensorFlow
 Tensor: TypeAlias = Any  # tf.Tensor, eager or symbolic
 TensorLike: TypeAlias = Any  # what tf.convert_to_tensor takes
 TensorSpec: TypeAlias = Any  # tf.TensorSpec and the specs of ragged and sparse tensors
+Optional: TypeAlias = Any  # tf.experimental.Optional: an element of a dataset, or none
 Variable: TypeAlias = Any  # tf.Variable, or a Keras variable over one
 Nest: TypeAlias = Any  # tensors in tuples, lists and dictionaries, as tf.nest takes them
 Dataset: TypeAlias = Any  # tf.data.Dataset
 DatasetIterator: TypeAlias = Any  # what iter(dataset) gives
+FunctionWrapper: TypeAlias = Any  # a traced function in a stage of a dataset
 DistributedDataset: TypeAlias = Any
 Strategy: TypeAlias = Any  # tf.distribute.Strategy
 CompiledFunction: TypeAlias = Any  # what tf.function gives
@@ -27,7 +37,19 @@ ProtoMessage: TypeAlias = Any  # GraphDef, NodeDef and other messages of TensorF
 # Keras
 Model: TypeAlias = Any
 Layer: TypeAlias = Any
+LayerCall: TypeAlias = Any  # a use of a layer in a functional model
 Optimizer: TypeAlias = Any
 Loss: TypeAlias = Any
 Metric: TypeAlias = Any
 Callback: TypeAlias = Any
+Callbacks: TypeAlias = Any  # what `callbacks=` takes: a callback, a list of them, or a CallbackList
+History: TypeAlias = Any  # what `fit` returns
+SeedGenerator: TypeAlias = Any
+Data: TypeAlias = (
+    Any  # what `fit` takes as `x` or `y`: arrays, tensors, nests of them, a dataset, a generator
+)
+DataAdapter: TypeAlias = Any  # Keras' reader of such data
+EvaluateResult: TypeAlias = Any  # the number, the list or the dict that `evaluate` returns
+LogValue: TypeAlias = Any  # a tensor, the number that was read from it, or a dict of these
+Verbose: TypeAlias = int | str  # 0, 1, 2 or "auto"
+ClassWeight: TypeAlias = Mapping[int, float] | None

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import keras
 
 from stoker.errors import ArgumentError, whole_number
+from stoker.tf_internals.types import Callbacks, Model
 from stoker.train.execution.own_methods import is_own, is_set_by_user
 
 
-def optional_number(name: str, value: Any) -> int | None:
+def optional_number(name: str, value: object) -> int | None:
     """A number of steps or rows, or None. As under Keras 0 is None, too."""
     return None if value is None else whole_number(name, value, 0)
 
 
-def share(name: str, value: Any) -> None:
+def share(name: str, value: object) -> None:
     """The part of the rows that is held out."""
     if not isinstance(value, int | float) or not 0 <= value < 1:
         raise ArgumentError(f"{name}={value!r} must lie between 0 and 1, such as 0.2")
 
 
-def class_weights(value: Any) -> None:
+def class_weights(value: object) -> None:
     """Weights by class."""
     if value is not None and not isinstance(value, Mapping):
         raise ArgumentError(
@@ -31,7 +31,7 @@ def class_weights(value: Any) -> None:
         )
 
 
-def callbacks(given: Any) -> None:
+def callbacks(given: Callbacks) -> None:
     """Callbacks, not their classes."""
     if given is None or isinstance(given, keras.callbacks.CallbackList):
         return
@@ -42,7 +42,7 @@ def callbacks(given: Any) -> None:
             raise ArgumentError(f"callbacks: give objects of keras.callbacks.Callback, not {one!r}")
 
 
-def rate_factor(asked: Any, replicas: int) -> float:
+def rate_factor(asked: object, replicas: int) -> float:
     """What `scale_rate=` multiplies all rates by."""
     if asked is False:
         return 1.0
@@ -53,7 +53,7 @@ def rate_factor(asked: Any, replicas: int) -> float:
     raise ArgumentError(f"scale_rate={asked!r}: give True (times the number of replicas), 'sqrt' or False")
 
 
-def nothing_bypassed(model: Any, validated: bool) -> None:
+def nothing_bypassed(model: Model, validated: bool) -> None:
     """A method of the model's own that `model.fit` would call and a compiled loop would not."""
     for name, function, instead in (
         ("make_train_function", "train_function", "train_step"),

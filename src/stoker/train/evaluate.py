@@ -6,13 +6,12 @@ one process is evaluated by `stoker.train.inference`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from stoker.doctor.attach import announced
 from stoker.errors import ArgumentError
 from stoker.tf_internals.keras_training import flatten_results
+from stoker.tf_internals.types import Callbacks, Data, EvaluateResult, Model
 from stoker.tracking.store.tracking import scalars
 from stoker.train.custom.keras_model import keras_replicas_program
 from stoker.train.execution.feeding import sources
@@ -31,15 +30,15 @@ from stoker.train.workers.group import group_of
 @calls_own
 def evaluate(
     model: keras.Model,
-    x: Any = None,
-    y: Any = None,
+    x: Data = None,
+    y: Data = None,
     batch_size: int | None = None,
     verbose: Verbose = "auto",
-    sample_weight: Any = None,
+    sample_weight: Data = None,
     steps: int | None = None,
-    callbacks: Any = None,
+    callbacks: Callbacks = None,
     return_dict: bool = False,
-) -> Any:
+) -> EvaluateResult:
     """`model.evaluate(...)`: same arguments, same numbers, which are kept in the store too.
 
     In a job all workers call it, each with all of the data; the results are those of all rows, on every worker.
@@ -62,7 +61,11 @@ def evaluate(
 
 
 def _in_a_job(
-    model: Any, data: tuple[Any, Any, Any], batch_size: int | None, steps: int | None, callbacks: Any
+    model: Model,
+    data: tuple[Data, Data, Data],
+    batch_size: int | None,
+    steps: int | None,
+    callbacks: Callbacks,
 ) -> dict[str, float]:
     program = keras_replicas_program(model)
     source = sources.source(
@@ -96,7 +99,7 @@ def _in_a_job(
         feed.close()
 
 
-def _of_the_chief(model: Any, callbacks: Any) -> Any:
+def _of_the_chief(model: Model, callbacks: Callbacks) -> Callbacks:
     if callbacks is None or isinstance(callbacks, keras.callbacks.CallbackList):
         return callbacks
     return keras.callbacks.CallbackList(callbacks, model=model)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import keras
 import numpy as np
@@ -20,6 +19,7 @@ import tensorflow as tf
 from stoker import units
 from stoker.errors import ArgumentError
 from stoker.tf_internals.keras_layers import calls_of
+from stoker.tf_internals.types import Array, Data, Dataset, Layer, Model
 from stoker.train.execution.feeding import memory
 
 _BATCHES = 8
@@ -57,13 +57,15 @@ class Fault:
 class Sample:
     """The first rows: arrays by name, labels, rows a batch, and whether these are all rows."""
 
-    inputs: dict[str, Any]
-    labels: Any
+    inputs: dict[str, Array]
+    labels: Array | None
     batch: int
     all_rows: bool
 
 
-def look(model: Any, x: Any, y: Any, batch_size: int | None, validated: bool, held_out: float = 0.0) -> None:
+def look(
+    model: Model, x: Data, y: Data, batch_size: int | None, validated: bool, held_out: float = 0.0
+) -> None:
     """Raise what is certainly wrong, warn of the rest.
 
     Args:
@@ -86,7 +88,7 @@ def look(model: Any, x: Any, y: Any, batch_size: int | None, validated: bool, he
         warnings.warn(one.line, CheckWarning, stacklevel=4)
 
 
-def sample(x: Any, y: Any, batch_size: int | None) -> Sample:
+def sample(x: Data, y: Data, batch_size: int | None) -> Sample:
     """The rows to look at: of arrays the first hundred thousand, of a dataset the first batches."""
     if isinstance(x, tf.data.Dataset):
         inputs, labels, batch = _drawn(x)
@@ -98,7 +100,7 @@ def sample(x: Any, y: Any, batch_size: int | None) -> Sample:
     return Sample(inputs, labels, batch_size or 32, labels is not None and len(labels) == len(y))
 
 
-def _drawn(dataset: Any) -> tuple[Any, Any, int]:
+def _drawn(dataset: Dataset) -> tuple[dict[str, Array], Array | None, int]:
     batches = list(dataset.take(_BATCHES).as_numpy_iterator())
     if not batches:
         return {}, None, 0
@@ -110,13 +112,13 @@ def _drawn(dataset: Any) -> tuple[Any, Any, int]:
     return joined, labels, len(next(iter(_named(inputs[0]).values()), ()))
 
 
-def _joined(parts: list[Any]) -> Any:
+def _joined(parts: list[Array]) -> Array:
     """One array; of batches that are padded to different lengths, the first."""
     same = all(one.shape[1:] == parts[0].shape[1:] for one in parts)
     return np.concatenate(parts) if same else parts[0]
 
 
-def _named(x: Any) -> dict[str, Any]:
+def _named(x: Data) -> dict[str, Array]:
     if isinstance(x, Mapping):
         return {str(name): one for name, one in x.items() if hasattr(one, "__len__")}
     if isinstance(x, tuple | list):
@@ -124,10 +126,10 @@ def _named(x: Any) -> dict[str, Any]:
     return {"x": x}
 
 
-def faults(model: Any, rows: Sample, validated: bool) -> Iterator[Fault]:
+def faults(model: Model, rows: Sample, validated: bool) -> Iterator[Fault]:
     """Everything there is to say, in the order in which it matters."""
     if rows.labels is not None:
-        yield from _labels(model, rows)
+        yield from _labels(model, rows.labels, rows.all_rows)
     for name, values in rows.inputs.items():
         yield from _input(model, name, values)
         yield from _columns(name, values, rows.labels)
@@ -139,8 +141,7 @@ def faults(model: Any, rows: Sample, validated: bool) -> Iterator[Fault]:
         )
 
 
-def _labels(model: Any, rows: Sample) -> Iterator[Fault]:
-    y = rows.labels
+def _labels(model: Model, y: Array, all_rows: bool) -> Iterator[Fault]:
     if not len(y):
         yield Fault("there are no rows to learn from", True)
         return
@@ -158,7 +159,7 @@ def _labels(model: Any, rows: Sample) -> Iterator[Fault]:
     width = outputs[-1] if isinstance(outputs, tuple) and outputs else None
     yield from _loss(_loss_name(model), width, y, _ending(model))
     yield from _probabilities(model, width)
-    if rows.all_rows and y.dtype.kind in "iu" and _loss_name(model).startswith("sparse"):
+    if all_rows and y.dtype.kind in "iu" and _loss_name(model).startswith("sparse"):
         values, counts = np.unique(y, return_counts=True)
         few = [(int(v), int(n)) for v, n in zip(values, counts, strict=True) if n < _FEW]
         if few:
@@ -169,10 +170,11 @@ def _labels(model: Any, rows: Sample) -> Iterator[Fault]:
             )
 
 
-def _sorted(model: Any, rows: Sample, held_out: float) -> Iterator[Fault]:
+def _sorted(model: Model, rows: Sample, held_out: float) -> Iterator[Fault]:
     """What is held out is all of one class: the rows are sorted."""
     y = rows.labels
-    if not held_out or not rows.all_rows or y.ndim != 1 or not _loss_name(model).endswith("crossentropy"):
+    classes = _loss_name(model).endswith("crossentropy")
+    if y is None or not held_out or not rows.all_rows or y.ndim != 1 or not classes:
         return
     last = y[int(len(y) * (1 - held_out)) :]
     if len(last) >= _FEW and len(np.unique(last)) == 1 and len(np.unique(y)) > 1:
@@ -182,23 +184,23 @@ def _sorted(model: Any, rows: Sample, held_out: float) -> Iterator[Fault]:
         )
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def _loss_name(model: Any) -> str:
+def _loss_name(model: Model) -> str:
     loss = getattr(model, "loss", "")
     name = loss if isinstance(loss, str) else getattr(loss, "name", getattr(loss, "__name__", ""))
     return {"mse": "mean_squared_error", "mae": "mean_absolute_error"}.get(str(name), str(name))
 
 
-def _ending(model: Any) -> str:
+def _ending(model: Model) -> str:
     """The last activation: "softmax", "sigmoid", "linear", or "" if it cannot be seen."""
     layers = getattr(model, "layers", [])
     return getattr(getattr(layers[-1] if layers else None, "activation", None), "__name__", "")
 
 
-def _loss(loss: str, width: int | None, y: Any, ending: str) -> Iterator[Fault]:
+def _loss(loss: str, width: int | None, y: Array, ending: str) -> Iterator[Fault]:
     flat = y.ndim == 1 or y.shape[-1] == 1
     whole = y.dtype.kind in "iub" or bool(np.all(y == np.round(y)))
     if loss == "sparse_categorical_crossentropy" and width:
@@ -228,7 +230,7 @@ def _loss(loss: str, width: int | None, y: Any, ending: str) -> Iterator[Fault]:
         )
 
 
-def _probabilities(model: Any, width: int | None) -> Iterator[Fault]:
+def _probabilities(model: Model, width: int | None) -> Iterator[Fault]:
     """Whether the model gives what a cross-entropy takes."""
     loss, ending = _loss_name(model), _ending(model)
     if ending == "softmax" and width == 1:
@@ -249,7 +251,7 @@ def _probabilities(model: Any, width: int | None) -> Iterator[Fault]:
         )
 
 
-def _range(y: Any, width: int) -> Iterator[Fault]:
+def _range(y: Array, width: int) -> Iterator[Fault]:
     least, largest = int(y.min()), int(y.max())
     if width == 1:
         yield Fault(
@@ -271,7 +273,7 @@ def _range(y: Any, width: int) -> Iterator[Fault]:
         )
 
 
-def _input(model: Any, name: str, values: Any) -> Iterator[Fault]:
+def _input(model: Model, name: str, values: Array) -> Iterator[Fault]:
     if values.dtype == np.float64:
         yield Fault(
             f"{name} is float64, and is made float32 batch by batch: make it float32 once (float64-compute)"
@@ -291,11 +293,11 @@ def _input(model: Any, name: str, values: Any) -> Iterator[Fault]:
         )
 
 
-def _scaled(model: Any) -> bool:
+def _scaled(model: Model) -> bool:
     return any(isinstance(layer, _SCALING) for layer in _layers(model))
 
 
-def _prepared(model: Any) -> bool:
+def _prepared(model: Model) -> bool:
     """The model itself, or a layer of the user's, may take care of missing values."""
     made = [*getattr(model, "operations", []), *_layers(model)]
     return any(
@@ -303,13 +305,13 @@ def _prepared(model: Any) -> bool:
     )
 
 
-def _layers(model: Any) -> Iterator[Any]:
+def _layers(model: Model) -> Iterator[Layer]:
     for layer in getattr(model, "layers", []):
         yield layer
         yield from _layers(layer)
 
 
-def _columns(name: str, values: Any, labels: Any) -> Iterator[Fault]:
+def _columns(name: str, values: Array, labels: Array | None) -> Iterator[Fault]:
     """Columns of a table that tell nothing, or too much."""
     if values.dtype.kind not in "fiu" or values.ndim > 2 or len(values) < 2:
         return
@@ -332,7 +334,7 @@ def _columns(name: str, values: Any, labels: Any) -> Iterator[Fault]:
         )
 
 
-def _memory(model: Any, batch: int) -> Iterator[Fault]:
+def _memory(model: Model, batch: int) -> Iterator[Fault]:
     """The outputs of all layers, kept for the gradients, and four numbers a weight."""
     numbers = 0
     for layer in _layers(model):

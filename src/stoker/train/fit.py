@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Callbacks, ClassWeight, Data, History, Model, Verbose
 from stoker.train import checks, first_look
+from stoker.train.checkpoint.options import CheckpointLike
 from stoker.train.custom.keras_model import keras_replicas_program
 from stoker.train.execution.model_kinds import check_model
 from stoker.train.execution.own_methods import calls_own, original_arguments
 from stoker.train.keras_program import keras_program
-from stoker.train.planning.plan import Plan
+from stoker.train.planning.plan import PlanLike
 from stoker.train.preparing import prepare_run
 from stoker.train.request import FitRequest
 from stoker.train.servers import ServedTraining
@@ -24,32 +25,32 @@ from stoker.train.workers.group import Group, group_of, replicated
 @filtered
 @calls_own
 def fit(
-    model: Any,
-    x: Any = None,
-    y: Any = None,
+    model: Model,
+    x: Data = None,
+    y: Data = None,
     batch_size: int | None = None,
     epochs: int = 1,
-    verbose: Any = "auto",
-    callbacks: Any = None,
+    verbose: Verbose = "auto",
+    callbacks: Callbacks = None,
     validation_split: float = 0.0,
-    validation_data: Any = None,
+    validation_data: Data = None,
     shuffle: bool | str = True,
-    class_weight: Any = None,
-    sample_weight: Any = None,
+    class_weight: ClassWeight = None,
+    sample_weight: Data = None,
     initial_epoch: int = 0,
     steps_per_epoch: int | None = None,
     validation_steps: int | None = None,
     validation_batch_size: int | None = None,
     validation_freq: int | Sequence[int] = 1,
     *,
-    plan: Plan | str | Mapping[str, Any] | None = None,
-    checkpoint: Any = None,
+    plan: PlanLike = None,
+    checkpoint: CheckpointLike = None,
     divide: str = "share",
     data_service: str | None = None,
     scale_rate: bool | str = False,
     tune: bool = False,
     check: bool = False,
-) -> Any:
+) -> History:
     """Train a compiled Keras model: the arguments, the history and the numbers of `model.fit`, much faster.
 
     A model with a `fit` of its own is trained by that, and by this function in place of Keras' `fit`, which it calls.
@@ -88,7 +89,7 @@ def fit(
     return prepare_run(request, group_of(strategy), lambda one: keras_replicas_program(model, one)).train()
 
 
-def _check(model: Any, validated: bool) -> None:
+def _check(model: Model, validated: bool) -> None:
     check_model(model, "fit")
     if not model.compiled:
         raise ArgumentError(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
 
 from stoker.tf_internals.keras_training import strategy_of, supports_xla
+from stoker.tf_internals.types import Model
 from stoker.train.execution import fused_adam, fused_parts, fused_update, keras_step
 from stoker.train.execution.feed import Feed
 from stoker.train.execution.loop import Logs, Loop, Step
@@ -14,7 +13,7 @@ from stoker.train.program import CheckpointedState, Program, StepLoops, Training
 from stoker.train.workers.group import Group, replicated
 
 
-def keras_program(model: Any) -> Program:
+def keras_program(model: Model) -> Program:
     """The program of a compiled model on one replica."""
     return Program(KerasLoops(model), KerasCourse(model), CheckpointedState(model), uses_own_evaluate=True)
 
@@ -22,7 +21,7 @@ def keras_program(model: Any) -> Program:
 class KerasLoops(StepLoops):
     """Loops of Keras' own steps."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Model) -> None:
         super().__init__(model, Group())
         # A strategy's variables are of its own kind, even where it has one replica.
         strategy = strategy_of(model)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import tensorflow as tf
 
+from stoker.tf_internals.types import Data
 from stoker.train.execution.feeding import memory
 
 REASON = "the prepared data is kept in memory"
 
 
-def kept_in_memory(x: Any, original: Mapping[str, Any] | None) -> tf.data.Dataset | None:
+def kept_in_memory(x: Data, original: Mapping[str, object] | None) -> tf.data.Dataset | None:
     """The pipeline with a cache behind the last stage that is sure to give the same in every epoch.
 
     Args:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
 import keras
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Callbacks, Data, Dataset
 from stoker.train import checks, prepared_data
 from stoker.train.custom.program import Division
 from stoker.train.execution.feeding import sources
@@ -43,7 +43,7 @@ def prepare_run(
     check_distributed(request.x, request.validation_data, options, group)
     given = request.data_as_given()
     request, plan = _prepare_pipeline(request)
-    data: tuple[Any, Any, Any] = (request.x, request.y, request.sample_weight)
+    data: tuple[Data, Data, Data] = (request.x, request.y, request.sample_weight)
     if request.validation_split and request.validation_data is None:
         data, held_out = sources.split(*data, request.validation_split)
         request = replace(request, validation_data=held_out)
@@ -82,7 +82,7 @@ def _prepare_pipeline(request: FitRequest) -> tuple[FitRequest, Plan]:
     return (request, plan) if kept is None else (replace(request, x=kept), plan.because(prepared_data.REASON))
 
 
-def _keep_in_memory(request: FitRequest) -> Any:
+def _keep_in_memory(request: FitRequest) -> Dataset | None:
     """What a `fit` of the model's own prepared, with a cache; None if there is no sense in one."""
     # A checkpoint would have to hold the cache, and only a whole pass fills it.
     if (
@@ -94,7 +94,7 @@ def _keep_in_memory(request: FitRequest) -> Any:
     return prepared_data.kept_in_memory(request.x, request.original)
 
 
-def _tune(request: FitRequest) -> tuple[Any, str, dict[str, float]]:
+def _tune(request: FitRequest) -> tuple[Dataset, str, dict[str, float]]:
     """The pipeline, tuned, and what that brought in words and figures."""
     if not isinstance(request.x, tf.data.Dataset):
         raise ArgumentError(f"tune=True needs x to be a tf.data.Dataset, not {type(request.x).__name__}")
@@ -116,7 +116,7 @@ def _tune(request: FitRequest) -> tuple[Any, str, dict[str, float]]:
     return tuned, f"the input was tuned, {report.gain:.1f}x ({changed})", figures
 
 
-def _share_data(request: FitRequest, data: tuple[Any, Any, Any], group: Group) -> Share:
+def _share_data(request: FitRequest, data: tuple[Data, Data, Data], group: Group) -> Share:
     """What this worker reads."""
     if request.data_service is None:
         return divided(*data, request.batch_size, request.divide, group)
@@ -127,7 +127,7 @@ def _share_data(request: FitRequest, data: tuple[Any, Any, Any], group: Group) -
     return served(*data, request.data_service, group, checkpoint=request.checkpoint is not None)
 
 
-def check_swaps(callbacks: Any) -> None:
+def check_swaps(callbacks: Callbacks) -> None:
     """The chief alone calls the callbacks of a job: weights that one of them swaps for a validation stay its own."""
     listed = getattr(callbacks, "callbacks", callbacks) or []
     for one in listed if isinstance(listed, Iterable) else [listed]:

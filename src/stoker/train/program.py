@@ -9,15 +9,29 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import tensorflow as tf
 
+from stoker.tf_internals.types import Model, Nest
 from stoker.train.execution.feed import Feed
 from stoker.train.execution.kept import kept
 from stoker.train.execution.loop import Logs, Loop, Step
 from stoker.train.variables import named_variables
 from stoker.train.workers.group import Group
+
+
+class TrainingEvent(TypedDict, total=False):
+    """Something that went wrong in a run, and what was done about it."""
+
+    event: str
+    reason: str
+    step: int
+    loss: float
+    done: str
+    back_to: int
+    rate: float
+    reordered: bool
 
 
 class StepLoops:
@@ -30,7 +44,7 @@ class StepLoops:
     replicated: bool = False
     """Whether steps run on replicas. XLA then compiles what each computes alone, since it knows no collectives."""
 
-    def __init__(self, model: Any, group: Group) -> None:
+    def __init__(self, model: Model, group: Group) -> None:
         self.model = model
         self.group = group
 
@@ -49,7 +63,7 @@ class StepLoops:
         """
         raise NotImplementedError
 
-    def build(self, batch: Any) -> None:
+    def build(self, batch: Nest) -> None:
         """Make the variables that tracing on replicas cannot make, for batches of this kind."""
 
     def trial_loop(self, feed: Feed, jit: str, *, fused: bool = False) -> Loop:
@@ -89,10 +103,10 @@ class TrainingCourse:
 
     stop_points: int | None = None
     """No compiled call crosses a multiple of so many steps of the run."""
-    events: Sequence[Mapping[str, Any]] = ()
+    events: Sequence[TrainingEvent] = ()
     """What went wrong on the way, and what came of it."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
 
     def reset(self) -> None:
@@ -140,14 +154,14 @@ class CheckpointedState:
     saves_start: bool = False
     """Whether a checkpoint of the very start is wanted."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
 
     def variables(self, extra: Mapping[str, tf.Variable]) -> Mapping[str, tf.Variable]:
         """The variables, once everything is built; `extra` is what the traced steps touch."""
         return named_variables(self.model, extra=extra)
 
-    def progress(self) -> dict[str, Any]:
+    def progress(self) -> dict[str, object]:
         """What is kept beside variables: plain values, for `restore_progress`."""
         return {}
 
@@ -172,7 +186,7 @@ class Program:
     uses_own_evaluate: bool = False
 
     @property
-    def model(self) -> Any:
+    def model(self) -> Model:
         """The Keras model callbacks see."""
         return self.loops.model
 

@@ -10,43 +10,46 @@ from typing import Any
 import keras
 
 from stoker.errors import whole_number
+from stoker.tf_internals.types import Callbacks, ClassWeight, Data, Verbose
 from stoker.train import checks
-from stoker.train.checkpoint.options import Checkpoint
+from stoker.train.checkpoint.options import Checkpoint, CheckpointLike
 from stoker.train.execution.feeding import sources
-from stoker.train.planning.plan import Plan, parse
+from stoker.train.planning.plan import PlanLike, parse
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitRequest:
     """The arguments of `stoker.fit` and `Trainer.fit`."""
 
-    x: Any
-    y: Any
+    x: Data
+    y: Data
     batch_size: int | None
     epochs: int
-    verbose: Any
-    callbacks: Any
+    verbose: Verbose
+    callbacks: Callbacks
     validation_split: float
-    validation_data: Any
+    validation_data: Data
     shuffle: bool | str
-    sample_weight: Any
+    sample_weight: Data
     initial_epoch: int
     steps_per_epoch: int | None
     validation_steps: int | None
     validation_batch_size: int | None
     validation_freq: int | Sequence[int]
-    plan: Plan | str | Mapping[str, Any] | None
-    checkpoint: Any
+    plan: PlanLike
+    checkpoint: CheckpointLike
     divide: str
     data_service: str | None
     scale_rate: bool | str
-    class_weight: Any = None
+    class_weight: ClassWeight = None
     tune: bool = False
     # By name, what a `fit` of the model's own was given, of which it made these.
-    original: Mapping[str, Any] | None = None
+    original: Mapping[str, object] | None = None
 
     @classmethod
-    def from_call(cls, arguments: Mapping[str, Any], original: Mapping[str, Any] | None = None) -> FitRequest:
+    def from_call(
+        cls, arguments: Mapping[str, Any], original: Mapping[str, object] | None = None
+    ) -> FitRequest:
         """The request of a call, from the `locals()` of the function: its signature is the only list of arguments."""
         known = {one.name for one in fields(cls)}
         given = {name: value for name, value in arguments.items() if name in known}
@@ -74,7 +77,7 @@ class FitRequest:
             checkpoint=None if self.checkpoint is None else Checkpoint.of(self.checkpoint),
         )
 
-    def data_as_given(self) -> dict[str, Any]:
+    def data_as_given(self) -> dict[str, Data]:
         """The data as the user gave it, by name."""
         given = vars(self) if self.original is None else self.original
         training = tuple(given.get(part) for part in ("x", "y", "sample_weight"))

@@ -22,6 +22,7 @@ from stoker.tf_internals import keras_training
 from stoker.tf_internals.distribution import coordinator_cluster
 from stoker.tf_internals.keras_data import array_shuffle
 from stoker.tf_internals.keras_optimizers import clip
+from stoker.tf_internals.types import Data, History, Model, Nest, Tensor
 from stoker.train.execution import hooks, keras_step
 from stoker.train.execution.feeding import sources
 from stoker.train.execution.feeding.resident import map_leaves, order_of, row_count
@@ -37,7 +38,7 @@ _STEPS = 20
 class ServedTraining:
     """One call of `fit` for a model whose weights lie on parameter servers."""
 
-    def __init__(self, model: Any, request: FitRequest) -> None:
+    def __init__(self, model: Model, request: FitRequest) -> None:
         _check(model, request)
         self.model = model
         self.request = request
@@ -45,7 +46,7 @@ class ServedTraining:
         self.coordinator = tf.distribute.coordinator.ClusterCoordinator(self.strategy)
         _let_go_at_exit(self.coordinator)
         data = (request.x, request.y, request.sample_weight)
-        self._held_out: Any = request.validation_data
+        self._held_out: Data = request.validation_data
         if request.validation_split and self._held_out is None:
             data, self._held_out = sources.split(*data, request.validation_split)
         self._rows, self._batch, self._shuffle = _rows_of(data, request)
@@ -58,7 +59,7 @@ class ServedTraining:
             self._sums = tf.Variable(tf.zeros([2]), trainable=False)
         self._many = tf.function(self._many_steps, autograph=False, reduce_retracing=True)
 
-    def train(self) -> Any:
+    def train(self) -> History:
         """All epochs; Keras' history, with `steps`, how many were taken in all."""
         request, model = self.request, self.model
         listed = hooks.callback_list(
@@ -102,12 +103,12 @@ class ServedTraining:
         self.model.optimizer.iterations.assign(before + taken)
         return taken
 
-    def _many_steps(self, number: Any, block: Any) -> None:
+    def _many_steps(self, number: Tensor, block: Nest) -> None:
         """On a worker: the steps of a stretch that nobody has taken yet."""
         rows = tf.shape(next(leaf for leaf in keras.tree.flatten(block) if leaf is not None))[0]
         count = tf.cast((rows + self._batch - 1) // self._batch, tf.int64)
 
-        def step(done: Any) -> Any:
+        def step(done: Tensor) -> tuple[Tensor]:
             start = tf.cast(done, tf.int32) * self._batch
             self.strategy.run(
                 self._step, args=(map_leaves(lambda leaf: leaf[start : start + self._batch], block),)
@@ -118,7 +119,7 @@ class ServedTraining:
 
         tf.while_loop(lambda done: done < count, step, (self._done.sparse_read([number])[0],))
 
-    def _step(self, batch: Any) -> None:
+    def _step(self, batch: Nest) -> None:
         model, optimizer = self.model, self.model.optimizer
         with tf.GradientTape() as tape:
             loss, rows = self._loss(batch, training=True)
@@ -136,7 +137,7 @@ class ServedTraining:
         optimizer.iterations.value.assign_add(1)
         self._sums.assign_add(tf.stack([loss * rows, rows]))
 
-    def _loss(self, batch: Any, *, training: bool) -> tuple[Any, Any]:
+    def _loss(self, batch: Nest, *, training: bool) -> tuple[Tensor, Tensor]:
         loss, _ = keras_training.forward(self.model, batch, training=training)
         x, _, _ = keras.utils.unpack_x_y_sample_weight(batch)
         rows = tf.shape(next(leaf for leaf in keras.tree.flatten(x) if leaf is not None))[0]
@@ -159,7 +160,7 @@ class ServedTraining:
         return total / rows
 
 
-_let_go: weakref.WeakSet[Any] = weakref.WeakSet()
+_let_go: weakref.WeakSet[object] = weakref.WeakSet()
 
 
 def _let_go_at_exit(coordinator: Any) -> None:
@@ -182,7 +183,7 @@ def _let_go_at_exit(coordinator: Any) -> None:
     atexit.register(leave)
 
 
-def _rows_of(data: tuple[Any, Any, Any], request: FitRequest) -> tuple[Any, int, Any]:
+def _rows_of(data: tuple[Data, Data, Data], request: FitRequest) -> tuple[Nest, int, bool | str]:
     source = sources.source(*data, batch_size=request.batch_size, shuffle=request.shuffle)
     if source.rows is None:
         raise ArgumentError(f"{source.why_streamed}: under parameter servers stoker.fit trains on arrays")
@@ -190,7 +191,7 @@ def _rows_of(data: tuple[Any, Any, Any], request: FitRequest) -> tuple[Any, int,
     return rows, min(int(source.adapter.batch_size), row_count(rows)), array_shuffle(source.adapter)
 
 
-def _check(model: Any, request: FitRequest) -> None:
+def _check(model: Model, request: FitRequest) -> None:
     where = "under a ParameterServerStrategy"
     for option, asked in (
         ("checkpoint", request.checkpoint is not None),

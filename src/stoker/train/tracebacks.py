@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 import keras
 import tensorflow as tf
@@ -16,7 +16,7 @@ import tensorflow as tf
 from stoker.doctor.attach.frames import without_frames
 from stoker.doctor.attach.sites import OWN_ROOT
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 _LEFT_OUT = (
     OWN_ROOT,
@@ -31,7 +31,7 @@ def filtered(function: F) -> F:
     """Have errors that leave the function show only frames outside of TensorFlow, Keras and the trainer."""
 
     @functools.wraps(function)
-    def run(*args: Any, **kwds: Any) -> Any:
+    def run(*args: object, **kwds: object) -> object:
         try:
             return function(*args, **kwds)
         except Exception as error:
@@ -42,4 +42,4 @@ def filtered(function: F) -> F:
                 error.__traceback__ = here.tb_next
             raise
 
-    return run  # type: ignore[return-value]
+    return cast(F, run)

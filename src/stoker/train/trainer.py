@@ -21,7 +21,19 @@ import tensorflow as tf
 
 from stoker.doctor.attach import announced
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import (
+    Callbacks,
+    Data,
+    History,
+    Model,
+    Nest,
+    Optimizer,
+    Strategy,
+    Tensor,
+    Verbose,
+)
 from stoker.tracking.store.tracking import scalars
+from stoker.train.checkpoint.options import CheckpointLike
 from stoker.train.custom.parts import Options, named
 from stoker.train.custom.program import Division, Journal, Models, trainer_program
 from stoker.train.custom.state import UpdateState
@@ -32,6 +44,7 @@ from stoker.train.execution.kept import kept
 from stoker.train.execution.model_kinds import check_backend
 from stoker.train.inference.evaluation import Evaluation
 from stoker.train.inference.tracked import tracked
+from stoker.train.planning.plan import PlanLike
 from stoker.train.preparing import prepare_run
 from stoker.train.program import Program
 from stoker.train.request import FitRequest
@@ -40,6 +53,7 @@ from stoker.train.update.averaging import EMA
 from stoker.train.update.balancing import Balance, Weight
 from stoker.train.update.clipping import Clip
 from stoker.train.update.freezing import Span
+from stoker.train.update.means import StepResult
 from stoker.train.update.rates import Rate
 from stoker.train.update.scaling import LossScale
 from stoker.train.update.watching import Spike
@@ -51,11 +65,11 @@ class Trainer(TracedSteps):
 
     def __init__(
         self,
-        model: Any,
-        optimizer: Any,
-        step: Callable[..., Any] | None = None,
+        model: Model,
+        optimizer: Optimizer,
+        step: Callable[..., StepResult] | None = None,
         *,
-        evaluate: Callable[..., Any] | None = None,
+        evaluate: Callable[..., StepResult] | None = None,
         losses: Mapping[str, Weight] | Balance | None = None,
         clip: Clip | None = None,
         rates: Mapping[str, Rate] | None = None,
@@ -67,7 +81,7 @@ class Trainer(TracedSteps):
         on_spike: Spike | None = None,
         metrics: Sequence[keras.metrics.Metric] = (),
         seed: int = 0,
-        strategy: Any = None,
+        strategy: Strategy = None,
     ) -> None:
         """Nothing is traced or built before the first `fit`.
 
@@ -126,13 +140,13 @@ class Trainer(TracedSteps):
 
     # One step, on one replica, with its share of the batch: override these for full control.
 
-    def train_step(self, batch: Any) -> Logs:
+    def train_step(self, batch: Nest) -> Logs:
         """One step: forward, gradients, `minimize` for each optimizer; returns what the logs show."""
         assert self._step is not None
         step, part = self._step, next(iter(self.models))
         by_gradients = self._updating and self.update_state.balancing.by_gradients
 
-        def forward(tape: tf.GradientTape) -> tuple[Logs, Logs, Any]:
+        def forward(tape: tf.GradientTape) -> tuple[Logs, Logs, Tensor]:
             with tape:
                 losses, metrics = self._forward(step, batch, training=True)
                 return losses, metrics, self._total(losses)
@@ -158,7 +172,7 @@ class Trainer(TracedSteps):
         shown = self.update_state.balancing.shown(weights) if self._updating else {}
         return {**with_sum(losses, total), **metrics, **shown}
 
-    def test_step(self, batch: Any) -> Logs:
+    def test_step(self, batch: Nest) -> Logs:
         """One step of a validation; returns what the logs show."""
         step = self._evaluate or self._step
         if step is None or (step is self._step and not takes_training(step)):
@@ -171,31 +185,31 @@ class Trainer(TracedSteps):
 
     # What a train_step calls.
 
-    def minimize(self, tape: tf.GradientTape, loss: Any, part: str = "model") -> None:
+    def minimize(self, tape: tf.GradientTape, loss: Tensor, part: str = "model") -> None:
         """Update a part's weights against a loss: gradients, scaling, clipping, rates and all the rest."""
         self.apply(self.gradients(tape, loss, part), loss, part)
 
-    def gradients(self, tape: tf.GradientTape, loss: Any, part: str = "model") -> list[Any]:
+    def gradients(self, tape: tf.GradientTape, loss: Tensor, part: str = "model") -> list[Tensor]:
         """The gradients of a loss for a part's variables, multiplied by the loss scale if there is one."""
         return super().gradients(tape, loss, part)
 
-    def apply(self, gradients: Sequence[Any], loss: Any, part: str = "model") -> None:
+    def apply(self, gradients: Sequence[Tensor], loss: Tensor, part: str = "model") -> None:
         """Update a part's weights by gradients that `gradients` gave, changed as you like."""
         super().apply(gradients, loss, part)
 
     @filtered
     def fit(
         self,
-        x: Any = None,
-        y: Any = None,
+        x: Data = None,
+        y: Data = None,
         batch_size: int | None = None,
         epochs: int = 1,
-        verbose: Any = "auto",
-        callbacks: Any = None,
+        verbose: Verbose = "auto",
+        callbacks: Callbacks = None,
         validation_split: float = 0.0,
-        validation_data: Any = None,
+        validation_data: Data = None,
         shuffle: bool | str = True,
-        sample_weight: Any = None,
+        sample_weight: Data = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
         validation_steps: int | None = None,
@@ -203,12 +217,12 @@ class Trainer(TracedSteps):
         validation_freq: int | Sequence[int] = 1,
         *,
         evaluate_every: int | None = None,
-        plan: Any = None,
-        checkpoint: Any = None,
+        plan: PlanLike = None,
+        checkpoint: CheckpointLike = None,
         divide: str = "share",
         data_service: str | None = None,
         scale_rate: bool | str = False,
-    ) -> Any:
+    ) -> History:
         """Train: the arguments, feeds, plans, callbacks and checkpoints of `stoker.fit`.
 
         Args:
@@ -237,7 +251,7 @@ class Trainer(TracedSteps):
         return history
 
     def evaluate(
-        self, x: Any = None, y: Any = None, batch_size: int | None = None, steps: int | None = None
+        self, x: Data = None, y: Data = None, batch_size: int | None = None, steps: int | None = None
     ) -> dict[str, float]:
         """The results of `test_step` over data, with the averaged weights if there are any."""
         program = trainer_program(self, Journal())
@@ -264,7 +278,7 @@ class Trainer(TracedSteps):
             kept(program.model).release()
             feed.close()
 
-    def _model_for_callbacks(self) -> Any:
+    def _model_for_callbacks(self) -> Model:
         if len(self.models) > 1:
             return Models(self.models, self.optimizers)
         model, optimizer = self.model, next(iter(self.optimizers.values()))
@@ -277,7 +291,7 @@ class Trainer(TracedSteps):
         return model
 
     def _check_run(
-        self, evaluate_every: int | None, held_out: bool, checkpoint: Any, *, ordered_by_us: bool
+        self, evaluate_every: int | None, held_out: bool, checkpoint: CheckpointLike, *, ordered_by_us: bool
     ) -> None:
         if evaluate_every is not None and (not held_out or evaluate_every < 1):
             raise ArgumentError(
@@ -305,6 +319,6 @@ class Trainer(TracedSteps):
             )
 
 
-def _is_rows(x: Any) -> bool:
+def _is_rows(x: Data) -> bool:
     """Whether data is arrays, not a pipeline that has its own order."""
     return not isinstance(x, tf.data.Dataset | keras.utils.PyDataset | Iterator)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import keras
 import tensorflow as tf
@@ -22,11 +21,12 @@ import tensorflow as tf
 from stoker.errors import CheckpointError
 from stoker.tf_internals import keras_layers
 from stoker.tf_internals.graphs import called_graphs
+from stoker.tf_internals.types import Graph, Layer, Model, Optimizer, SeedGenerator, Variable
 from stoker.train.workers.copies import Mirrored, Part, copies_of, has_parts, part_name
 from stoker.train.workers.group import group_of
 
 
-def named_variables(model: Any, *, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def named_variables(model: Model, *, extra: Mapping[str, Variable] | None = None) -> dict[str, Variable]:
     """The state of a built model, its optimizers and its metrics.
 
     An optimizer that is not built yet is built on the model's trainable variables, as Keras does at the first step.
@@ -61,19 +61,19 @@ class _Found:
     """Variables under unique names, each once."""
 
     def __init__(self, first_replica: int = 0) -> None:
-        self.variables: dict[str, Any] = {}
+        self.variables: dict[str, Variable] = {}
         self._first_replica = first_replica
-        self.layers: list[tuple[Any, str]] = []
+        self.layers: list[tuple[Layer, str]] = []
         self._names: set[str] = set()
         self._seen: set[int] = set()
 
-    def first_visit(self, thing: Any) -> bool:
+    def first_visit(self, thing: object) -> bool:
         if id(thing) in self._seen:
             return False
         self._seen.add(id(thing))
         return True
 
-    def add(self, name: str, variable: Any) -> None:
+    def add(self, name: str, variable: Variable) -> None:
         # A Keras variable wraps the TensorFlow one; under a strategy that is a copy per device.
         inner = variable.value if isinstance(variable, keras.Variable) else variable
         if not self.first_visit(inner):
@@ -90,16 +90,16 @@ class _Found:
         else:
             self.variables[name] = inner if inner is copies[0] else Mirrored(copies)
 
-    def add_all(self, prefix: str, variables: Iterable[Any]) -> None:
+    def add_all(self, prefix: str, variables: Iterable[Variable]) -> None:
         for number, variable in enumerate(variables):
             self.add(f"{prefix}/{number}.{_plain_name(variable)}", variable)
 
 
-def _plain_name(variable: Any) -> str:
+def _plain_name(variable: Variable) -> str:
     return re.sub(r"_\d+$", "", variable.name.split(":")[0])
 
 
-def _add_layer(found: _Found, name: str, layer: Any) -> None:
+def _add_layer(found: _Found, name: str, layer: Layer) -> None:
     if not found.first_visit(layer):
         return
     found.layers.append((layer, name))
@@ -111,13 +111,13 @@ def _add_layer(found: _Found, name: str, layer: Any) -> None:
         _add_layer(found, f"{name}/{number}-{type(inner).__name__}", inner)
 
 
-def _add_optimizer(found: _Found, name: str, optimizer: Any) -> None:
+def _add_optimizer(found: _Found, name: str, optimizer: Optimizer) -> None:
     # The names of slots hold the names of layers, which are numbered: only the position is stable.
     for number, variable in enumerate(optimizer.variables):
         found.add(f"{name}-{type(optimizer).__name__}/{number}", variable)
 
 
-def _add_attributes(found: _Found, name: str, layer: Any) -> None:
+def _add_attributes(found: _Found, name: str, layer: Layer) -> None:
     """What people hang on their models: second optimizers, counters, generators, metrics."""
     for attribute, value in list(vars(layer).items()):
         if isinstance(value, list | tuple):
@@ -130,7 +130,7 @@ def _add_attributes(found: _Found, name: str, layer: Any) -> None:
             _add_object(found, path, item)
 
 
-def _add_object(found: _Found, path: str, item: Any) -> None:
+def _add_object(found: _Found, path: str, item: object) -> None:
     if isinstance(item, tf.Variable | keras.Variable):
         found.add(path, item)
     elif isinstance(item, tf.random.Generator | keras.random.SeedGenerator):
@@ -141,7 +141,7 @@ def _add_object(found: _Found, path: str, item: Any) -> None:
         found.add_all(path, item.variables)
 
 
-def _global_seed_generator() -> Any:
+def _global_seed_generator() -> SeedGenerator:
     # Making it draws from Python's generator; a run with checkpoints must see the numbers of one without.
     before = random.getstate()
     generator = keras_layers.global_seed_generator()
@@ -149,7 +149,7 @@ def _global_seed_generator() -> Any:
     return generator
 
 
-def random_ops_out_of_reach(graph: Any) -> list[str]:
+def random_ops_out_of_reach(graph: Graph) -> list[str]:
     """Stateful random ops in a traced function's graph: their counters cannot be saved, so a resume differs."""
     graphs = [graph, *called_graphs(graph)]
     found = {

@@ -230,8 +230,9 @@ def test_another_model_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_option_that_makes_no_sense_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+    number: Any = 5
     with pytest.raises(ValueError, match="checkpoint directory 5: give the path of a directory"):
-        stoker.fit(model(), X, Y, checkpoint=5, verbose=0)
+        stoker.fit(model(), X, Y, checkpoint=number, verbose=0)
 
 
 def test_random_ops_that_cannot_be_resumed_are_named(tmp_path: Path) -> None:

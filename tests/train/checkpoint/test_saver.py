@@ -227,7 +227,8 @@ def test_progress_is_known_before_there_is_a_model(tmp_path: Path) -> None:
     damage_cut(newest_first(tmp_path / "a")[0])
     with pytest.warns(stoker.CheckpointWarning, match="skipped the checkpoint") as told:
         resume = Resume(checkpoint)
-    assert resume.progress == {"at": 1}
+    progress: object = resume.progress
+    assert progress == {"at": 1}
     assert len(told) == 1
     resume.close()
 

@@ -21,21 +21,30 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import keras
 
 from stoker.tf_internals.keras_training import CALLBACK_ATTRIBUTES, CALLBACK_STATE
+from stoker.tf_internals.types import Callback
 from stoker.train.checkpoint.options import CheckpointWarning
 from stoker.train.execution.epoch_steps import Stateful
 
 
-def callbacks_state(callbacks: Iterable[Any]) -> dict[str, Any]:
+class CsvState(TypedDict):
+    """Where a `CSVLogger` is: the size of a file that it appends to, or the text of one that it writes anew."""
+
+    size: int | None
+    text: bytes | None
+    keys: list[str] | None
+
+
+def callbacks_state(callbacks: Iterable[Callback]) -> dict[str, object]:
     """What the callbacks remember, as plain values and arrays that `Saver.save` takes within `progress`."""
     return {name: _state(callback) for name, callback in _named(callbacks)}
 
 
-def restore_callbacks(callbacks: Iterable[Any], state: Mapping[str, Any]) -> None:
+def restore_callbacks(callbacks: Iterable[Callback], state: Mapping[str, Any]) -> None:
     """Give it back; call it after `on_train_begin`. Callbacks are matched by class and order."""
     for name, callback in _named(callbacks):
         saved = state.get(name)
@@ -54,7 +63,7 @@ def restore_callbacks(callbacks: Iterable[Any], state: Mapping[str, Any]) -> Non
             )
 
 
-def _named(callbacks: Iterable[Any]) -> list[tuple[str, Any]]:
+def _named(callbacks: Iterable[Callback]) -> list[tuple[str, Callback]]:
     counts: dict[str, int] = {}
     named = []
     for callback in callbacks:
@@ -64,13 +73,13 @@ def _named(callbacks: Iterable[Any]) -> list[tuple[str, Any]]:
     return named
 
 
-def _state(callback: Any) -> dict[str, Any]:
-    attributes: dict[str, Any] = {}
+def _state(callback: Callback) -> dict[str, object]:
+    attributes: dict[str, object] = {}
     for kind, names in CALLBACK_STATE:
         if isinstance(callback, kind):
             # Some exist only once they were needed.
             attributes |= {name: vars(callback)[name] for name in names if name in vars(callback)}
-    state: dict[str, Any] = {"attributes": attributes}
+    state: dict[str, object] = {"attributes": attributes}
     if isinstance(callback, keras.callbacks.CSVLogger):
         state["csv"] = _csv_state(callback)
     if isinstance(callback, Stateful):
@@ -78,7 +87,7 @@ def _state(callback: Any) -> dict[str, Any]:
     return state
 
 
-def _csv_state(callback: Any) -> dict[str, Any]:
+def _csv_state(callback: Callback) -> CsvState:
     """With `append` the file may be long and is only ever cut; without, `on_train_begin` empties it: keep its text."""
     if not os.path.exists(callback.filename):
         return {"size": 0, "text": b"", "keys": None}
@@ -89,7 +98,7 @@ def _csv_state(callback: Any) -> dict[str, Any]:
         return {"size": None, "text": file.read(), "keys": keys}
 
 
-def _restore_csv(callback: Any, saved: Mapping[str, Any]) -> None:
+def _restore_csv(callback: Callback, saved: CsvState) -> None:
     if saved["size"] is not None and os.path.exists(callback.filename):
         os.truncate(callback.filename, min(saved["size"], os.path.getsize(callback.filename)))
         callback.append_header = saved["size"] == 0
@@ -101,7 +110,7 @@ def _restore_csv(callback: Any, saved: Mapping[str, Any]) -> None:
     callback.keys = saved["keys"]
 
 
-def _remembers_unsaved(callback: Any) -> bool:
+def _remembers_unsaved(callback: Callback) -> bool:
     """Whether it is the user's own and holds values besides Keras' and its functions."""
     if type(callback).__module__.startswith("keras."):
         return False

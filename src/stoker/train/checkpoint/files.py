@@ -22,12 +22,14 @@ import struct
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from stoker.files import replacing
+from stoker.tf_internals.types import Array
 from stoker.train.checkpoint.options import CheckpointError
 
 VERSION = 1
@@ -76,10 +78,10 @@ class Contents:
     """A file that was read and found good."""
 
     index: Index
-    arrays: dict[str, Any]
+    arrays: dict[str, Array]
 
 
-def write(path: Path, arrays: Iterable[tuple[str, Any]], details: Mapping[str, Any]) -> None:
+def write(path: Path, arrays: Iterable[tuple[str, Array]], details: Mapping[str, Any]) -> None:
     """Write a file that appears whole or not at all.
 
     Raises:
@@ -95,7 +97,7 @@ def write(path: Path, arrays: Iterable[tuple[str, Any]], details: Mapping[str, A
         ) from error
 
 
-def _write_all(file: BinaryIO, arrays: Iterable[tuple[str, Any]], details: Mapping[str, Any]) -> None:
+def _write_all(file: BinaryIO, arrays: Iterable[tuple[str, Array]], details: Mapping[str, Any]) -> None:
     file.write(_HEAD.pack(_MAGIC, VERSION))
     entries = []
     for name, array in arrays:
@@ -112,9 +114,9 @@ def _write_all(file: BinaryIO, arrays: Iterable[tuple[str, Any]], details: Mappi
     file.write(_TAIL.pack(offset, len(index), zlib.crc32(index), _MAGIC))
 
 
-def as_bytes(array: Any) -> memoryview:
+def as_bytes(array: Array) -> memoryview:
     """The bytes of a contiguous array, without a copy; bfloat16 and its kind have no buffer of their own."""
-    return memoryview(array.reshape(-1).view(np.uint8))
+    return array.reshape(-1).view(np.uint8).data
 
 
 def read(path: Path) -> Contents:
@@ -161,7 +163,7 @@ def checksum(path: Path) -> tuple[int, int]:
     return size, crc
 
 
-def _open(path: Path) -> BinaryIO:
+def _open(path: Path) -> BufferedReader:
     """The file, if it is a plain one: a pipe would wait for ever, and a device has no end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
@@ -173,7 +175,7 @@ def _open(path: Path) -> BinaryIO:
     return open(descriptor, "rb")
 
 
-def _read_index(path: Path, file: BinaryIO) -> Index:
+def _read_index(path: Path, file: BufferedReader) -> Index:
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     if size < _HEAD.size + _TAIL.size:
@@ -227,14 +229,14 @@ def _check_entry(entry: Entry, end: int) -> None:
         raise DamagedFile(f"{entry.name[:80]} does not hold as many bytes as its shape needs")
 
 
-def _read_array(file: BinaryIO, entry: Entry) -> Any:
-    array: Any = np.empty(entry.shape, np.dtype(entry.dtype))
+def _read_array(file: BufferedReader, entry: Entry) -> Array:
+    array: Array = np.empty(entry.shape, np.dtype(entry.dtype))
     raw = as_bytes(array)
     file.seek(entry.offset)
     crc = 0
     for start in range(0, entry.size, _CHUNK):
         chunk = raw[start : min(start + _CHUNK, entry.size)]
-        if file.readinto(chunk) != len(chunk):  # type: ignore[attr-defined]
+        if file.readinto(chunk) != len(chunk):
             raise DamagedFile(f"{entry.name} ended early")
         crc = zlib.crc32(chunk, crc)
     if crc != entry.crc or len(raw) != entry.size:

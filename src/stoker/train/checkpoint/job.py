@@ -19,6 +19,7 @@ from typing import Any
 
 from stoker import clock
 from stoker.errors import CheckpointError
+from stoker.tf_internals.types import Array, Variable
 from stoker.train.checkpoint import files, saved
 from stoker.train.checkpoint.directory import CheckpointDirectory, part_path
 from stoker.train.checkpoint.options import Checkpoint
@@ -50,11 +51,11 @@ class ChiefSaver(Saver):
         self._group.told(lambda: None if found is None else found.path.name)
         return found
 
-    def _write(self, path: Path, arrays: dict[str, Any], details: dict[str, Any]) -> None:
+    def _write(self, path: Path, arrays: dict[str, Array], details: Mapping[str, object]) -> None:
         parts = [self._written(part_path(path, rank)) for rank in range(1, self._group.count)]
         super()._write(path, arrays, {**details, "parts": parts})
 
-    def _written(self, path: Path) -> dict[str, Any]:
+    def _written(self, path: Path) -> dict[str, object]:
         """Another worker's file, when it is on the disk."""
         deadline = clock.real_ns() + _PATIENCE_S * 1e9
         while not path.exists():
@@ -73,7 +74,7 @@ class WorkerSaver(Saver):
     """Of a worker that is not the chief: writes its parts, and reads what the chief reads."""
 
     def __init__(
-        self, checkpoint: Checkpoint, variables: Mapping[str, Any], fingerprint: str, *, group: Group
+        self, checkpoint: Checkpoint, variables: Mapping[str, Variable], fingerprint: str, *, group: Group
     ) -> None:
         super().__init__(checkpoint, variables, fingerprint, directory=None, owned=False)
         self._group = group
@@ -83,13 +84,13 @@ class WorkerSaver(Saver):
         """The chief says when."""
         return False
 
-    def _written_variables(self) -> Iterable[tuple[str, Any]]:
+    def _written_variables(self) -> Iterable[tuple[str, Variable]]:
         return ((name, one) for name, one in self._variables.items() if isinstance(one, Part))
 
     def _named(self, step: int) -> Path:
         return part_path(self._path / str(self._group.told(lambda: None)), self._group.rank)
 
-    def _write(self, path: Path, arrays: dict[str, Any], details: dict[str, Any]) -> None:
+    def _write(self, path: Path, arrays: dict[str, Array], details: Mapping[str, object]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         stored = [(VARIABLE + name, copy) for name, copy in self._copies.items()]
         stored += [(name, array) for name, array in arrays.items() if name.startswith(BLOB)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from stoker.errors import CheckpointError, UsageError, check_local_path
 
@@ -79,3 +80,6 @@ class Checkpoint:
         if isinstance(self.every, bool) or not isinstance(self.every, int):
             return None
         return self.every if self.every > 0 else None
+
+
+CheckpointLike: TypeAlias = str | os.PathLike[str] | Checkpoint | None

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from stoker.tf_internals.types import Array
+
 _TAG = "__stoker__"
 
 
-def pack(value: Any, arrays: dict[str, Any], where: str = "progress") -> Any:
+def pack(value: object, arrays: dict[str, Array], where: str = "progress") -> object:
     """The JSON-able form of `value`; arrays are added to `arrays` under names that begin with `where`.
 
     Raises:
@@ -41,7 +43,7 @@ def pack(value: Any, arrays: dict[str, Any], where: str = "progress") -> Any:
     )
 
 
-def _set_aside(array: Any, arrays: dict[str, Any], where: str) -> str:
+def _set_aside(array: Array, arrays: dict[str, Array], where: str) -> str:
     """The name it got: the key "a/b" and the key "b" in "a" lead to the same place."""
     while where in arrays:
         where += "'"
@@ -49,7 +51,7 @@ def _set_aside(array: Any, arrays: dict[str, Any], where: str) -> str:
     return where
 
 
-def unpack(value: Any, arrays: Mapping[str, Any]) -> Any:
+def unpack(value: object, arrays: Mapping[str, Array]) -> Any:
     """What `pack` was given."""
     if isinstance(value, list):
         return [unpack(item, arrays) for item in value]

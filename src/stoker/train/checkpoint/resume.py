@@ -14,12 +14,13 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import keras
 
 from stoker.doctor.attach import announced
 from stoker.errors import CheckpointError
+from stoker.tf_internals.types import Callback, Graph, LogValue, Variable
 from stoker.train import variables
 from stoker.train.checkpoint import job
 from stoker.train.checkpoint.callback_state import callbacks_state, restore_callbacks
@@ -27,9 +28,9 @@ from stoker.train.checkpoint.directory import CheckpointDirectory
 from stoker.train.checkpoint.options import Checkpoint, CheckpointWarning
 from stoker.train.checkpoint.saved import WAY_OUT
 from stoker.train.checkpoint.saver import Saver
-from stoker.train.execution.epoch_steps import EpochSteps
+from stoker.train.execution.epoch_steps import EpochPosition, EpochSteps
+from stoker.train.execution.feed import HostRandomState, host_random_state, restore_host_random_state
 from stoker.train.execution.feeding import iterator_state
-from stoker.train.execution.feeding.host_random import host_random_state, restore_host_random_state
 from stoker.train.execution.feeding.streamed import Streamed, StreamedRows
 from stoker.train.planning.plan import Plan
 from stoker.train.program import CheckpointedState
@@ -49,6 +50,23 @@ _PROGRESS: dict[str, type | tuple[type, ...]] = {
 }
 
 
+class RunProgress(TypedDict):
+    """Where a run was, beside its variables."""
+
+    step: int
+    epoch: int
+    begun: bool
+    """Whether that was inside an epoch."""
+    stop_training: bool
+    logs: dict[str, LogValue]
+    pace: EpochPosition
+    """Named as in the first version, whose files can still be read."""
+    callbacks: dict[str, Any]
+    random: HostRandomState
+    plan: dict[str, Any]
+    program: dict[str, Any]
+
+
 class Resume:
     """A run's checkpoints: the one it goes on from, and those it writes."""
 
@@ -66,7 +84,7 @@ class Resume:
         # Where workers have a place each, it is saved with the worker; or found by counting, without its iterator.
         self._own_place = self._apart and share is not None and not share.again
         self._saver: Saver | None = None
-        self._damaged: set[Any] = set()
+        self._damaged: set[Path] = set()
         self._directory: CheckpointDirectory | None = None
         if self.group.chief:
             self._directory = CheckpointDirectory(checkpoint.directory)
@@ -88,9 +106,9 @@ class Resume:
                 )
 
     @property
-    def progress(self) -> dict[str, Any] | None:
+    def progress(self) -> RunProgress | None:
         """Where the run was; None when there is nothing to go on from."""
-        return None if self._saved is None else self._saved.progress
+        return None if self._saved is None else cast(RunProgress, self._saved.progress)
 
     def pinned(self, plan: Plan) -> Plan:
         """The plan with what an earlier process of this run decided, where this call leaves it open."""
@@ -108,7 +126,7 @@ class Resume:
             steps_per_call=plan.steps_per_call,
         )
 
-    def begin(self, state: CheckpointedState, graphs: Iterable[Any], fingerprint: str) -> None:
+    def begin(self, state: CheckpointedState, graphs: Iterable[Graph], fingerprint: str) -> None:
         """Give the variables the saved values.
 
         Args:
@@ -134,7 +152,7 @@ class Resume:
                 )
             self._saver.put_back(self._saved)
 
-    def _saver_of(self, variables: Mapping[str, Any], fingerprint: str) -> Saver:
+    def _saver_of(self, variables: Mapping[str, Variable], fingerprint: str) -> Saver:
         given = (self.checkpoint, variables, fingerprint)
         if not self.group.chief:
             return job.WorkerSaver(*given, group=self.group)
@@ -145,7 +163,7 @@ class Resume:
 
     def put_back(
         self, epoch_steps: EpochSteps | None, callbacks: keras.callbacks.CallbackList
-    ) -> dict[str, Any]:
+    ) -> RunProgress:
         """Bring everything to where the checkpoint was taken: after the hooks that reset and begin.
 
         Args:
@@ -154,7 +172,7 @@ class Resume:
         """
         found = self._saved
         assert found is not None
-        progress = found.progress
+        progress = cast(RunProgress, found.progress)
         self.saver.put_back(found)
         restore_callbacks(_saved_ones(callbacks), progress["callbacks"])
         if epoch_steps is not None:
@@ -193,7 +211,7 @@ class Resume:
         callbacks: keras.callbacks.CallbackList,
         plan: Plan,
         wait: bool = False,
-        **progress: Any,
+        **progress: object,
     ) -> None:
         """Save now: `progress` is what the epochs know beside their position."""
         blobs = {}
@@ -239,7 +257,7 @@ class Resume:
                 raise
 
 
-def _warn_of_random_ops(graph: Any) -> None:
+def _warn_of_random_ops(graph: Graph) -> None:
     for op in variables.random_ops_out_of_reach(graph):
         warnings.warn(
             f"the step uses {op}, whose random state TensorFlow cannot save: after a resume the numbers "
@@ -249,11 +267,11 @@ def _warn_of_random_ops(graph: Any) -> None:
         )
 
 
-def _as_traced(graph: Any) -> list[Any]:
+def _as_traced(graph: Graph) -> list[Variable]:
     """A graph's variables in the order of tracing: `graph.variables` comes from a set, in another order every time."""
     by_handle = {id(variable.handle): variable for variable in graph.variables}
     return [by_handle[id(outer)] for outer, _ in graph.captures if id(outer) in by_handle]
 
 
-def _saved_ones(callbacks: keras.callbacks.CallbackList) -> list[Any]:
+def _saved_ones(callbacks: keras.callbacks.CallbackList) -> list[Callback]:
     return [one for one in callbacks.callbacks if not isinstance(one, keras.callbacks.ProgbarLogger)]

@@ -9,6 +9,7 @@ from typing import Any
 
 from stoker.doctor.attach import announced
 from stoker.errors import CheckpointError
+from stoker.tf_internals.types import Array, Variable
 from stoker.train.checkpoint import files
 from stoker.train.checkpoint.directory import PARTS, CheckpointDirectory, step_of
 from stoker.train.checkpoint.options import CheckpointWarning
@@ -40,7 +41,7 @@ class Saved:
         if not isinstance(self.progress, dict):
             raise TypeError("progress must be a dict")
 
-    def demand_same_run(self, variables: Mapping[str, Any], fingerprint: str) -> None:
+    def demand_same_run(self, variables: Mapping[str, Variable], fingerprint: str) -> None:
         """Raise a `CheckpointError` if this is of another model, or of a run with other arguments."""
         here = {whole_name(name): (one.dtype.name, tuple(one.shape)) for name, one in variables.items()}
         there = {
@@ -56,14 +57,14 @@ class Saved:
                 f"{WAY_OUT}"
             )
 
-    def put_into(self, variables: Mapping[str, Any], replicas: int = 1) -> None:
+    def put_into(self, variables: Mapping[str, Variable], replicas: int = 1) -> None:
         """Give the variables the saved values; `replicas` is how many there are now."""
         for name, variable in variables.items():
             divided = isinstance(variable, Part) or whole_name(name) in self._in_parts
             anew = replicas != self.replicas and divided
             variable.assign(self._divided(name) if anew else self.variables[name])
 
-    def _divided(self, name: str) -> Any:
+    def _divided(self, name: str) -> Array:
         """A part for another number of replicas: the first one takes over what all of them had."""
         whole = whole_name(name)
         parts = [array for other, array in self.variables.items() if whole_name(other) == whole]
@@ -85,7 +86,7 @@ def read(path: Path) -> Saved:
         raise files.DamagedFile(f"its details are none of a run ({type(error).__name__})") from None
 
 
-def _part(path: Path, known: Mapping[str, Any]) -> dict[str, Any]:
+def _part(path: Path, known: Mapping[str, object]) -> dict[str, Array]:
     try:
         found = files.checksum(path)
     except files.DamagedFile as reason:
@@ -119,13 +120,13 @@ def newest(directory: CheckpointDirectory, damaged: set[Path], before: int | Non
     return None
 
 
-def _named(contents: files.Contents, prefix: str) -> dict[str, Any]:
+def _named(contents: files.Contents, prefix: str) -> dict[str, Array]:
     return {
         name.removeprefix(prefix): array for name, array in contents.arrays.items() if name.startswith(prefix)
     }
 
 
-def _counted(variables: Mapping[str, Any]) -> int:
+def _counted(variables: Mapping[str, Variable]) -> int:
     """For files that do not say it."""
     return 1 + max((int(name.partition("@")[2] or 0) for name in variables), default=0)
 

@@ -22,6 +22,7 @@ import numpy as np
 from stoker import clock
 from stoker.errors import CheckpointError
 from stoker.periodic import Every
+from stoker.tf_internals.types import Array, Variable
 from stoker.train.checkpoint import files, saved
 from stoker.train.checkpoint.directory import CheckpointDirectory
 from stoker.train.checkpoint.options import Checkpoint
@@ -50,7 +51,7 @@ class Saver:
     def __init__(
         self,
         checkpoint: Checkpoint,
-        variables: Mapping[str, Any],
+        variables: Mapping[str, Variable],
         fingerprint: str,
         *,
         directory: CheckpointDirectory | None = None,
@@ -69,7 +70,7 @@ class Saver:
                 )
         self._directory = directory or CheckpointDirectory(checkpoint.directory) if owned else None
         self._writer = BackgroundWriter()
-        self._copies: dict[str, Any] = {}
+        self._copies: dict[str, Array] = {}
         self._damaged = set(damaged)
         self._every = Every(steps=checkpoint.every_steps, seconds=checkpoint.every_seconds)
 
@@ -90,7 +91,7 @@ class Saver:
     def save(
         self,
         step: int,
-        progress: Mapping[str, Any],
+        progress: Mapping[str, object],
         blobs: Mapping[str, bytes] | None = None,
         *,
         wait: bool = False,
@@ -113,7 +114,7 @@ class Saver:
         if self._writer.busy and not wait:
             return False
         self._writer.wait()
-        arrays: dict[str, Any] = {}
+        arrays: dict[str, Array] = {}
         packed = pack(progress, arrays, PROGRESS)
         arrays |= {BLOB + name: np.frombuffer(blob, np.uint8) for name, blob in (blobs or {}).items()}
         self._copy_variables()
@@ -131,7 +132,7 @@ class Saver:
             self._writer.wait()
         return True
 
-    def _written_variables(self) -> Iterable[tuple[str, Any]]:
+    def _written_variables(self) -> Iterable[tuple[str, Variable]]:
         """What this process writes."""
         return self._variables.items()
 
@@ -149,7 +150,7 @@ class Saver:
                 copy = self._copies[name] = np.empty(value.shape, value.dtype)
             np.copyto(copy, value)
 
-    def _write(self, path: Path, arrays: dict[str, Any], details: dict[str, Any]) -> None:
+    def _write(self, path: Path, arrays: dict[str, Array], details: Mapping[str, object]) -> None:
         assert self._directory is not None
         stored = [(VARIABLE + name, copy) for name, copy in self._copies.items()]
         files.write(path, stored + list(arrays.items()), details)

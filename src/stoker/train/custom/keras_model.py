@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.tf_internals import keras_layers, keras_training
+from stoker.tf_internals.types import Model, Nest, Tensor, Variable
 from stoker.train.custom.parts import Options
 from stoker.train.custom.program import Division, TrainerLoops
 from stoker.train.custom.step import TracedSteps
@@ -41,7 +42,7 @@ class KerasSteps(TracedSteps):
 
     updates_last = True
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Model) -> None:
         _check(model)
         optimizer, scale = model.optimizer, None
         if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
@@ -51,11 +52,11 @@ class KerasSteps(TracedSteps):
         super().__init__({"model": model}, {"model": optimizer}, options, [], seed=0)
         self.callback_model = model
 
-    def serves(self, model: Any) -> bool:
+    def serves(self, model: Model) -> bool:
         """Whether these are still the model's steps: its optimizer may have been replaced."""
         return self.optimizers["model"] is getattr(model.optimizer, "inner_optimizer", model.optimizer)
 
-    def build(self, batch: Any) -> None:
+    def build(self, batch: Nest) -> None:
         """Make all variables, the metrics' included: under a strategy they cannot be made on a replica."""
         if self._update_state is None:
             with tf.init_scope(), self.replicas.scope():
@@ -66,7 +67,7 @@ class KerasSteps(TracedSteps):
             # The scale is where the model, its checkpoints and callbacks look for it.
             self.update_state.parts["model"].update.scaler = KerasLossScaler(scaled)
 
-    def train_step(self, batch: Any) -> Logs:
+    def train_step(self, batch: Nest) -> Logs:
         """The update, as Keras makes it."""
 
         def local() -> Any:
@@ -80,16 +81,16 @@ class KerasSteps(TracedSteps):
         self._measure(batch, loss, predicted)
         return {}
 
-    def test_step(self, batch: Any) -> Logs:
+    def test_step(self, batch: Nest) -> Logs:
         """The metrics alone."""
         self._measure(batch, *self._passed(batch, training=False))
         return {}
 
-    def _passed(self, batch: Any, *, training: bool) -> tuple[Any, Any]:
+    def _passed(self, batch: Nest, *, training: bool) -> tuple[Tensor, Tensor]:
         """The loss of a pass forward, and what was predicted."""
         return keras_training.forward(self.model, batch, training=training)
 
-    def _measure(self, batch: Any, loss: Any, predicted: Any) -> None:
+    def _measure(self, batch: Nest, loss: Tensor, predicted: Tensor) -> None:
         """Take a pass into the metrics."""
         x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
         rows = row_count(x)
@@ -102,7 +103,7 @@ class KerasSteps(TracedSteps):
         return dict(self.model.get_metrics_result())
 
 
-def keras_replicas_program(model: Any, division: Division | None = None) -> Program:
+def keras_replicas_program(model: Model, division: Division | None = None) -> Program:
     """The program of a compiled model on several replicas; its state and results are those of a single one."""
     steps = kept(model).owned(KerasSteps, lambda one: one.serves(model), model)
     if division is not None:
@@ -153,14 +154,14 @@ class KerasReplicaState(CheckpointedState):
         super().__init__(steps.callback_model)
         self._steps = steps
 
-    def variables(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
+    def variables(self, extra: Mapping[str, Variable]) -> Mapping[str, Variable]:
         own = {id(one) for one in self._steps.state.values()}
         return named_variables(
             self.model, extra={name: one for name, one in extra.items() if id(one) not in own}
         )
 
 
-def _check(model: Any) -> None:
+def _check(model: Model) -> None:
     name = type(model.distribute_strategy).__name__
     if model.run_eagerly or tf.config.functions_run_eagerly():
         raise ArgumentError(f"run_eagerly=True: steps on the replicas of a {name} cannot run eagerly")
@@ -186,12 +187,12 @@ def _check(model: Any) -> None:
         )
 
 
-def _masks(predicted: Any) -> list[Any]:
+def _masks(predicted: Tensor) -> list[Tensor]:
     """Keras' masks hang on tensors, and stay behind when these leave a function."""
     return [keras_layers.mask_of(one) for one in keras.tree.flatten(predicted)]
 
 
-def _put_on(predicted: Any, masks: list[Any]) -> None:
+def _put_on(predicted: Tensor, masks: list[Tensor]) -> None:
     for one, mask in zip(keras.tree.flatten(predicted), masks, strict=True):
         if mask is not None:
             keras_layers.set_mask(one, mask)

@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Model, Optimizer, Strategy, Tensor, Variable
 from stoker.train.execution.model_kinds import ModelTypeError, is_keras_2
 from stoker.train.update.accumulation import Accumulation
 from stoker.train.update.averaging import EMA, Averages
@@ -74,14 +75,14 @@ class Part:
     prefix: str
 
     @property
-    def variables(self) -> list[Any]:
+    def variables(self) -> list[Variable]:
         """The trained variables, in the order of the gradients."""
         return self.update.optimizing.variables
 
     @property
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Variable]:
         """Everything but the model and the optimizer."""
-        found: dict[str, Any] = dict(self.watch.variables)
+        found: dict[str, Tensor] = dict(self.watch.variables)
         for piece in (self.update.accumulation, self.update.averages, self.update.scaler):
             if piece is not None:
                 found.update(piece.variables)
@@ -89,11 +90,11 @@ class Part:
 
 
 def build_parts(
-    models: Mapping[str, Any],
-    optimizers: Mapping[str, Any],
-    extra: Mapping[str, Sequence[Any]],
+    models: Mapping[str, Model],
+    optimizers: Mapping[str, Optimizer],
+    extra: Mapping[str, Sequence[Variable]],
     options: Options,
-    slowdown: Any,
+    slowdown: Tensor,
     replicas: Replicas,
 ) -> dict[str, Part]:
     """A part for each model; patterns see the paths of all of them, behind the part's name if there are several."""
@@ -121,7 +122,7 @@ def build_parts(
     return parts
 
 
-def _update(model: Any, optimizing: Optimizing, options: Options, replicas: Replicas) -> Update:
+def _update(model: Model, optimizing: Optimizing, options: Options, replicas: Replicas) -> Update:
     scale = options.loss_scale or (LossScale() if computes_in_float16(model) else None)
     weights = list(model.trainable_variables)
     return Update(
@@ -136,7 +137,7 @@ def _update(model: Any, optimizing: Optimizing, options: Options, replicas: Repl
     )
 
 
-def named(given: Any, kind: type, option: str) -> dict[str, Any]:
+def named(given: object, kind: type, option: str) -> dict[str, Any]:
     """One thing or a dict of them, as a dict."""
     found = dict(given) if isinstance(given, Mapping) else {"model": given}
     for name, one in found.items():
@@ -152,7 +153,7 @@ def named(given: Any, kind: type, option: str) -> dict[str, Any]:
     return found
 
 
-def common_strategy(models: Mapping[str, Any]) -> Any:
+def common_strategy(models: Mapping[str, Model]) -> Strategy:
     """The strategy under which the models were made."""
     found = {id(model.distribute_strategy): model.distribute_strategy for model in models.values()}
     if len(found) > 1:

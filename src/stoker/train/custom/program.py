@@ -10,11 +10,12 @@ from typing import Any
 
 import keras
 
+from stoker.tf_internals.types import Model, Nest, Optimizer, Tensor, Variable, Verbose
 from stoker.train.custom.step import TracedSteps
 from stoker.train.execution.feed import Feed
 from stoker.train.execution.loop import Logs, Loop, Step
 from stoker.train.loop.progress import show
-from stoker.train.program import CheckpointedState, Program, StepLoops, TrainingCourse
+from stoker.train.program import CheckpointedState, Program, StepLoops, TrainingCourse, TrainingEvent
 from stoker.train.update.watching import Trouble
 from stoker.train.variables import named_variables
 from stoker.train.workers.copies import copies_of
@@ -48,7 +49,7 @@ class Division:
 class Journal:
     """What went wrong in a run and what was evaluated between epochs."""
 
-    events: list[dict[str, Any]] = field(default_factory=list)
+    events: list[TrainingEvent] = field(default_factory=list)
     evaluations: list[dict[str, float]] = field(default_factory=list)
 
 
@@ -58,7 +59,7 @@ def trainer_program(
     division: Division | None = None,
     *,
     evaluate_every: int | None = None,
-    verbose: Any = 2,
+    verbose: Verbose = 2,
 ) -> Program:
     """The program of a `stoker.Trainer`."""
     if division is not None:
@@ -100,18 +101,18 @@ class TrainerLoops(StepLoops):
             return self.loop("train_step", feed, jit)
         return Loop(self._step("run_alone", compiled=jit != "none"), feed)
 
-    def build(self, batch: Any) -> None:
+    def build(self, batch: Nest) -> None:
         self.trainer.build(batch)
 
     def jit_refusal(self) -> str | None:
         return self.trainer.exchanges_inside if self.replicated else None
 
-    def _step(self, name: str, **options: Any) -> Step:
+    def _step(self, name: str, **options: bool) -> Step:
         """A step of the trainer. Compiled loops are kept for the model's next run: they must not keep it alive."""
         owner = weakref.ref(self.trainer)
         unwraps = self._unwraps
 
-        def run(batch: Any, *more: Any) -> Logs:
+        def run(batch: Nest, *more: Tensor) -> Logs:
             method: Callable[..., Logs] = getattr(owner(), name)
             return method(_unwrap(batch) if unwraps else batch, *more, **options)
 
@@ -139,10 +140,10 @@ class TrainerState(CheckpointedState):
         # A spike may come before the first checkpoint is due.
         self.saves_start = trainer.options.on_spike is not None
 
-    def variables(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
+    def variables(self, extra: Mapping[str, Variable]) -> Mapping[str, Variable]:
         return named_variables(self.model, extra={**self.trainer.state, **extra})
 
-    def progress(self) -> dict[str, Any]:
+    def progress(self) -> dict[str, object]:
         return {"events": self.journal.events, "evaluations": self.journal.evaluations}
 
     def restore_progress(self, progress: Mapping[str, Any]) -> None:
@@ -154,11 +155,11 @@ class TrainerCourse(TrainingCourse):
     """Deals on the host with what a trainer's steps noted."""
 
     def __init__(
-        self, trainer: TracedSteps, journal: Journal, *, evaluate_every: int | None, verbose: Any
+        self, trainer: TracedSteps, journal: Journal, *, evaluate_every: int | None, verbose: Verbose
     ) -> None:
         super().__init__(trainer.callback_model)
         self.trainer = trainer
-        self.events: list[dict[str, Any]] = journal.events
+        self.events: list[TrainingEvent] = journal.events
         self.evaluations = journal.evaluations
         self.stop_points = evaluate_every
         self._verbose = verbose if trainer.replicas.group.chief else 0
@@ -208,7 +209,8 @@ class TrainerCourse(TrainingCourse):
         done = "training stops with the weights from before it"
         if spike is not None:
             done = f"this was recovery number {recoveries} already: {done}"
-        self._note("stop", trouble, step, loss, done=done)
+        self._note("stop", trouble, step, loss)
+        self._complete({"done": done})
         return "stop"
 
     def goes_back_before(self, step: int) -> int:
@@ -228,16 +230,14 @@ class TrainerCourse(TrainingCourse):
         changes = [f"the rate is {rate:.4g} of what it was"] * (spike.rate != 1)
         changes += ["the data comes in another order"] * spike.reorder
         done = f"back to step {step}; from here {' and '.join(changes)}"
-        self._complete(back_to=step, rate=rate, reordered=spike.reorder, done=done)
+        self._complete({"back_to": step, "rate": rate, "reordered": spike.reorder, "done": done})
         return len(self.events) if spike.reorder else 0
 
-    def _note(self, event: str, trouble: Trouble, step: int, loss: float, **more: Any) -> None:
+    def _note(self, event: str, trouble: Trouble, step: int, loss: float) -> None:
         reason = _REASONS[trouble]
         self.events.append({"event": event, "reason": reason, "step": step, "loss": loss})
-        if more:
-            self._complete(**more)
 
-    def _complete(self, **more: Any) -> None:
+    def _complete(self, more: TrainingEvent) -> None:
         """Add to the last event what came of it, and say it."""
         event = self.events[-1]
         event.update(more)
@@ -249,7 +249,7 @@ class TrainerCourse(TrainingCourse):
 class Models(keras.Model):  # type: ignore[misc]
     """Several models as one, for callbacks and checkpoints."""
 
-    def __init__(self, models: Mapping[str, Any], optimizers: Mapping[str, Any]) -> None:
+    def __init__(self, models: Mapping[str, Model], optimizers: Mapping[str, Optimizer]) -> None:
         super().__init__()
         self.models = list(models.values())
         self.optimizers = list(optimizers.values())
@@ -257,6 +257,6 @@ class Models(keras.Model):  # type: ignore[misc]
         self.built = True
 
 
-def _unwrap(batch: Any) -> Any:
+def _unwrap(batch: Nest) -> Nest:
     """What the user's step gets: x where only x was given, else the tuple or dict as it came."""
     return batch[0] if isinstance(batch, tuple) and len(batch) == 1 else batch

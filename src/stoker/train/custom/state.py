@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import keras
 import tensorflow as tf
 
+from stoker.tf_internals.types import LogValue, Model, Optimizer, Tensor, Variable
 from stoker.train.custom.parts import Options, build_parts
 from stoker.train.update.balancing import Balancing
 from stoker.train.update.means import Means
@@ -20,8 +20,8 @@ class UpdateState:
 
     def __init__(
         self,
-        models: Mapping[str, Any],
-        optimizers: Mapping[str, Any],
+        models: Mapping[str, Model],
+        optimizers: Mapping[str, Optimizer],
         options: Options,
         replicas: Replicas,
         *,
@@ -42,7 +42,7 @@ class UpdateState:
         self.means = Means(dict.fromkeys([*log_names, *self.balancing.shown_names()]))
 
     @property
-    def variables(self) -> dict[str, Any]:
+    def variables(self) -> dict[str, Variable]:
         """For checkpoints, by names that do not depend on the process."""
         found = {
             "slowdown": self.slowdown,
@@ -65,12 +65,12 @@ class UpdateState:
             part.update.flush()
 
     def account(
-        self, logs: Mapping[str, Any], made: Sequence[Mapping[str, Any]], rows: Any
-    ) -> dict[str, Any]:
+        self, logs: Mapping[str, LogValue], made: Sequence[Mapping[str, Tensor]], rows: Tensor
+    ) -> dict[str, Tensor]:
         """In graph, after a step: what its updates came to, and the means so far."""
         step = tf.identity(self.steps)
-        going: Any = tf.constant(True)
-        counted: Any = True
+        going: Tensor = tf.constant(True)
+        counted: Tensor = True
         if self._watched:
             going = tf.logical_not(self.halt.on)
             for update in made:
@@ -85,5 +85,5 @@ class UpdateState:
         return self.means.add(logs, rows, counted, self.halt.on if self._watched else None)
 
 
-def results_of(metrics: Sequence[keras.metrics.Metric]) -> dict[str, Any]:
+def results_of(metrics: Sequence[keras.metrics.Metric]) -> dict[str, Tensor]:
     return {metric.name: metric.result() for metric in metrics}

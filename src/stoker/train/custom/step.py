@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,11 +18,12 @@ import tensorflow as tf
 from stoker.errors import ArgumentError
 from stoker.tf_internals.graphs import called_graphs
 from stoker.tf_internals.keras_layers import layers_of
+from stoker.tf_internals.types import Graph, Model, Nest, Optimizer, Tensor, TensorSpec, Variable
 from stoker.train.custom.parts import Options, common_strategy
 from stoker.train.custom.state import UpdateState, results_of
 from stoker.train.custom.updating import Logs, Moment, Updating
 from stoker.train.execution.loop import MORE
-from stoker.train.update.means import Means, scalar, take_apart
+from stoker.train.update.means import Means, StepResult, scalar, take_apart
 from stoker.train.update.replicas import Replicas, Weight
 from stoker.train.update.statistics import Statistics
 from stoker.train.workers.copies import reset
@@ -31,15 +32,15 @@ from stoker.train.workers.copies import reset
 class TracedSteps(Updating):
     """The inside of a trainer: what makes its `train_step` and `test_step` steps of a loop."""
 
-    callback_model: Any
+    callback_model: Model
     """What callbacks see: the model, or several as one."""
     apart: bool = False
     """Whether each worker trains on rows of its own, instead of its share of a batch that all read."""
 
     def __init__(
         self,
-        models: dict[str, Any],
-        optimizers: dict[str, Any],
+        models: dict[str, Model],
+        optimizers: dict[str, Optimizer],
         options: Options,
         metrics: Sequence[keras.metrics.Metric],
         seed: int,
@@ -50,12 +51,12 @@ class TracedSteps(Updating):
         self.metrics = list(metrics)
         self.random = keras.random.SeedGenerator(seed)
         # Compiled loops know by these whose step they hold, without keeping the trainer alive.
-        self._identities: dict[Any, object] = {}
+        self._identities: dict[Hashable, object] = {}
         self._loss_names: list[str] = []
         self._test_means: Means | None = None
         # Whether a traced step has collectives of its own; and, for trials, what its gradients came to.
         self._exchanges = False
-        self._size: Any = None
+        self._size: Tensor = None
 
     def identity(self, jit: str) -> object:
         """Of the step as it would be traced now."""
@@ -72,17 +73,17 @@ class TracedSteps(Updating):
         return None
 
     @property
-    def model(self) -> Any:
+    def model(self) -> Model:
         """The model, or the dict of models."""
         return next(iter(self.models.values())) if len(self.models) == 1 else self.models
 
-    def train_step(self, batch: Any) -> Logs:
+    def train_step(self, batch: Nest) -> Logs:
         raise NotImplementedError
 
-    def test_step(self, batch: Any) -> Logs:
+    def test_step(self, batch: Nest) -> Logs:
         raise NotImplementedError
 
-    def build(self, batch: Any) -> None:
+    def build(self, batch: Nest) -> None:
         """Find out what the step returns for such a batch (tensors or their specs), and make all variables."""
         if self._update_state is not None:
             return
@@ -107,7 +108,9 @@ class TracedSteps(Updating):
                     "counts for itself."
                 )
 
-    def run_train_step(self, batch: Any, more: Any = None, *, compiled: bool = False) -> dict[str, Any]:
+    def run_train_step(
+        self, batch: Nest, more: Tensor = None, *, compiled: bool = False
+    ) -> dict[str, Tensor]:
         """In graph: one step on all replicas; the epoch's means so far.
 
         Args:
@@ -124,14 +127,14 @@ class TracedSteps(Updating):
         )
         return {**self.update_state.account(logs, made, rows), **self._read_each_step(), **going}
 
-    def run_alone(self, batch: Any, *, compiled: bool) -> dict[str, Any]:
+    def run_alone(self, batch: Nest, *, compiled: bool) -> dict[str, Tensor]:
         """In graph, for a trial: a step as far as a replica gets by itself; how large its gradients and loss were."""
         self.build(batch)
         if self._size is None:
             with tf.init_scope():
                 self._size = tf.Variable(0.0, trainable=False)
 
-        def on_replica(part: Any, weight: Weight) -> Any:
+        def on_replica(part: Nest, weight: Weight) -> Any:
             self._local.moment = moment = Moment(weight, compiled)
             try:
                 self.train_step(part)
@@ -145,7 +148,7 @@ class TracedSteps(Updating):
         self._size.assign_add(size)
         return {"size": size}
 
-    def run_test_step(self, batch: Any, more: Any = None) -> dict[str, Any]:
+    def run_test_step(self, batch: Nest, more: Tensor = None) -> dict[str, Tensor]:
         """In graph: one step of a validation on all replicas; its means so far. `more` as in training."""
         if self._test_means is None:
             names = self._names_of(self.test_step, batch)
@@ -156,10 +159,10 @@ class TracedSteps(Updating):
         )
         return {**self._test_means.add(logs, rows), **self._read_each_step(), **going}
 
-    def _read_each_step(self) -> dict[str, Any]:
+    def _read_each_step(self) -> dict[str, Tensor]:
         return {} if self.replicas.distributed else results_of(self.metrics)
 
-    def results(self) -> dict[str, Any]:
+    def results(self) -> dict[str, Tensor]:
         """In graph, after the last step of a call: metrics that are added up over the replicas when they are read."""
         return results_of(self.metrics) if self.replicas.distributed else {}
 
@@ -202,7 +205,7 @@ class TracedSteps(Updating):
         self.update_state.flush()
 
     @property
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Variable]:
         """What a checkpoint keeps beside models and optimizers."""
         found = {**self.update_state.variables, "random": self.random.state}
         for number, metric in enumerate(self.metrics):
@@ -210,7 +213,7 @@ class TracedSteps(Updating):
         return found
 
     def _on_replica(
-        self, batch: Any, weight: Weight, more: Any, *, testing: bool = False, compiled: bool = False
+        self, batch: Nest, weight: Weight, more: Tensor, *, testing: bool = False, compiled: bool = False
     ) -> Any:
         self._local.moment = moment = Moment(weight, compiled)
         statistics = None if testing else Statistics(self.models.values(), self.replicas)
@@ -234,37 +237,39 @@ class TracedSteps(Updating):
         going = {} if more is None else {MORE: means.counts[0] == 0}
         return shown, moment.made, means.rows, going
 
-    def _names_of(self, step: Callable[[Any], Logs], batch: Any) -> list[str]:
+    def _names_of(self, step: Callable[[Tensor], Logs], batch: Nest) -> list[str]:
         """The names in a step's logs, found by tracing it without updates."""
         specs = tf.nest.map_structure(_spec_of, batch)
 
-        def returned(batch: Any, _: Weight) -> Any:
+        def returned(batch: Nest, _: Weight) -> Any:
             return {name: scalar(name, value) for name, value in step(batch).items()}
 
         traced = tf.function(lambda batch: self.replicas.run(returned, batch), autograph=False)
         return list(traced.get_concrete_function(specs).structured_outputs)
 
-    def _forward(self, step: Callable[..., Any], batch: Any, *, training: bool) -> tuple[Any, Any]:
+    def _forward(
+        self, step: Callable[..., StepResult], batch: Nest, *, training: bool
+    ) -> tuple[Tensor, Tensor]:
         keywords = {"training": training} if takes_training(step) else {}
         losses, metrics = take_apart(step(self.model, batch, **keywords))
         if training:
             self._loss_names = list(losses)
         return losses, metrics
 
-    def _total(self, losses: Logs) -> Any:
+    def _total(self, losses: Logs) -> Tensor:
         if self._update_state is None:
             return tf.add_n(list(losses.values()))
         return self._update_state.balancing.total(losses)
 
 
-def _spec_of(leaf: Any) -> Any:
+def _spec_of(leaf: Tensor) -> TensorSpec:
     """What a leaf of a batch is traced for; that of a distributed dataset holds a tensor for each replica."""
     if isinstance(leaf, tf.distribute.DistributedValues):
         return tf.type_spec_from_value(leaf)
     return leaf if isinstance(leaf, tf.TypeSpec) else tf.TensorSpec(leaf.shape, leaf.dtype)
 
 
-def holds_collectives(graph: Any) -> bool:
+def holds_collectives(graph: Graph) -> bool:
     """Whether workers exchange in a graph, as far as it is traced, or in a function it calls."""
     return any(
         op.type.startswith("Collective")
@@ -273,11 +278,11 @@ def holds_collectives(graph: Any) -> bool:
     )
 
 
-def takes_training(step: Callable[..., Any] | None) -> bool:
+def takes_training(step: Callable[..., object] | None) -> bool:
     """Whether a user's step wants to know if it is for training."""
     return step is not None and "training" in inspect.signature(step).parameters
 
 
-def with_sum(losses: Logs, total: Any) -> dict[str, Any]:
+def with_sum(losses: Logs, total: Tensor) -> dict[str, Tensor]:
     """Losses as logs show them: the sum, and the single ones if there are several."""
     return {"loss": total, **(losses if len(losses) > 1 else {})}

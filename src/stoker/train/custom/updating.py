@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import LogValue, Tensor
 from stoker.train.custom.parts import Options, Part
 from stoker.train.custom.state import UpdateState
 from stoker.train.update.clipping import dense
@@ -18,7 +19,7 @@ from stoker.train.update.means import scalar
 from stoker.train.update.replicas import Means, Replicas, Weight
 from stoker.train.update.watching import Trouble
 
-Logs = Mapping[str, Any]
+Logs = Mapping[str, LogValue]
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class Waiting:
     """An update that waits for the sum over the replicas."""
 
     part: str
-    gradients: list[Any]
-    loss: Any
+    gradients: list[Tensor]
+    loss: Tensor
 
 
 @dataclass
@@ -38,7 +39,7 @@ class Moment:
     compiled: bool = False
     waiting: list[Waiting] = field(default_factory=list)
     # For each update made in the step: its part, its loss over all replicas, and what is wrong with it.
-    made: list[dict[str, tuple[Any, Any]]] = field(default_factory=list)
+    made: list[dict[str, tuple[Tensor, Tensor]]] = field(default_factory=list)
 
 
 class Updating:
@@ -68,7 +69,7 @@ class Updating:
         # A function for every replica that is traced: each has variables of its own in it.
         return tf.function(compute, autograph=False, jit_compile=True)()
 
-    def gradients(self, tape: tf.GradientTape, loss: Any, part: str) -> list[Any]:
+    def gradients(self, tape: tf.GradientTape, loss: Tensor, part: str) -> list[Tensor]:
         """The gradients of a loss for a part's variables, multiplied by the loss scale if there is one."""
         if not self._updating:
             return []
@@ -87,7 +88,7 @@ class Updating:
         slopes = iter(tape.gradient(loss, wanted, output_gradients=slope))
         return [None if out else next(slopes) for out in frozen]
 
-    def apply(self, gradients: Sequence[Any], loss: Any, part: str) -> None:
+    def apply(self, gradients: Sequence[Tensor], loss: Tensor, part: str) -> None:
         """Update a part's weights by gradients that `gradients` gave, changed as you like."""
         if not self._updating:
             return
@@ -99,7 +100,7 @@ class Updating:
         means = self.replicas.means([*prepared, waiting.loss], self._moment.weight)
         self._update(waiting, means.values, means.rows)
 
-    def _update(self, waiting: Waiting, means: list[Any], rows: Any) -> None:
+    def _update(self, waiting: Waiting, means: list[Tensor], rows: Tensor) -> None:
         """Write an update, given the means of its gradients and, last, of its loss over all replicas."""
         found, (*slopes, whole) = self._part(waiting.part), means
         scaler, watched = found.update.scaler, self.options.watched
@@ -120,7 +121,9 @@ class Updating:
         """Whether gradients have their replica's weight in them: those of updates that wait for the step's end."""
         return self.updates_last and self.replicas.distributed
 
-    def _together(self, waiting: Sequence[Waiting], values: list[Any], weight: Weight, more: Any) -> Means:
+    def _together(
+        self, waiting: Sequence[Waiting], values: list[Tensor], weight: Weight, more: Tensor
+    ) -> Means:
         """The step's collective: all gradients, then the losses of the updates and `values`, and who is out of data."""
         gradients = [gradient for one in waiting for gradient in one.gradients]
         losses = [one.loss for one in waiting]
@@ -129,7 +132,7 @@ class Updating:
             return Means([], [], weight.rows, [])
         return self.replicas.means([*losses, *values], weight, weighed=gradients, counts=out)
 
-    def _minimize_balanced(self, tape: Any, losses: Logs, part: str) -> tuple[Any, Logs]:
+    def _minimize_balanced(self, tape: tf.GradientTape, losses: Logs, part: str) -> tuple[Tensor, Logs]:
         """Weigh the losses by the norms of their gradients, over all replicas, and update."""
         balancing, first = self.update_state.balancing, self.replicas.first
         update = self._part(part).update
@@ -158,7 +161,8 @@ class Updating:
 
     @property
     def _moment(self) -> Moment:
-        return self._local.moment  # type: ignore[no-any-return]
+        moment: Moment = self._local.moment
+        return moment
 
     def _part(self, name: str) -> Part:
         parts = self.update_state.parts
@@ -167,6 +171,6 @@ class Updating:
         return parts[name]
 
 
-def _weighted(column: Sequence[Any], weights: Iterable[Any]) -> Any:
+def _weighted(column: Sequence[Tensor], weights: Iterable[Tensor]) -> Tensor:
     terms = [dense(one) * weight for one, weight in zip(column, weights, strict=True) if one is not None]
     return tf.add_n(terms) if terms else None

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import keras
 import tensorflow as tf
 
-from stoker.train.execution.structures import rebuild
+from stoker.tf_internals.types import Nest, Tensor, TensorSpec
+from stoker.train.execution.structures import Skeleton, rebuild
 from stoker.train.execution.trivial_products import without_trivial_products
 
-Step = Callable[[Any], Any]
+BatchStep = Callable[[Nest], Nest]
 Inner = tuple[int | None, ...]
+InnerShapes = tuple[Inner, ...]
 
 tracing = threading.RLock()
 """Held while something is traced: predict may be called from several threads."""
@@ -27,13 +28,15 @@ tracing = threading.RLock()
 class BatchFunction:
     """A step of one batch as a concrete function, and the inner shapes it was traced for."""
 
-    def __init__(self, model: keras.Model, step: Step, skeleton: Any, specs: Sequence[tf.TensorSpec]) -> None:
+    def __init__(
+        self, model: keras.Model, step: BatchStep, skeleton: Skeleton, specs: Sequence[tf.TensorSpec]
+    ) -> None:
         self.inner: tuple[Inner, ...] = tuple(tuple(spec.shape[1:]) for spec in specs)
         self.specs = list(specs)
         # XLA where Keras would use it: on the step.
         compiled = tf.function(step, jit_compile=True) if model.jit_compile else step
 
-        def one_batch(*leaves: Any) -> Any:
+        def one_batch(*leaves: Tensor) -> Nest:
             return compiled(rebuild(skeleton, iter(leaves)))
 
         function = tf.function(
@@ -41,7 +44,7 @@ class BatchFunction:
         )
         self.call = function.get_concrete_function()
         self.outputs = tf.nest.map_structure(_spec_of, self.call.structured_outputs)
-        self._loops: dict[str, Any] = {}
+        self._loops: dict[str, Callable[..., Nest]] = {}
         self.batch_seconds: float | None = None  # what a batch took last, when many were run
         self.single_calls = 0  # batches of datasets that were too short to be worth a loop
 
@@ -58,7 +61,7 @@ class BatchFunction:
         """Whether the loop of this name was made."""
         return name in self._loops
 
-    def loop(self, name: str, make: Callable[[], Any]) -> Any:
+    def loop(self, name: str, make: Callable[[], Callable[..., Nest]]) -> Callable[..., Nest]:
         """The compiled loop around this step, made at its first use."""
         with tracing:
             if name not in self._loops:
@@ -75,5 +78,5 @@ def accepts(known: Sequence[Inner], given: Sequence[Inner]) -> bool:
     )
 
 
-def _spec_of(output: Any) -> Any:
+def _spec_of(output: Nest) -> TensorSpec:
     return tf.TensorSpec(output.shape, output.dtype) if isinstance(output, tf.Tensor) else output

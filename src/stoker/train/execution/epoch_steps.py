@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, TypedDict, runtime_checkable
 
 from stoker.tf_internals.keras_data import py_dataset
-from stoker.train.execution.feed import Feed
+from stoker.tf_internals.types import Data, DataAdapter
+from stoker.train.execution.feed import Feed, FeedPosition
 
 _RAN_OUT = (
     "Your input ran out of data; interrupting training. Make sure that your dataset or generator can generate at "
@@ -18,9 +19,22 @@ _RAN_OUT = (
 class Stateful(Protocol):
     """A `PyDataset` or a callback that says what it remembers."""
 
-    def get_state(self) -> Any: ...
+    def get_state(self) -> object: ...
 
-    def set_state(self, state: Any) -> None: ...
+    def set_state(self, state: object) -> None: ...
+
+
+class EpochPosition(TypedDict):
+    """Where a run is in its epochs and passes, as a checkpoint keeps it."""
+
+    ended: int
+    data: object
+    passes: int
+    step: int
+    taken: int
+    open: bool
+    out: bool
+    feed: FeedPosition
 
 
 def whole_executions(steps: int, steps_per_execution: int) -> int:
@@ -32,7 +46,11 @@ class EpochSteps:
     """Counts steps in epochs and passes. A pass may span epochs when `steps_per_epoch` is given."""
 
     def __init__(
-        self, feed: Feed, steps_per_epoch: int | None, adapter: Any = None, steps_per_execution: int = 1
+        self,
+        feed: Feed,
+        steps_per_epoch: int | None,
+        adapter: DataAdapter = None,
+        steps_per_execution: int = 1,
     ) -> None:
         self.feed = feed
         self.steps_per_epoch = steps_per_epoch
@@ -107,7 +125,7 @@ class EpochSteps:
         if self._adapter is not None:
             self._adapter.on_epoch_end()
 
-    def position(self) -> dict[str, Any]:
+    def position(self) -> EpochPosition:
         """Where we are, in values a checkpoint takes."""
         own = self._own_data
         return {
@@ -122,11 +140,11 @@ class EpochSteps:
         }
 
     @property
-    def _own_data(self) -> Any:
+    def _own_data(self) -> Data:
         """The user's `PyDataset`, if that is what the data is."""
         return py_dataset(self._adapter)
 
-    def repeat_epochs(self, position: dict[str, Any]) -> None:
+    def repeat_epochs(self, position: EpochPosition) -> None:
         """Tell a `PyDataset` of the epochs before `position`: many change their order at the end of each."""
         own = self._own_data
         if isinstance(own, Stateful):
@@ -137,7 +155,7 @@ class EpochSteps:
                 own.on_epoch_end()
         self._ended = int(position["ended"])
 
-    def seek(self, position: dict[str, Any], blob: bytes | None = None, *, begun: bool = True) -> None:
+    def seek(self, position: EpochPosition, blob: bytes | None = None, *, begun: bool = True) -> None:
         """Go to where `position` was taken: inside an epoch that has begun, or between two."""
         self.passes = int(position["passes"])
         self.step = int(position["step"])

@@ -6,10 +6,42 @@ is traced into it. So one compiled loop serves every feed of the same shape, and
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import random
+from collections.abc import Hashable
+from typing import Any, Protocol, TypedDict
 
 import keras
+import numpy as np
 import tensorflow as tf
+
+from stoker.tf_internals.types import Nest
+from stoker.train.execution.batch_function import InnerShapes
+
+
+class HostRandomState(TypedDict):
+    """Where Python's and NumPy's global generators are: a pipeline may draw from them on the host."""
+
+    python: tuple[object, ...]
+    numpy: Any
+
+
+def host_random_state() -> HostRandomState:
+    return {"python": random.getstate(), "numpy": np.random.get_state()}
+
+
+def restore_host_random_state(state: HostRandomState) -> None:
+    random.setstate(state["python"])
+    np.random.set_state(state["numpy"])
+
+
+class FeedPosition(TypedDict, total=False):
+    """Where a feed is, as a checkpoint keeps it; each kind of feed has some of these."""
+
+    epoch: int
+    seed: int
+    taken: int
+    random: HostRandomState
+    order_version: int
 
 
 class Feed(Protocol):
@@ -27,39 +59,39 @@ class Feed(Protocol):
     def begin_epoch(self, epoch: int) -> None:
         """Start pass number `epoch`: a new order, a new iterator."""
 
-    def operands(self) -> Any:
+    def operands(self) -> Nest:
         """What the compiled call gets: tensors, or an iterator."""
 
-    def operand_specs(self) -> Any:
+    def operand_specs(self) -> Nest:
         """What is traced for in place of `operands()`, where that is more than these alone; else None."""
 
-    def batch(self, operands: Any, index: tf.Tensor, *, whole: bool = True) -> Any:
+    def batch(self, operands: Nest, index: tf.Tensor, *, whole: bool = True) -> Nest:
         """In graph: batch `index` of this pass; `whole`: it is none that is shorter than the others."""
 
-    def tail(self, operands: Any) -> Any:
+    def tail(self, operands: Nest) -> Nest:
         """In graph: the last batch, when it has a shape of its own."""
 
-    def spec(self) -> Any:
+    def spec(self) -> Nest:
         """The structure of a batch, as `tf.TensorSpec`s."""
 
     @property
     def full_steps(self) -> int | None:
         """How many batches `batch` gives; one more (`tail`) follows if `steps` is larger."""
 
-    def signature(self) -> Any:
+    def signature(self) -> Hashable:
         """Hashable: two feeds with equal signatures can share one compiled loop."""
 
     @property
-    def shapes(self) -> Any:
+    def shapes(self) -> InnerShapes | None:
         """Which shapes it was made for, where feeds of one signature may differ in them; else None."""
 
-    def widen(self, shapes: Any) -> None:
+    def widen(self, shapes: InnerShapes) -> None:
         """Have what is traced take these shapes as well as its own."""
 
-    def position(self) -> dict[str, Any]:
+    def position(self) -> FeedPosition:
         """Where the pass is, as JSON."""
 
-    def seek(self, position: dict[str, Any], blob: bytes | None = None) -> None:
+    def seek(self, position: FeedPosition, blob: bytes | None = None) -> None:
         """Go to where `position` was taken; `blob` is the iterator's own state, where there is one."""
 
     def reseed(self, salt: int) -> None:
@@ -69,7 +101,7 @@ class Feed(Protocol):
         """The last pass is over: let go of what holds data or threads."""
 
 
-def without_optionals(batch: Any) -> Any:
+def without_optionals(batch: Nest) -> Nest:
     """A generator's missing parts arrive as empty optionals: the step gets None."""
     kinds = (tf.experimental.Optional, tf.OptionalSpec)
     return keras.tree.map_structure(lambda leaf: None if isinstance(leaf, kinds) else leaf, batch)

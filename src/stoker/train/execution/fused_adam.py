@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import keras
 import tensorflow as tf
 
 from stoker.tf_internals.keras_optimizers import slots_of_adam
+from stoker.tf_internals.types import Optimizer, Tensor, Variable
 from stoker.train.execution.fused_means import SharedRows
 
 # `AdamW` decays the weights before, and is Adam then.
 _OPTIMIZERS = (keras.optimizers.Adam, keras.optimizers.AdamW)
 
 
-def applies(optimizer: Any) -> bool:
+def applies(optimizer: Optimizer) -> bool:
     """Whether the kernel computes what this optimizer does."""
     return (
         type(optimizer) in _OPTIMIZERS
@@ -33,11 +33,11 @@ def applies(optimizer: Any) -> bool:
 
 
 @contextmanager
-def fused(optimizer: Any, worth_it: Callable[[], bool] = lambda: True) -> Iterator[None]:
+def fused(optimizer: Optimizer, worth_it: Callable[[], bool] = lambda: True) -> Iterator[None]:
     """What is traced inside has the kernel update the variables, if it is worth it by then."""
     plain = optimizer.update_step
 
-    def update_step(gradient: Any, variable: Any, learning_rate: Any) -> None:
+    def update_step(gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         if variable.dtype != tf.float32 or not worth_it():
             plain(gradient, variable, learning_rate)
             return
@@ -68,7 +68,9 @@ def fused(optimizer: Any, worth_it: Callable[[], bool] = lambda: True) -> Iterat
         del optimizer.update_step
 
 
-def _rows_first(gradient: tf.IndexedSlices, m: tf.Variable, v: tf.Variable, optimizer: Any) -> tf.Tensor:
+def _rows_first(
+    gradient: tf.IndexedSlices, m: tf.Variable, v: tf.Variable, optimizer: Optimizer
+) -> tf.Tensor:
     """Put the gradients of some rows of a table into `m` and `v`; the kernel then finds a gradient of zeros.
 
     It will make both smaller, by as much as these are made larger before. So no gradient of all rows has to be made,
@@ -85,7 +87,7 @@ def _rows_first(gradient: tf.IndexedSlices, m: tf.Variable, v: tf.Variable, opti
         return tf.zeros(v.shape)
 
 
-def _sums(gradient: tf.IndexedSlices, place: Any, count: Any) -> tuple[Any, Any]:
+def _sums(gradient: tf.IndexedSlices, place: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """The gradients that have the same place, and their squares."""
     if isinstance(gradient, SharedRows):
         each = gradient.of_texts

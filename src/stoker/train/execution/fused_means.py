@@ -15,6 +15,7 @@ import keras
 import tensorflow as tf
 
 from stoker.tf_internals.keras_layers import calls_of, layers_of
+from stoker.tf_internals.types import Layer, Model, Tensor
 from stoker.train.execution.replaced_calls import is_plain, replaced
 
 
@@ -24,18 +25,18 @@ class SharedRows(tf.IndexedSlices):  # type: ignore[misc]
     What does not know of it takes it for an `IndexedSlices`; if nothing does, its values are never computed.
     """
 
-    def __init__(self, of_texts: Any, texts: Any, words: Any, shape: Any) -> None:
+    def __init__(self, of_texts: Tensor, texts: Tensor, words: Tensor, shape: Tensor) -> None:
         self.of_texts, self.texts = of_texts, texts
         super().__init__(tf.gather(of_texts, texts), words, shape)
 
-    def summed(self, of_texts: Any, place: Any, count: Any) -> Any:
+    def summed(self, of_texts: Tensor, place: Tensor, count: Tensor) -> Tensor:
         """The sum over all words of what each text has in `of_texts`, by `place`, of which there are `count`."""
         return tf.raw_ops.SparseSegmentSumGrad(
             grad=of_texts, indices=place, segment_ids=self.texts, output_dim0=count
         )
 
 
-def applies(model: Any) -> bool:
+def applies(model: Model) -> bool:
     """Whether the model has a mean of embeddings that may be fused."""
     return any(
         _is_embedding(parent.operation) and _takes_plain_words(parent)
@@ -46,15 +47,15 @@ def applies(model: Any) -> bool:
     )
 
 
-def fused(model: Any) -> AbstractContextManager[None]:
+def fused(model: Model) -> AbstractContextManager[None]:
     """What is traced inside has the model's means of embeddings fused."""
-    given: dict[int, tuple[Any, Any, Any]] = {}
+    given: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
     layers = layers_of(model)
     embeddings = [(layer, _noted(layer, given)) for layer in layers if _is_embedding(layer)]
     return replaced([*embeddings, *((layer, _mean(layer, given)) for layer in layers if _is_mean(layer))])
 
 
-def _is_embedding(layer: Any) -> bool:
+def _is_embedding(layer: Layer) -> bool:
     return (
         type(layer) is keras.layers.Embedding
         and is_plain(layer)
@@ -63,7 +64,7 @@ def _is_embedding(layer: Any) -> bool:
     )
 
 
-def _is_mean(layer: Any) -> bool:
+def _is_mean(layer: Layer) -> bool:
     return (
         type(layer) is keras.layers.GlobalAveragePooling1D
         and is_plain(layer)
@@ -78,11 +79,11 @@ def _takes_plain_words(node: Any) -> bool:
     )
 
 
-def _noted(layer: Any, given: dict[int, tuple[Any, Any, Any]]) -> Callable[[Any], Any]:
+def _noted(layer: Layer, given: dict[int, tuple[Tensor, Tensor, Tensor]]) -> Callable[[Tensor], Tensor]:
     """The layer as it is; whose mean is taken of its answer can ask for the words. The gather is pruned then."""
     plain = layer.call
 
-    def call(inputs: Any) -> Any:
+    def call(inputs: Tensor) -> Tensor:
         rows = plain(inputs)
         # With the answer, so that no other has its id.
         given[id(rows)] = (rows, inputs, layer.embeddings)
@@ -91,10 +92,10 @@ def _noted(layer: Any, given: dict[int, tuple[Any, Any, Any]]) -> Callable[[Any]
     return call
 
 
-def _mean(layer: Any, given: dict[int, tuple[Any, Any, Any]]) -> Callable[..., Any]:
+def _mean(layer: Layer, given: dict[int, tuple[Tensor, Tensor, Tensor]]) -> Callable[..., Tensor]:
     plain = layer.call
 
-    def call(inputs: Any, mask: Any = None) -> Any:
+    def call(inputs: Tensor, mask: Tensor = None) -> Tensor:
         _, words, table = given.get(id(inputs), (None, None, None))
         # Not what is sparse or ragged.
         if not isinstance(words, tf.Tensor) or words.shape.rank != 2:
@@ -108,7 +109,7 @@ def _mean(layer: Any, given: dict[int, tuple[Any, Any, Any]]) -> Callable[..., A
     return call
 
 
-def _mean_of(table: Any, words: Any, mask: Any) -> Any:
+def _mean_of(table: Tensor, words: Tensor, mask: Tensor) -> Tensor:
     places = tf.where(mask)
     texts = tf.cast(places[:, 0], tf.int32)
     words = tf.gather_nd(words, places)
@@ -117,11 +118,10 @@ def _mean_of(table: Any, words: Any, mask: Any) -> Any:
     many = tf.shape(mask)[0]
     lengths = tf.reduce_sum(tf.cast(mask, tf.float32), 1, keepdims=True)
 
-    @tf.custom_gradient  # type: ignore[untyped-decorator]
-    def mean(rows: Any) -> Any:
-        def gradient(upstream: Any) -> Any:
+    def mean(rows: Tensor) -> Tensor:
+        def gradient(upstream: Tensor) -> Tensor:
             return SharedRows(upstream / lengths, texts, words, tf.constant(tuple(table.shape), words.dtype))
 
         return tf.sparse.segment_sum(rows, words, texts, num_segments=many) / lengths, gradient
 
-    return mean(tf.convert_to_tensor(table))
+    return tf.custom_gradient(mean)(tf.convert_to_tensor(table))

@@ -8,26 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
 
 import keras
 import tensorflow as tf
 
 from stoker.tf_internals.keras_layers import layers_of
+from stoker.tf_internals.types import Layer, Model, Tensor, Variable
 from stoker.train.execution.replaced_calls import is_plain, replaced
 
 
-def applies(model: Any) -> bool:
+def applies(model: Model) -> bool:
     """Whether the model has a layer that the kernel computes."""
     return any(_fits(layer) and layer.built and _takes_images(layer) for layer in layers_of(model))
 
 
-def may_apply(model: Any) -> bool:
+def may_apply(model: Model) -> bool:
     """Whether it has a layer that is not built yet, and so may turn out to be one."""
     return any(_fits(layer) and not layer.built for layer in layers_of(model))
 
 
-def fused(model: Any, used: Callable[[], None] = lambda: None) -> AbstractContextManager[None]:
+def fused(model: Model, used: Callable[[], None] = lambda: None) -> AbstractContextManager[None]:
     """What is traced inside has the model's batch normalisation fused, where the kernel computes the same.
 
     Args:
@@ -37,7 +37,7 @@ def fused(model: Any, used: Callable[[], None] = lambda: None) -> AbstractContex
     return replaced((layer, _call(layer, used)) for layer in layers_of(model) if _fits(layer))
 
 
-def _fits(layer: Any) -> bool:
+def _fits(layer: Layer) -> bool:
     return (
         type(layer) is keras.layers.BatchNormalization
         and is_plain(layer)
@@ -46,15 +46,15 @@ def _fits(layer: Any) -> bool:
     )
 
 
-def _takes_images(layer: Any) -> bool:
+def _takes_images(layer: Layer) -> bool:
     """Whether what a built layer takes has four dimensions, the channels last."""
     return layer.input_spec.ndim == 4 and layer.axis in (-1, 3)
 
 
-def _call(layer: Any, used: Callable[[], None]) -> Callable[..., Any]:
+def _call(layer: Layer, used: Callable[[], None]) -> Callable[..., Tensor]:
     plain = layer.call
 
-    def call(inputs: Any, training: Any = None, mask: Any = None) -> Any:
+    def call(inputs: Tensor, training: bool | None = None, mask: Tensor = None) -> Tensor:
         images = _takes_images(layer) and inputs.dtype == tf.float32
         if training not in (True, False, None) or mask is not None or not images:
             return plain(inputs, training=training, mask=mask)
@@ -81,5 +81,5 @@ def _call(layer: Any, used: Callable[[], None]) -> Callable[..., Any]:
     return call
 
 
-def _average(moving: Any, value: Any, momentum: float) -> None:
+def _average(moving: Variable, value: Tensor, momentum: float) -> None:
     moving.assign(moving * momentum + value * (1 - momentum))

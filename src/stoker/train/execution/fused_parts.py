@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
 
 import tensorflow as tf
 
+from stoker.tf_internals.types import Model, Variable
 from stoker.train.execution import fused_adam, fused_means, fused_normalization
 
 # Smaller variables are in the processor's caches, whichever way they are updated.
@@ -19,7 +19,7 @@ def on_processors() -> bool:
     return all(device.device_type == "CPU" for device in tf.config.list_physical_devices())
 
 
-def found_in(model: Any) -> list[str]:
+def found_in(model: Model) -> list[str]:
     """What is worth fusing of its step, as reasons for the plan."""
     normalization, update = fused_normalization.applies(model), _fuses_update(model)
     found = [
@@ -35,23 +35,23 @@ def found_in(model: Any) -> list[str]:
     return reasons
 
 
-def _fuses_update(model: Any) -> bool:
+def _fuses_update(model: Model) -> bool:
     """Whether the update is worth it: of a small network without such layers, Keras' very bits are not given up."""
     return fused_adam.applies(model.optimizer) and (fused_normalization.applies(model) or _has_large(model))
 
 
-def _has_large(model: Any) -> bool:
+def _has_large(model: Model) -> bool:
     # Of float32, since the kernel updates no others.
     return any(size_of(one) >= LARGE for one in model.trainable_variables if one.dtype == "float32")
 
 
-def size_of(variable: Any) -> int:
+def size_of(variable: Variable) -> int:
     """How many weights it has."""
     return int(tf.TensorShape(variable.shape).num_elements() or 0)
 
 
 @contextmanager
-def fused(model: Any) -> Iterator[None]:
+def fused(model: Model) -> Iterator[None]:
     """What is traced inside has these parts fused."""
     normalized = False
 

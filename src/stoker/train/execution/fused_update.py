@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
 
 import keras
 import tensorflow as tf
 
 from stoker.tf_internals.keras_layers import layers_of
 from stoker.tf_internals.keras_optimizers import Update, update_replaced
+from stoker.tf_internals.types import Layer, Model, Optimizer, Tensor, Variable
 from stoker.train.execution.fused_parts import LARGE, on_processors, size_of
 
 # Those whose update looks at each weight alone, in several ops, and keeps nothing for all variables (Nadam does).
@@ -30,7 +30,7 @@ _OPTIMIZERS = (
 _LEAST_WORK = 2_000_000_000
 
 
-def refusal(model: Any, steps: int) -> str | None:
+def refusal(model: Model, steps: int) -> str | None:
     """Why it is not worth it for so many steps, or cannot be done; None if it is."""
     if type(model.optimizer) not in _OPTIMIZERS:
         return f"{type(model.optimizer).__name__} is not compiled by itself"
@@ -46,24 +46,24 @@ def refusal(model: Any, steps: int) -> str | None:
     return None
 
 
-def _is_table(layer: Any) -> bool:
+def _is_table(layer: Layer) -> bool:
     """Whether the gradients of its weights come as some rows."""
     return isinstance(layer, keras.layers.Embedding)
 
 
-def _is_compiled(gradient: Any, variable: Any) -> bool:
+def _is_compiled(gradient: Tensor, variable: Variable) -> bool:
     # Of some rows XLA would compile an update for each number of them; as a whole they would be summed before they are
     # squared, which Keras does not do.
     return size_of(variable) >= LARGE and not isinstance(gradient, tf.IndexedSlices)
 
 
-def fused(optimizer: Any) -> AbstractContextManager[None]:
+def fused(optimizer: Optimizer) -> AbstractContextManager[None]:
     """What is traced inside has the optimizer's update of large variables compiled."""
     return update_replaced(optimizer, _compiled)
 
 
 def _compiled(plain: Update) -> Update:
-    def update(gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
+    def update(gradients: Sequence[Tensor], variables: Sequence[Variable], rate: Tensor) -> None:
         pairs = list(zip(gradients, variables, strict=True))
         large = [pair for pair in pairs if _is_compiled(*pair)]
         others = [pair for pair in pairs if not _is_compiled(*pair)]
@@ -71,10 +71,10 @@ def _compiled(plain: Update) -> Update:
             plain(*map(list, zip(*others, strict=True)), rate)
         if large:
 
-            @tf.function(autograph=False, jit_compile=True)  # type: ignore[untyped-decorator]
-            def compiled(given: list[Any]) -> None:
+            def update_large(given: list[Tensor]) -> None:
                 plain(given, [variable for _, variable in large], rate)
 
+            compiled = tf.function(update_large, autograph=False, jit_compile=True)
             compiled([gradient for gradient, _ in large])
 
     return update

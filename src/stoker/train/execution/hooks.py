@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import keras
 
 from stoker.tf_internals.keras_training import does_nothing, profiles
+from stoker.tf_internals.types import Callback, Callbacks, Model, Verbose
 
 TRAIN = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 TEST = ("on_test_batch_begin", "on_test_batch_end")
@@ -15,7 +15,7 @@ PREDICT = ("on_predict_batch_begin", "on_predict_batch_end")
 
 
 def callback_list(
-    model: Any, callbacks: Any, verbose: Any, epochs: int, steps: int | None, progress: Any
+    model: Model, callbacks: Callbacks, verbose: Verbose, epochs: int, steps: int | None, progress: Callback
 ) -> keras.callbacks.CallbackList:
     """The callbacks with a history and, unless silent or there is one, the progress bar: in Keras' order."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
@@ -29,12 +29,12 @@ def callback_list(
     return listed
 
 
-def wanting_every_batch(callbacks: Iterable[Any], hooks: Sequence[str] = TRAIN) -> list[str]:
+def wanting_every_batch(callbacks: Iterable[Callback], hooks: Sequence[str] = TRAIN) -> list[str]:
     """The names of the callbacks that act at every batch."""
     return [type(one).__name__ for one in callbacks if _acts_on_batches(one, hooks)]
 
 
-def _acts_on_batches(callback: Any, hooks: Sequence[str]) -> bool:
+def _acts_on_batches(callback: Callback, hooks: Sequence[str]) -> bool:
     if all(does_nothing(getattr(callback, hook)) for hook in hooks):
         return False
     if not getattr(callback, "every_batch", True):

@@ -6,17 +6,26 @@ layer that was frozen, an activation replaced. Then everything of that model is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
 
-from stoker.train.execution.batch_function import BatchFunction, Inner, Step, accepts, tracing
+from stoker.tf_internals.types import Array, Model, Tensor, TensorSpec
+from stoker.train.execution.batch_function import (
+    BatchFunction,
+    BatchStep,
+    Inner,
+    InnerShapes,
+    accepts,
+    tracing,
+)
 from stoker.train.execution.feed import Feed
 from stoker.train.execution.loop import Loop
 from stoker.train.execution.staleness import ATTRIBUTE, PythonSide
+from stoker.train.execution.structures import Skeleton
 
 Owned = TypeVar("Owned")
 
@@ -24,18 +33,18 @@ Owned = TypeVar("Owned")
 @dataclass
 class _Entry:
     loop: Loop
-    shapes: Any
-    step: Any
+    shapes: InnerShapes | None
+    step: Hashable
 
 
 class Kept:
     """What has been traced of one model."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
         self.python_side = PythonSide(model)
-        self.functions: dict[Any, BatchFunction] = {}
-        self._loops: dict[Any, _Entry] = {}
+        self.functions: dict[Hashable, BatchFunction] = {}
+        self._loops: dict[Hashable, _Entry] = {}
         self._owned: dict[type, Any] = {}
 
     def loop(
@@ -45,7 +54,7 @@ class Kept:
         make: Callable[[], Loop],
         *,
         jit: str = "none",
-        owner: Any = None,
+        owner: object = None,
         fused: bool = False,
     ) -> Loop:
         """The loop of this kind of step for feeds like this one; `make` makes it at its first use.
@@ -59,11 +68,11 @@ class Kept:
             fused: whether parts of it are: see `fused_parts`.
         """
         key = (kind, jit, fused, id(owner), feed.signature())
-        found = self._loops.get(key)
-        if found is not None and (found.shapes is None or accepts(found.shapes, feed.shapes)):
+        found, shapes = self._loops.get(key), feed.shapes
+        if found is not None and (found.shapes is None or shapes is None or accepts(found.shapes, shapes)):
             found.loop.feed = feed
             return found.loop
-        if found is not None:
+        if found is not None and found.shapes is not None:
             feed.widen(found.shapes)
         loop = make()
         loop.owner = owner  # or its id could become another's
@@ -76,7 +85,7 @@ class Kept:
         self._loops[key] = _Entry(loop, feed.shapes, step)
         return loop
 
-    def owned(self, kind: type[Owned], holds: Callable[[Owned], bool], *given: Any) -> Owned:
+    def owned(self, kind: type[Owned], holds: Callable[[Owned], bool], *given: object) -> Owned:
         """What makes the steps of loops, one of its kind, for as long as it `holds`."""
         found = self._owned.get(kind)
         if found is None or not holds(found):
@@ -95,9 +104,9 @@ class Kept:
     def batch_function(
         self,
         kind: str,
-        step: Callable[[Any], Step],
-        skeleton: Any,
-        leaves: Sequence[Any],
+        step: Callable[[Model], BatchStep],
+        skeleton: Skeleton,
+        leaves: Sequence[Array | Tensor | TensorSpec],
         rows: int | None = None,
     ) -> BatchFunction:
         """The function of one batch for inputs like these, traced if it has to be; `rows` fixes their number."""

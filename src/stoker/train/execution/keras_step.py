@@ -5,12 +5,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
 
 import keras
 
 from stoker.tf_internals import keras_training
 from stoker.tf_internals.keras_training import TensorFlowTrainer, Trainer
+from stoker.tf_internals.types import Model, Nest, Strategy
 from stoker.train.execution import fused_parts, fused_update
 from stoker.train.execution.feed import Feed
 from stoker.train.execution.kept import kept
@@ -29,7 +29,7 @@ STEPS = tuple(_THEIRS)
 
 
 def keras_loop(
-    model: Any, kind: str, feed: Feed, jit: str, *, eager: bool = False, fused: bool = False
+    model: Model, kind: str, feed: Feed, jit: str, *, eager: bool = False, fused: bool = False
 ) -> Loop:
     """The kept loop of the model's "train_step" or "test_step" over a feed: one for `fit` and `evaluate`."""
     testing = kind == "test_step"
@@ -55,27 +55,27 @@ def keras_loop(
     )
 
 
-def _build_loss_scale(model: Any, feed: Feed) -> None:
+def _build_loss_scale(model: Model, feed: Feed) -> None:
     """Before tracing: a `LossScaleOptimizer` that is not built would put its first scale into the graph, for good."""
     optimizer = model.optimizer
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer) and not optimizer.built:
         keras_training.build(model, feed.spec())
 
 
-def _on_the_replica(step: Callable[..., Logs], strategy: Any) -> Callable[..., Logs]:
+def _on_the_replica(step: Callable[..., Logs], strategy: Strategy) -> Callable[..., Logs]:
     """The step as a strategy of one replica runs it."""
 
-    def run(batch: Any) -> Logs:
+    def run(batch: Nest) -> Logs:
         logs: Logs = strategy.run(step, args=(batch,))
         return logs
 
     return run
 
 
-def _train_step(model: Any, compiled_update: bool, fused: bool) -> Callable[..., Logs]:
+def _train_step(model: Model, compiled_update: bool, fused: bool) -> Callable[..., Logs]:
     plain, weak = weakly(model, "train_step"), weakref.ref(model)
 
-    def step(*args: Any) -> Logs:
+    def step(*args: Nest) -> Logs:
         owner = weak()
         assert owner is not None
         with (
@@ -87,28 +87,28 @@ def _train_step(model: Any, compiled_update: bool, fused: bool) -> Callable[...,
     return step
 
 
-def weakly(model: Any, name: str) -> Callable[..., Logs]:
+def weakly(model: Model, name: str) -> Callable[..., Logs]:
     """A method of the model that does not keep it alive: loops are kept for the model's next run."""
     weak = weakref.ref(model)
 
-    def method(*args: Any) -> Logs:
+    def method(*args: Nest) -> Logs:
         logs: Logs = getattr(weak(), name)(*args)
         return logs
 
     return method
 
 
-def returns_metrics(model: Any) -> bool:
+def returns_metrics(model: Model) -> bool:
     """Whether the model's steps are Keras' own, which return what its metrics hold."""
     return all(is_keras(model, name) for name in STEPS)
 
 
-def is_keras(model: Any, name: str) -> bool:
+def is_keras(model: Model, name: str) -> bool:
     """Whether one of `STEPS` is Keras' own."""
     return getattr(type(model), name) is getattr(_THEIRS[name], name) and name not in vars(model)
 
 
-def results(model: Any, logs: Logs) -> Logs:
+def results(model: Model, logs: Logs) -> Logs:
     """The logs of an epoch or an evaluation, given the last step's."""
     # Keras' own step returns what its metrics hold: no need to ask them again.
     if logs and returns_metrics(model):

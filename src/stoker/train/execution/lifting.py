@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from stoker.tf_internals.graphs import make_variable
+from stoker.tf_internals.types import Nest, Variable
 
 _OPTIONS = frozenset(
     {
@@ -32,14 +33,14 @@ _OPTIONS = frozenset(
 def lifting(step: Callable[..., Any]) -> Callable[..., Any]:
     """The step, for tracing."""
 
-    def run(*args: Any) -> Any:
+    def run(*args: Nest) -> Nest:
         with tf.variable_creator_scope(_made_outside):
             return step(*args)
 
     return run
 
 
-def _made_outside(next_creator: Callable[..., Any], **options: Any) -> Any:
+def _made_outside(next_creator: Callable[..., Variable], **options: object) -> Variable:
     given = {name: value for name, value in options.items() if value is not None and name in _OPTIONS}
     # A strategy has its own way of making variables, and a value of the graph exists only there.
     if tf.distribute.has_strategy() or isinstance(given.get("initial_value"), tf.Tensor):

@@ -8,21 +8,21 @@ instead of taking the first step out of it: a second copy of the step would comp
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.tf_internals.functions import silence_retracing_warning
 from stoker.tf_internals.keras_training import to_numbers
+from stoker.tf_internals.types import CompiledFunction, ConcreteFunction, LogValue, Nest, Optional, Tensor
 from stoker.train.execution.feed import Feed, without_optionals
 from stoker.train.execution.lifting import lifting
 from stoker.train.execution.trivial_products import without_trivial_products
 
-Logs = dict[str, Any]
+Logs = dict[str, LogValue]
 # Among a step's logs, for the loop alone: whether all workers' streams have another batch.
 MORE = "stoker/more"
-Step = Callable[[Any], Logs]
+Step = Callable[..., Logs]
 
 
 class Loop:
@@ -38,7 +38,7 @@ class Loop:
         autograph: bool = False,
         results: Callable[[], Logs] | None = None,
         closing: Callable[[], Logs] | None = None,
-        together: Callable[[Any], Any] | None = None,
+        together: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         """Nothing is traced before the first `run` (or `build`).
 
@@ -60,8 +60,8 @@ class Loop:
         self.feed = feed
         self.jit = jit
         self.eager = eager
-        self._ran: Any = 0
-        self.owner: Any = None
+        self._ran: Tensor | int = 0
+        self.owner: object = None
         # What a step took last, if that is known: calls of a good length from the start.
         self.step_seconds: float | None = None
         self.when_traced: Callable[[], None] = lambda: None
@@ -69,10 +69,10 @@ class Loop:
         self._results = results
         self._closing = closing
         self._together = together if feed.kind == "streamed" else None
-        self._for_any_rows: Any = None
+        self._for_any_rows: ConcreteFunction = None
         self._step = _compiled(without_trivial_products(lifting(step)), jit == "step", autograph)
-        self._traced: Any = None
-        self._logs: Any = None
+        self._traced: ConcreteFunction = None
+        self._logs: Nest = None
         self._many = _compiled(self._many_steps, jit == "loop")
         self._until_out = _compiled(self._steps_until_out, False)
         self._last = _compiled(self._last_step, jit == "loop")
@@ -132,7 +132,7 @@ class Loop:
             logs = self._last(operands)
         return logs
 
-    def _many_function(self) -> Any:
+    def _many_function(self) -> ConcreteFunction:
         """For a feed of any rows, what was traced for all of them."""
         specs = self.feed.operand_specs()
         if specs is None:
@@ -147,10 +147,10 @@ class Loop:
         assert full is not None
         return full
 
-    def _many_steps(self, first: tf.Tensor, count: tf.Tensor, operands: Any) -> Any:
+    def _many_steps(self, first: tf.Tensor, count: tf.Tensor, operands: Nest) -> Nest:
         end = first + count
 
-        def body(index: tf.Tensor, _: Any) -> Any:
+        def body(index: tf.Tensor, _: Nest) -> Nest:
             batch = self.feed.batch(operands, index, whole=self.jit == "loop")
             return index + 1, self._carried(self._traced(batch))
 
@@ -162,17 +162,17 @@ class Loop:
         )
         return self._final(logs)
 
-    def _steps_until_out(self, count: tf.Tensor, operands: Any) -> Any:
+    def _steps_until_out(self, count: tf.Tensor, operands: Nest) -> Nest:
         # The loop asks whether there is a batch, so that the step is not inside a `cond` of its own, which would
         # pass every variable through a switch. Nothing is taken that no step of this call will use.
-        def taken_if(wanted: tf.Tensor) -> Any:
+        def taken_if(wanted: tf.Tensor) -> Optional:
             nothing = tf.experimental.Optional.empty(operands.element_spec)
             return tf.cond(wanted, operands.get_next_as_optional, lambda: nothing)
 
         if self._together is not None:
             return self._together_until_out(count, taken_if)
 
-        def body(ran: tf.Tensor, taken: Any, _: Any) -> Any:
+        def body(ran: tf.Tensor, taken: Optional, _: Nest) -> Nest:
             logs = self._carried(self._traced(without_optionals(taken.get_value())))
             return ran + 1, taken_if(ran + 1 < count), logs
 
@@ -185,11 +185,11 @@ class Loop:
         )
         return ran, self._final(logs)
 
-    def _together_until_out(self, count: tf.Tensor, taken_if: Callable[[Any], Any]) -> Any:
+    def _together_until_out(self, count: tf.Tensor, taken_if: Callable[[Tensor], Optional]) -> Nest:
         """Workers stay in step: the step's own collective says whether all of them have another batch."""
         assert self._together is not None
 
-        def body(ran: tf.Tensor, _go: Any, taken: Any, _: Any) -> Any:
+        def body(ran: tf.Tensor, _go: Tensor, taken: Optional, _: Nest) -> Nest:
             following = taken_if(ran + 1 < count)
             more = following.has_value() | (ran + 1 >= count)
             logs = dict(self._traced(without_optionals(taken.get_value()), more))
@@ -210,20 +210,20 @@ class Loop:
         )
         return ran, self._final(logs)
 
-    def _last_step(self, operands: Any) -> Any:
+    def _last_step(self, operands: Nest) -> Nest:
         return self._final(self._carried(self._traced(self.feed.tail(operands))))
 
-    def _carried(self, logs: Any) -> Any:
+    def _carried(self, logs: Nest) -> Nest:
         """What goes from step to step."""
         return {} if self._results is not None else _tensors(logs)
 
-    def _final(self, logs: Any) -> Any:
+    def _final(self, logs: Nest) -> Nest:
         """What a call returns, after its last step."""
         if self._results is not None:
             return _tensors(self._results())
         return logs if self._closing is None else {**logs, **_tensors(self._closing())}
 
-    def _zeros(self) -> Any:
+    def _zeros(self) -> Nest:
         if self._results is not None:
             return {}
         return tf.nest.map_structure(
@@ -233,7 +233,7 @@ class Loop:
             self._logs,
         )
 
-    def _shapes(self) -> Any:
+    def _shapes(self) -> Nest:
         if self._results is not None:
             return {}
         return tf.nest.map_structure(lambda out: out.shape, self._logs)
@@ -263,12 +263,12 @@ def numbers(logs: Logs) -> Logs:
     }
 
 
-def _tensors(logs: Any) -> Any:
+def _tensors(logs: Nest) -> Nest:
     """The step's logs as tensors: a number that Python knows is a constant of the graph."""
     return tf.nest.map_structure(tf.convert_to_tensor, logs)
 
 
-def _compiled(function: Any, jit: bool, autograph: bool = False) -> Any:
+def _compiled(function: Callable[..., object], jit: bool, autograph: bool = False) -> CompiledFunction:
     compiled = tf.function(function, autograph=autograph, jit_compile=True if jit else None)
     # Every loop has functions of its own, traced once: what TensorFlow would warn of is a second model.
     silence_retracing_warning(compiled)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from stoker.errors import ArgumentError
@@ -15,7 +13,7 @@ class ModelTypeError(ArgumentError, TypeError):
     """What was given as a model is none that can be run here."""
 
 
-def check_model(model: Any, verb: str) -> None:
+def check_model(model: object, verb: str) -> None:
     """Refuse what is no model of Keras 3 on TensorFlow, or a layer that Keras' `Trainer` is mixed into.
 
     Args:
@@ -44,7 +42,7 @@ def check_backend(verb: str) -> None:
         )
 
 
-def is_keras_2(thing: Any) -> bool:
+def is_keras_2(thing: object) -> bool:
     """Whether it is of a class of Keras 2, or of one derived from such."""
     return any(kind.__module__.startswith(KERAS_2) for kind in type(thing).__mro__)
 

@@ -16,14 +16,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from stoker.doctor.attach.patching import as_framework
 from stoker.doctor.attach.sites import OWN_ROOT
 from stoker.errors import ArgumentError
 from stoker.tf_internals.keras_training import TensorFlowTrainer, is_made_by_keras
+from stoker.tf_internals.types import Model
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 @dataclass
@@ -35,14 +36,14 @@ class Redirect:
         calls: how often the model's own method has called it.
     """
 
-    model: Any
+    model: Model
     name: str
-    target: Callable[..., Any]
-    given: Mapping[str, Any] = field(default_factory=dict)
+    target: Callable[..., object]
+    given: Mapping[str, object] = field(default_factory=dict)
     calls: int = 0
     running: bool = False
 
-    def call(self, *args: Any, **kwds: Any) -> Any:
+    def call(self, *args: object, **kwds: object) -> object:
         self.calls += 1
         # What is called meanwhile, by a callback for instance, is Keras' again.
         self.running = True
@@ -55,12 +56,12 @@ class Redirect:
 _redirects: ContextVar[tuple[Redirect, ...]] = ContextVar("redirects", default=())
 
 
-def is_own(model: Any, name: str) -> bool:
+def is_own(model: Model, name: str) -> bool:
     """Whether a model has a method of its own in place of Keras'."""
     return getattr(type(model), name) is not getattr(TensorFlowTrainer, name) or name in vars(model)
 
 
-def is_set_by_user(model: Any, name: str) -> bool:
+def is_set_by_user(model: Model, name: str) -> bool:
     """Whether a function that Keras would make, such as `train_function`, was put there by hand: Keras runs it."""
     function = getattr(model, name, None)
     return function is not None and not is_made_by_keras(function)
@@ -78,7 +79,7 @@ def calls_own(function: F) -> F:
     code = inspect.unwrap(function).__code__
 
     @functools.wraps(function)
-    def verb(model: Any, *args: Any, **kwds: Any) -> Any:
+    def verb(model: Model, *args: object, **kwds: object) -> object:
         if not isinstance(model, TensorFlowTrainer) or not is_own(model, name):
             return function(model, *args, **kwds)
         if _is_called_by_own(model, name, code):
@@ -88,7 +89,7 @@ def calls_own(function: F) -> F:
         added = {option: kwds.pop(option) for option in options if option in kwds}
         given = {**dict(zip(parameters, args, strict=False)), **kwds}
 
-        def target(*inner: Any, **named: Any) -> Any:
+        def target(*inner: object, **named: object) -> object:
             _check_again(redirect, added)
             return function(model, *inner, **{**added, **named})
 
@@ -99,17 +100,17 @@ def calls_own(function: F) -> F:
             _warn_of_no_call(model, name, added)
         return result
 
-    return verb  # type: ignore[return-value]
+    return cast(F, verb)
 
 
 @contextmanager
-def redirected(model: Any, name: str, target: Callable[..., Any]) -> Iterator[None]:
+def redirected(model: Model, name: str, target: Callable[..., object]) -> Iterator[None]:
     """In this thread, Keras' method of this name is `target` where the model's own method calls it."""
     with _redirected(Redirect(model, name, target)):
         yield
 
 
-def original_arguments(model: Any, name: str) -> Mapping[str, Any] | None:
+def original_arguments(model: Model, name: str) -> Mapping[str, object] | None:
     """By name, what the model's own method was given; None if it is not what called."""
     for redirect in reversed(_redirects.get()):
         if redirect.model is model and redirect.name == name and redirect.running:
@@ -117,7 +118,7 @@ def original_arguments(model: Any, name: str) -> Mapping[str, Any] | None:
     return None
 
 
-def _active(model: Any, name: str) -> Redirect | None:
+def _active(model: Model, name: str) -> Redirect | None:
     for redirect in reversed(_redirects.get()):
         if redirect.model is model and redirect.name == name:
             return None if redirect.running else redirect
@@ -140,7 +141,7 @@ class _Dispatchers:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users: dict[str, int] = {}
-        self._replaced: dict[str, tuple[Any, Any]] = {}
+        self._replaced: dict[str, tuple[Callable[..., object], Callable[..., object]]] = {}
 
     @contextmanager
     def installed(self, name: str) -> Iterator[None]:
@@ -166,16 +167,16 @@ class _Dispatchers:
 _dispatchers = _Dispatchers()
 
 
-def _dispatcher(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-    def dispatch(self: Any, *args: Any, **kwds: Any) -> Any:
+def _dispatcher(name: str, original: Callable[..., object]) -> Callable[..., object]:
+    def dispatch(self: Model, *args: object, **kwds: object) -> object:
         redirect = _active(self, name)
         return original(self, *args, **kwds) if redirect is None else redirect.call(*args, **kwds)
 
-    dispatcher: Callable[..., Any] = functools.wraps(original)(as_framework(dispatch))
+    dispatcher: Callable[..., object] = functools.wraps(original)(as_framework(dispatch))
     return dispatcher
 
 
-def _is_called_by_own(model: Any, name: str, verb: CodeType) -> bool:
+def _is_called_by_own(model: Model, name: str, verb: CodeType) -> bool:
     """Whether the model's own method calls: going up the stack, it comes before a loop of Keras' or Stoker's."""
     ours, loops = _codes(model, name), {verb, inspect.unwrap(getattr(TensorFlowTrainer, name)).__code__}
     frame: FrameType | None = sys._getframe(2)
@@ -186,7 +187,7 @@ def _is_called_by_own(model: Any, name: str, verb: CodeType) -> bool:
     return False
 
 
-def _codes(model: Any, name: str) -> dict[CodeType, bool]:
+def _codes(model: Model, name: str) -> dict[CodeType, bool]:
     """The code of a model's own method and of those it may pass on to; True for one of this very object."""
     found: dict[CodeType, bool] = {}
     places = [*type(model).__mro__[: type(model).__mro__.index(TensorFlowTrainer)]]
@@ -197,12 +198,12 @@ def _codes(model: Any, name: str) -> dict[CodeType, bool]:
     return found
 
 
-def _first_argument(frame: FrameType) -> Any:
+def _first_argument(frame: FrameType) -> object:
     names = frame.f_code.co_varnames
     return frame.f_locals.get(names[0]) if names else None
 
 
-def _check_again(redirect: Redirect, added: Mapping[str, Any]) -> None:
+def _check_again(redirect: Redirect, added: Mapping[str, object]) -> None:
     if redirect.calls > 1 and added.get("checkpoint") is not None:
         raise ArgumentError(
             f"{type(redirect.model).__name__}.fit calls Keras' fit more than once, and a checkpoint holds one "
@@ -210,7 +211,7 @@ def _check_again(redirect: Redirect, added: Mapping[str, Any]) -> None:
         )
 
 
-def _warn_of_no_call(model: Any, name: str, added: Mapping[str, Any]) -> None:
+def _warn_of_no_call(model: Model, name: str, added: Mapping[str, object]) -> None:
     lost = f"; {', '.join(f'{option}=' for option in added)} had no effect" if added else ""
     # The line outside of Stoker that called.
     level, frame = 1, sys._getframe(0)

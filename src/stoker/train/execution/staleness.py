@@ -8,10 +8,10 @@ Python while tracing: which layers there are, their dtype policies, activations,
 from __future__ import annotations
 
 from operator import is_
-from typing import Any
 
 from stoker.tf_internals.keras_layers import layers_of
 from stoker.tf_internals.keras_training import BOOKKEEPING, Trainer
+from stoker.tf_internals.types import Model
 
 # Where a model has what was traced of it.
 ATTRIBUTE = "_stoker_compiled"
@@ -24,10 +24,10 @@ class PythonSide:
 
     __slots__ = ("_values",)
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Model) -> None:
         self._values = _values(model)
 
-    def holds(self, model: Any) -> bool:
+    def holds(self, model: Model) -> bool:
         """Whether the model, apart from the values of its weights, is still as it was."""
         then, now = self._values, _values(model)
         if len(then) != len(now):
@@ -35,8 +35,8 @@ class PythonSide:
         return all(map(is_, then, now)) or all(map(_same, then, now))
 
 
-def _values(model: Any) -> list[Any]:
-    values: list[Any] = []
+def _values(model: Model) -> list[object]:
+    values: list[object] = []
     for layer in layers_of(model):
         values.append(layer)
         attributes = layer.__dict__
@@ -47,6 +47,6 @@ def _values(model: Any) -> list[Any]:
     return values
 
 
-def _same(then: Any, now: Any) -> bool:
+def _same(then: object, now: object) -> bool:
     """The same object, or a plain value set again to what it was."""
     return then is now or (type(then) is type(now) and isinstance(now, _PLAIN) and bool(then == now))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
+
+from stoker.tf_internals.types import Nest, Tensor
 
 LEAF = "*"
 ABSENT = "-"
+# A leaf, nothing, or the names (None for a tuple) and the skeletons of the children.
+Skeleton: TypeAlias = str | tuple[Any, ...]
 
 
-def flatten(value: Any, leaves: list[Any]) -> Any:
+def flatten(value: Nest, leaves: list[Tensor]) -> Skeleton:
     """Appends the leaves of `value` in order; the skeleton that `rebuild` takes."""
     if value is None:
         return ABSENT
@@ -22,12 +26,10 @@ def flatten(value: Any, leaves: list[Any]) -> Any:
     return LEAF
 
 
-def rebuild(skeleton: Any, leaves: Iterator[Any]) -> Any:
+def rebuild(skeleton: Skeleton, leaves: Iterator[Tensor]) -> Nest:
     """The structure again, with the next leaves in it."""
-    if skeleton == ABSENT:
-        return None
-    if skeleton == LEAF:
-        return next(leaves)
+    if isinstance(skeleton, str):
+        return next(leaves) if skeleton == LEAF else None
     names, *children = skeleton
     parts = tuple(rebuild(child, leaves) for child in children)
     return parts if names is None else dict(zip(names, parts, strict=True))

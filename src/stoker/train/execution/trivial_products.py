@@ -14,12 +14,13 @@ from typing import Any
 import tensorflow as tf
 
 from stoker.tf_internals.graphs import add_control_inputs, set_input
+from stoker.tf_internals.types import Graph, Nest
 
 
 def without_trivial_products(step: Callable[..., Any]) -> Callable[..., Any]:
     """The step, for tracing."""
 
-    def run(*args: Any) -> Any:
+    def run(*args: Nest) -> Nest:
         done = step(*args)
         _remove_trivial_products(tf.compat.v1.get_default_graph())
         return done
@@ -27,7 +28,7 @@ def without_trivial_products(step: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _remove_trivial_products(graph: Any) -> None:
+def _remove_trivial_products(graph: Graph) -> None:
     """Let what takes `1 * x` in this graph take `x`, which is the same in every bit."""
     for op in graph.get_operations():
         if op.type != "Mul":

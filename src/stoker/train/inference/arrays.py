@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import keras
 import numpy as np
@@ -15,8 +14,9 @@ from stoker.errors import ArgumentError
 from stoker.tf_internals.graphs import is_composite
 from stoker.tf_internals.keras_data import check_arrays, to_sliceable
 from stoker.tf_internals.keras_data import is_arrays as is_arrays
+from stoker.tf_internals.types import Array, Data, Tensor
 from stoker.train.execution.epoch_steps import whole_executions
-from stoker.train.execution.structures import flatten
+from stoker.train.execution.structures import Skeleton, flatten
 
 DEFAULT_BATCH = 32
 _STRING_BYTES = 64  # what a string is taken for when a chunk is sized
@@ -26,8 +26,8 @@ _STRING_BYTES = 64  # what a string is taken for when a chunk is sized
 class Rows:
     """Equally long dense arrays, and how many of their rows are wanted, in batches of what size."""
 
-    skeleton: Any
-    leaves: list[Any]
+    skeleton: Skeleton
+    leaves: list[Array | Tensor]
     count: int
     batch: int
 
@@ -43,14 +43,14 @@ class Rows:
     def bytes_per_row(self) -> int:
         return sum(_bytes_per_row(leaf) for leaf in self.leaves)
 
-    def tensors(self, start: int, stop: int) -> list[Any]:
+    def tensors(self, start: int, stop: int) -> list[Tensor]:
         """Rows `start` to `stop` on the device."""
         if start == 0 and stop >= len(self.leaves[0]):
             return [tf.convert_to_tensor(leaf) for leaf in self.leaves]
         return [tf.convert_to_tensor(leaf[start:stop]) for leaf in self.leaves]
 
 
-def as_rows(x: Any, batch_size: int | None, steps: int | None, steps_per_execution: int = 1) -> Rows | None:
+def as_rows(x: Data, batch_size: int | None, steps: int | None, steps_per_execution: int = 1) -> Rows | None:
     """The arrays as rows; None where one is ragged or sparse, which only Keras' own pipeline cuts.
 
     Of `steps` that are no multiple of `steps_per_execution`, the last execution is run in full, as by Keras.
@@ -61,7 +61,7 @@ def as_rows(x: Any, batch_size: int | None, steps: int | None, steps_per_executi
     if type(x) is not np.ndarray:
         _check_rows(x)
         data = check_arrays(x)
-    leaves: list[Any] = []
+    leaves: list[Tensor] = []
     skeleton = flatten(data, leaves)
     leaves = [_converted(leaf) for leaf in leaves]
     if not leaves or any(is_composite(leaf) for leaf in leaves):
@@ -76,8 +76,8 @@ def check_positive(name: str, value: int | None) -> None:
         raise ArgumentError(f"{name} must be 1 or more, got {value!r}; leave it out for the default")
 
 
-def _check_rows(data: Any) -> None:
-    leaves: list[Any] = []
+def _check_rows(data: Data) -> None:
+    leaves: list[Tensor] = []
     flatten(data, leaves)
     for leaf in leaves:
         if isinstance(leaf, (np.ndarray, np.generic, tf.Tensor)) and len(leaf.shape) == 0:
@@ -99,7 +99,7 @@ def _wanted(rows: int, batch: int, steps: int | None, steps_per_execution: int) 
     return min(rows, whole_executions(steps, steps_per_execution) * batch)
 
 
-def _converted(leaf: Any) -> Any:
+def _converted(leaf: Data) -> Array | Tensor:
     """As Keras converts what it is given: floats to floatx, strings to string tensors, frames to arrays."""
     if type(leaf) is np.ndarray and leaf.dtype == keras.config.floatx():
         return leaf
@@ -114,12 +114,12 @@ def _converted(leaf: Any) -> Any:
     return tf.convert_to_tensor(converted)
 
 
-def _is_text(array: Any) -> bool:
+def _is_text(array: Array) -> bool:
     if array.dtype.kind in "SU":
         return True
     return array.dtype.kind == "O" and all(isinstance(one, (str, bytes)) for one in array.flat)
 
 
-def _bytes_per_row(leaf: Any) -> int:
+def _bytes_per_row(leaf: Array | Tensor) -> int:
     dtype = tf.as_dtype(leaf.dtype)
     return int(math.prod(leaf.shape[1:])) * (_STRING_BYTES if dtype == tf.string else int(dtype.size))

@@ -6,26 +6,27 @@ What the batches leave behind is an `Outcome`: the outputs of all of them joined
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import tensorflow as tf
 
+from stoker.tf_internals.types import DatasetIterator, Nest, Tensor
 from stoker.train.execution.batch_function import BatchFunction
 from stoker.train.inference.streams import element_leaves
 
-State = list[Any]
+State = list[Tensor]  # of TensorArrays, inside the loop
 
 
 class Outcome(Protocol):
     """Folds the outputs of batch after batch inside the graph."""
 
-    def start(self, count: Any) -> State:
+    def start(self, count: Tensor | None) -> State:
         """Before the first of `count` batches; None where the data may end sooner."""
 
-    def add(self, index: Any, outputs: Any, state: State) -> State:
+    def add(self, index: Tensor, outputs: Nest, state: State) -> State:
         """After batch number `index`."""
 
-    def finish(self, state: State) -> Any:
+    def finish(self, state: State) -> Nest:
         """After the last."""
 
 
@@ -36,7 +37,7 @@ class Joined:
         self._structure = function.outputs
         self._specs = tf.nest.flatten(function.outputs)
 
-    def start(self, count: Any) -> State:
+    def start(self, count: Tensor | None) -> State:
         return [
             tf.TensorArray(
                 spec.dtype,
@@ -48,11 +49,11 @@ class Joined:
             for spec in self._specs
         ]
 
-    def add(self, index: Any, outputs: Any, state: State) -> State:
+    def add(self, index: Tensor, outputs: Nest, state: State) -> State:
         flat = tf.nest.flatten(outputs)
         return [array.write(index, value) for array, value in zip(state, flat, strict=True)]
 
-    def finish(self, state: State) -> Any:
+    def finish(self, state: State) -> Nest:
         flat = [
             array.concat() if spec.shape.rank else array.stack()
             for array, spec in zip(state, self._specs, strict=True)
@@ -60,12 +61,12 @@ class Joined:
         return tf.nest.pack_sequence_as(self._structure, flat)
 
 
-def loop_over_rows(function: BatchFunction, outcome: Outcome) -> Callable[..., Any]:
+def loop_over_rows(function: BatchFunction, outcome: Outcome) -> Callable[..., Nest]:
     """`loop(batch, count, *leaves)`: `count` full batches of `batch` rows."""
     size = tf.TensorSpec([], tf.int32)
 
-    def loop(batch: Any, count: Any, *leaves: Any) -> Any:
-        def body(index: Any, state: State) -> tuple[Any, State]:
+    def loop(batch: Tensor, count: Tensor, *leaves: Tensor) -> Nest:
+        def body(index: Tensor, state: State) -> tuple[Nest, State]:
             first = index * batch
             outputs = function.call(*[leaf[first : first + batch] for leaf in leaves])
             return index + 1, outcome.add(index, outputs, state)
@@ -74,17 +75,18 @@ def loop_over_rows(function: BatchFunction, outcome: Outcome) -> Callable[..., A
         return outcome.finish(state)
 
     compiled = tf.function(loop, input_signature=[size, size, *function.specs], autograph=False)
-    return compiled.get_concrete_function()  # type: ignore[no-any-return]
+    concrete: Callable[..., Nest] = compiled.get_concrete_function()
+    return concrete
 
 
-def loop_over_stream(function: BatchFunction, outcome: Outcome) -> Callable[..., Any]:
+def loop_over_stream(function: BatchFunction, outcome: Outcome) -> Callable[..., Nest]:
     """`loop(iterator, count)`: up to `count` batches; how many there were, and the outcome."""
 
-    def loop(iterator: Any, count: Any) -> Any:
-        def more(index: Any, element: Any, _: State) -> Any:
+    def loop(iterator: DatasetIterator, count: Tensor) -> Nest:
+        def more(index: Tensor, element: Nest, _: State) -> Tensor:
             return tf.logical_and(index < count, element.has_value())
 
-        def body(index: Any, element: Any, state: State) -> tuple[Any, Any, State]:
+        def body(index: Tensor, element: Nest, state: State) -> tuple[Nest, Nest, State]:
             outputs = function.call(*element_leaves(element.get_value()))
             # The element behind the last wanted one is left to whoever reads next.
             following = tf.cond(index + 1 < count, iterator.get_next_as_optional, lambda: element)
@@ -94,4 +96,5 @@ def loop_over_stream(function: BatchFunction, outcome: Outcome) -> Callable[...,
         ran, _, state = tf.while_loop(more, body, (0, first, outcome.start(None)))
         return ran, outcome.finish(state)
 
-    return tf.function(loop, autograph=False)  # type: ignore[no-any-return]
+    compiled: Callable[..., Nest] = tf.function(loop, autograph=False)
+    return compiled

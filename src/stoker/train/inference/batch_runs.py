@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import tensorflow as tf
 
 from stoker import clock
 from stoker.doctor.attach import announced
+from stoker.tf_internals.types import DatasetIterator, Nest, Tensor
 from stoker.train.execution.batch_function import BatchFunction
 from stoker.train.execution.call_length import CallLength
 from stoker.train.inference.arrays import Rows, ran_out
@@ -26,7 +27,7 @@ class Source(Protocol):
 
     function: BatchFunction
 
-    def run(self, count: int) -> tuple[int, Any]:
+    def run(self, count: int) -> tuple[int, Nest]:
         """Runs up to `count` more; how many there were (0 at the end), and what came out."""
 
     def ended(self) -> bool:
@@ -48,7 +49,7 @@ class RowSource:
         self._done = 0
         self.most = max(1, _CHUNK_BYTES // max(1, rows.bytes_per_row * rows.batch))
 
-    def run(self, count: int) -> tuple[int, Any]:
+    def run(self, count: int) -> tuple[int, Nest]:
         rows, first = self._rows, self._done
         count = min(count, rows.full_batches - first)
         if count > 1:
@@ -77,12 +78,12 @@ class StreamSource:
     def __init__(self, stream: Stream, steps: int | None, function: BatchFunction, outcome: Outcome) -> None:
         self.function, self._stream, self._steps = function, stream, steps
         self._outcome = outcome
-        self._iterator: Any = None
+        self._iterator: DatasetIterator = None
         self._done = 0
         known = stream.batches is not None and not function.has_loop("stream")
         self._short = known and function.single_calls + (stream.batches or 0) <= _WORTH_A_LOOP
 
-    def run(self, count: int) -> tuple[int, Any]:
+    def run(self, count: int) -> tuple[int, Nest]:
         if self._steps is not None and self._stream.batches is not None:
             count = min(count, self._stream.batches - self._done)
         if count == 0:
@@ -98,14 +99,14 @@ class StreamSource:
             ran_out(self._steps, self._done)
         return found, outcome
 
-    def _run_one(self) -> tuple[int, Any]:
+    def _run_one(self) -> tuple[int, Nest]:
         element = next(self._iterator, None)
         if element is None:
             return 0, None
         self.function.single_calls += 1
         return 1, self.function.call(*element_leaves(element))
 
-    def _run_loop(self, count: int) -> tuple[int, Any]:
+    def _run_loop(self, count: int) -> tuple[int, Nest]:
         loop = self.function.loop("stream", lambda: loop_over_stream(self.function, self._outcome))
         ran, outcome = loop(self._iterator, tf.constant(count))
         return int(ran), outcome
@@ -117,7 +118,7 @@ class StreamSource:
         self._stream.adapter.on_epoch_end()
 
 
-def run_all(source: Source, hooks: PredictHooks | None, take: Callable[[Any], Any]) -> int:
+def run_all(source: Source, hooks: PredictHooks | None, take: Callable[[Nest], dict[str, Nest]]) -> int:
     """Runs everything; `take` gets the outcome of each call and returns the logs for the callbacks."""
     try:
         with announced.region(announced.LOOP, batch_size=0):
@@ -128,7 +129,9 @@ def run_all(source: Source, hooks: PredictHooks | None, take: Callable[[Any], An
         source.close()
 
 
-def _in_large_calls(source: Source, hooks: PredictHooks | None, take: Callable[[Any], Any]) -> int:
+def _in_large_calls(
+    source: Source, hooks: PredictHooks | None, take: Callable[[Nest], dict[str, Nest]]
+) -> int:
     length = CallLength(step_seconds=source.function.batch_seconds)
     done = 0
     while not source.ended():
@@ -148,7 +151,7 @@ def _in_large_calls(source: Source, hooks: PredictHooks | None, take: Callable[[
     return done
 
 
-def _by_execution(source: Source, hooks: PredictHooks, take: Callable[[Any], Any]) -> int:
+def _by_execution(source: Source, hooks: PredictHooks, take: Callable[[Nest], dict[str, Nest]]) -> int:
     """As many batches between two hooks as the model has steps an execution, numbered as Keras numbers them."""
     done = first = 0
     while not source.ended():
@@ -167,12 +170,12 @@ def _by_execution(source: Source, hooks: PredictHooks, take: Callable[[Any], Any
     return done
 
 
-def _together(outcomes: list[Any]) -> Any:
+def _together(outcomes: list[Nest]) -> Nest:
     """The outcomes of several calls as one; of a single batch, what has no rows is a scalar."""
     if len(outcomes) == 1:
         return outcomes[0]
 
-    def joined(*parts: Any) -> Any:
+    def joined(*parts: Tensor) -> Tensor:
         return tf.concat([part if part.shape.rank else tf.reshape(part, [1]) for part in parts], 0)
 
     return tf.nest.map_structure(joined, *outcomes)

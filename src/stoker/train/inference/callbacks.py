@@ -7,10 +7,9 @@ are called once a compiled call.
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
+from stoker.tf_internals.types import Callbacks, LogValue
 from stoker.train.execution.hooks import PREDICT, wanting_every_batch
 
 Verbose = int | str
@@ -19,7 +18,9 @@ Verbose = int | str
 class PredictHooks:
     """The callbacks of one prediction."""
 
-    def __init__(self, model: keras.Model, callbacks: Any, verbose: Verbose, batches: int | None) -> None:
+    def __init__(
+        self, model: keras.Model, callbacks: Callbacks, verbose: Verbose, batches: int | None
+    ) -> None:
         self._list = callbacks
         if not isinstance(callbacks, keras.callbacks.CallbackList):
             self._list = keras.callbacks.CallbackList(
@@ -41,7 +42,7 @@ class PredictHooks:
     def before_batch(self, batch: int) -> None:
         self._list.on_predict_batch_begin(batch)
 
-    def after_batch(self, batch: int, logs: Any) -> bool:
+    def after_batch(self, batch: int, logs: LogValue) -> bool:
         """False where a callback wants to stop."""
         self._list.on_predict_batch_end(batch, logs)
         return not self._model.stop_predicting

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import tensorflow as tf
 
 from stoker.tf_internals.keras_layers import layers_of
 from stoker.tf_internals.keras_training import strategy_of
+from stoker.tf_internals.types import Model
 from stoker.train.execution.model_kinds import check_model
 from stoker.train.execution.own_methods import is_own, is_set_by_user
 
 
-def keras_must(model: Any, verb: str) -> bool:
+def keras_must(model: Model, verb: str) -> bool:
     """Eager steps, several replicas, a state kept from batch to batch, or the model's own function for the verb.
 
     A worker of a job has the whole model, and predicts by itself: Keras would wait there for the other workers.

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import keras
 
 from stoker.errors import ArgumentError
 from stoker.tf_internals.keras_training import TensorFlowTrainer, check_compiled, flatten_results
+from stoker.tf_internals.types import Callbacks, Data, EvaluateResult, Model
 from stoker.tracking.store.tracking import scalars
 from stoker.train.execution import keras_step
 from stoker.train.execution.feed import Feed
@@ -30,15 +30,15 @@ from stoker.train.inference.tracked import tracked
 
 def evaluate(
     model: keras.Model,
-    x: Any = None,
-    y: Any = None,
+    x: Data = None,
+    y: Data = None,
     batch_size: int | None = None,
     verbose: Verbose = "auto",
-    sample_weight: Any = None,
+    sample_weight: Data = None,
     steps: int | None = None,
-    callbacks: Any = None,
+    callbacks: Callbacks = None,
     return_dict: bool = False,
-) -> Any:
+) -> EvaluateResult:
     """`model.evaluate(...)`: same arguments, same numbers, which are kept in the store too."""
     if keras_must(model, "evaluate") or is_distributed(x):
         return TensorFlowTrainer.evaluate(
@@ -74,7 +74,7 @@ def evaluate(
     return logs if return_dict else flatten_results(model, logs)
 
 
-def _run(test: KerasTest, source: sources.Source, feed: Feed, callbacks: Any, verbose: Verbose) -> Logs:
+def _run(test: KerasTest, source: sources.Source, feed: Feed, callbacks: Callbacks, verbose: Verbose) -> Logs:
     listed = callbacks
     if not isinstance(callbacks, keras.callbacks.CallbackList):
         steps = source.steps_per_epoch or feed.steps
@@ -98,7 +98,7 @@ def _run(test: KerasTest, source: sources.Source, feed: Feed, callbacks: Any, ve
 class KerasTest:
     """A compiled Keras model and its own `test_step`."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
 
     @contextmanager

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Protocol
 
 import keras
 
 from stoker.tf_internals.keras_training import SORTS_RESULTS, to_numbers
+from stoker.tf_internals.types import DataAdapter, Model
 from stoker.train.execution import hooks
 from stoker.train.execution.call_length import CallLength
 from stoker.train.execution.epoch_steps import EpochSteps
@@ -24,7 +25,7 @@ from stoker.train.execution.stretch import Stretch
 class Tested(Protocol):
     """What is evaluated."""
 
-    model: Any
+    model: Model
 
     def validating(self) -> AbstractContextManager[None]:
         """Around the steps: metrics from zero, and whatever else the test needs."""
@@ -44,7 +45,7 @@ class Evaluation:
         *,
         callbacks: keras.callbacks.CallbackList | None = None,
         steps: int | None = None,
-        adapter: Any = None,
+        adapter: DataAdapter = None,
         agreed: Callable[[int], int] | None = None,
     ) -> None:
         """Nothing is traced before the first `run`.

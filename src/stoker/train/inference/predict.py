@@ -6,15 +6,14 @@ there; only the calls are fewer. A single batch, or a single row in a loop, is o
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import numpy as np
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.tf_internals.keras_training import TensorFlowTrainer
-from stoker.train.execution.batch_function import BatchFunction, Step
+from stoker.tf_internals.types import Array, Callbacks, Data, Nest, Tensor
+from stoker.train.execution.batch_function import BatchFunction, BatchStep
 from stoker.train.execution.feeding.distributed import is_distributed
 from stoker.train.execution.kept import kept
 from stoker.train.execution.own_methods import calls_own
@@ -30,14 +29,14 @@ from stoker.train.inference.tracked import tracked
 @calls_own
 def predict(
     model: keras.Model,
-    x: Any,
+    x: Data,
     batch_size: int | None = None,
     verbose: Verbose = "auto",
     steps: int | None = None,
-    callbacks: Any = None,
+    callbacks: Callbacks = None,
     *,
     track: bool = False,
-) -> Any:
+) -> Nest:
     """`model.predict(...)`: same arguments, same arrays. With `verbose="auto"` a single batch shows no bar.
 
     Args:
@@ -51,9 +50,14 @@ def predict(
 
 
 def _predict(
-    model: keras.Model, x: Any, batch_size: int | None, verbose: Verbose, steps: int | None, callbacks: Any
-) -> Any:
-    def by_keras(x: Any, batch_size: int | None = None) -> Any:
+    model: keras.Model,
+    x: Data,
+    batch_size: int | None,
+    verbose: Verbose,
+    steps: int | None,
+    callbacks: Callbacks,
+) -> Nest:
+    def by_keras(x: Data, batch_size: int | None = None) -> Nest:
         return TensorFlowTrainer.predict(model, x, batch_size, verbose, steps, callbacks)
 
     if keras_must(model, "predict") or is_distributed(x):
@@ -79,8 +83,8 @@ def _predict(
     return by_keras(stream.adapter)
 
 
-def _step(model: keras.Model) -> Step:
-    step: Step = model.predict_step
+def _step(model: keras.Model) -> BatchStep:
+    step: BatchStep = model.predict_step
     return step
 
 
@@ -88,17 +92,19 @@ def _function(model: keras.Model, data: Rows | Stream, rows: int | None = None) 
     return kept(model).batch_function("predict", _step, data.skeleton, data.leaves, rows)
 
 
-def _hooks(model: keras.Model, callbacks: Any, verbose: Verbose, batches: int | None) -> PredictHooks | None:
+def _hooks(
+    model: keras.Model, callbacks: Callbacks, verbose: Verbose, batches: int | None
+) -> PredictHooks | None:
     if not callbacks and verbose == 0:
         return None
     return PredictHooks(model, callbacks, verbose, batches)
 
 
-def _collect(source: Source, hooks: PredictHooks | None) -> Any:
+def _collect(source: Source, hooks: PredictHooks | None) -> Nest:
     """The outputs of all calls, joined once at the end."""
-    parts: list[Any] = []
+    parts: list[Tensor] = []
 
-    def take(outputs: Any) -> Any:
+    def take(outputs: Nest) -> dict[str, Nest]:
         parts.append(tf.nest.map_structure(_on_host, outputs))
         return {"outputs": outputs}
 
@@ -111,9 +117,10 @@ def _collect(source: Source, hooks: PredictHooks | None) -> Any:
     return parts[0] if len(parts) == 1 else tf.nest.map_structure(_joined, *parts)
 
 
-def _on_host(output: Any) -> Any:
+def _on_host(output: Tensor) -> Nest:
     return output.numpy() if isinstance(output, tf.Tensor) else output
 
 
-def _joined(*parts: Any) -> Any:
-    return np.concatenate([np.atleast_1d(part) for part in parts])
+def _joined(*parts: Array) -> Array:
+    whole: Array = np.concatenate([np.atleast_1d(part) for part in parts])
+    return whole

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import tensorflow as tf
 
 from stoker.tf_internals.keras_data import adapter_for
+from stoker.tf_internals.types import Data, DataAdapter, Nest, Tensor
 from stoker.train.execution.epoch_steps import whole_executions
 from stoker.train.execution.feed import without_optionals
-from stoker.train.execution.structures import flatten
+from stoker.train.execution.structures import Skeleton, flatten
 from stoker.train.inference.arrays import check_positive
 
 
@@ -18,10 +18,10 @@ from stoker.train.inference.arrays import check_positive
 class Stream:
     """A pipeline of batches, and Keras' adapter behind it, which can be handed on to Keras."""
 
-    adapter: Any
+    adapter: DataAdapter
     dataset: tf.data.Dataset
     batches: int | None
-    skeleton: Any
+    skeleton: Skeleton
     leaves: list[tf.TensorSpec]
 
     @property
@@ -30,12 +30,12 @@ class Stream:
         return all(isinstance(leaf, tf.TensorSpec) and leaf.shape.rank for leaf in self.leaves)
 
 
-def as_stream(x: Any, batch_size: int | None, steps: int | None, steps_per_execution: int = 1) -> Stream:
+def as_stream(x: Data, batch_size: int | None, steps: int | None, steps_per_execution: int = 1) -> Stream:
     """The data as batches; of `steps` that are no multiple of `steps_per_execution`, the last is run in full."""
     check_positive("steps", steps)
     adapter = adapter_for(x, batch_size=batch_size, steps_per_epoch=steps)
     dataset = adapter.get_tf_dataset()
-    leaves: list[Any] = []
+    leaves: list[Tensor] = []
     skeleton = flatten(without_optionals(dataset.element_spec), leaves)
     if isinstance(x, tf.data.Dataset):
         # A generator is not read ahead: what is left of it belongs to the caller.
@@ -44,8 +44,8 @@ def as_stream(x: Any, batch_size: int | None, steps: int | None, steps_per_execu
     return Stream(adapter, dataset, batches, skeleton, leaves)
 
 
-def element_leaves(element: Any) -> list[Any]:
+def element_leaves(element: Nest) -> list[Nest]:
     """The tensors of one element, in the order of `Stream.leaves`."""
-    leaves: list[Any] = []
+    leaves: list[Tensor] = []
     flatten(without_optionals(element), leaves)
     return leaves

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from stoker.tf_internals.types import Data, Model
 from stoker.tracking.store import address
 from stoker.tracking.store.tracking import TrackedRun
 from stoker.train.execution.own_methods import original_arguments
 
 
-def tracked(kind: str, model: Any, data: tuple[Any, ...], **params: Any) -> TrackedRun:
+def tracked(kind: str, model: Model, data: tuple[Data, ...], **params: object) -> TrackedRun:
     """A run of this kind that begins now, linked to its data by content."""
     name = str(model.name)
     run = TrackedRun(name, {"model": name, **params}, store=address.find(), kind=kind)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import keras
 import numpy as np
 
+from stoker.tf_internals.types import Callback, Variable
 from stoker.train.program import Program
 from stoker.train.workers.copies import Part
 
@@ -53,7 +53,7 @@ class CallbackEffects:
             self._group.broadcast(self._shared_variables())
         model.stop_training = any(said["stop"])
 
-    def _shared_variables(self) -> dict[str, Any]:
+    def _shared_variables(self) -> dict[str, Variable]:
         everything = self._program.state.variables({})
         return {name: one for name, one in everything.items() if not isinstance(one, Part)}
 
@@ -62,7 +62,7 @@ class CallbackEffects:
         return [zlib.crc32(np.ascontiguousarray(one.numpy()).view(np.uint8).data) for one in variables]
 
 
-def _may_change(callback: Any, last: bool) -> bool:
+def _may_change(callback: Callback, last: bool) -> bool:
     if type(callback) is keras.callbacks.EarlyStopping:
         return last and bool(callback.restore_best_weights)
     return not isinstance(callback, _READERS)

@@ -10,6 +10,7 @@ import keras
 
 from stoker.periodic import steps_until
 from stoker.tf_internals.keras_training import is_validated, restored_epoch
+from stoker.tf_internals.types import History, Model
 from stoker.train.checkpoint.resume import Resume
 from stoker.train.execution.loop import Logs
 from stoker.train.execution.stretch import Stretch
@@ -27,7 +28,7 @@ class Validation:
     evaluate: Callable[[], Logs]
     frequency: int | Sequence[int]
 
-    def due(self, model: Any, epoch: int) -> bool:
+    def due(self, model: Model, epoch: int) -> bool:
         return is_validated(model, epoch, self.frequency)
 
 
@@ -68,7 +69,7 @@ class Epochs:
         self._done = False
         self._stop_at_once = False
 
-    def train(self) -> Any:
+    def train(self) -> History:
         """All epochs; the Keras history, with the plan."""
         model = self.program.model
         logs: Logs | None = None
@@ -203,7 +204,7 @@ class Epochs:
             self.epoch = int(self.resume.progress["epoch"])
             raise _Rewound
 
-    def _history(self) -> Any:
+    def _history(self) -> History:
         history = self.program.model.history
         longest = self.training.epoch_steps.target or self.training.length.steps
         history.plan = replace(self.plan, steps_per_call=min(self.training.length.steps, longest))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import keras
 
 from stoker.tf_internals.keras_training import flatten_results
+from stoker.tf_internals.types import Callbacks, Data, EvaluateResult, Model, Verbose
 from stoker.train.execution.feed import Feed
 from stoker.train.execution.feeding import sources
 from stoker.train.execution.loop import Logs
@@ -15,7 +15,7 @@ from stoker.train.execution.own_methods import redirected
 from stoker.train.inference.evaluation import Evaluation
 
 # An evaluation of a source over a feed of it, with callbacks.
-Evaluations = Callable[[sources.Source, Feed, Any], Evaluation]
+Evaluations = Callable[[sources.Source, Feed, Callbacks], Evaluation]
 
 
 class OwnEvaluation:
@@ -23,8 +23,8 @@ class OwnEvaluation:
 
     def __init__(
         self,
-        model: Any,
-        arguments: Mapping[str, Any],
+        model: Model,
+        arguments: Mapping[str, object],
         callbacks: keras.callbacks.CallbackList,
         evaluations: Evaluations,
         held_out: tuple[sources.Source, Callable[[], Feed]],
@@ -57,16 +57,16 @@ class OwnEvaluation:
 
     def _evaluate(
         self,
-        x: Any = None,
-        y: Any = None,
+        x: Data = None,
+        y: Data = None,
         batch_size: int | None = None,
-        verbose: Any = "auto",
-        sample_weight: Any = None,
+        verbose: Verbose = "auto",
+        sample_weight: Data = None,
         steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: Callbacks = None,
         return_dict: bool = False,
         _use_cached_eval_dataset: bool = False,
-    ) -> Any:
+    ) -> EvaluateResult:
         """In place of Keras' `evaluate`: as there, the cached data goes before what is given."""
         if _use_cached_eval_dataset:
             source, feed_of = self._held_out
@@ -80,7 +80,9 @@ class OwnEvaluation:
                 feed.close()
         return logs if return_dict else flatten_results(self._model, logs)
 
-    def _evaluation(self, source: sources.Source, feed: Feed, callbacks: Any, verbose: Any) -> Evaluation:
+    def _evaluation(
+        self, source: sources.Source, feed: Feed, callbacks: Callbacks, verbose: Verbose
+    ) -> Evaluation:
         listed = callbacks
         if not isinstance(listed, keras.callbacks.CallbackList):
             options = {"verbose": verbose, "epochs": 1, "steps": feed.steps, "model": self._model}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import os
+from collections.abc import Iterable
 
 from stoker.tf_internals import keras_training
+from stoker.tf_internals.types import LogValue, Verbose
+from stoker.train.checkpoint.resume import RunProgress
 from stoker.train.planning.plan import Plan
 
 
@@ -15,7 +17,9 @@ class Bar(keras_training.SpeedBar):
     A metric is a mean already: the bar is not to take the mean of means. Keras' older versions have no argument for it.
     """
 
-    def update(self, current: int, values: Any = None, finalize: bool | None = None) -> None:
+    def update(
+        self, current: int, values: Iterable[tuple[str, LogValue]] | None = None, finalize: bool | None = None
+    ) -> None:
         """As Keras declares it."""
         self.stateful_metrics.update(name for name, _ in values or ())
         super().update(current, values, finalize)
@@ -40,7 +44,7 @@ def show_plan(plan: Plan) -> None:
     keras_training.show(f"stoker: {plan.line()}")
 
 
-def show_resume(progress: Mapping[str, Any], directory: Any, epochs: int) -> None:
+def show_resume(progress: RunProgress, directory: str | os.PathLike[str], epochs: int) -> None:
     """One line: what a checkpoint has of this run."""
     done = int(progress["epoch"])
     if progress["begun"]:
@@ -51,7 +55,7 @@ def show_resume(progress: Mapping[str, Any], directory: Any, epochs: int) -> Non
         show(f"{directory} goes on after {done} of {epochs} epochs")
 
 
-def show(line: str, verbose: Any = 2) -> None:
+def show(line: str, verbose: Verbose = 2) -> None:
     """Any other line of the trainer's; below the bar, if `verbose` has one stand there."""
     below = "\n" if verbose not in (0, 2) else ""
     keras_training.show(f"{below}stoker: {line}")

@@ -7,12 +7,13 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import tensorflow as tf
 
 from stoker.doctor.attach import announced
 from stoker.tf_internals.eager import global_seed
+from stoker.tf_internals.types import Callbacks, Data, History, Model
+from stoker.train.checkpoint.options import Checkpoint
 from stoker.train.checkpoint.resume import Resume
 from stoker.train.execution import hooks
 from stoker.train.execution.call_length import CallLength
@@ -52,7 +53,7 @@ class TrainingRun:
     # Which rows this worker reads.
     share: Share
     # The data as it was given, by name, for the store.
-    given: Mapping[str, Any]
+    given: Mapping[str, Data]
     _held_out_feed: Feed | None = None
     _leaving: Leaving = field(default_factory=lambda: Leaving(listen=False))
     _interrupted: Leaving = field(default_factory=lambda: Leaving(listen=False))
@@ -68,11 +69,11 @@ class TrainingRun:
         rows = self.data.batch_size or 0
         return rows if self.share.apart else rows // self.group.count
 
-    def train(self) -> Any:
+    def train(self) -> History:
         """Decide, train, and give the history."""
         with announced.region(announced.LOOP, batch_size=self._own_rows()):
             checkpoint = self.request.checkpoint
-            resume = None if checkpoint is None else Resume(checkpoint, self.group, self.share)
+            resume = None if checkpoint is None else Resume(Checkpoint.of(checkpoint), self.group, self.share)
             try:
                 with (
                     Leaving(listen=in_a_job()) as self._leaving,
@@ -92,7 +93,7 @@ class TrainingRun:
         usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         return usual and self.request.checkpoint is not None and self.group.alone and not in_a_job()
 
-    def _parameters(self) -> dict[str, Any]:
+    def _parameters(self) -> dict[str, int | None]:
         """What the store keeps of how it was called."""
         return {
             "epochs": self.request.epochs,
@@ -100,7 +101,7 @@ class TrainingRun:
             "steps_per_epoch": self.data.steps_per_epoch or self.data.adapter.num_batches,
         }
 
-    def _train(self, resume: Resume | None, tracked: Tracked) -> Any:
+    def _train(self, resume: Resume | None, tracked: Tracked) -> History:
         plan = self.plan if resume is None else resume.pinned(self.plan)
         kind = decide.fused(self.program.loops, decide.feed_kind(self.data, plan))
         plan = self._told(lambda: kind)
@@ -114,7 +115,7 @@ class TrainingRun:
                 if used is not None:
                     used.close()
 
-    def _train_on(self, feed: Feed, plan: Plan, resume: Resume | None, tracked: Tracked) -> Any:
+    def _train_on(self, feed: Feed, plan: Plan, resume: Resume | None, tracked: Tracked) -> History:
         model, request = self.program.model, self.request
         epoch_steps = EpochSteps(
             feed, self.data.steps_per_epoch, self.data.adapter, _steps_per_execution(model)
@@ -169,7 +170,7 @@ class TrainingRun:
             graphs.append(self._held_out_loop(plan)[1].build().graph)
         resume.begin(self.program.state, graphs, str(self.group.told(self.data.fingerprint)))
 
-    def _decided(self, plan: Plan, feed: Feed, epoch_steps: EpochSteps, listed: Any) -> Plan:
+    def _decided(self, plan: Plan, feed: Feed, epoch_steps: EpochSteps, listed: Callbacks) -> Plan:
         plan = _with_hooks(plan, self.program.model, listed)
         steps = epoch_steps.target and epoch_steps.target * (self.request.epochs - self.request.initial_epoch)
 
@@ -198,7 +199,7 @@ class TrainingRun:
             loop = self.program.loops.loop("test_step", feed, "step", fused=bool(plan.fused))
         return feed, loop
 
-    def _validation(self, listed: Any, plan: Plan) -> Validation | None:
+    def _validation(self, listed: Callbacks, plan: Plan) -> Validation | None:
         if self.held_out is None:
             return None
         source = self.held_out
@@ -206,7 +207,7 @@ class TrainingRun:
             feed, loop = self._held_out_loop(plan)
             return Validation(self._evaluation(source, feed, loop, listed).run, self.request.validation_freq)
 
-        def evaluation(source: Source, feed: Feed, callbacks: Any) -> Evaluation:
+        def evaluation(source: Source, feed: Feed, callbacks: Callbacks) -> Evaluation:
             return self._evaluation(source, *self._test_loop(feed, plan), callbacks)
 
         own = OwnEvaluation(
@@ -218,7 +219,7 @@ class TrainingRun:
         )
         return Validation(own.run, self.request.validation_freq)
 
-    def _evaluation(self, source: Source, feed: Feed, loop: Loop, callbacks: Any) -> Evaluation:
+    def _evaluation(self, source: Source, feed: Feed, loop: Loop, callbacks: Callbacks) -> Evaluation:
         return Evaluation(
             self.program.course,
             loop,
@@ -238,7 +239,7 @@ class TrainingRun:
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "big")
 
 
-def _held_out(x: Any, y: Any, sample_weight: Any, batch_size: int | None, steps: int | None) -> Source:
+def _held_out(x: Data, y: Data, sample_weight: Data, batch_size: int | None, steps: int | None) -> Source:
     return sources.source(
         x, y, sample_weight, batch_size=batch_size, steps_per_epoch=steps, name="validation_data"
     )
@@ -249,7 +250,7 @@ def _call_length(plan: Plan, loop: Loop) -> CallLength:
     return CallLength(plan.steps_per_call, measured / 1e6 if measured else loop.step_seconds)
 
 
-def _with_hooks(plan: Plan, model: Any, listed: Any) -> Plan:
+def _with_hooks(plan: Plan, model: Model, listed: Callbacks) -> Plan:
     """One step a call (or Keras' `steps_per_execution`) where callbacks act at every batch."""
     wanting = hooks.wanting_every_batch(listed.callbacks, hooks.TRAIN)
     if not wanting:
@@ -259,6 +260,6 @@ def _with_hooks(plan: Plan, model: Any, listed: Any) -> Plan:
     return replace(plan, steps_per_call=count, reasons=(*plan.reasons, reason))
 
 
-def _steps_per_execution(model: Any) -> int:
+def _steps_per_execution(model: Model) -> int:
     # A trainer's model need not be compiled: only compile() sets it.
     return int(getattr(model, "steps_per_execution", 1))

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from stoker import clock
+from stoker.tf_internals.types import Callbacks, Data, LogValue
 from stoker.tracking.store import address
 from stoker.tracking.store.origins import note_origin
 from stoker.tracking.store.surroundings import describe_optimizer
@@ -24,7 +25,11 @@ class Tracked:
     """
 
     def __init__(
-        self, program: Program, params: Mapping[str, Any], data: Mapping[str, Any], callbacks: Any = None
+        self,
+        program: Program,
+        params: Mapping[str, int | None],
+        data: Mapping[str, Data],
+        callbacks: Callbacks = None,
     ) -> None:
         """Of a job's workers the chief alone keeps it."""
         self._program = program
@@ -64,7 +69,7 @@ class Tracked:
         rows = {} if not self._batch_size else {"examples_per_s": rate * float(self._batch_size)}
         return {"steps_per_s": rate, **rows}
 
-    def called(self, step: int, ran: int, values: Mapping[str, Any]) -> None:
+    def called(self, step: int, ran: int, values: Mapping[str, LogValue]) -> None:
         """A compiled call has run, up to this step of the run."""
         self._steps += ran
         self._last = (step, clock.real_ns())
@@ -73,17 +78,17 @@ class Tracked:
         self._logged = set(numbers)
         self.run.log(step, numbers)
 
-    def evaluated(self, step: int, logs: Mapping[str, Any]) -> None:
+    def evaluated(self, step: int, logs: Mapping[str, LogValue]) -> None:
         """A validation inside an epoch."""
         self.run.log(step, {f"val_{name}": value for name, value in scalars(logs).items()})
 
-    def epoch_ended(self, step: int, epoch: int, logs: Mapping[str, Any]) -> None:
+    def epoch_ended(self, step: int, epoch: int, logs: Mapping[str, LogValue]) -> None:
         """The results of an epoch, without what its last call has told already."""
         numbers = {name: value for name, value in scalars(logs).items() if name not in self._logged}
         self.run.log(step, {**numbers, "epoch": epoch + 1})
 
 
-def _saved(callbacks: Any) -> list[Path]:
+def _saved(callbacks: Callbacks) -> list[Path]:
     """The models that Keras' own callback has written: each is what `stoker export RUN` can start from."""
     listed = getattr(callbacks, "callbacks", callbacks)
     if not isinstance(listed, list | tuple):

@@ -11,9 +11,8 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import keras
 import tensorflow as tf
@@ -26,7 +25,15 @@ DIRECTORY = PLANS
 _FORM = "0.1.0"
 
 
-def key_of(concrete: tf.types.experimental.ConcreteFunction, *facts: Any) -> str:
+class Choice(TypedDict):
+    """What was chosen, why, and the figures that decided."""
+
+    jit: str
+    reason: str
+    figures: dict[str, float]
+
+
+def key_of(concrete: tf.types.experimental.ConcreteFunction, *facts: object) -> str:
     """The name of a choice: the traced step op by op, the machine, the versions, and what else is told."""
     ops = [
         (op.type, [(str(out.shape), out.dtype.name) for out in op.outputs])
@@ -67,16 +74,17 @@ def can_remember() -> bool:
     return os.access(DIRECTORY, os.W_OK)
 
 
-def recall(key: str) -> dict[str, Any] | None:
+def recall(key: str) -> Choice | None:
     """The choice of this name, None if there is none that can be read."""
     try:
         choice = json.loads((DIRECTORY / f"{key}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return choice if isinstance(choice, dict) and choice.get("jit") in ("loop", "step", "none") else None
+    is_choice = isinstance(choice, dict) and choice.get("jit") in ("loop", "step", "none")
+    return choice if is_choice else None
 
 
-def remember(key: str, choice: Mapping[str, Any]) -> dict[str, Any]:
+def remember(key: str, choice: Choice) -> Choice:
     """Keep a choice, and give the one that holds: another process' that was first, or none if it cannot be kept."""
     try:
         return _kept(key, choice)
@@ -85,7 +93,7 @@ def remember(key: str, choice: Mapping[str, Any]) -> dict[str, Any]:
         return {"jit": "none", "reason": reason, "figures": {}}
 
 
-def _kept(key: str, choice: Mapping[str, Any]) -> dict[str, Any]:
+def _kept(key: str, choice: Choice) -> Choice:
     path = DIRECTORY / f"{key}.json"
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -100,4 +108,4 @@ def _kept(key: str, choice: Mapping[str, Any]) -> dict[str, Any]:
             os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    return dict(choice)
+    return choice

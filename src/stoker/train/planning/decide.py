@@ -9,18 +9,19 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import keras
 import tensorflow as tf
 
 from stoker import clock
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import ConcreteFunction, Graph
 from stoker.train.execution import fused_parts
 from stoker.train.execution.feed import Feed
 from stoker.train.execution.feeding.sources import Source
 from stoker.train.execution.loop import Loop
 from stoker.train.planning import choices
+from stoker.train.planning.choices import Choice
 from stoker.train.planning.disturbance import Disturbance
 from stoker.train.planning.plan import Plan
 from stoker.train.planning.snapshot import Snapshot, difference
@@ -164,7 +165,7 @@ def _measured(feed: Feed, loops: Maker, plan: Plan, total_steps: int, way: str) 
     return plan.because(reason, jit=choice["jit"], figures={**plan.figures, **figures})
 
 
-def _trial(feed: Feed, loops: Maker, concrete: Any, total_steps: int, way: str) -> dict[str, Any]:
+def _trial(feed: Feed, loops: Maker, concrete: ConcreteFunction, total_steps: int, way: str) -> Choice:
     """Run both candidates from the same state, without XLA and with XLA this way; which one to take, and why."""
     state = Snapshot.of_step(concrete)
     feed.begin_epoch(0)
@@ -174,7 +175,7 @@ def _trial(feed: Feed, loops: Maker, concrete: Any, total_steps: int, way: str) 
         state.restore()
 
 
-def _compared(feed: Feed, loops: Maker, state: Snapshot, total_steps: int, way: str) -> dict[str, Any]:
+def _compared(feed: Feed, loops: Maker, state: Snapshot, total_steps: int, way: str) -> Choice:
     full = feed.full_steps
     assert full is not None
     few = min(_STEPS_COMPARED, full)
@@ -207,7 +208,7 @@ def _compared(feed: Feed, loops: Maker, state: Snapshot, total_steps: int, way: 
 
 def _faster(
     plain: Loop, compiled: Loop, steps: int, total_steps: int, figures: dict[str, float], way: str
-) -> dict[str, Any]:
+) -> Choice:
     none: list[float] = []
     loop: list[float] = []
     begin = clock.now_ns()
@@ -264,7 +265,7 @@ def _timed(loop: Loop, steps: int) -> float:
 _HIDDEN = STATEFUL_RANDOM | {"PyFunc", "EagerPyFunc"}
 
 
-def _hidden_random_state(graph: Any) -> str | None:
+def _hidden_random_state(graph: Graph) -> str | None:
     """The first op, in the graph or a function of it, whose state is in its kernel."""
     definition = graph.as_graph_def()
     nodes = list(definition.node) + [node for made in definition.library.function for node in made.node_def]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
 
 from stoker.errors import StokerError
+from stoker.tf_internals.types import Nest, Tensor
 from stoker.train.execution.feeding.resident import Resident
 from stoker.train.execution.feeding.sources import Source, on_device
 from stoker.train.execution.loop import Loop
@@ -46,7 +45,7 @@ def largest(loops: StepLoops, data: Source, size: int) -> int | None:
     return fits
 
 
-def _runs(loops: StepLoops, rows: Any, size: int) -> bool:
+def _runs(loops: StepLoops, rows: Tensor, size: int) -> bool:
     try:
         loop = Loop(loops.step("train_step"), Resident(on_device(rows), size), eager=loops.eager)
         state = Snapshot.of_step(loop.build())
@@ -62,5 +61,5 @@ def _runs(loops: StepLoops, rows: Any, size: int) -> bool:
     return True
 
 
-def _first_rows(rows: Any, count: int) -> Any:
+def _first_rows(rows: Tensor, count: int) -> Nest:
     return tf.nest.map_structure(lambda leaf: None if leaf is None else leaf[:count], rows)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from stoker.errors import ArgumentError
 
@@ -62,11 +62,14 @@ class Plan:
         why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
         return f"data {self.feed or 'undecided'}, {calls}, {how.get(self.jit or '', 'XLA undecided')}{why}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {**asdict(self), "reasons": list(self.reasons), "figures": dict(self.figures)}
 
 
-def parse(pinned: Plan | str | Mapping[str, Any] | None) -> Plan:
+PlanLike: TypeAlias = Plan | str | Mapping[str, Any] | None
+
+
+def parse(pinned: PlanLike) -> Plan:
     """What `plan=` was given, as a plan.
 
     Short strings name fields by their values: "resident", "streamed", "loop", "step", "update", "none", "fused",
@@ -91,15 +94,16 @@ def parse(pinned: Plan | str | Mapping[str, Any] | None) -> Plan:
 
 def _from_words(text: str) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
+    value: object
     for word in (part.strip() for part in text.split(",")):
         if word in FEEDS:
             name, value = "feed", word
         elif word in JITS:
             name, value = "jit", word
         elif word.isdecimal():
-            name, value = "steps_per_call", int(word)  # type: ignore[assignment]
+            name, value = "steps_per_call", int(word)
         elif word in _SWITCHES:
-            name, value = _SWITCHES[word]  # type: ignore[assignment]
+            name, value = _SWITCHES[word]
         else:
             raise ArgumentError(
                 f"plan: {word!r} is neither a feed ({_listed(FEEDS)}), nor a way to compile ({_listed(JITS)}), "
@@ -111,5 +115,5 @@ def _from_words(text: str) -> dict[str, Any]:
     return chosen
 
 
-def _listed(words: Any) -> str:
+def _listed(words: Iterable[str]) -> str:
     return ", ".join(repr(word) for word in words)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import tensorflow as tf
+
+from stoker.tf_internals.types import Tensor
 
 
 class Snapshot:
@@ -30,7 +31,7 @@ class Snapshot:
         return [tf.identity(variable.read_value()) for variable in self.variables]
 
 
-def difference(start: Sequence[tf.Tensor], one: Sequence[Any], other: Sequence[Any]) -> float:
+def difference(start: Sequence[tf.Tensor], one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
     """How far two ends of the same steps lie apart, as a share of the way they went; inf if they disagree.
 
     Rounding makes single weights differ (an optimizer may turn a gradient of 1e-12 into a full step either way), so

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import tensorflow as tf
 
+from stoker.tf_internals.types import Variable
 from stoker.train.update.options import require_share
 from stoker.train.update.replicas import Replicas
 
@@ -35,7 +35,7 @@ class EMA:
 class Averages:
     """The averages of the trainable weights."""
 
-    def __init__(self, options: EMA, variables: Sequence[Any], replicas: Replicas) -> None:
+    def __init__(self, options: EMA, variables: Sequence[Variable], replicas: Replicas) -> None:
         self._options = options
         self._replicas = replicas
         self._weights = [variable.value for variable in variables]
@@ -43,7 +43,7 @@ class Averages:
         self._updates = tf.Variable(0, trainable=False, dtype=tf.int64)
 
     @property
-    def variables(self) -> dict[str, Any]:
+    def variables(self) -> dict[str, Variable]:
         averages = {f"ema/{number}": average for number, average in enumerate(self._averages)}
         return {**averages, "ema/updates": self._updates}
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import keras
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Tensor, Variable
 from stoker.train.update.options import require_share
 
 Method: TypeAlias = Literal["uncertainty", "gradients"]
@@ -59,12 +60,12 @@ class Balancing:
         self._steps = tf.Variable(0, trainable=False, dtype=tf.int64)
 
     @property
-    def trainable_variables(self) -> list[Any]:
+    def trainable_variables(self) -> list[Variable]:
         """What the optimizer trains beside the model: the losses' log variances."""
         return list(self._spreads.values())
 
     @property
-    def variables(self) -> dict[str, Any]:
+    def variables(self) -> dict[str, Variable]:
         spreads = {f"balance/{name}": spread.value for name, spread in self._spreads.items()}
         norms = {f"balance/norm/{name}": norm for name, norm in self._norms.items()}
         return {**spreads, **norms, **({"balance/steps": self._steps} if norms else {})}
@@ -74,29 +75,29 @@ class Balancing:
         """Whether each loss needs its own gradient."""
         return bool(self._norms)
 
-    def total(self, losses: Mapping[str, Any]) -> Any:
+    def total(self, losses: Mapping[str, Tensor]) -> Tensor:
         """What is minimised; with weights by gradients, what their last weights make of the losses."""
         known = self._weights_of({name: tf.identity(norm) for name, norm in self._norms.items()})
         known = {name: tf.where(self._steps == 0, 1.0, weight) for name, weight in known.items()}
         return tf.add_n([self._term(name, loss, known.get(name, 1.0)) for name, loss in losses.items()])
 
-    def _term(self, name: str, loss: Any, weight: Any) -> Any:
+    def _term(self, name: str, loss: Tensor, weight: Tensor) -> Tensor:
         if name in self._spreads:
             spread = tf.convert_to_tensor(self._spreads[name])
             return tf.exp(-spread) * loss + spread
         return self._fixed.get(name, weight) * loss
 
-    def weights(self, norms: Mapping[str, Any]) -> dict[str, Any]:
+    def weights(self, norms: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The weight of each loss, from the norms of their gradients at this step and before."""
         return self._weights_of({name: self._mean_norm(name, norm) for name, norm in norms.items()})
 
-    def _weights_of(self, norms: Mapping[str, Any]) -> dict[str, Any]:
+    def _weights_of(self, norms: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if not norms:
             return {}
         common = tf.add_n(list(norms.values())) / len(norms)
         return {name: tf.math.divide_no_nan(common, norm) for name, norm in norms.items()}
 
-    def remember(self, norms: Mapping[str, Any]) -> None:
+    def remember(self, norms: Mapping[str, Tensor]) -> None:
         """Take in the norms of a step, unless it overflowed."""
         finite = tf.reduce_all([tf.math.is_finite(norm) for norm in norms.values()])
         for name, norm in norms.items():
@@ -104,11 +105,11 @@ class Balancing:
             kept.assign(tf.where(finite, self._mean_norm(name, norm), kept))
         self._steps.assign(tf.where(finite, self._steps + 1, self._steps))
 
-    def _mean_norm(self, name: str, norm: Any) -> Any:
+    def _mean_norm(self, name: str, norm: Tensor) -> Tensor:
         memory = self._balance.memory
         return tf.where(self._steps == 0, norm, memory * self._norms[name] + (1 - memory) * norm)
 
-    def shown(self, weights: Mapping[str, Any]) -> dict[str, Any]:
+    def shown(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The automatic weights, for the logs."""
         by_uncertainty = {name: tf.exp(-tf.convert_to_tensor(s)) for name, s in self._spreads.items()}
         return {f"{name}_weight": weight for name, weight in {**by_uncertainty, **weights}.items()}

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Optimizer, Tensor
 from stoker.train.update.options import require_positive
 
 
@@ -34,12 +34,12 @@ class Clip:
         if self.value is None and self.norm is None and self.global_norm is None:
             raise ArgumentError("Clip() limits nothing: give value=, norm= or global_norm=.")
 
-    def __call__(self, gradients: Sequence[Any]) -> list[Any]:
+    def __call__(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """The clipped gradients."""
         factors = self.factors(gradients)
         return [self.limit(gradient, factor) for gradient, factor in zip(gradients, factors, strict=True)]
 
-    def factors(self, gradients: Sequence[Any]) -> list[Any]:
+    def factors(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """For each gradient the scalar by which `limit` shrinks it: the only part that needs all of them."""
         squares = [tf.reduce_sum(tf.square(self._limit_value(gradient))) for gradient in gradients]
         factors = [tf.ones([], square.dtype) for square in squares]
@@ -52,26 +52,26 @@ class Clip:
             factors = [factor * tf.cast(common, factor.dtype) for factor in factors]
         return factors
 
-    def limit(self, gradient: Any, factor: Any) -> Any:
+    def limit(self, gradient: Tensor, factor: Tensor) -> Tensor:
         """One gradient, clipped."""
         limited = self._limit_value(gradient)
         return limited if self.norm is None and self.global_norm is None else limited * factor
 
-    def _limit_value(self, gradient: Any) -> Any:
+    def _limit_value(self, gradient: Tensor) -> Tensor:
         return gradient if self.value is None else tf.clip_by_value(gradient, -self.value, self.value)
 
 
-def _shrink(limit: float, norm: Any) -> Any:
+def _shrink(limit: float, norm: Tensor) -> Tensor:
     return limit / tf.maximum(norm, limit)
 
 
-def clip_of(optimizer: Any) -> Clip | None:
+def clip_of(optimizer: Optimizer) -> Clip | None:
     """The limits a Keras optimizer was made with: the trainer applies them, after adding up the replicas."""
     value, norm, whole = optimizer.clipvalue, optimizer.clipnorm, optimizer.global_clipnorm
     return Clip(value, norm, whole) if value or norm or whole else None
 
 
-def dense(gradient: Any) -> Any:
+def dense(gradient: Tensor) -> Tensor:
     """A gradient as a tensor: rows that occur several times in a lookup are added, as a norm must see them."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient

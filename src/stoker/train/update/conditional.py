@@ -8,15 +8,16 @@ back what was there before; both ways end with the same bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import tensorflow as tf
+
+from stoker.tf_internals.types import Tensor
 
 # Weights and slots up to this size are copied and put back in about the time a host takes to be asked.
 LARGEST_COPIED = 16 * 2**20
 
 
-def write_if(good: Any, write: Callable[[], Any], state: Sequence[Any]) -> None:
+def write_if(good: Tensor, write: Callable[[], object], state: Sequence[Tensor]) -> None:
     """In graph: change variables if `good`.
 
     Args:
@@ -33,11 +34,11 @@ def write_if(good: Any, write: Callable[[], Any], state: Sequence[Any]) -> None:
         variable.assign(tf.where(good, variable, value))
 
 
-def _better_put_back(state: Sequence[Any]) -> bool:
+def _better_put_back(state: Sequence[Tensor]) -> bool:
     size = sum(variable.dtype.size * (variable.shape.num_elements() or 0) for variable in state)
     return size <= LARGEST_COPIED and any("CPU" not in str(variable.device) for variable in state)
 
 
-def _and_done(write: Callable[[], Any]) -> bool:
+def _and_done(write: Callable[[], object]) -> bool:
     write()
     return True

@@ -11,11 +11,12 @@ is built on all variables at the start, so that unfreezing needs no new one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Tensor
 from stoker.train.update.names import choose
 
 # True: for good. A number: until so many updates were made. A range: during these updates.
@@ -41,7 +42,7 @@ def by_span(spans: Sequence[Span | None]) -> dict[Span | None, list[int]]:
     return groups
 
 
-def trained(span: Span | None, step: Any) -> Any:
+def trained(span: Span | None, step: Tensor) -> Tensor:
     """Whether a group of this span is trained at a step: a Python bool where the step does not matter."""
     if span is None or isinstance(span, bool):
         return not span
@@ -66,7 +67,7 @@ def _check(pattern: str, span: Span) -> None:
         )
 
 
-def mask(gradients: Sequence[Any], active: Sequence[Any]) -> list[Any]:
+def mask(gradients: Sequence[Tensor], active: Sequence[Tensor]) -> list[Tensor]:
     """Gradients with those of frozen variables at zero, so that they count in no norm."""
     return [
         gradient if on is True else tf.where(on, gradient, tf.zeros_like(gradient))

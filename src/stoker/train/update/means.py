@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TypeAlias
 
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Nest, Tensor, TensorLike, Variable
+
+# What a user's step returns: a loss, a dict of losses, or one of these and a dict of metrics.
+StepResult: TypeAlias = Nest
 
 
 class Means:
@@ -19,12 +23,12 @@ class Means:
         self._sums = tf.Variable(tf.zeros([len(self._names) + 1]), trainable=False)
 
     @property
-    def variables(self) -> dict[str, Any]:
+    def variables(self) -> dict[str, Variable]:
         return {"means": self._sums}
 
     def add(
-        self, values: Mapping[str, Any], rows: Any, counted: Any = True, halted: Any = None
-    ) -> dict[str, Any]:
+        self, values: Mapping[str, Tensor], rows: Tensor, counted: Tensor = True, halted: Tensor = None
+    ) -> dict[str, Tensor]:
         """Take in a step's values, unless it is not to be counted; the means so far.
 
         Before the first step that counts they are 0, but NaN where training `halted` before it.
@@ -44,7 +48,7 @@ class Means:
         self._sums.assign(tf.zeros_like(self._sums))
 
 
-def take_apart(returned: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def take_apart(returned: StepResult) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Losses and metrics of what a user's step returned: a loss, a dict of losses, or one of these and a dict."""
     losses, metrics = returned if isinstance(returned, tuple) else (returned, {})
     if not isinstance(losses, Mapping):
@@ -65,7 +69,7 @@ def take_apart(returned: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return {n: scalar(n, v) for n, v in losses.items()}, {n: scalar(n, v) for n, v in metrics.items()}
 
 
-def scalar(name: str, value: Any) -> Any:
+def scalar(name: str, value: TensorLike) -> Tensor:
     """A loss or metric as one float32 number: the mean, if there is one for each row."""
     try:
         tensor = tf.convert_to_tensor(value)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Variable
 
 Value = TypeVar("Value")
 
 
-def path_of(variable: Any) -> str:
+def path_of(variable: Variable) -> str:
     """A variable's path: Keras' own, or the name of a bare tf.Variable."""
     path = getattr(variable, "path", None)
     return str(path) if path else str(variable.name).partition(":")[0]

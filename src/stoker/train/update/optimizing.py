@@ -7,14 +7,14 @@ documents for one variable and one rate, is called here, with the weight decay a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import keras
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.tf_internals import keras_optimizers
+from stoker.tf_internals.types import Optimizer, Tensor, Variable
 from stoker.train.update.clipping import Clip
 from stoker.train.update.freezing import Span, by_span, mask, trained
 from stoker.train.update.rates import Rate, rate_at
@@ -26,13 +26,13 @@ class Optimizing:
 
     def __init__(
         self,
-        optimizer: Any,
-        variables: Sequence[Any],
+        optimizer: Optimizer,
+        variables: Sequence[Variable],
         *,
         clip: Clip | None,
         rates: Sequence[Rate | None],
         spans: Sequence[Span | None],
-        slowdown: Any,
+        slowdown: Variable,
         replicas: Replicas,
         keeps_averages: bool = False,
     ) -> None:
@@ -53,11 +53,11 @@ class Optimizing:
                 optimizer.build([v for v, out in zip(self.variables, self.frozen, strict=True) if not out])
 
     @property
-    def state(self) -> list[Any]:
+    def state(self) -> list[Variable]:
         """All that `write` may change, as TensorFlow's variables."""
         return [variable.value for variable in (*self.variables, *self.optimizer.variables)]
 
-    def write(self, gradients: Sequence[Any]) -> None:
+    def write(self, gradients: Sequence[Tensor]) -> None:
         """One update. `gradients` has None for variables that take no part."""
         step = tf.convert_to_tensor(self.optimizer.iterations)
         base = self._base_rate()
@@ -87,22 +87,22 @@ class Optimizing:
                 tf.cond(on, lambda write=write_group: _and_done(write), lambda: False)
         self.optimizer.iterations.assign_add(1)
 
-    def _base_rate(self) -> Any:
+    def _base_rate(self) -> Tensor:
         return tf.cast(tf.convert_to_tensor(self.optimizer.learning_rate), tf.float32)
 
-    def _clipped(self, gradients: Sequence[Any], step: Any) -> dict[int, tuple[Any, Any]]:
+    def _clipped(self, gradients: Sequence[Tensor], step: Tensor) -> dict[int, tuple[Tensor, Tensor]]:
         """For each variable that takes part its gradient and the factor that clips it."""
         present = {index: gradient for index, gradient in enumerate(gradients) if gradient is not None}
         if self.clip is None:
             return {index: (gradient, None) for index, gradient in present.items()}
-        active: dict[int, Any] = {}
+        active: dict[int, Tensor] = {}
         for span, indices in self._groups.items():
             active.update(dict.fromkeys(indices, trained(span, step)))
         firsts = [self._replicas.first(gradient) for gradient in present.values()]
         factors = self.clip.factors(mask(firsts, [active.get(index, False) for index in present]))
         return dict(zip(present, zip(present.values(), factors, strict=True), strict=True))
 
-    def _averages(self) -> dict[int, Any]:
+    def _averages(self) -> dict[int, Variable]:
         """The optimizer's own average of each variable, where it keeps them."""
         if not self.optimizer.use_ema:
             return {}
@@ -112,7 +112,7 @@ class Optimizing:
             if not self.frozen[index]
         }
 
-    def _average(self, weight: Any, average: Any) -> None:
+    def _average(self, weight: Variable, average: Variable) -> None:
         """Take a weight into its average, and put the average in its place when that is due: Keras' `use_ema`."""
         step = tf.convert_to_tensor(self.optimizer.iterations)
         momentum = tf.cast(step != 0, weight.dtype) * self.optimizer.ema_momentum
@@ -121,10 +121,12 @@ class Optimizing:
         if every:
             weight.assign(tf.where((step + 1) % every == 0, average, weight))
 
-    def _write_one(self, variable: Any, gradient: Any, factor: Any, rate: Any, average: Any) -> None:
+    def _write_one(
+        self, variable: Variable, gradient: Tensor, factor: Tensor, rate: Tensor, average: Variable
+    ) -> None:
         decay = _weight_decay(self.optimizer, variable)
 
-        def change(weight: Any, slope: Any, *averages: Any) -> None:
+        def change(weight: Variable, slope: Tensor, *averages: Variable) -> None:
             if self.clip is not None:
                 slope = self.clip.limit(slope, factor)
             if decay is not None:
@@ -139,7 +141,7 @@ class Optimizing:
         self._replicas.each(variable.value, change, gradient, *averages)
 
 
-def check_optimizer(optimizer: Any, replicas: Replicas, keeps_averages: bool = False) -> None:
+def check_optimizer(optimizer: Optimizer, replicas: Replicas, keeps_averages: bool = False) -> None:
     """What a Keras optimizer can do and the trainer does instead is refused, with what to write."""
     name = type(optimizer).__name__
     if not isinstance(optimizer, keras.optimizers.Optimizer):
@@ -165,15 +167,17 @@ def check_optimizer(optimizer: Any, replicas: Replicas, keeps_averages: bool = F
         raise ArgumentError("Nadam is not supported on several replicas: use Adam.")
 
 
-def _weight_decay(optimizer: Any, variable: Any) -> float | None:
+def _weight_decay(optimizer: Optimizer, variable: Variable) -> float | None:
     """The decay of a variable: most optimizers have one, Muon has another for what it leaves to Adam."""
     if not keras_optimizers.decays(optimizer, variable):
         return None
     if isinstance(optimizer, keras.optimizers.Muon) and keras_optimizers.is_left_to_adam(optimizer, variable):
-        return optimizer.adam_weight_decay  # type: ignore[no-any-return]
-    return optimizer.weight_decay  # type: ignore[no-any-return]
+        decay: float | None = optimizer.adam_weight_decay
+    else:
+        decay = optimizer.weight_decay
+    return decay
 
 
-def _and_done(write: Any) -> Any:
+def _and_done(write: Callable[[], object]) -> bool:
     write()
     return True

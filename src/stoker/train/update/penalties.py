@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import keras
 import tensorflow as tf
 
+from stoker.tf_internals.types import SeedGenerator, Tensor
 
-def gradient_penalty(critic: Callable[[Any], Any], real: Any, fake: Any, *, seed: Any) -> Any:
+
+def gradient_penalty(
+    critic: Callable[[Tensor], Tensor], real: Tensor, fake: Tensor, *, seed: SeedGenerator
+) -> Tensor:
     """The mean over rows of (|d critic / d x| - 1)^2, at points between real and fake rows.
 
     `seed` draws the points: a `keras.random.SeedGenerator`, such as the trainer's own `self.random`, which checkpoints

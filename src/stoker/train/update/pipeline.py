@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Tensor
 from stoker.train.update.accumulation import Accumulation
 from stoker.train.update.averaging import Averages
 from stoker.train.update.clipping import Clip, dense
@@ -43,7 +44,7 @@ class Update:
         self._guarded = guarded or scaler is not None
         self._present: list[int] = []
 
-    def prepared(self, gradients: Sequence[Any]) -> list[Any]:
+    def prepared(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """Of this replica's gradients those that take part, as they can be added to the other replicas'.
 
         Args:
@@ -60,7 +61,7 @@ class Update:
         # The rows of an embedding, added up, do not say how many there are: replicas must send the same shapes.
         return [tf.ensure_shape(dense(one), shape) for one, shape in zip(present, shapes, strict=True)]
 
-    def apply(self, means: Sequence[Any], *, rows: Any, allowed: Any = True) -> Any:
+    def apply(self, means: Sequence[Tensor], *, rows: Tensor, allowed: Tensor = True) -> Any:
         """Write; whether the gradients were finite.
 
         Args:
@@ -72,7 +73,7 @@ class Update:
         whole = self._unscaled(means)
         finite = all_finite([_values(gradient) for gradient in whole]) if self._guarded else tf.constant(True)
 
-        def write(values: Sequence[Any], *flags: Any) -> None:
+        def write(values: Sequence[Tensor], *flags: Tensor) -> None:
             self._write(_spread(values, present, count), *flags)
 
         self._replicas.once(write, whole, finite, tf.convert_to_tensor(allowed), rows)
@@ -84,7 +85,7 @@ class Update:
             waiting = self.accumulation
             tf.cond(waiting.pending, lambda: self._write_now(self._taken(waiting)), lambda: False)
 
-    def _unscaled(self, gradients: Sequence[Any]) -> list[Any]:
+    def _unscaled(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """The gradient of the whole batch's mean loss."""
         if self.scaler is None:
             return list(gradients)
@@ -97,7 +98,7 @@ class Update:
         clipped = self.optimizing.clip is not None
         return not (clipped or self._replicas.distributed or self.scaler or self.accumulation)
 
-    def _write(self, gradients: Sequence[Any], finite: Any, allowed: Any, rows: Any) -> None:
+    def _write(self, gradients: Sequence[Tensor], finite: Tensor, allowed: Tensor, rows: Tensor) -> None:
         first = self._replicas.first
         finite, allowed, rows = first(finite), first(allowed), first(rows)
         good = finite & allowed
@@ -110,7 +111,7 @@ class Update:
         if self.scaler is not None:
             self.scaler.move(finite)
 
-    def _write_if(self, good: Any, gradients: Sequence[Any]) -> None:
+    def _write_if(self, good: Tensor, gradients: Sequence[Tensor]) -> None:
         if self._replicas.distributed:
             tf.cond(good, lambda: self._write_now(gradients), lambda: False)
             return
@@ -118,10 +119,12 @@ class Update:
         state = [*self.optimizing.state, *averages]
         write_if(good, lambda: self._write_now(gradients), state)
 
-    def _accumulate(self, sums: Accumulation, gradients: Sequence[Any], good: Any, rows: Any) -> None:
+    def _accumulate(
+        self, sums: Accumulation, gradients: Sequence[Tensor], good: Tensor, rows: Tensor
+    ) -> None:
         firsts = [None if gradient is None else self._replicas.first(gradient) for gradient in gradients]
 
-        def take_in() -> Any:
+        def take_in() -> bool:
             sums.add(firsts, rows)
             return True
 
@@ -129,24 +132,24 @@ class Update:
         last = sums.turn()
         tf.cond(last & sums.pending, lambda: self._write_now(self._taken(sums)), lambda: False)
 
-    def _taken(self, sums: Accumulation) -> list[Any]:
+    def _taken(self, sums: Accumulation) -> list[Tensor]:
         means = sums.take()
         return _spread([means[index] for index in self._present], self._present, len(means))
 
-    def _write_now(self, gradients: Sequence[Any]) -> Any:
+    def _write_now(self, gradients: Sequence[Tensor]) -> bool:
         self.optimizing.write(gradients)
         if self.averages is not None:
             self.averages.update()
         return True
 
 
-def _values(gradient: Any) -> Any:
+def _values(gradient: Tensor) -> Tensor:
     return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
-def _spread(values: Sequence[Any], indices: Sequence[int], count: int) -> list[Any]:
+def _spread(values: Sequence[Tensor], indices: Sequence[int], count: int) -> list[Tensor]:
     """A list with the values at their indices and None elsewhere."""
-    found: list[Any] = [None] * count
+    found: list[Tensor] = [None] * count
     for index, value in zip(indices, values, strict=True):
         found[index] = value
     return found

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Tensor
 from stoker.train.update.names import choose
 from stoker.train.update.options import require_positive
 
@@ -24,7 +25,7 @@ class Times:
 
 
 # A rate, a keras LearningRateSchedule (or any function of the step), or a multiple of the optimizer's rate.
-Rate: TypeAlias = float | Callable[[Any], Any] | Times
+Rate: TypeAlias = float | Callable[[Tensor], Tensor] | Times
 
 
 def choose_rates(rates: Mapping[str, Rate] | None, paths: Sequence[str]) -> list[Rate | None]:
@@ -34,7 +35,7 @@ def choose_rates(rates: Mapping[str, Rate] | None, paths: Sequence[str]) -> list
     return choose(rates or {}, paths, "rates")
 
 
-def rate_at(rate: Rate | None, step: Any, base: Any) -> Any:
+def rate_at(rate: Rate | None, step: Tensor, base: Tensor) -> Tensor:
     """The rate of a variable at a step, where the optimizer's own is `base`."""
     if rate is None:
         return base

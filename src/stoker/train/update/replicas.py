@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from stoker.tf_internals.types import Nest, Strategy, Tensor, Variable
 from stoker.train.execution.feeding.distributed import has_parts
 from stoker.train.workers.group import Group, group_of
 from stoker.train.workers.packs import summed
@@ -27,23 +28,23 @@ class Weight:
     rows: of all replicas' batches together; None where only the sum tells.
     """
 
-    own: Any
-    rows: Any
+    own: Tensor
+    rows: Tensor
 
 
 class Means(NamedTuple):
     """What `Replicas.means` found."""
 
-    values: list[Any]
-    weighed: list[Any]
-    rows: Any
-    counts: list[Any]
+    values: list[Tensor]
+    weighed: list[Tensor]
+    rows: Tensor
+    counts: list[Tensor]
 
 
 class Replicas:
     """The replicas of a tf.distribute strategy, or the one device without."""
 
-    def __init__(self, strategy: Any) -> None:
+    def __init__(self, strategy: Strategy) -> None:
         with strategy.scope():
             self.distributed = bool(tf.distribute.has_strategy())
         self.strategy = strategy
@@ -58,7 +59,7 @@ class Replicas:
         with self.strategy.scope():
             yield
 
-    def run(self, step: Callable[[Any, Weight], Any], batch: Any, *, apart: bool = False) -> Any:
+    def run(self, step: Callable[[Any, Weight], Any], batch: Nest, *, apart: bool = False) -> Any:
         """Run a step on every replica with its share of the batch; what it returns is the same on all.
 
         Args:
@@ -73,7 +74,7 @@ class Replicas:
         results = self.strategy.run(function, args=(step, batch, apart))
         return tf.nest.map_structure(self.first, results)
 
-    def _on_replica(self, step: Callable[[Any, Weight], Any], batch: Any, apart: bool) -> Any:
+    def _on_replica(self, step: Callable[[Any, Weight], Any], batch: Nest, apart: bool) -> Any:
         number = tf.distribute.get_replica_context().replica_id_in_sync_group
         with on_replica(number):
             here = self.count // self.group.count
@@ -84,17 +85,17 @@ class Replicas:
             rows = _rows(batch)
             return step(part, Weight(_rows(part) / rows, rows))
 
-    def _on_part(self, step: Callable[[Any, Weight], Any], part: Any, _apart: bool) -> Any:
+    def _on_part(self, step: Callable[[Any, Weight], Any], part: Nest, _apart: bool) -> Any:
         with on_replica(tf.distribute.get_replica_context().replica_id_in_sync_group):
             return step(part, Weight(_rows(part), None))
 
     def means(
         self,
-        values: Sequence[Any],
+        values: Sequence[Tensor],
         weight: Weight,
         *,
-        weighed: Sequence[Any] = (),
-        counts: Sequence[Any] = (),
+        weighed: Sequence[Tensor] = (),
+        counts: Sequence[Tensor] = (),
     ) -> Means:
         """Means over the rows of all replicas, in one collective if the values are small.
 
@@ -120,11 +121,11 @@ class Replicas:
             found = [one / tf.cast(rows, one.dtype) for one in found]
         return Means(found[: len(values)], found[len(values) :], rows, counted)
 
-    def add(self, values: Sequence[Any]) -> list[Any]:
+    def add(self, values: Sequence[Tensor]) -> list[Tensor]:
         """The sum of each value over the replicas, on every replica: packed, so that it is one for small values."""
         return summed(values) if self.distributed else list(values)
 
-    def once(self, write: Callable[..., None], *arguments: Any) -> None:
+    def once(self, write: Callable[..., None], *arguments: Nest) -> None:
         """Leave the replicas and write: each replica's own tensor arrives as one value of all."""
         if not self.distributed:
             write(*arguments)
@@ -132,25 +133,25 @@ class Replicas:
         context = tf.distribute.get_replica_context()
         context.merge_call(lambda _, *merged: write(*merged), args=arguments)
 
-    def each(self, variable: Any, change: Callable[..., Any], *arguments: Any) -> None:
+    def each(self, variable: Variable, change: Callable[..., object], *arguments: Nest) -> None:
         """Change a variable on every device, each with its own copy of the arguments."""
         self.strategy.extended.update(variable, change, args=arguments, group=False)
 
-    def first(self, value: Any) -> Any:
+    def first(self, value: Nest) -> Nest:
         """The first replica's copy of a value that all have."""
         return self.strategy.experimental_local_results(value)[0] if self.distributed else value
 
 
-def _share(batch: Any, number: Any, count: int) -> Any:
+def _share(batch: Nest, number: Tensor, count: int) -> Nest:
     rows = row_count(batch)
     start, stop = rows * number // count, rows * (number + 1) // count
     return tf.nest.map_structure(lambda leaf: None if leaf is None else leaf[start:stop], batch)
 
 
-def _rows(batch: Any) -> Any:
+def _rows(batch: Nest) -> Tensor:
     return tf.cast(row_count(batch), tf.float32)
 
 
-def row_count(batch: Any) -> Any:
+def row_count(batch: Nest) -> Tensor:
     """How many rows a batch has: the leading dimension of its first tensor."""
     return tf.shape(next(leaf for leaf in tf.nest.flatten(batch) if leaf is not None))[0]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.tf_internals.keras_layers import layers_of
+from stoker.tf_internals.types import Model, Optimizer, Tensor, Variable
 from stoker.train.update.options import require_positive
 
 
@@ -42,15 +42,15 @@ class LossScaler:
         self._good = tf.Variable(0, trainable=False, name="loss_scale_good", dtype=tf.int64)
 
     @property
-    def variables(self) -> dict[str, Any]:
+    def variables(self) -> dict[str, Variable]:
         return {"loss_scale/scale": self.scale, "loss_scale/good": self._good}
 
     @property
-    def may_shrink(self) -> Any:
+    def may_shrink(self) -> Tensor:
         """Whether an overflow may still be the scale's fault."""
         return self.scale > self._options.lowest
 
-    def move(self, finite: Any) -> None:
+    def move(self, finite: Tensor) -> None:
         """Double, keep or halve the scale after a step."""
         good = tf.where(finite, self._good + 1, 0)
         full = good >= self._options.patience
@@ -65,21 +65,21 @@ class LossScaler:
 class KerasLossScaler(LossScaler):
     """The scale of Keras' `LossScaleOptimizer`, in its variables and by its rules, over all replicas."""
 
-    def __init__(self, optimizer: Any) -> None:
+    def __init__(self, optimizer: Optimizer) -> None:
         self._options = LossScale(optimizer.initial_scale, optimizer.dynamic_growth_steps, lowest=2.0**-126)
         self.scale, self._good = optimizer.dynamic_scale.value, optimizer.step_counter.value
 
     @property
-    def variables(self) -> dict[str, Any]:
+    def variables(self) -> dict[str, Variable]:
         """The optimizer has them."""
         return {}
 
 
-def all_finite(values: Sequence[Any]) -> Any:
+def all_finite(values: Sequence[Tensor]) -> Tensor:
     """Whether no element of any value is NaN or infinite: one such makes the sum so, and sums are cheap."""
     return tf.math.is_finite(tf.add_n([tf.cast(tf.reduce_sum(value), tf.float32) for value in values]))
 
 
-def computes_in_float16(model: Any) -> bool:
+def computes_in_float16(model: Model) -> bool:
     """Whether a layer of a Keras model computes in float16, which is what needs loss scaling."""
     return any(layer.compute_dtype == "float16" for layer in layers_of(model))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Tensor, Variable
 from stoker.train.update.options import require_positive, require_share
 
 
@@ -62,10 +62,10 @@ class LossWatch:
         self._seen = tf.Variable(0, trainable=False, dtype=tf.int64)
 
     @property
-    def variables(self) -> dict[str, Any]:
+    def variables(self) -> dict[str, Variable]:
         return {} if self._spike is None else {"watch/mean": self._mean, "watch/seen": self._seen}
 
-    def judge(self, loss: Any) -> Any:
+    def judge(self, loss: Tensor) -> Tensor:
         """What is wrong with the loss of this step."""
         found = tf.constant(Trouble.NONE, tf.float32)
         if self._spike is not None:
@@ -74,7 +74,7 @@ class LossWatch:
             found = tf.where(known & jumped, tf.constant(Trouble.SPIKE, tf.float32), found)
         return tf.where(tf.math.is_finite(loss), found, tf.constant(Trouble.NOT_FINITE, tf.float32))
 
-    def learn(self, loss: Any, good: Any) -> None:
+    def learn(self, loss: Tensor, good: Tensor) -> None:
         """Take in the loss of a step, if it was a good one."""
         if self._spike is None:
             return
@@ -92,14 +92,14 @@ class Halt:
         self._note = tf.Variable([0.0, 0.0, 0.0], trainable=False, dtype=tf.float64)
 
     @property
-    def variables(self) -> dict[str, Any]:
+    def variables(self) -> dict[str, Variable]:
         return {"halt": self._note}
 
     @property
-    def on(self) -> Any:
+    def on(self) -> Tensor:
         return self._note[0] != Trouble.NONE
 
-    def note(self, trouble: Any, step: Any, loss: Any) -> None:
+    def note(self, trouble: Tensor, step: Tensor, loss: Tensor) -> None:
         """Write down a step's trouble; the first one stays."""
         new = tf.logical_not(self.on) & (trouble != Trouble.NONE)
         content = tf.stack([tf.cast(value, tf.float64) for value in (trouble, step, loss)])

@@ -8,10 +8,11 @@ of parts that were divided anew would round otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import keras
 import tensorflow as tf
+
+from stoker.tf_internals.types import Array, Metric, TensorLike, Variable
 
 
 class Mirrored:
@@ -21,11 +22,12 @@ class Mirrored:
         self._copies = list(copies)
         self.dtype, self.shape = copies[0].dtype, copies[0].shape
 
-    def numpy(self) -> Any:
+    def numpy(self) -> Array:
         """The value."""
-        return self._copies[0].numpy()
+        value: Array = self._copies[0].numpy()
+        return value
 
-    def assign(self, value: Any) -> None:
+    def assign(self, value: TensorLike) -> None:
         """Give it to all copies of this process."""
         for copy in self._copies:
             copy.assign(value)
@@ -38,21 +40,22 @@ class Part:
         self._copy = copy
         self.dtype, self.shape = copy.dtype, copy.shape
 
-    def numpy(self) -> Any:
+    def numpy(self) -> Array:
         """This replica's part."""
-        return self._copy.numpy()
+        value: Array = self._copy.numpy()
+        return value
 
-    def assign(self, value: Any) -> None:
+    def assign(self, value: TensorLike) -> None:
         """Give it to this replica alone."""
         self._copy.assign(value)
 
 
-def copies_of(variable: Any) -> list[Any]:
+def copies_of(variable: Variable) -> list[Variable]:
     """The copies in this process of a TensorFlow variable: itself, if no strategy made it."""
     return list(variable.values) if isinstance(variable, tf.distribute.DistributedValues) else [variable]
 
 
-def has_parts(variable: Any) -> bool:
+def has_parts(variable: Variable) -> bool:
     """Whether each replica keeps a part of its own, added up when it is read."""
     return bool(
         isinstance(variable, tf.distribute.DistributedValues)
@@ -60,7 +63,7 @@ def has_parts(variable: Any) -> bool:
     )
 
 
-def reset(metrics: Iterable[Any]) -> None:
+def reset(metrics: Iterable[Metric]) -> None:
     """Metrics from zero, copy by copy.
 
     Assigned to as a whole, on the host, TensorFlow adds up all workers' parts each time, and leaves threads behind.

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Data
 from stoker.train.execution.feeding.distributed import is_distributed, replicas_of
 from stoker.train.execution.feeding.sources import validation_parts
 from stoker.train.workers.group import Group
 
 
-def check_distributed(x: Any, validation_data: Any, options: Mapping[str, Any], group: Group) -> None:
+def check_distributed(x: Data, validation_data: Data, options: Mapping[str, object], group: Group) -> None:
     """Refuse what cannot be done with a distributed dataset.
 
     Args:

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from stoker.tf_internals import distribution
+from stoker.tf_internals.types import Nest, Strategy, Tensor, TensorLike, Variable
 from stoker.train.workers.packs import summed
 from stoker.train.workers.patience import Patience
 
@@ -25,7 +26,7 @@ class Group:
     replicas = 1
     """Of all workers together."""
 
-    def __init__(self, strategy: Any = None) -> None:
+    def __init__(self, strategy: Strategy = None) -> None:
         if strategy is not None:
             self.replicas = int(strategy.num_replicas_in_sync)
 
@@ -55,10 +56,10 @@ class Group:
         """What the chief says: its `value()`, which must be plain JSON; the others do not compute theirs."""
         return value()
 
-    def broadcast(self, variables: Mapping[str, Any]) -> None:
+    def broadcast(self, variables: Mapping[str, Variable]) -> None:
         """Give variables the chief's values, on all workers."""
 
-    def everywhere(self, flag: Any) -> Any:
+    def everywhere(self, flag: Tensor) -> Tensor:
         """In graph: whether a flag is set on all workers."""
         return flag
 
@@ -70,7 +71,7 @@ class Group:
 class Workers(Group):
     """Several processes under a `MultiWorkerMirroredStrategy`."""
 
-    def __init__(self, strategy: Any) -> None:
+    def __init__(self, strategy: Strategy) -> None:
         super().__init__(strategy)
         self.rank, self.count = distribution.rank_and_count(strategy)
         self._strategy = weakref.ref(strategy)
@@ -96,34 +97,34 @@ class Workers(Group):
             said = distribution.hear_worker(key)
         return json.loads(said)
 
-    def broadcast(self, variables: Mapping[str, Any]) -> None:
+    def broadcast(self, variables: Mapping[str, Variable]) -> None:
         with self._patience.agreeing():
             sent = self._send([_sendable(variable.numpy()) for variable in variables.values()])
         for variable, value in zip(variables.values(), sent, strict=True):
             variable.assign(tf.cast(value, variable.dtype))
 
-    def everywhere(self, flag: Any) -> Any:
+    def everywhere(self, flag: Tensor) -> Tensor:
         missing = tf.cast(tf.logical_not(flag), tf.float32)
         return self._summed(lambda first: tf.where(first, missing, 0.0)) == 0
 
     def running(self, steps: int, step_s: float | None) -> AbstractContextManager[None]:
         return self._patience.running(steps, step_s)
 
-    def _gathered(self, own: Any) -> Any:
+    def _gathered(self, own: Tensor) -> Tensor:
         row = tf.one_hot(self.rank, self.count, dtype=own.dtype)[:, None] * own[None]
         return self._summed(lambda first: tf.where(first, row, tf.zeros_like(row)))
 
-    def _sent(self, held: list[Any]) -> Any:
+    def _sent(self, held: list[Tensor]) -> Nest:
         chief = tf.constant(self.chief)
         return self._summed(lambda first: [tf.where(first & chief, one, tf.zeros_like(one)) for one in held])
 
-    def _summed(self, part: Callable[[Any], Any]) -> Any:
+    def _summed(self, part: Callable[[Tensor], Nest]) -> Nest:
         """In graph: the sum of what each worker's first replica gives."""
         strategy = self._strategy()
         assert strategy is not None
         local = self.replicas // self.count
 
-        def on_replica() -> Any:
+        def on_replica() -> Nest:
             replica = tf.distribute.get_replica_context()
             first = tf.equal(tf.cast(replica.replica_id_in_sync_group, tf.int32) % local, 0)
             parts = part(first)
@@ -133,7 +134,7 @@ class Workers(Group):
         return tf.nest.map_structure(lambda one: strategy.experimental_local_results(one)[0], results)
 
 
-def _sendable(value: Any) -> Any:
+def _sendable(value: TensorLike) -> Tensor:
     """Workers can add floats and signed numbers, which hold all others exactly."""
     tensor = tf.convert_to_tensor(value)
     if tensor.dtype.is_floating:
@@ -141,16 +142,16 @@ def _sendable(value: Any) -> Any:
     return tf.cast(tensor, tf.int64)
 
 
-_groups: weakref.WeakKeyDictionary[Any, Group] = weakref.WeakKeyDictionary()
+_groups: weakref.WeakKeyDictionary[Strategy, Group] = weakref.WeakKeyDictionary()
 
 
-def replicated(strategy: Any) -> bool:
+def replicated(strategy: Strategy) -> bool:
     """Whether a strategy has several replicas, or may have: a job of one worker is one that others left."""
     several = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
     return several or int(strategy.num_replicas_in_sync) > 1
 
 
-def group_of(strategy: Any) -> Group:
+def group_of(strategy: Strategy) -> Group:
     """The workers of a strategy; one object for each, since messages are numbered."""
     if strategy not in _groups:
         several = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)

@@ -13,20 +13,20 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import tensorflow as tf
 
 from stoker.tf_internals.distribution import abort_collectives
+from stoker.tf_internals.types import Strategy
 
 DEFAULT_S = 600.0
 # A call may take so many times what its steps took last.
 _SLOWER = 10.0
 
-_asked: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
+_asked: weakref.WeakKeyDictionary[Strategy, float] = weakref.WeakKeyDictionary()
 
 
-def ask(strategy: Any, seconds: float) -> None:
+def ask(strategy: Strategy, seconds: float) -> None:
     """Workers of this strategy wait so long for each other."""
     _asked[strategy] = seconds
 
@@ -34,7 +34,7 @@ def ask(strategy: Any, seconds: float) -> None:
 class Patience:
     """Of one worker of a job."""
 
-    def __init__(self, strategy: Any) -> None:
+    def __init__(self, strategy: Strategy) -> None:
         self.seconds = _asked.get(strategy, DEFAULT_S)
         self._changed = threading.Condition()
         self._deadline = self._looks_at = math.inf

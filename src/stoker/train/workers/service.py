@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 import socket
 import uuid
-from typing import Any
 
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Data
 from stoker.train.workers.group import Group
 from stoker.train.workers.shares import Share, own_size, size_of_batch
 
@@ -24,7 +24,9 @@ from stoker.train.workers.shares import Share, own_size, size_of_batch
 _ANSWERS_S = 10.0
 
 
-def served(x: Any, y: Any, sample_weight: Any, address: Any, group: Group, *, checkpoint: bool) -> Share:
+def served(
+    x: Data, y: Data, sample_weight: Data, address: object, group: Group, *, checkpoint: bool
+) -> Share:
     """This worker's part of the batches that the service makes of the pipeline `x`.
 
     Raises:
@@ -52,7 +54,7 @@ def served(x: Any, y: Any, sample_weight: Any, address: Any, group: Group, *, ch
 _AHEAD = 2
 
 
-def _target(address: Any) -> str:
+def _target(address: object) -> str:
     match = (
         re.fullmatch(r"(?:(\w+)://)?([^/\s:]+|\[[^\]\s]+\]):(\d+)", address)
         if isinstance(address, str)

@@ -14,13 +14,13 @@ Where workers read rows of their own, the shorter of two ends the epoch for both
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import keras
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.tf_internals.pipelines import batch_size_of, shard_by_files
+from stoker.tf_internals.types import Data, Dataset, Nest, Tensor
 from stoker.train.workers.group import Group
 
 WAYS = ("share", "rows", "files")
@@ -34,15 +34,17 @@ class Share:
     again: whether the place in them can be found by counting, whatever the number of workers.
     """
 
-    x: Any
-    y: Any
-    sample_weight: Any
+    x: Data
+    y: Data
+    sample_weight: Data
     batch_size: int | None
     apart: bool = False
     again: bool = True
 
 
-def divided(x: Any, y: Any, sample_weight: Any, batch_size: int | None, divide: str, group: Group) -> Share:
+def divided(
+    x: Data, y: Data, sample_weight: Data, batch_size: int | None, divide: str, group: Group
+) -> Share:
     """This worker's part of the training data.
 
     Raises:
@@ -70,7 +72,7 @@ def divided(x: Any, y: Any, sample_weight: Any, batch_size: int | None, divide: 
 
 
 def _of_rows(whole: Share, group: Group) -> Share:
-    def own(leaf: Any) -> Any:
+    def own(leaf: Tensor) -> Nest:
         return None if leaf is None else leaf[group.rank :: group.count]
 
     try:
@@ -81,7 +83,7 @@ def _of_rows(whole: Share, group: Group) -> Share:
     return Share(x, y, weights, own_size(whole.batch_size or 32, group), apart=True, again=False)
 
 
-def _of_files(dataset: Any, group: Group) -> Any:
+def _of_files(dataset: Dataset, group: Group) -> Dataset:
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.FILE
     try:
@@ -94,7 +96,7 @@ def _of_files(dataset: Any, group: Group) -> Any:
     return own.rebatch(own_size(size_of_batch(dataset, "divide='files'"), group))
 
 
-def size_of_batch(dataset: Any, option: str) -> int:
+def size_of_batch(dataset: Dataset, option: str) -> int:
     """Rows in a batch: as the pipeline says, or as its first batch has."""
     size = batch_size_of(dataset)
     if size > 0:
@@ -115,7 +117,7 @@ def own_size(batch_size: int, group: Group) -> int:
     return size
 
 
-def _slice(batch: Any, group: Group) -> Any:
+def _slice(batch: Nest, group: Group) -> Nest:
     parts = batch if len(batch) > 1 else batch[0]
     rows = tf.shape(tf.nest.flatten(parts)[0])[0]
     start, stop = rows * group.rank // group.count, rows * (group.rank + 1) // group.count

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
 
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.tf_internals.distribution import watch_workers
+from stoker.tf_internals.types import Strategy
 from stoker.train.workers import patience
 
 _JOBS = ("chief", "worker")
-_made: dict[str, Any] = {}
+_made: dict[str, Strategy] = {}
 
 
-def strategy(*, timeout: float = patience.DEFAULT_S, heartbeat: float = 10.0) -> Any:
+def strategy(*, timeout: float = patience.DEFAULT_S, heartbeat: float = 10.0) -> Strategy:
     """The `tf.distribute` strategy for this process; the same object at every call.
 
     With `TF_CONFIG` in the environment, which `stoker launch` and most schedulers set, this process is a worker of a
@@ -46,7 +46,7 @@ def strategy(*, timeout: float = patience.DEFAULT_S, heartbeat: float = 10.0) ->
     return _made[given]
 
 
-def _made_for(given: str, timeout: float, heartbeat: float) -> Any:
+def _made_for(given: str, timeout: float, heartbeat: float) -> Strategy:
     cluster, task, index = _read(given)
     if "ps" in cluster:
         return _of_servers(task)
@@ -57,7 +57,7 @@ def _made_for(given: str, timeout: float, heartbeat: float) -> Any:
     return tf.distribute.get_strategy()
 
 
-def _read(given: str) -> tuple[dict[str, Any], str, int]:
+def _read(given: str) -> tuple[dict[str, list[str]], str, int]:
     """The cluster, this process' job in it and its number there."""
     if not given.strip():
         return {}, "", 0
@@ -73,7 +73,7 @@ def _read(given: str) -> tuple[dict[str, Any], str, int]:
     return cluster, job, index
 
 
-def _of_servers(job: str) -> Any:
+def _of_servers(job: str) -> Strategy:
     """The strategy, on the coordinator; servers and workers do what it says, and never return."""
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     if job == "chief":
@@ -89,7 +89,9 @@ def _of_servers(job: str) -> Any:
     raise SystemExit(0)
 
 
-def _of_workers(cluster: dict[str, Any], job: str, index: int, timeout: float, heartbeat: float) -> Any:
+def _of_workers(
+    cluster: dict[str, list[str]], job: str, index: int, timeout: float, heartbeat: float
+) -> Strategy:
     _watch_for_lost_workers(cluster, heartbeat)
     try:
         made = tf.distribute.MultiWorkerMirroredStrategy()
@@ -109,7 +111,7 @@ def _of_workers(cluster: dict[str, Any], job: str, index: int, timeout: float, h
     return made
 
 
-def _watch_for_lost_workers(cluster: dict[str, Any], heartbeat: float) -> None:
+def _watch_for_lost_workers(cluster: dict[str, list[str]], heartbeat: float) -> None:
     """What the strategy would set up by itself, with a heartbeat of our choice."""
     tasks = {name: len(cluster[name]) for name in _JOBS if name in cluster}
     watch_workers(tasks, "chief" if "chief" in cluster else "worker", int(heartbeat * 1000))

@@ -8,14 +8,14 @@ the same units; the number of the replica is mixed into what they draw. Replica 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import keras
 import tensorflow as tf
 
 from stoker.tf_internals.keras_layers import losses_module
+from stoker.tf_internals.types import SeedGenerator, Tensor
 
 # An odd number: the seeds of any two replicas differ.
 _APART = 0x9E3779B1
@@ -30,7 +30,7 @@ _next = keras.random.SeedGenerator.next
 
 
 @contextmanager
-def on_replica(number: Any) -> Iterator[None]:
+def on_replica(number: Tensor) -> Iterator[None]:
     """Around the tracing of a step on the replica of this number, in the thread that traces it."""
     _count(1)
     before = getattr(_local, "number", None)
@@ -53,11 +53,11 @@ def _count(change: int) -> None:
         keras.random.SeedGenerator.next = _drawn if patched else _next
 
 
-def _plain_or(theirs: Any) -> Any:
+def _plain_or(theirs: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     return lambda value: theirs(value) if getattr(_local, "number", None) is None else value
 
 
-def _drawn(generator: Any, ordered: bool = True) -> Any:
+def _drawn(generator: SeedGenerator, ordered: bool = True) -> Tensor:
     seed = _next(generator, ordered)
     number = getattr(_local, "number", None)
     if number is None:

@@ -12,19 +12,19 @@ import io
 import tarfile
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
 
 from stoker.errors import CheckpointError
 from stoker.tf_internals.datasets import inputs
+from stoker.tf_internals.types import Dataset, DatasetIterator
 
 _PREFIX = "iterator"
 # A key under which TensorFlow saves the seeds of a shuffle.
 _SAVED_SHUFFLE = b"num_random_samples"
 
 
-def capture(iterator: Any) -> bytes | None:
+def capture(iterator: DatasetIterator) -> bytes | None:
     """The iterator's position; None where TensorFlow cannot save it."""
     try:
         return _saved(iterator)
@@ -32,7 +32,7 @@ def capture(iterator: Any) -> bytes | None:
         return None
 
 
-def _saved(iterator: Any) -> bytes:
+def _saved(iterator: DatasetIterator) -> bytes:
     with tempfile.TemporaryDirectory(prefix="stoker-") as directory:
         tf.train.Checkpoint(iterator=iterator).write(str(Path(directory, _PREFIX)))
         packed = io.BytesIO()
@@ -42,7 +42,7 @@ def _saved(iterator: Any) -> bytes:
         return packed.getvalue()
 
 
-def restore(iterator: Any, blob: bytes) -> None:
+def restore(iterator: DatasetIterator, blob: bytes) -> None:
     """Move a fresh iterator of the same pipeline to the saved position.
 
     Raises:
@@ -64,7 +64,7 @@ def restore(iterator: Any, blob: bytes) -> None:
             ) from error
 
 
-def restore_or_replay(iterator: Any, blob: bytes, drawn: int) -> None:
+def restore_or_replay(iterator: DatasetIterator, blob: bytes, drawn: int) -> None:
     """Move the newest iterator of a dataset to where `blob` was taken, so that later passes have their order too.
 
     Restoring makes an iterator, which moves the seeds of every shuffle on by one pass, and then sets them to what was
@@ -86,7 +86,7 @@ def _shuffles(blob: bytes | None) -> int:
     return (blob or b"").count(_SAVED_SHUFFLE)
 
 
-def order_version(dataset: Any) -> int:
+def order_version(dataset: Dataset) -> int:
     """Which version of the readers of `stoker.data` put the rows of a pipeline in their order; 0 if none drew it."""
     version, seen, waiting = 0, set(), [dataset]
     while waiting:
@@ -98,7 +98,7 @@ def order_version(dataset: Any) -> int:
     return version
 
 
-def check_order_version(dataset: Any, saved: int | None) -> None:
+def check_order_version(dataset: Dataset, saved: int | None) -> None:
     """Refuse to go on in another order than the run began with.
 
     Args:
@@ -116,7 +116,7 @@ def check_order_version(dataset: Any, saved: int | None) -> None:
         )
 
 
-def replay(iterator: Any, count: int) -> None:
+def replay(iterator: DatasetIterator, count: int) -> None:
     """Draw and drop `count` batches.
 
     Raises:
@@ -132,7 +132,7 @@ def replay(iterator: Any, count: int) -> None:
             ) from None
 
 
-def skip_epochs(dataset: Any, epochs: int) -> None:
+def skip_epochs(dataset: Dataset, epochs: int) -> None:
     """Bring a dataset object to where `epochs` passes have left it: a seeded shuffle changes its order at each.
 
     Making an iterator is enough, except for a shuffle before another one, which is made at the first draw.

@@ -8,16 +8,16 @@ to where only TensorFlow holds it, and a thread asks TensorFlow to drop it, whic
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import tensorflow as tf
 
 from stoker.tf_internals.iterators import resource
+from stoker.tf_internals.types import DatasetIterator
 
 _PLACE = "stoker/iterators to let go"
 
 
-def hand_over(iterator: Any) -> None:
+def hand_over(iterator: DatasetIterator) -> None:
     """Give an iterator to TensorFlow alone; the caller then drops its own references.
 
     That of a distributed dataset is several iterators and a strategy: it goes with its last reference.

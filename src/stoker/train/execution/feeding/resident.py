@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Hashable
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from stoker.tf_internals.types import Array, Nest, Tensor
+from stoker.train.execution.batch_function import InnerShapes
+from stoker.train.execution.feed import FeedPosition
 
-def order_of(rows: int, batch: int, shuffle: bool | str, seed: int, epoch: int) -> np.ndarray[Any, Any]:
+
+def order_of(rows: int, batch: int, shuffle: bool | str, seed: int, epoch: int) -> Array:
     """The order of the rows in a pass: a full shuffle made from (seed, epoch) alone, or within batches."""
     random = np.random.Generator(np.random.Philox(key=[seed & (2**64 - 1), epoch]))
-    order: np.ndarray[Any, Any] = np.arange(rows)
+    order: Array = np.arange(rows)
     if shuffle != "batch":
         random.shuffle(order)
         return order
@@ -34,7 +38,7 @@ class Resident:
 
     def __init__(
         self,
-        data: Any,
+        data: Nest,
         batch_size: int,
         *,
         shuffle: bool | str = False,
@@ -74,21 +78,21 @@ class Resident:
             order = order_of(self.rows, self.batch_size, self.shuffle, self.seed, epoch)
             self._order = tf.constant(order, tf.int32 if self.rows < 2**31 else tf.int64)
 
-    def operands(self) -> Any:
+    def operands(self) -> Nest:
         return (
             (self.data, self._order, tf.constant(self.batch_size))
             if self.any_rows
             else (self.data, self._order)
         )
 
-    def operand_specs(self) -> Any:
+    def operand_specs(self) -> Nest:
         if not self.any_rows:
             return None
         leaves = iter(self._inner)
         data = map_leaves(lambda leaf: tf.TensorSpec([None, *next(leaves)], leaf.dtype), self.data)
         return (data, tf.TensorSpec([None], self._order.dtype), tf.TensorSpec([], tf.int32))
 
-    def batch(self, operands: Any, index: tf.Tensor, *, whole: bool = True) -> Any:
+    def batch(self, operands: Nest, index: tf.Tensor, *, whole: bool = True) -> Nest:
         size = operands[2] if self.any_rows else self.batch_size
         start = index * size
         if self.any_rows:
@@ -97,11 +101,11 @@ class Resident:
             size = tf.minimum(size, self.rows - start)
         return self._rows_from(operands, start, size)
 
-    def tail(self, operands: Any) -> Any:
+    def tail(self, operands: Nest) -> Nest:
         start = self.full_steps * self.batch_size
         return self._rows_from(operands, start, self.rows - start)
 
-    def _rows_from(self, operands: Any, start: Any, count: Any) -> Any:
+    def _rows_from(self, operands: Nest, start: Tensor | int, count: Tensor | int) -> Nest:
         data, order = operands[:2]
         if self.shuffle:
             chosen = tf.slice(order, [start], [count])
@@ -112,14 +116,14 @@ class Resident:
             lambda leaf: tf.slice(leaf, [start] + [0] * (leaf.shape.rank - 1), [count, *leaf.shape[1:]]), data
         )
 
-    def spec(self) -> Any:
+    def spec(self) -> Nest:
         # As Keras has it: one trace for all batches, of unknown length when the last one is shorter. What looks
         # at the static length (the weights of each output's mean loss) sees what it sees there.
         count = None if self._uneven or self.any_rows else self.batch_size
         leaves = iter(self._inner)
         return map_leaves(lambda leaf: tf.TensorSpec([count, *next(leaves)], leaf.dtype), self.data)
 
-    def signature(self) -> Any:
+    def signature(self) -> Hashable:
         leaves = keras.tree.flatten(self.data)
         structure = repr(keras.tree.map_structure(lambda _: 0, self.data))
         if self.any_rows:
@@ -130,19 +134,19 @@ class Resident:
         return ("resident", structure, shapes, self.batch_size, bool(self.shuffle), *shorter)
 
     @property
-    def shapes(self) -> Any:
+    def shapes(self) -> InnerShapes | None:
         return self._inner if self.any_rows else None
 
-    def widen(self, shapes: Any) -> None:
+    def widen(self, shapes: InnerShapes) -> None:
         self._inner = tuple(
             tuple(mine if mine == other else None for mine, other in zip(own, known, strict=True))
             for own, known in zip(self._inner, shapes, strict=True)
         )
 
-    def position(self) -> dict[str, Any]:
+    def position(self) -> FeedPosition:
         return {"epoch": self._epoch, "seed": self.seed}
 
-    def seek(self, position: dict[str, Any], blob: bytes | None = None) -> None:
+    def seek(self, position: FeedPosition, blob: bytes | None = None) -> None:
         self.seed = int(position["seed"])
         self.begin_epoch(int(position["epoch"]))
 
@@ -154,15 +158,15 @@ class Resident:
         """The rows go with the feed."""
 
 
-def map_leaves(function: Any, data: Any) -> Any:
+def map_leaves(function: Callable[..., Nest], data: Nest) -> Nest:
     """The structure again, with the function of each leaf; what is None stays None."""
     return keras.tree.map_structure(lambda leaf: None if leaf is None else function(leaf), data)
 
 
-def _rows_in(data: Any) -> Any:
+def _rows_in(data: Nest) -> Tensor:
     """In graph: how many rows there are."""
     return tf.shape(next(leaf for leaf in keras.tree.flatten(data) if leaf is not None))[0]
 
 
-def row_count(data: Any) -> int:
+def row_count(data: Nest) -> int:
     return int(next(leaf.shape[0] for leaf in keras.tree.flatten(data) if leaf is not None))

@@ -16,6 +16,7 @@ import tensorflow as tf
 from stoker import units
 from stoker.errors import ArgumentError
 from stoker.tf_internals import keras_data
+from stoker.tf_internals.types import Array, ClassWeight, Data, DataAdapter, Nest, Tensor
 from stoker.train.execution.feed import Feed
 from stoker.train.execution.feeding import memory
 from stoker.train.execution.feeding.distributed import Distributed, global_batch_size, is_distributed
@@ -34,8 +35,8 @@ class Source:
         why_streamed: for the plan, when there are no rows.
     """
 
-    adapter: Any
-    rows: Any
+    adapter: DataAdapter
+    rows: Nest
     steps_per_epoch: int | None
     why_streamed: str = ""
 
@@ -81,21 +82,21 @@ class Source:
             dataset = self.adapter.get_tf_dataset()
             stream = Distributed if is_distributed(dataset) else Streamed
             return stream(dataset, self.adapter.num_batches)
-        options = {"shuffle": keras_data.array_shuffle(self.adapter), "seed": seed}
+        size, shuffle = int(self.adapter.batch_size), keras_data.array_shuffle(self.adapter)
         if kind == "streamed":
-            return StreamedRows(self.rows, self.adapter.batch_size, **options)
-        return Resident(on_device(self.rows), self.adapter.batch_size, any_rows=any_rows, **options)
+            return StreamedRows(self.rows, size, shuffle=shuffle, seed=seed)
+        return Resident(on_device(self.rows), size, shuffle=shuffle, seed=seed, any_rows=any_rows)
 
 
 def source(
-    x: Any,
-    y: Any = None,
-    sample_weight: Any = None,
+    x: Data,
+    y: Data = None,
+    sample_weight: Data = None,
     *,
     batch_size: int | None = None,
     steps_per_epoch: int | None = None,
     shuffle: bool | str = False,
-    class_weight: Any = None,
+    class_weight: ClassWeight = None,
     name: str = "x",
     empty: str | None = None,
 ) -> Source:
@@ -126,21 +127,21 @@ def source(
     return Source(adapter, keras.tree.lists_to_tuples(rows), steps_per_epoch)
 
 
-def validation_parts(validation_data: Any) -> tuple[Any, Any, Any]:
+def validation_parts(validation_data: Data) -> tuple[Data, Data, Data]:
     """x, y and weights of `validation_data`."""
-    parts: tuple[Any, Any, Any] = keras.utils.unpack_x_y_sample_weight(validation_data)
+    parts: tuple[Data, Data, Data] = keras.utils.unpack_x_y_sample_weight(validation_data)
     return parts
 
 
-def split(x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, Any, Any], Any]:
+def split(x: Data, y: Data, sample_weight: Data, share: float) -> tuple[tuple[Data, Data, Data], Data]:
     """The last `share` of the rows for validation, as Keras cuts them."""
     return keras_data.split_for_validation((x, y, sample_weight), share)
 
 
-def on_device(rows: Any) -> Any:
+def on_device(rows: Nest) -> Nest:
     """Rows as tensors on the default device; text stays on the host, where all that works on it is."""
 
-    def put(leaf: Any) -> tf.Tensor:
+    def put(leaf: Array | Tensor) -> tf.Tensor:
         with tf.device("CPU" if tf.as_dtype(leaf.dtype) == tf.string else None):
             return tf.identity(tf.convert_to_tensor(leaf))
 
@@ -150,7 +151,7 @@ def on_device(rows: Any) -> Any:
 _NOT_DENSE = object()
 
 
-def _dense(leaf: Any) -> Any:
+def _dense(leaf: Data) -> Any:
     """The array or tensor with floats as Keras wants them, or `_NOT_DENSE`."""
     if leaf is None:
         return None
@@ -162,7 +163,7 @@ def _dense(leaf: Any) -> Any:
     return _NOT_DENSE
 
 
-def _spoken(x: Any) -> str:
+def _spoken(x: Data) -> str:
     if is_distributed(x):
         return "distributed dataset"
     if isinstance(x, tf.data.Dataset):

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 import tensorflow as tf
 
-from stoker.train.execution.feed import without_optionals
+from stoker.tf_internals.types import Array, DatasetIterator, Nest
+from stoker.train.execution.batch_function import InnerShapes
+from stoker.train.execution.feed import (
+    FeedPosition,
+    host_random_state,
+    restore_host_random_state,
+    without_optionals,
+)
 from stoker.train.execution.feeding import iterator_state, release
-from stoker.train.execution.feeding.host_random import host_random_state, restore_host_random_state
 from stoker.train.execution.feeding.resident import map_leaves, order_of, row_count
 
 
@@ -24,8 +29,8 @@ class Streamed:
         self.dataset = dataset
         self.steps = steps
         self._epoch = 0
-        self._iterator: Any = None
-        self._random: Any = None
+        self._iterator: DatasetIterator = None
+        self._random = host_random_state()
 
     @property
     def full_steps(self) -> int | None:
@@ -36,7 +41,7 @@ class Streamed:
         return self.steps is not None
 
     @property
-    def iterator(self) -> Any:
+    def iterator(self) -> DatasetIterator:
         """The pass' iterator, for those who save its place."""
         return self._iterator
 
@@ -57,36 +62,36 @@ class Streamed:
             self._iterator = None
             release.let_go()
 
-    def operands(self) -> Any:
+    def operands(self) -> DatasetIterator:
         return self._iterator
 
-    def operand_specs(self) -> Any:
+    def operand_specs(self) -> Nest:
         return None
 
     @property
-    def shapes(self) -> Any:
+    def shapes(self) -> InnerShapes | None:
         return None
 
-    def widen(self, shapes: Any) -> None:
+    def widen(self, shapes: InnerShapes) -> None:
         raise AssertionError("a stream has the shapes of its dataset")
 
-    def batch(self, operands: Any, index: tf.Tensor, *, whole: bool = True) -> Any:
+    def batch(self, operands: Nest, index: tf.Tensor, *, whole: bool = True) -> Nest:
         return without_optionals(operands.get_next())
 
-    def tail(self, operands: Any) -> Any:
+    def tail(self, operands: Nest) -> Nest:
         raise AssertionError("a stream has no batch of its own shape")
 
-    def spec(self) -> Any:
+    def spec(self) -> Nest:
         return without_optionals(self.dataset.element_spec)
 
-    def signature(self) -> Any:
+    def signature(self) -> Hashable:
         return ("streamed", repr(self.dataset.element_spec), not self.counted)
 
-    def position(self) -> dict[str, Any]:
+    def position(self) -> FeedPosition:
         version = iterator_state.order_version(self.dataset)
         return {"epoch": self._epoch, "random": self._random, "order_version": version}
 
-    def seek(self, position: dict[str, Any], blob: bytes | None = None) -> None:
+    def seek(self, position: FeedPosition, blob: bytes | None = None) -> None:
         iterator_state.check_order_version(self.dataset, position.get("order_version"))
         # A seeded shuffle goes by how many iterators were made before this one.
         iterator_state.skip_epochs(self.dataset, int(position["epoch"]))
@@ -111,11 +116,11 @@ class _Order:
     """The rows of a pass in their order. Apart from the feed, because TensorFlow never lets go of a generator."""
 
     def __init__(self, rows: int, batch_size: int) -> None:
-        self.rows: np.ndarray[Any, Any] = np.arange(rows)
+        self.rows: Array = np.arange(rows)
         self.first = 0
         self._batch_size = batch_size
 
-    def batches(self) -> Iterator[np.ndarray[Any, Any]]:
+    def batches(self) -> Iterator[Array]:
         """From batch number `first` on."""
         for start in range(self.first * self._batch_size, len(self.rows), self._batch_size):
             yield self.rows[start : start + self._batch_size]
@@ -124,7 +129,7 @@ class _Order:
 class StreamedRows(Streamed):
     """Rows that stay in host memory, gathered batch by batch in the order of the pass and sent ahead."""
 
-    def __init__(self, data: Any, batch_size: int, *, shuffle: bool | str = False, seed: int = 0) -> None:
+    def __init__(self, data: Nest, batch_size: int, *, shuffle: bool | str = False, seed: int = 0) -> None:
         with tf.device("CPU"):
             self.data = map_leaves(tf.convert_to_tensor, data)
         self.rows = row_count(self.data)
@@ -155,10 +160,10 @@ class StreamedRows(Streamed):
             self._order.rows = order_of(self.rows, self.batch_size, self.shuffle, self.seed, epoch)
         super().begin_epoch(epoch)
 
-    def position(self) -> dict[str, Any]:
+    def position(self) -> FeedPosition:
         return {"epoch": self._epoch, "seed": self.seed}
 
-    def seek(self, position: dict[str, Any], blob: bytes | None = None) -> None:
+    def seek(self, position: FeedPosition, blob: bytes | None = None) -> None:
         self.seed = int(position["seed"])
         self._begin(int(position["epoch"]), int(position["taken"]))
 
