@@ -40,6 +40,16 @@ def loss(net: Any, batch: Any, training: bool = True) -> Any:
     return tf.reduce_mean(tf.square(y - tf.cast(net(x, training=training), tf.float32)))
 
 
+def refusal_of_nadam() -> str:
+    with STRATEGY.scope():
+        net, optimizer = model(), keras.optimizers.Nadam()
+    try:
+        stoker.Trainer(net, optimizer, loss).fit(*data(), verbose=0)
+    except ValueError as error:
+        return str(error)
+    raise AssertionError("Nadam was accepted")
+
+
 def on_replicas(**options: Any) -> tuple[Any, Any]:
     with STRATEGY.scope():
         net, optimizer = model(), keras.optimizers.AdamW(0.02)
@@ -163,6 +173,7 @@ def main() -> None:
         found["averaged"] = apart(trainer.model, by_hand(2 * BATCH)[0])
     found["overflow"] = overflow()
     found["own methods"] = own_methods()
+    found["nadam"] = refusal_of_nadam()
     json.dump(found, sys.stdout)
 
 

@@ -53,3 +53,7 @@ def test_an_infinity_on_the_second_replica_alone_leaves_the_step_out_on_both(fou
 def test_an_evaluate_of_the_models_own_validates_and_a_reset_of_its_own_is_refused(found: Any) -> None:
     assert found["own methods"]["apart"] < 1e-6
     assert found["own methods"]["refused"].startswith("NeverResets has a reset_metrics of its own")
+
+
+def test_nadam_is_refused(found: Any) -> None:
+    assert found["nadam"].startswith("Nadam is not supported on several replicas")
