@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -80,6 +81,15 @@ def test_every_public_name_has_a_reference_entry() -> None:
     index = text_of(DOCS / "reference" / "index.md")
     assert set(re.findall(r"\[stoker\.(\w+)\]", index)) == described
     assert "`__version__`" in index
+
+
+@pytest.mark.parametrize(
+    ("page", "module"),
+    [("data", stoker.data), ("recipes", stoker.recipes), ("software-gpu", stoker.software_gpu)],
+)
+def test_a_modules_reference_page_lists_all_of_its_names(page: str, module: ModuleType) -> None:
+    listed = re.findall(r"^ {8}- (\w+)$", text_of(DOCS / "reference" / f"{page}.md"), re.MULTILINE)
+    assert sorted(listed) == sorted(module.__all__)
 
 
 def test_the_page_of_commands_says_what_the_commands_say() -> None:

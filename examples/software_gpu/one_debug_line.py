@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from stoker.doctor import software_gpu
+from stoker import software_gpu
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
