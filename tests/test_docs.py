@@ -106,6 +106,14 @@ def test_the_pages_of_the_rules_say_what_the_rules_say(tmp_path: Path) -> None:
     assert set(written) == {"README.md", *(f"{rule.slug}.md" for rule in all_rules())}
 
 
+def test_the_page_on_reports_lists_every_section_of_a_report() -> None:
+    assets = SRC / "doctor" / "report" / "page" / "assets"
+    sources = [text_of(path) for path in assets.glob("*.js") if path.name != "compare.js"]
+    sections = {title for text in sources for title in re.findall(r'section\("\w+", "([^"]+)"', text)}
+    listed = re.findall(r"^\| ([A-Z][^|]+) \|", text_of(DOCS / "page.md"), re.MULTILINE)
+    assert set(listed) == sections
+
+
 def test_the_architecture_names_every_room() -> None:
     named = set(re.findall(r"^\| `(\w+)/`", text_of(ROOT / "ARCHITECTURE.md"), re.MULTILINE))
     rooms = {path.name for path in SRC.iterdir() if (path / "__init__.py").exists()}
