@@ -1,6 +1,6 @@
 """A checkpoint after every step: writing the weights takes longer than training them.
 
-The repair saves every 50 steps.
+The repair saves every 40 steps.
 """
 
 import tempfile

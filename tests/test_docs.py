@@ -16,6 +16,7 @@ import pytest
 
 import stoker
 from stoker.doctor.check.registry import all_rules
+from stoker.records import ACCOUNTS
 from stoker.tf_internals.versions import TENSORFLOW
 from tests.support import ROOT, SRC
 
@@ -112,6 +113,11 @@ def test_the_page_on_reports_lists_every_section_of_a_report() -> None:
     sections = {title for text in sources for title in re.findall(r'section\("\w+", "([^"]+)"', text)}
     listed = re.findall(r"^\| ([A-Z][^|]+) \|", text_of(DOCS / "page.md"), re.MULTILINE)
     assert set(listed) == sections
+
+
+def test_the_tutorial_on_ledgers_explains_every_account() -> None:
+    text = text_of(DOCS / "tutorials" / "read-a-ledger.md").split("| account | ")[1].split("\n\n")[0]
+    assert set(re.findall(r"^\| (\w+) \|", text, re.MULTILINE)) == set(ACCOUNTS)
 
 
 def test_the_architecture_names_every_room() -> None:
