@@ -50,6 +50,16 @@ def test_the_ledger_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert (Path(".stoker") / "runs" / f"{record.id}.json").exists()
 
 
+def test_the_few_ops_of_keras_loop_are_no_finding_beside_its_calls() -> None:
+    watch = stoker.Watch(show=False)
+    model().fit(X, Y, batch_size=1, epochs=4, verbose=0, callbacks=[watch])
+    assert watch.record is not None
+    found = [finding for finding in watch.record.findings if finding.kind == "launch-bound"]
+    assert [finding.detail for finding in found if "ops" in finding.detail] == []
+    (call,) = [finding for finding in found if "call_us" in finding.detail]
+    assert call.count == 4 * len(X)
+
+
 def test_a_record_that_cannot_be_kept_is_told_and_the_loop_goes_well(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -114,7 +114,7 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         self._told.clear()
         self._run = MeasuredRun.here(f"{Path(sys.argv[0]).name or 'python'} {loop}")
         self._run.begin(self._poll)
-        self._run.session.keras.join()
+        self._run.session.keras.join_call()
         self._looks.mark()
 
     def _end(self) -> None:
@@ -122,7 +122,7 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         run = self._run
         if self._depth > 0 or run is None:
             return
-        run.session.keras.leave()
+        run.session.keras.leave_call()
         self.record = run.end(exit_code=0)
         self._run = None
         self._tell(self.record)
@@ -141,7 +141,7 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
 
     def _stop(self) -> None:
         if self._run is not None:
-            self._run.session.keras.leave()
+            self._run.session.keras.leave_call()
             self._run.abandon()
             self._run = None
         self._close_writer()

@@ -87,6 +87,8 @@ class KerasLoop(Probe):
         self._begin_step = 0
         self._batches = 0
         self._wrapped: set[Any] = set()
+        self._before_call: list[int] = []
+        self._call_began = 0
         # Of the variables an eager optimizer updates.
         self.variable_bytes = 0
 
@@ -118,8 +120,24 @@ class KerasLoop(Probe):
         callbacks = list(self.callbacks.values())
         return KerasPart(callbacks, dict(self.predicts), dict(self.fits), self.variable_bytes)
 
+    def join_call(self) -> None:
+        """Enter a `fit` that began before the probe came: a callback of it attached the probe."""
+        site, _ = self.recorder.sites.caller()
+        if site is not None:
+            # From now on, findings know that this line calls `fit`.
+            self.fits.setdefault(site, FitCalls())
+        self._before_call = list(self.recorder.totals)
+        self.join()
+        self._call_began = self.recorder.since
+
+    def leave_call(self) -> None:
+        """Leave what `join_call` entered, and count the call."""
+        self.leave()
+        elapsed = self.recorder.since - self._call_began
+        self._count("fit", (), {}, self._before_call, self._call_began, elapsed)
+
     def join(self) -> None:
-        """Enter a loop that began before the probe came, as a callback of it does."""
+        """Enter a loop."""
         self._steps.keras_depth += 1
         self.recorder.enter(DISPATCH)
 
