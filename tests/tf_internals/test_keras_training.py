@@ -45,6 +45,8 @@ def test_epoch_iterator_creation_is_passed_by_fit() -> None:
     with recorded(keras_training.epoch_iterator_creation()) as calls:
         compiled().fit(X, Y, verbose=0)
     assert int(calls[0][0].data_adapter.batch_size) == 32
+    assert calls[0][0].data_adapter.num_batches == -(-len(X) // 32)
+    assert calls[0][0].steps_per_epoch is None
 
 
 def test_filter_traceback_keeps_what_it_filters() -> None:

@@ -63,7 +63,7 @@ CALLBACK_ATTRIBUTES = frozenset({"params", "_model", "validation_data"})
 
 
 def epoch_iterator_creation() -> Place:
-    """What `fit` makes for its data: `(iterator, ...)`, which then has `data_adapter`."""
+    """What `fit` makes for its data: `(iterator, ...)`, which then has `data_adapter` and `steps_per_epoch`."""
     return _trainer.TFEpochIterator, "__init__"
 
 

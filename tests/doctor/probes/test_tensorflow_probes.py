@@ -441,6 +441,16 @@ def test_steps_per_execution_counts_steps_not_calls(session: Session) -> None:
     assert session.measurements()[StepsPart].count == 10
 
 
+def test_an_execution_at_the_end_of_an_epoch_counts_the_batches_it_has(session: Session) -> None:
+    model = small_model()
+    model.compile("sgd", "mse", steps_per_execution=5)
+    x, y = np.ones((56, 3)), np.ones((56, 2))
+    model.fit(x, y, batch_size=8, epochs=3, verbose=0, validation_data=(x[:8], y[:8]))
+    # Every optimizer counts its updates itself.
+    assert int(model.optimizer.iterations) == 21
+    assert session.measurements()[StepsPart].count == 21
+
+
 def test_predict_by_rows_is_counted(session: Session) -> None:
     model = small_model()
     for row in np.ones((3, 1, 3), np.float32):

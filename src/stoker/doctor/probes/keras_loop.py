@@ -85,6 +85,7 @@ class KerasLoop(Probe):
         self._steps = steps
         self._batch_size = 0
         self._begin_step = 0
+        self._epoch_batches: int | None = None  # 0 if unknown; None before the loop has its iterator
         self._batches = 0
         self._wrapped: set[Any] = set()
         self._before_call: list[int] = []
@@ -175,6 +176,7 @@ class KerasLoop(Probe):
                 return original(model, *args, **kwds)
             self._steps.keras_depth += 1
             batch_size_outside, batches_before = self._batch_size, self._batches
+            limit_outside, self._epoch_batches = self._epoch_batches, None
             before = list(recorder.totals)
             started = recorder.enter(DISPATCH)
             try:
@@ -182,7 +184,7 @@ class KerasLoop(Probe):
             finally:
                 elapsed = recorder.leave() - started
                 self._steps.keras_depth -= 1
-                self._batch_size = batch_size_outside
+                self._batch_size, self._epoch_batches = batch_size_outside, limit_outside
                 try:
                     self._count(name, args, kwds, before, started, elapsed)
                     self._ended(name, self._batches - batches_before)
@@ -226,6 +228,10 @@ class KerasLoop(Probe):
                     adapter = iterator.data_adapter
                     size = adapter.batch_size
                     self._batch_size = int(size) if size else batch_size(adapter.get_tf_dataset())
+                    if self._epoch_batches is None:
+                        # The first iterator is the loop's own; `fit` makes another for its validation. With
+                        # `steps_per_epoch`, Keras runs whole executions.
+                        self._epoch_batches = 0 if iterator.steps_per_epoch else adapter.num_batches or 0
                 except Exception as error:  # noqa: BLE001 - as above
                     self.fail(error)
 
@@ -292,7 +298,9 @@ class KerasLoop(Probe):
             result = original(callbacks, batch, logs)
             if self.active and self.recorder.on_main_thread():
                 try:
-                    steps = max(1, int(batch) - int(self._begin_step) + 1)
+                    # With several steps an execution, Keras names the last batch of a whole one at an epoch's end.
+                    last = min(int(batch), self._epoch_batches - 1) if self._epoch_batches else int(batch)
+                    steps = max(1, last - int(self._begin_step) + 1)
                     now = self.recorder.since
                     self._batches += steps
                     self._steps.tick(rank, source, steps, steps * self._batch_size, now)
