@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from stoker.doctor.fix.verify import Outcome, compare, program_words
+from stoker.doctor.fix.verify import Outcome, compare, program_words, run
 from stoker.errors import UsageError
 
 
@@ -34,6 +36,22 @@ def test_other_results_are_noticed(output: str, code: int, reason: str) -> None:
     verdict = compare(outcome("loss 0.5\n"), outcome(output, exit_code=code))
     assert not verdict.keep
     assert reason in str(verdict)
+
+
+def test_what_a_progress_bar_has_drawn_over_is_no_result(tmp_path: Path) -> None:
+    """How often Keras redraws its bar depends on the time it takes, and so changes with every repair."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        "for step in range(1, 9, int(sys.argv[1])):\n"
+        "    sys.stdout.write(f'\\r\\x1b[1m{step}/8\\x1b[0m {step}ms/step - loss: 0.{step}\\b\\b')\n"
+        "print('\\r\\x1b[1m8/8\\x1b[0m 1s 3ms/step - loss:', sys.argv[2])\n"
+    )
+    often, seldom, other = (
+        run([str(program), *words]) for words in (["1", "0.5"], ["4", "0.5"], ["1", "0.7"])
+    )
+    assert compare(often, seldom).same
+    assert compare(often, other).reason == "0.5 became 0.7"
 
 
 def test_a_slower_program_is_not_kept() -> None:

@@ -20,6 +20,7 @@ _TIMED = re.compile(
     r"[-+]?\d+(?:\.\d+)?\s*(?:s|ms|us|µs|ns|sec|secs|seconds|min|minutes|h|hours|it/s|s/it|ms/step|s/step|us/step"
     r"|steps/s|step/s|examples/s|images/s|samples/s)\b|\b\d+:\d\d(?::\d\d)?\b"
 )
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _TIMED_LINE = re.compile(r"\b(?:time|took|elapsed|duration|throughput|per second|speed|eta)\b", re.IGNORECASE)
 # Below this the difference is noise.
 _SLOWER = 0.9
@@ -87,15 +88,16 @@ def run(words: Sequence[str]) -> Outcome:
     with tempfile.TemporaryDirectory() as directory:
         record_path = Path(directory) / "record.json"
         command = [sys.executable, "-m", "stoker", "run", "--quiet", "--json", str(record_path), *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        # Not as text: Python would turn the carriage returns of a progress bar into ends of lines.
+        done = subprocess.run(command, capture_output=True, check=False)
         try:
             record = json.loads(record_path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
             raise VerifyError(f"{words[0]} could not be run to compare ({last})") from error
     return Outcome(
         done.returncode,
-        done.stdout,
+        done.stdout.decode(errors="replace"),
         float(record["wall_s"]),
         float(record.get("accounts", {}).get("startup") or 0.0),
         int(record.get("steps") or 0),
@@ -128,9 +130,11 @@ def _speedup(before: Outcome, after: Outcome) -> float:
 
 
 def _numbers(output: str) -> list[float]:
-    """The numbers a program printed, less those that are times."""
+    """The numbers a program printed, without times and without what a progress bar has drawn over."""
     found = []
-    for line in re.split(r"[\r\n]+", output):
+    for drawn in _COLOUR.sub("", output).split("\n"):
+        # How often a bar is redrawn depends on the time it takes: only its last state is a result.
+        line = drawn.rstrip("\r").rpartition("\r")[2]
         if not _TIMED_LINE.search(line):
             found += [float(token) for token in _NUMBER.findall(_TIMED.sub(" ", line))]
     return found
