@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from multiprocessing import get_context
+from typing import Any
 
 from stoker.doctor.check.cache import Cache
 from stoker.doctor.check.registry import all_rules, check
@@ -20,6 +22,8 @@ from stoker.doctor.check.source.project import Project
 
 # Fewer files than this are checked sooner than a second process starts.
 _PARALLEL = 24
+# What the analyses leave behind is freed after so many files.
+_COLLECTED = 32
 UNUSED_KIND, UNUSED_CODE = "unused-allow", "STK001"
 
 
@@ -48,14 +52,14 @@ class Checked:
 def check_overlaid(paths: Iterable[str], overlay: Mapping[str, bytes]) -> list[FileResult]:
     """Check files, some with other contents than those on disk; imports see those contents too."""
     project = Project(lambda path: load(path, overlay.get(path)))
-    return [check_file(path, project, overlay.get(path)) for path in paths]
+    return [check_file(path, project) for path in paths]
 
 
-def check_file(path: str, project: Project | None = None, data: bytes | None = None) -> FileResult:
+def check_file(path: str, project: Project) -> FileResult:
     """Check one file, given by its absolute path or `-`."""
     try:
-        module = load(path, data)
-        analysis = analyse(module, project or Project())
+        module = project.load(path)
+        analysis = analyse(module, project)
     except SourceError as error:
         return FileResult(path, error=str(error))
     problems = tuple(_in_cell(module, p) if p.file == path else p for p in check(analysis))
@@ -98,39 +102,60 @@ def check_paths(paths: Sequence[str], *, jobs: int | None = None, cache: Cache |
 def _run(paths: list[str], jobs: int | None) -> Iterator[FileResult]:
     workers = min(jobs or os.cpu_count() or 1, max(1, len(paths) // (_PARALLEL // 2)))
     if workers <= 1 or STDIN in paths:
-        yield from _check_all(paths)
+        yield from _check_all(paths, Project())
         return
-    # The largest first, so that no worker is left with one at the end.
-    ordered = sorted(paths, key=_size, reverse=True)
-    parts = [ordered[start :: workers * 8] for start in range(workers * 8)]
     all_rules()
     method = "fork" if hasattr(os, "fork") else "spawn"
     with ProcessPoolExecutor(workers, mp_context=get_context(method)) as pool:
-        for part in pool.map(_check_part, parts):
-            yield from map(_unpack, part)
+        for part in pool.map(_check_part, _split(paths, workers * 8)):
+            yield from part
 
 
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
+def _split(paths: list[str], parts: int) -> list[list[str]]:
+    """Parts of about the same size in bytes, the largest first. Neighbours stay together: they share imports."""
+    sizes = {path: os.path.getsize(path) if os.path.isfile(path) else 0 for path in paths}
+    limit = sum(sizes.values()) / parts
+    made: list[list[str]] = []
+    filled = limit
+    for path in sorted(paths):
+        if filled >= limit:
+            made.append([])
+            filled = 0
+        made[-1].append(path)
+        filled += sizes[path]
+    return sorted(made, key=lambda part: sum(sizes[path] for path in part), reverse=True)
 
 
-def _check_part(paths: list[str]) -> list[tuple[object, ...]]:
-    return [_pack(result) for result in _check_all(paths)]
+@functools.cache
+def _worker_project() -> Project:
+    """The one project of a worker process."""
+    return Project()
 
 
-def _check_all(paths: Iterable[str]) -> list[FileResult]:
-    """Check files one after the other; trees have no cycles worth collecting, and collecting takes a third."""
-    project = Project()
+def _check_part(paths: list[str]) -> list[FileResult]:
+    return list(_check_all(paths, _worker_project()))
+
+
+def _check_all(paths: Iterable[str], project: Project) -> Iterator[FileResult]:
+    """Check files one after the other. Automatic collections would take a third of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        return [check_file(path, project) for path in paths]
+        for number, path in enumerate(paths, 1):
+            yield check_file(path, project)
+            if number % _COLLECTED == 0:
+                _collect(project)
     finally:
+        gc.unfreeze()
         if was_enabled:
             gc.enable()
+
+
+def _collect(project: Project) -> None:
+    """Free what the latest analyses left behind; the trees that stay are not looked at a second time."""
+    project.forget()
+    gc.collect()
+    gc.freeze()
 
 
 def combine(results: Sequence[FileResult]) -> Checked:
@@ -173,39 +198,41 @@ def _without_allowed(problems: list[Problem], allowed: dict[str, tuple[Allow, ..
                 )
 
 
-def _pack(result: FileResult) -> tuple[object, ...]:
-    """Plain tuples: quick to send between processes and to keep in a file."""
-    problems = tuple(
-        (
-            *(getattr(p, name) for name in _FIELDS),
-            None
-            if p.fix is None
-            else (
-                p.fix.safety,
-                p.fix.message,
-                tuple((e.line, e.column, e.end_line, e.end_column, e.text) for e in p.fix.edits),
-            ),
-        )
-        for p in result.problems
-    )
-    comments = tuple((a.line, a.column, a.name, a.whole_file, a.alone) for a in result.allows)
-    return result.path, problems, result.error, comments, result.followed, result.consulted
+# A result as plain tuples: path, problems, error, allow-comments, followed, consulted.
+_Packed = tuple[
+    str,
+    tuple[tuple[Any, ...], ...],
+    str | None,
+    tuple[tuple[Any, ...], ...],
+    tuple[tuple[str, int], ...],
+    tuple[str, ...],
+]
 
 
-def _unpack(packed: tuple[object, ...]) -> FileResult:
-    path, problems, error, comments, followed, consulted = packed
-    made = []
-    for *values, fix in problems:  # type: ignore[attr-defined]
-        repair = None if fix is None else Fix(fix[0], tuple(Edit(*edit) for edit in fix[2]), fix[1])
-        made.append(Problem(**dict(zip(_FIELDS, values, strict=True)), fix=repair))
+def _pack(result: FileResult) -> _Packed:
+    """Plain tuples, which the cache keeps: quick to read, and nothing in them can run."""
+    problems, allowed = (tuple(map(astuple, found)) for found in (result.problems, result.allows))
+    return result.path, problems, result.error, allowed, result.followed, result.consulted
+
+
+def _unpack(packed: _Packed) -> FileResult:
+    path, problems, error, allowed, followed, consulted = packed
     return FileResult(
-        path,  # type: ignore[arg-type]
-        tuple(made),
-        error,  # type: ignore[arg-type]
-        tuple(Allow(*comment) for comment in comments),  # type: ignore[attr-defined]
-        followed,  # type: ignore[arg-type]
-        consulted,  # type: ignore[arg-type]
+        path,
+        tuple(map(_unpack_problem, problems)),
+        error,
+        tuple(Allow(*a) for a in allowed),
+        followed,
+        consulted,
     )
 
 
-_FIELDS = tuple(name for name in Problem.__dataclass_fields__ if name != "fix")
+def _unpack_problem(values: tuple[Any, ...]) -> Problem:
+    problem = Problem(*values)
+    if problem.fix is None:
+        return problem
+    safety, edits, message = values[_FIX]
+    return replace(problem, fix=Fix(safety, tuple(Edit(*edit) for edit in edits), message))
+
+
+_FIX = [field.name for field in fields(Problem)].index("fix")

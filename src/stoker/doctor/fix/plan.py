@@ -13,8 +13,7 @@ from pathlib import Path
 from stoker.doctor.check.checker import FileResult, check_overlaid, combine
 from stoker.doctor.check.rule import Fix, Problem
 from stoker.doctor.check.source import notebook
-from stoker.doctor.check.source.files import display
-from stoker.doctor.check.source.project import decode
+from stoker.doctor.check.source.files import decode, display
 from stoker.doctor.fix.edits import apply, parses
 from stoker.files import write_atomically
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from stoker.doctor.check.source.module import Module, unparsed
+from stoker.doctor.check.source.module import Module, SourceError, unparsed
 from stoker.doctor.check.source.notebook import read_cells
-from stoker.doctor.check.source.project import decode, read_text
 from stoker.errors import UsageError
 
 STDIN = "-"
@@ -56,6 +57,34 @@ def load(path: str, data: bytes | None = None) -> Module:
         joined, cells = read_cells(path, text)
         return unparsed(path, joined, cells)
     return unparsed(path, text)
+
+
+def read_text(path: str) -> str:
+    """The text of a Python file in the encoding it declares.
+
+    Raises:
+        SourceError: it cannot be read or decoded.
+    """
+    try:
+        return decode(path, Path(path).read_bytes())
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def decode(path: str, data: bytes) -> str:
+    """Decode a Python file's bytes.
+
+    Raises:
+        SourceError: the bytes are not text in the declared encoding.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        try:
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+            return data.decode(encoding)
+        except (SyntaxError, UnicodeDecodeError, LookupError) as error:
+            raise SourceError(f"{path}:1:1: is not text: {error}") from error
 
 
 def display(path: str) -> str:

@@ -81,7 +81,7 @@ def follow(
             graph,
             traced is not None,
             bool(m.muted),
-            frame.presumed,
+            frame.presumed is not None,
             frame.mapped,
             m.within_step,
         ),

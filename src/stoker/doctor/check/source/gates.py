@@ -34,6 +34,7 @@ _COMPARISONS: dict[str, type[ast.cmpop]] = {
 _INVERSE = {"body": "else", "else": "body", "": ""}
 # `step % 2 == 0` is every other step, which is often.
 _OFTEN = 2
+_REMAINDERS = ("mod", "floormod", "divmod")
 _CLOCKS = frozenset({"time", "perf_counter", "monotonic", "now", "process_time"})
 
 
@@ -78,8 +79,12 @@ def _of_call(m: Machine, test: ast.Call) -> str | None:
         return _of_comparison(m, ast.copy_location(comparison, test))
     if name == "logical_not" and test.args:
         return _INVERSE[rare_branch(m, test.args[0])]
-    called = {last_name(node.func) for node in ast.walk(test) if isinstance(node, ast.Call)}
-    return "body" if called & _BROKEN else None
+    return "body" if _asks_for_nan(test) else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _asks_for_nan(test: ast.Call) -> bool:
+    return any(isinstance(node, ast.Call) and last_name(node.func) in _BROKEN for node in ast.walk(test))
 
 
 def _of_comparison(m: Machine, test: ast.Compare) -> str:
@@ -122,15 +127,19 @@ def _is_few(value: Value) -> bool:
 
 def modulo(m: Machine, node: ast.expr) -> bool | None:
     """Whether a remainder is taken by something that is more than a step or two; None where none is taken."""
+    by = _divisor(node)
+    return None if by is None else not _is_often(_quiet(m, by))
+
+
+# A test is looked at in every round of every loop around it.
+@functools.lru_cache(maxsize=4096)
+def _divisor(node: ast.expr) -> ast.expr | None:
     for child in ast.walk(node):
-        by: ast.expr | None = None
         if isinstance(child, ast.BinOp) and isinstance(child.op, ast.Mod):
-            text = isinstance(child.left, ast.Constant) and isinstance(child.left.value, str)
-            by = None if text else child.right
-        elif isinstance(child, ast.Call) and last_name(child.func) in ("mod", "floormod", "divmod"):
-            by = child.args[-1] if child.args else None
-        if by is not None:
-            return not _is_often(_quiet(m, by))
+            if not (isinstance(child.left, ast.Constant) and isinstance(child.left.value, str)):
+                return child.right
+        elif isinstance(child, ast.Call) and last_name(child.func) in _REMAINDERS and child.args:
+            return child.args[-1]
     return None
 
 
@@ -163,6 +172,7 @@ def _counts_up(node: ast.AST) -> Iterator[str]:
             yield target.attr
 
 
+@functools.lru_cache(maxsize=4096)
 def _reads_clock(node: ast.expr) -> bool:
     return any(
         isinstance(child, ast.Call) and last_name(child.func) in _CLOCKS and not child.args

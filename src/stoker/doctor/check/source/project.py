@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from stoker.doctor.check.source.module import Module, SourceError, unparsed
+from stoker.doctor.check.source.files import STDIN, load
+from stoker.doctor.check.source.module import Module, SourceError
 from stoker.doctor.check.source.names import LIBRARY_ROOTS
 
 # A directory with one of these is the top of a project: imports are not looked for above it.
@@ -15,6 +17,8 @@ _TOPS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _LEVELS = 6
 # Files further away than this many imports are not followed: what they do rarely decides anything here.
 _FAR = 3
+# So many files stay in memory: the packages that most of a large project imports are among them.
+_KEPT = 256
 # Where other people's packages live: nothing there is the project's own.
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _FROM = re.compile(r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+\(?([\w, \t*]*)", re.MULTILINE)
@@ -24,16 +28,42 @@ _SKIPPED = LIBRARY_ROOTS | frozenset(sys.stdlib_module_names)
 
 
 class Project:
-    """Finds and parses the project's own modules, each at most once."""
+    """Finds and parses the project's own modules.
 
-    def __init__(self, parse_file: Callable[[str], Module] | None = None) -> None:
-        self._parse_file = parse_file or read_module
-        self._parsed: dict[str, Module | None] = {}
+    Args:
+        load_file: reads one file; overridden where some files have other contents than those on disk.
+    """
+
+    def __init__(self, load_file: Callable[[str], Module] = load) -> None:
+        self._load_file = load_file
+        # The files read lately, the latest last; their trees are most of the memory a check takes.
+        self._read: dict[str, Module | SourceError] = {}
         self._modules: dict[str, Module | None] = {}
         self._roots: dict[str, list[Path]] = {}
+        # The paths an import may mean, by the importer's directory, name and level.
+        self._candidates: dict[tuple[str, str, int], list[str]] = {}
         self._exists: dict[str, bool] = {}
         # Files whose presence or content decided something since `start`.
         self._consulted: set[str] = set()
+
+    def load(self, path: str) -> Module:
+        """Read a file, or recall it; nothing in it is interpreted yet.
+
+        Raises:
+            SourceError: it cannot be read or decoded.
+        """
+        found = self._read.pop(path, None)
+        if found is None:
+            try:
+                found = self._load_file(path)
+            except SourceError as error:
+                found = error
+        self._read[path] = found
+        if len(self._read) > _KEPT:
+            del self._read[next(iter(self._read))]
+        if isinstance(found, SourceError):
+            raise found
+        return found.fresh()
 
     def start(self, module: Module) -> None:
         """Begin the analysis of one file: what an earlier one learned about other files is forgotten.
@@ -43,6 +73,10 @@ class Project:
         self._consulted = set()
         self._modules = {module.path: module}
 
+    def forget(self) -> None:
+        """Let go of the latest analysis."""
+        self._modules = {}
+
     @property
     def consulted(self) -> frozenset[str]:
         """The paths looked at since `start`, whether they existed or not."""
@@ -50,16 +84,26 @@ class Project:
 
     def find(self, importer: Module, dotted: str, level: int = 0) -> Module | None:
         """The project's module that `dotted` means in `importer`, if it is one of the project's files."""
-        if importer.distance >= _FAR:
+        if importer.distance >= _FAR or importer.path == STDIN:
             return None
         if level == 0 and (not dotted or dotted.split(".", 1)[0] in _SKIPPED):
             return None
-        for directory in self._search(importer.path, level):
-            base = directory.joinpath(*dotted.split(".")) if dotted else directory
-            for candidate in (base.with_suffix(".py") if dotted else None, base / "__init__.py"):
-                if candidate is not None and self._is_file(str(candidate)):
-                    return self._load(str(candidate), importer.distance + 1)
+        key = (os.path.dirname(importer.path), dotted, level)
+        candidates = self._candidates.get(key)
+        if candidates is None:
+            candidates = self._candidates[key] = list(self._meant(importer.path, dotted, level))
+        for path in candidates:
+            if self._is_file(path):
+                return self._load(path, importer.distance + 1)
         return None
+
+    def _meant(self, path: str, dotted: str, level: int) -> Iterator[str]:
+        """The files that an import in this file may mean, the likeliest first."""
+        for directory in self._search(path, level):
+            base = directory.joinpath(*dotted.split(".")) if dotted else directory
+            if dotted:
+                yield str(base.with_suffix(".py"))
+            yield str(base / "__init__.py")
 
     def lends_tensors(self, module: Module, depth: int = 2) -> bool:
         """Whether a file imports one of the project's that has TensorFlow: its loops may drive that one's steps.
@@ -86,8 +130,6 @@ class Project:
         return found.uses_tensors or (depth > 1 and self.lends_tensors(found, depth - 1))
 
     def _search(self, path: str, level: int) -> list[Path]:
-        if path == "-":
-            return []
         here = Path(path).parent
         if level:
             for _ in range(level - 1):
@@ -120,55 +162,10 @@ class Project:
 
     def _load(self, path: str, distance: int) -> Module | None:
         if path not in self._modules:
-            if path not in self._parsed:
-                try:
-                    self._parsed[path] = self._parse_file(path)
-                except SourceError:
-                    # Reported when that file itself is checked; for its importer it is just not known.
-                    self._parsed[path] = None
-            parsed = self._parsed[path]
-            module = None if parsed is None else parsed.fresh()
-            if module is not None:
+            try:
+                module = self._modules[path] = self.load(path)
                 module.distance = distance
-            self._modules[path] = module
+            except SourceError:
+                # Reported when that file itself is checked; for its importer it is just not known.
+                self._modules[path] = None
         return self._modules[path]
-
-
-def read_module(path: str) -> Module:
-    """Read a Python file, to be parsed when its tree is asked for.
-
-    Raises:
-        SourceError: it cannot be read or decoded.
-    """
-    return unparsed(path, read_text(path))
-
-
-def read_text(path: str) -> str:
-    """The text of a Python file in the encoding it declares.
-
-    Raises:
-        SourceError: it cannot be read or decoded.
-    """
-    try:
-        return decode(path, Path(path).read_bytes())
-    except OSError as error:
-        raise SourceError(f"{path}: cannot be read: {error.strerror or error}") from error
-
-
-def decode(path: str, data: bytes) -> str:
-    """Decode a Python file's bytes.
-
-    Raises:
-        SourceError: the bytes are not text in the declared encoding.
-    """
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        import io
-        import tokenize
-
-        try:
-            encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-            return data.decode(encoding)
-        except (SyntaxError, UnicodeDecodeError, LookupError) as error:
-            raise SourceError(f"{path}:1:1: is not text: {error}") from error
