@@ -1,6 +1,6 @@
 """Train an image classifier, written the way such programs usually start out.
 
-It is correct, and several times slower than it need be: `stoker run examples/demo.py` says why. demo_fixed.py is
+It is correct, but several times slower than it needs to be: `stoker run examples/demo.py` says why. demo_fixed.py is
 the same training with the stalls repaired.
 """
 

@@ -1,7 +1,7 @@
-"""The step is faster than its input: whole pages are decoded, though the model reads only their top rows.
+"""The step is faster than its input: the pipeline decodes whole pages, but the model reads only their top rows.
 
-The pipeline has all the threads it could use; the work itself is too much.
-The repair decodes only the rows that are wanted, with `decode_and_crop_jpeg`.
+The pipeline has all the threads it could use; there is simply too much work.
+The repair decodes only the rows that the model needs, with `decode_and_crop_jpeg`.
 """
 
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""A cheap lookup runs once per row: most of its time is the price of calling it.
+"""A cheap lookup runs once per row: most of its time is the cost of the call.
 
 The repair batches first, so that one call looks up the whole batch.
 """

@@ -1,7 +1,7 @@
 """Augmentation runs on one thread, and only when the step asks for the next batch.
 
-TensorFlow makes pure maps parallel by itself; not one that draws random numbers, and not with autotuning off.
-The repair passes `num_parallel_calls`: the images are augmented by other threads while the step runs.
+TensorFlow makes pure maps parallel by itself, but not a map that draws random numbers, and not with autotuning off.
+The repair passes `num_parallel_calls`: other threads augment the images while the step runs.
 """
 
 import tensorflow as tf

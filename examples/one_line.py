@@ -1,6 +1,6 @@
-"""Change one line, `model.fit` to `stoker.fit`: the same training, and how long both take.
+"""Change one line, `model.fit` to `stoker.fit`, and compare: the same training, and how long each takes.
 
-The first epochs of either (tracing, deciding) are not in the times.
+The times leave out the first epochs of both (tracing, deciding).
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The tf.function is defined inside the epoch loop, so that every epoch traces and optimises it again.
+"""The tf.function is defined inside the epoch loop, so every epoch traces and optimises it again.
 
 The repair defines it once, before the loop.
 """

@@ -1,4 +1,4 @@
-"""A CSV file to a trained model: columns of every kind, a held-out part, a full shuffle each epoch."""
+"""From a CSV file to a trained model: columns of every kind, held-out rows, a full shuffle each epoch."""
 
 import csv
 import random

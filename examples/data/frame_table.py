@@ -1,4 +1,4 @@
-"""A frame of pandas (polars, an Arrow table and a Hugging Face dataset go the same way)."""
+"""A pandas frame. Polars frames, Arrow tables and Hugging Face datasets work the same way."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""One JSON object a line; missing values are allowed."""
+"""One JSON object per line; missing values are allowed."""
 
 import json
 import tempfile

@@ -1,4 +1,4 @@
-"""A folder of images for each class: bytes all the way, cast and scaled inside the model."""
+"""A folder of images for each class. They stay bytes until the model casts and scales them."""
 
 import tempfile
 from pathlib import Path

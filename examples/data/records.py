@@ -1,4 +1,4 @@
-"""TFRecord files: the spec is inferred, records are parsed by the batch."""
+"""TFRecord files: the reader infers the spec and parses records a batch at a time."""
 
 import tempfile
 from pathlib import Path

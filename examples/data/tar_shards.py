@@ -1,4 +1,4 @@
-"""Tar shards in the manner of webdataset: an image, its class and a caption are one sample."""
+"""Tar shards as webdataset writes them: an image, its class and a caption are one sample."""
 
 import io
 import tarfile

@@ -1,4 +1,4 @@
-"""A folder of texts for each class, as ids of words; texts of like length share a batch."""
+"""A folder of texts for each class, read as word ids; texts of similar length share a batch."""
 
 import random
 import tempfile

@@ -1,10 +1,10 @@
-"""One innocent debug line, and what it does to a GPU: shown on a machine that has none.
+"""What one innocent debug line does to a GPU, shown on a machine that has none.
 
     python examples/software_gpu/one_debug_line.py [--steps 10] [--profile t4]
 
-The same training loop five times: as it should be; with the loss read at every step; with the norms of all
-gradients, computed by NumPy; with a histogram of one activation, by NumPy; and with that histogram made on the
-device, so that ten numbers come back instead of 4 MiB. Counts and bytes are exact. Times are modelled, from the
+It runs the same training loop five times: as it should be; with the loss read at every step; with the norms of all
+gradients, computed by NumPy; with a histogram of one activation, computed by NumPy; and with that histogram computed on
+the device, so that ten numbers come back instead of 4 MiB. Counts and bytes are exact. Times are modelled from the
 profile's figures and the real time of the Python code: on a busy machine NumPy takes longer, and the device waits.
 """
 

@@ -1,4 +1,4 @@
-"""A small study: three learning rates, every run in the store, the best one's model with where it came from.
+"""A small study of three learning rates: every run is in the store, and so is the origin of the best model.
 
 python examples/store/study.py
 stoker runs --where 'kind = train' --sort val_loss

@@ -1,4 +1,4 @@
-"""Gradient accumulation: batches of 64 that train as batches of 256 do.
+"""Gradient accumulation: batches of 64 that train like batches of 256.
 
 python examples/trainer/accumulation.py
 """

@@ -1,4 +1,4 @@
-"""The moving average of the weights: evaluated with, exported, and out of the way of training.
+"""The moving average of the weights, for evaluation and export; training continues with the weights themselves.
 
 python examples/trainer/averaged_weights.py
 """

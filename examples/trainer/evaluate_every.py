@@ -1,4 +1,4 @@
-"""Evaluation every 50 steps of a long epoch, while the epoch's own means go on undisturbed.
+"""Evaluation every 50 steps of a long epoch, without disturbing the epoch's own means.
 
 python examples/trainer/evaluate_every.py
 """

@@ -1,4 +1,4 @@
-"""Mixed precision: float16 with a loss scale that finds itself, bfloat16 without one.
+"""Mixed precision: float16 with a loss scale that adjusts itself, bfloat16 without one.
 
 python examples/trainer/mixed_precision.py
 """
@@ -23,7 +23,7 @@ for policy in ("float32", "mixed_bfloat16", "mixed_float16"):
     keras.utils.set_random_seed(1)
     layers = keras.layers
     model = keras.Sequential([keras.Input((16,)), layers.Dense(64, activation="tanh"), layers.Dense(1)])
-    # The scale starts far too high on purpose: the first steps overflow and are left out.
+    # The scale starts far too high on purpose: the first steps overflow and are skipped.
     scale = stoker.LossScale(initial=2.0**24, patience=200) if policy == "mixed_float16" else None
     trainer = stoker.Trainer(model, keras.optimizers.Adam(0.01), step, loss_scale=scale)
     history = trainer.fit(x, y, batch_size=64, epochs=20, verbose=0)

@@ -1,4 +1,4 @@
-"""Two replicas (on one CPU here) in float16. A batch overflows on the second only: both leave the step out.
+"""Two replicas (on one CPU here) in float16. A batch overflows on the second one only: both skip the step.
 
 python examples/trainer/replicas.py
 """

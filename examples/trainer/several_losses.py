@@ -1,4 +1,4 @@
-"""Two losses on scales a thousand apart, weighed in three ways.
+"""Two losses whose scales differ by a thousand, weighed in three ways.
 
 python examples/trainer/several_losses.py
 """
@@ -36,7 +36,7 @@ def step(model, batch, training):
 ways = {
     "both with weight 1": {},
     "fixed weights": {"losses": {"price": 0.001, "kind": 1.0}},
-    # What is learned about the losses are variables of the optimizer too: here they get a rate of their own.
+    # The optimizer also trains the numbers that weigh the losses: here they get their own rate.
     "by uncertainty": {"losses": {"price": "auto", "kind": "auto"}, "rates": {"balance/*": 0.1}},
     "by gradients' norms": {"losses": stoker.Balance("gradients")},
 }

@@ -1,4 +1,4 @@
-"""A run whose rate becomes too high: it goes back to the checkpoint before the spike and on with a lower rate.
+"""A run whose rate becomes too high. It returns to the checkpoint before the spike and continues with a lower rate.
 
 python examples/trainer/spike_recovery.py
 """
@@ -25,7 +25,7 @@ def build():
     return keras.Sequential([keras.Input((16,)), keras.layers.Dense(1)])
 
 
-# Well for 100 steps, then far too high.
+# A good rate for 100 steps, then one that is far too high.
 rate = keras.optimizers.schedules.PiecewiseConstantDecay([100], [0.02, 1.2])
 
 print("With on_spike:")

@@ -2,8 +2,8 @@
 
     stoker tune examples/tuning/pipeline.py:make_dataset
 
-Rows come one by one from a Python generator, and are scaled one by one before they are batched. `stoker.tune` gives the
-same batches, some twenty times as fast.
+Rows come one by one from a Python generator and are scaled one by one before they are batched. `stoker.tune` gives the
+same batches some twenty times as fast.
 """
 
 from __future__ import annotations
