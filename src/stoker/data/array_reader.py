@@ -29,14 +29,14 @@ def arrays(
     """Rows of arrays that fit into memory, in batches of `x` or `(x, y)`.
 
     Args:
-        x: an array, or a dict, tuple or list of arrays with the same number of rows. The dataset keeps the values of this
-            moment; later changes to the arrays have no effect.
-        y: the labels, in the same form.
+        x: an array, or a dict, tuple or list of arrays with equally many rows. They are kept as they are now: later
+            changes do not show.
+        y: the same, for the labels.
 
-    The other arguments are those of `csv`. For text, use `frame`.
+    The other arguments are those of `csv`. Text goes through `frame`.
 
     Raises:
-        ArgumentError: the arrays differ in length, or hold something other than numbers and booleans.
+        ArgumentError: the arrays differ in length, or hold something other than numbers and truth values.
     """
     structure = x if y is None else (x, y)
     leaves = [np.asarray(leaf) for leaf in tf.nest.flatten(structure)]

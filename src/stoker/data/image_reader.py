@@ -43,24 +43,23 @@ def images(
     """Images in batches of `(uint8 [batch, height, width, channels], class index)`.
 
     Args:
-        directory: a folder with a folder for each class.
-        image_size: height and width. Images of another size are resized (bilinear, as in Keras, rounded to bytes). None:
-            all images must have the same size, and keep it.
+        directory: with a folder for each class.
+        image_size: height and width. Images of that size are left as they are, others are resized (bilinear, as Keras
+            does, rounded to bytes). None: all images must have one size, and keep it.
         color_mode: "rgb" or "grayscale".
-        label_mode: "int", "categorical", "binary", or None for images without labels.
-        augment: random changes to each training batch: "flip", "flip_vertical", "brightness", "contrast",
+        label_mode: "int", "categorical", "binary", or None for images alone.
+        augment: changes drawn anew for each training batch: "flip", "flip_vertical", "brightness", "contrast",
             "saturation", "hue", "crop". Held-out images are never changed.
-        on_error: "raise" an error that names an image that cannot be decoded, or "skip" such images and count them in
-            `ds.skipped`.
+        on_error: "raise" names an image that cannot be decoded; "skip" leaves it out, and `ds.skipped` counts.
         cache: the directory of the decoded images; None for the user's cache directory, False keeps them in memory.
 
-    The other arguments are those of `csv`. Cast and scale inside the model: bytes need a quarter of the traffic.
+    The other arguments are those of `csv`. Cast and scale inside the model: bytes are a quarter of the traffic.
 
     Returns:
         A `tf.data.Dataset` with `rows` and `class_names`; two of them with `validation_split`.
 
     Raises:
-        ArgumentError: a file or an argument is invalid.
+        ArgumentError: a file or an argument that makes no sense.
     """
     _check(image_size, color_mode, label_mode, on_error)
     augmenting.check(augment, color_mode)

@@ -72,31 +72,31 @@ def csv(
     Args:
         paths: a path, a glob, a directory, or several; `.gz`, `.bz2` and `.zst` are unpacked.
         label: the column to predict; None gives the columns alone.
-        batch_size: rows per batch; the last batch may have fewer.
-        shuffle: shuffle all rows in each epoch; the order depends on the seed and the number of the epoch.
-        seed: for the shuffles and the split.
-        validation_split: the share of rows to hold out; the result is then `(train, held_out)`. With `shuffle` the seed
-            draws these rows, otherwise they are the last ones. Several shares, `(0.1, 0.1)`, give a dataset each.
-        sep: the separator between fields.
-        encoding: the encoding of the files.
-        columns: the columns to read; all by default.
-        types: the kinds of columns for which the inferred kind is wrong: "number", "whole", "truth", "category", "text", "date".
-        missing: a text that means a missing value, such as "?", or several texts, in addition to an empty field and NaN.
-            Other readers apply it to text cells.
-        raw: keep the file's own values: text as text, numbers as float64 and int64, the label as it is.
+        batch_size: rows a batch; the last batch may have fewer.
+        shuffle: a full shuffle, another one each epoch, made from the seed and the number of the epoch.
+        seed: of the shuffles and of the split.
+        validation_split: this part of the rows is held out: the result is `(train, held_out)`. With `shuffle` the seed
+            draws them, otherwise they are the last ones. Several parts, `(0.1, 0.1)`, give a dataset each.
+        sep: between the fields.
+        encoding: of the files.
+        columns: the ones to read; all by default.
+        types: kinds of columns where the inferred one is wrong: "number", "whole", "truth", "category", "text", "date".
+        missing: a text that stands for a missing value, such as "?", or several, beside an empty field and NaN. Other
+            readers take it for text cells.
+        raw: the file's own values: text as text, numbers as float64 and int64, the label as it is.
         label_mode: "auto" (text and truth values are classes, numbers are numbers), "int", "categorical", "binary",
             "number".
         shard: `(index, count)`: this process takes every `count`-th row of the epoch's order.
-        drop_remainder: drop a last batch that is not full.
+        drop_remainder: leave out a last batch that is not full.
         cache: the directory of the cache; None for the user's cache directory, False to keep the rows in memory.
-        group: a column; rows with the same value in it are held out together. It is not an input.
-        time: a column of dates or numbers; the latest rows are held out. It is not an input.
+        group: a column: rows with the same value in it are held out together. It is no input.
+        time: a column of dates or numbers: the latest rows are held out. It is no input.
 
     Returns:
         A `tf.data.Dataset` with `rows`, `features`, `class_names`; two of them with `validation_split`.
 
     Raises:
-        ArgumentError: a file, a value or an argument is invalid; it is a `ValueError`.
+        ArgumentError: a file, a value or an argument that makes no sense; a `ValueError`.
     """
     absent = check_missing(missing)
     source = CsvFiles(found.files(paths, found.CSV), sep, encoding, absent)
@@ -163,7 +163,7 @@ def frame(
 ) -> Any:
     """Rows of a pandas or polars frame, an Arrow table, a Hugging Face dataset or a dict of columns.
 
-    This keeps the rows in memory a second time, in the form used for training. The other arguments are those of `csv`.
+    The rows are kept in memory a second time, in the form they are trained from. The other arguments are `csv`'s.
     """
     source = Frame(data, check_missing(options.get("missing")))
     return _read(source, label, batch_size, shuffle, seed, validation_split, cache=False, **options)
@@ -183,7 +183,7 @@ def sql(
 
     Args:
         connection: an open DBAPI or SQLAlchemy connection, or the path of an SQLite file.
-        query: a SELECT. Without ORDER BY the database may return another order next time, which changes the shuffle.
+        query: a SELECT. Without ORDER BY the database may give another order next time, and so another shuffle.
 
     The other arguments are those of `csv`.
     """

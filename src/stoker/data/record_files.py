@@ -46,12 +46,12 @@ def tfrecord(
 
     Args:
         paths: files, globs or folders; gzip is recognised.
-        features: the spec, as `tf.io.parse_example` takes it. None infers it from the first records; `ds.spec` shows the
-            result. A feature with one length is dense, one with several lengths is ragged.
+        features: the spec, as `tf.io.parse_example` takes it; None infers it from the first records: `ds.spec` is what
+            was found. A feature of one length is dense, of several lengths ragged.
         label: the feature to predict.
-        shuffle: reorder the files in each epoch, and shuffle the records of all files through a buffer of 16,384.
-            Records have no fixed place, so this is not a full shuffle.
-        cache: the directory that keeps the number of records.
+        shuffle: the files are put in a new order each epoch, and the records of all of them shuffled through a buffer
+            of 16,384: records have no fixed place, so this is no full shuffle.
+        cache: where the number of records is remembered.
 
     The other arguments are those of `csv`. `shard` takes every `count`-th record.
 

@@ -48,8 +48,8 @@ def tar(
         paths: files, globs or folders of `.tar`, `.tar.gz` or `.tgz`.
         label: the extension to predict, such as "cls"; None gives the columns alone.
         columns: the extensions to read; by default those of the first sample.
-        image_size: height and width; images of another size are resized. None: all must have the same size.
-        cache: the directory of the decoded samples; None for the user's cache directory, False keeps them in memory.
+        image_size: height and width; images of another size are resized. None: all must have one size.
+        cache: the directory of what was decoded; None for the user's cache directory, False keeps it in memory.
 
     The other arguments are those of `csv`.
 
@@ -57,7 +57,7 @@ def tar(
         A `tf.data.Dataset` with `rows`; two of them with `validation_split`.
 
     Raises:
-        ArgumentError: a file or an argument is invalid.
+        ArgumentError: a file or an argument that makes no sense.
     """
     check_size(image_size)
     shards = found.files(paths, found.TARS)

@@ -43,25 +43,24 @@ def text(
     """Texts in batches: `(strings, class index)` of a folder for each class, strings alone of files of lines.
 
     Args:
-        paths: a folder with a folder of `.txt` files for each class, or files with one text per line; with `column`, CSV,
+        paths: a folder with a folder of `.txt` files for each class, or files with one text a line; with `column`, CSV,
             Parquet or JSON lines files.
         column: the column of a table that holds the texts.
         label: the column of their classes or numbers; None gives the texts alone.
-        max_tokens: give word ids instead of strings, from a vocabulary of at most this many words of the training
-            texts. `ds.vectorization` is the `TextVectorization` layer that makes them. Id 0 is padding, id 1 an unknown
-            word.
-        max_length: keep only this many words of each text.
-        group: a column of the table; texts with the same value in it are held out together.
-        time: a column of the table; the latest texts are held out.
+        max_tokens: give ids of words instead of strings, from a vocabulary of at most so many words of the training
+            texts: `ds.vectorization` is the `TextVectorization` layer that makes them. Id 0 pads, id 1 is unknown.
+        max_length: cut ids off after so many words.
+        group: a column of the table: texts with the same value in it are held out together.
+        time: a column of the table: the latest texts are held out.
 
-    With ids, texts of similar length share a batch: the reader takes fifty batches at a time, sorts their texts by
-    length and shuffles the batches. The other arguments are those of `csv`.
+    With ids, texts of like length share a batch: fifty batches are drawn, sorted by length and shuffled among
+    themselves. The other arguments are those of `csv`.
 
     Returns:
         A `tf.data.Dataset` with `rows` and `class_names`; two of them with `validation_split`.
 
     Raises:
-        ArgumentError: a file or an argument is invalid.
+        ArgumentError: a file or an argument that makes no sense.
     """
     if max_tokens is not None:
         max_tokens = whole_number("max_tokens", max_tokens, 3)
