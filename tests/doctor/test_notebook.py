@@ -77,6 +77,10 @@ def test_a_cell_is_run_in_the_kernel_and_shown(cells: Any) -> None:
     data = shown(cells[3])
     assert "200 steps" in data["text/plain"].replace("\xa0", " ")
     assert "<span" in data["text/html"]
+    # Whatever the notebook's colours are: its own text on its own background.
+    assert "background-color" not in data["text/html"]
+    assert "  cell 4:6" in data["text/plain"].replace("\xa0", " "), data["text/plain"]
+    assert "ipykernel" not in data["text/plain"]
     assert cells[4].outputs[0]["data"]["text/plain"] == "201.0"
 
 

@@ -6,6 +6,7 @@ The report is shown inline: as HTML where the front end draws it (Jupyter, Colab
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import io
 import shlex
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 
 from rich.console import Console
 
+from stoker.doctor.attach.sites import cell_number
 from stoker.doctor.measure.run import MeasuredRun
 from stoker.doctor.report import console
 from stoker.errors import RecordError, StokerError, UsageError
@@ -98,11 +100,27 @@ def _run_cell(ipython: Any, line: str, cell: str) -> Shown:
     record_files.prepare()
     run = MeasuredRun.here("cell")
     run.begin()
+    count = ipython.execution_count
     try:
-        result = ipython.run_cell(cell)
+        # The cell inside has the number of the cell around it, and its lines: the first is the magic's.
+        ipython.execution_count = _current_cell() or count
+        result = ipython.run_cell("# %%stoker\n" + cell)
     except BaseException:
         run.abandon()
         raise
+    finally:
+        ipython.execution_count = count
     saved = run.end(exit_code=0 if result.success else 1)
     run.keep(saved)
     return Shown(saved, run.path)
+
+
+def _current_cell() -> int:
+    """The number of the cell that is running, 0 if it is not known."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        number = cell_number(frame.f_code.co_filename)
+        if number:
+            return int(number)
+        frame = frame.f_back
+    return 0

@@ -166,11 +166,23 @@ def _column(code: CodeType, lasti: int) -> int:
 
 
 def shown_path(path: str) -> str:
-    """Relative to where the program was started, if it lies below."""
+    """Relative to where the program was started, if it lies below; a notebook's cell by its number."""
+    cell = cell_number(path)
+    if cell:
+        return f"cell {cell}"
     if not os.path.isabs(path):
         return path
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative
+
+
+def cell_number(path: str) -> str:
+    """The number of the notebook's cell that IPython calls by this path, empty if it is not a cell."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    # IPython says ("Cell", "In[4]") of its own code, None of anything else.
+    name = None if shell is None else shell.compile.format_code_name(path)
+    return "" if name is None else "".join(filter(str.isdigit, name[1]))
 
 
 def site_columns(site: SiteKey | None) -> dict[str, Any]:

@@ -210,7 +210,7 @@ def _finding(number: int, finding: Finding, record: Record, width: int) -> Rende
     head.append(f"  {place}", style="cyan").append(function, style="bright_black").append(cost)
     lines: list[RenderableType] = []
     if finding.source:
-        lines.append(Text(finding.source, style="on grey11", no_wrap=True, overflow="ellipsis"))
+        lines.append(Text(finding.source, style="italic", no_wrap=True, overflow="ellipsis"))
     lines.append(Text(evidence(finding), style="bright_black"))
     lines.append(Text("→ " + finding.remedy, style="default" if minor else "green"))
     return Group(head, Padding(Group(*lines), (0, 0, 1, 4), expand=False))

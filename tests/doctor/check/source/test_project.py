@@ -12,6 +12,7 @@ from stoker.doctor.check.source import functions, project
 from stoker.doctor.check.source.files import load
 from stoker.doctor.check.source.module import Module
 from stoker.doctor.check.source.project import Project
+from stoker.doctor.check.source.values import Func
 
 HELPER = """
 import tensorflow as tf
@@ -67,7 +68,7 @@ def test_a_helper_that_many_functions_call_is_interpreted_once_for_all(
     runs: Counter[str] = Counter()
     real = functions._run
 
-    def counting(m: object, function: functions.Func, *args: object) -> functions.Summary:
+    def counting(m: object, function: Func, *args: object) -> functions.Summary:
         runs[getattr(function.node, "name", "lambda")] += 1
         return real(m, function, *args)  # type: ignore[arg-type]
 
