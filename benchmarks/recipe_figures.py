@@ -64,7 +64,7 @@ def row(name: str, where: Path, more: list[str]) -> str:
     metric = next(iter(network["scores"]))
     best = min(others, key=lambda one: one["behind"]["value"])
     said = result["verdict"].split(":")[0]
-    winner = f"ties with {best['name']}" if said.endswith(" tie") else said
+    winner = f"ties with {best['name']}" if said.endswith(" are tied") else said
     return (
         f"| {name} | {rows_in(Path(words[1])):,} | {metric} | {shown(network['scores'][metric])} | "
         f"{best['name']}: {shown(best['scores'][metric])} | {winner} | {served_alike(result)} | "

@@ -69,7 +69,7 @@ def test_whole_numbers_beyond_int64_are_not_rounded_in_silence(tmp_path: Path) -
 
 def test_a_quote_that_is_not_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "a closing quote is probably missing" in _csv(tmp_path, 'a,b\n"x,1\ny,2\n')
-    monkeypatch.setattr("stoker.data.csv_files._LARGEST_BLOCK", 1 << 22)
+    monkeypatch.setattr("stoker.data.ingest.LARGEST_BLOCK", 1 << 22)
     message = _csv(tmp_path, 'a,b\n"x,1\n' + "y,2\n" * 4_000_000)
     assert "has a row longer than 4 MB: a closing quote is probably missing" in message
 
@@ -196,7 +196,7 @@ def test_many_classes_with_one_example_are_one_line(tmp_path: Path) -> None:
 def test_files_with_other_columns(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     (tmp_path / "b.csv").write_text("x,z\n1,2\n")
-    with pytest.raises(ArgumentError, match=r"b.csv has no column 'y', which .*a.csv has"):
+    with pytest.raises(ArgumentError, match=r"b.csv has no column 'y', but .*a.csv has"):
         stoker.data.csv(tmp_path)
 
 
@@ -269,7 +269,7 @@ def test_broken_json(tmp_path: Path) -> None:
         ({"shard": 3}, "must be (index, count)"),
         ({"columns": ["nope"]}, "no column 'nope'"),
         ({"types": {"a": "integer"}}, "none of number"),
-        ({"label": "a", "label_mode": "classes"}, "none of auto"),
+        ({"label": "a", "label_mode": "classes"}, "must be one of auto"),
     ],
 )
 def test_arguments_that_make_no_sense(tmp_path: Path, options: dict[str, Any], words: str) -> None:
@@ -279,7 +279,7 @@ def test_arguments_that_make_no_sense(tmp_path: Path, options: dict[str, Any], w
 def test_arrays_that_do_not_fit_together() -> None:
     with pytest.raises(ArgumentError, match="different numbers of rows"):
         stoker.data.arrays(np.zeros(3), np.zeros(4))
-    with pytest.raises(ArgumentError, match="there are no rows"):
+    with pytest.raises(ArgumentError, match="the arrays have no rows"):
         stoker.data.arrays(np.zeros(0))
     with pytest.raises(ArgumentError, match="arrays of numbers"):
         stoker.data.arrays(np.array(["a"]))
@@ -293,7 +293,7 @@ def test_compressed_files_that_are_damaged(reader: str, tmp_path: Path) -> None:
     for content in (b"no gzip " * 100, whole[: len(whole) // 2]):
         path.write_bytes(content)
         with pytest.raises(
-            ArgumentError, match=r"t\.\w+\.gz cannot be unpacked .*make or copy it anew"
+            ArgumentError, match=r"t\.\w+\.gz cannot be unpacked .*create or copy it again"
         ) as caught:
             getattr(stoker.data, reader)(path)
         assert "\n" not in str(caught.value)
@@ -301,12 +301,10 @@ def test_compressed_files_that_are_damaged(reader: str, tmp_path: Path) -> None:
 
 def test_what_is_json_but_no_json_lines(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text('[{"a": 1}, {"a": 2}]')
-    with pytest.raises(
-        ArgumentError, match=r"holds a JSON array: JSON lines are expected, one object a line"
-    ):
+    with pytest.raises(ArgumentError, match=r"holds a JSON array, not JSON lines \(one object per line\)"):
         stoker.data.jsonl(tmp_path / "t.json")
     (tmp_path / "t.json").write_text("name\nvalue\n")
-    with pytest.raises(ArgumentError, match=r"t\.json, row 1 cannot be read as JSON .*one object a line"):
+    with pytest.raises(ArgumentError, match=r"t\.json, row 1 cannot be read as JSON .*one object per line"):
         stoker.data.jsonl(tmp_path / "t.json")
 
 

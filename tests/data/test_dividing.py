@@ -9,33 +9,33 @@ import numpy as np
 import pytest
 
 import stoker
-from stoker.data.dividing import By, divided
+from stoker.data.dividing import By, divide
 from stoker.errors import ArgumentError
 
 
 def test_every_row_is_in_one_part_and_groups_stay_whole() -> None:
     groups = np.random.default_rng(0).integers(0, 40, 1000)
-    parts = divided(1000, (0.2, 0.1), By("group", "customer", groups), seed=3)
+    parts = divide(1000, (0.2, 0.1), By("group", "customer", groups), seed=3)
     assert sorted(np.concatenate(parts).tolist()) == list(range(1000))
     sides = [set(groups[part].tolist()) for part in parts]
     assert not sides[0] & sides[1]
     assert not sides[0] & sides[2]
     assert not sides[1] & sides[2]
     assert [len(part) for part in parts] == pytest.approx([700, 200, 100], abs=30)
-    again = divided(1000, (0.2, 0.1), By("group", "customer", groups), seed=4)
+    again = divide(1000, (0.2, 0.1), By("group", "customer", groups), seed=4)
     assert not np.array_equal(parts[1], again[1])
 
 
 def test_a_group_that_is_most_of_the_rows_leaves_something_for_each_part() -> None:
     groups = np.array([7] * 96 + [1, 2, 3, 4])
     for seed in range(20):
-        parts = divided(100, (0.15, 0.15), By("group", "g", groups), seed)
+        parts = divide(100, (0.15, 0.15), By("group", "g", groups), seed)
         assert all(len(part) for part in parts)
 
 
 def test_the_latest_rows_are_held_out_and_no_time_is_on_two_sides() -> None:
     times = np.random.default_rng(0).integers(0, 90, 1000)
-    train, validation, test = divided(1000, (0.15, 0.15), By("time", "day", times), seed=None)
+    train, validation, test = divide(1000, (0.15, 0.15), By("time", "day", times), seed=None)
     assert times[train].max() < times[validation].min()
     assert times[validation].max() < times[test].min()
     assert len(train) + len(validation) + len(test) == 1000
@@ -43,13 +43,13 @@ def test_the_latest_rows_are_held_out_and_no_time_is_on_two_sides() -> None:
 
 def test_any_whole_number_is_a_seed() -> None:
     for seed in (-1, -(2**63), 0, 2**64):
-        parts = divided(100, (0.2, 0.1), None, seed)
+        parts = divide(100, (0.2, 0.1), None, seed)
         assert sorted(np.concatenate(parts)) == list(range(100))
         assert [len(part) for part in parts] == [70, 20, 10]
 
 
 def test_without_a_seed_the_last_rows_are_held_out() -> None:
-    train, second, third = divided(10, (0.2, 0.3), None, seed=None)
+    train, second, third = divide(10, (0.2, 0.3), None, seed=None)
     assert (train.tolist(), second.tolist(), third.tolist()) == ([0, 1, 2, 3, 4], [5, 6], [7, 8, 9])
 
 
@@ -62,7 +62,7 @@ def test_without_a_seed_the_last_rows_are_held_out() -> None:
 )
 def test_what_cannot_be_divided_is_said(by: By, said: str) -> None:
     with pytest.raises(ArgumentError, match=said):
-        divided(50, (0.2, 0.2), by, seed=0)
+        divide(50, (0.2, 0.2), by, seed=0)
 
 
 @pytest.fixture

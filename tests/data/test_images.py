@@ -234,12 +234,12 @@ def test_label_modes_and_bad_arguments(photos: Path) -> None:
     assert stoker.data.images(photos, label_mode=None).element_spec.dtype == "uint8"
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"image_size": 5}, "must be \\(height, width\\)"),
-        ({"color_mode": "cmyk"}, "none of rgb"),
+        ({"color_mode": "cmyk"}, "must be 'rgb' or"),
         ({"augment": ["flop"]}, "'flop' is none of flip"),
         ({"augment": "flip"}, "must be a list"),
         ({"augment": ["hue"], "color_mode": "grayscale"}, "'hue' changes colours"),
         ({"on_error": "ignore"}, "'raise' or 'skip'"),
-        ({"label_mode": "text"}, "none of int"),
+        ({"label_mode": "text"}, "must be 'int', 'categorical'"),
     ]
     for options, words in wrong:
         with pytest.raises(ArgumentError, match=words):

@@ -154,7 +154,7 @@ def test_texts_without_words(tmp_path: Path) -> None:
     batches = list(stoker.data.text(tmp_path / "some.txt", max_tokens=9, batch_size=2, shuffle=False))
     assert [batch.shape.as_list() for batch in batches] == [[2, 0], [2, 2]]
     (tmp_path / "none.txt").write_text("\n\n\n")
-    with pytest.raises(ArgumentError, match="the 3 texts to learn from hold no words"):
+    with pytest.raises(ArgumentError, match="the 3 training texts have no words"):
         stoker.data.text(tmp_path / "none.txt", max_tokens=9)
     with pytest.raises(ArgumentError, match="max_tokens='many' must be a whole number"):
         stoker.data.text(tmp_path / "some.txt", max_tokens="many")  # type: ignore[arg-type]
@@ -215,7 +215,7 @@ def test_columns_that_are_not_there(table: Any) -> None:
         stoker.data.text(path, column="reviews")
     with pytest.raises(ArgumentError, match="label: there is no column 'kind'"):
         stoker.data.text(path, column="review", label="kind")
-    with pytest.raises(ArgumentError, match="say which holds the texts"):
+    with pytest.raises(ArgumentError, match="name that of the texts with column="):
         stoker.data.text(path, label="verdict")
-    with pytest.raises(ArgumentError, match="column='review' and label='review' must be two columns"):
+    with pytest.raises(ArgumentError, match="column='review' and label='review' must be different columns"):
         stoker.data.text(path, column="review", label="review")

@@ -82,7 +82,7 @@ def test_a_million_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         file.writelines(f"{number % 9},class{number}\n" for number in range(1_000_000))
     assert main(["train", "table", "data.csv", "--target", "y"]) == 2
     error = capsys.readouterr().err
-    assert "neither a number nor a class" in error
+    assert "give a column of numbers or classes" in error
     assert error.count("\n") == 1
 
 
@@ -254,7 +254,7 @@ def test_numbers_and_dates_that_are_taken_for_words_are_told(
         "column 'size' is left out: it looks like numbers written with ',', such as '0,25': write them"
         in said
     )
-    assert "column 'share' is taken for words: it looks like numbers written with '%', such as" in said
+    assert "column 'share' is read as words: it looks like numbers written with '%', such as" in said
     assert "column 'day' is left out: it looks like dates, such as" in said
     assert main([*asked, "--force", "--time-column", "day"]) == 2
     assert "dates are understood if they are written as 2026-12-31" in capsys.readouterr().err

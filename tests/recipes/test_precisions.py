@@ -11,7 +11,7 @@ import keras
 import pytest
 
 from stoker import recipes
-from stoker.recipes.precisions import fitting_for
+from stoker.recipes.precisions import precision_for
 from stoker.recipes.programs import image
 from tests.recipes.data_files import shapes
 from tests.recipes.weights import weights_in
@@ -28,7 +28,7 @@ from tests.recipes.weights import weights_in
     ],
 )
 def test_it_is_asked_for_where_every_gpu_gains(gpus: list[Any], wanted: str) -> None:
-    assert fitting_for(gpus) == wanted
+    assert precision_for(gpus) == wanted
 
 
 def _settings(**more: Any) -> image.Settings:

@@ -10,7 +10,7 @@ import pytest
 
 import stoker
 from stoker.errors import ArgumentError
-from stoker.recipes import durations
+from stoker.recipes.arguments import seconds_of
 from stoker.recipes.progress import Progress, TimeIsUp
 
 
@@ -50,10 +50,10 @@ def test_training_ends_when_its_time_is_up() -> None:
     ("text", "wanted"), [("90", 90), (5, 5), ("10m", 600), ("10 min", 600), ("1.5h", 5400)]
 )
 def test_durations(text: Any, wanted: float) -> None:
-    assert durations.seconds(text) == wanted
+    assert seconds_of(text) == wanted
 
 
 @pytest.mark.parametrize("text", ["soon", "", "0s", "-5", "3 d"])
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(ArgumentError, match="give a duration"):
-        durations.seconds(text)
+        seconds_of(text)

@@ -141,14 +141,14 @@ def test_the_report_shows_everything_and_runs_nothing(numbers: Done, classes: Do
         "Against the baselines",
         "Learning curves",
         "Predicted and true",
-        "What it goes by",
+        "What matters to it",
         "worst mistakes",
     ):
         assert title in page
     assert "<script" not in page
     assert "http" not in page.replace("http-equiv", "")
     page = (classes.run / "report.html").read_text()
-    for title in ("Which classes are taken for which", "Calibration"):
+    for title in ("Which classes are mistaken for which", "Calibration"):
         assert title in page
 
 

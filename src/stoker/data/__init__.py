@@ -6,22 +6,23 @@
     model = keras.Model(inputs, keras.layers.Dense(1)(train.features.encode(inputs)))
     stoker.fit(model, train, validation_data=held_out, epochs=10, checkpoint="run")
 
-A table is parsed once, in Arrow blocks, into a binary cache; every epoch is then gathered from the mapped files inside
-TensorFlow's graph, in an order that is a function of the seed and the number of the epoch.
+A table is parsed once, in Arrow blocks, into a binary cache. Every epoch gathers its batches from the mapped files, in
+TensorFlow's graph, in an order that is a function of the seed and the epoch.
 
 | module | subject |
 |---|---|
-| readers, text_reader, image_reader, tar_reader, record_files, array_reader | what the caller sees |
-| csv_files, csv_returns, json_files, arrow_sources, frames, table_files | what is in tables |
-| text_files, image_files, image_bytes, tar_files | what is in the other files |
-| paths, class_folders | which files are meant |
-| columns, misfits, odd_cells, record_checks, labels | what a column is taken for, and what does not fit it |
-| ingest, store, cache | one pass over a source, into arrays that are mapped, kept and found again |
-| order, permutation, splits, dividing | which rows a batch holds; which are held out, by chance, group or time |
-| tables, strings, word_ids, augmenting | from rows of the store to a batch |
-| features, layer_names, statistics | what a model needs to know of the columns |
-| survey, other_surveys, spreads | what `stoker data` says |
-| tuning | `stoker.tune`: a pipeline made faster, and proven equal |
+| readers, text_reader, image_reader, tar_reader, record_files, array_reader | the functions that callers use |
+| csv_files, csv_returns, json_files, arrow_sources, frames, table_files | where the rows of tables come from |
+| text_files, image_files, image_bytes, tar_files | the contents of other files |
+| paths, class_folders | which files to read |
+| columns, misfits, odd_cells, labels | the kind of each column, and values that do not fit it |
+| ingest, store, cache | one pass over a source, into arrays that are mapped and cached |
+| order, permutation, splits, dividing | which rows a batch holds, and which rows are held out |
+| tables, word_ids, augmenting | from rows of the store to a batch |
+| features, layer_names, statistics | what a model needs to know about the columns |
+| survey, other_surveys | what `stoker data` prints |
+| tuning | `stoker.tune`: a faster pipeline, proven equal |
+| array_types | names for the types of NumPy arrays |
 
 Importing this package imports neither TensorFlow nor pyarrow: names are resolved when they are used.
 """

@@ -1,98 +1,99 @@
-"""Sources that are Arrow already or become it a block at a time: Parquet, frames, SQL queries."""
+"""Sources that hold Arrow data, or are converted to it block by block: Parquet files, frames, SQL queries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stoker.data import cache
-from stoker.data.columns import Column, demand_different, from_arrow
-from stoker.data.frames import to_arrow
+from stoker.data.columns import Column, check_different, from_arrow
+from stoker.data.frames import ColumnHolder, to_arrow
+from stoker.data.ingest import FileSource
 from stoker.data.misfits import conform, from_python
 from stoker.data.odd_cells import without
-from stoker.data.paths import spoken
 from stoker.errors import ArgumentError
 
 _ROWS = 1 << 16
-# Enough to tell a category from text; types are in the file.
+# Enough rows to tell a category from text; the file itself has the types.
 _SAMPLE_ROWS = 1 << 13
 
 
+# The names of a query's columns, and a function that fetches so many rows.
+QueryRows = tuple[list[str], Callable[[int], list[tuple[object, ...]]]]
+
+
 def conform_blocks(
-    blocks: Iterator[Any], columns: list[Column], where: str, missing: tuple[str, ...], row: int = 0
+    blocks: Iterator[pa.RecordBatch],
+    columns: list[Column],
+    where: str,
+    missing: tuple[str, ...],
+    *,
+    keep_codes: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Blocks of a source, cast to what the columns want, without the texts that stand for missing values."""
+    """Blocks of a source, cast to the types of the columns, without the texts that stand for missing values.
+
+    Args:
+        blocks: of the source.
+        columns: the wanted ones.
+        where: the file, frame or query, for messages.
+        missing: texts that stand for missing values.
+        keep_codes: keep categories that are encoded already. A frame's may list values that no row has.
+    """
+    row = 0
     for block in blocks:
+        given = [without(block.column(column.name), missing) for column in columns]
         values = [
-            conform(column, without(block.column(column.name), missing), where, row) for column in columns
+            one if keep_codes and one.type == column.arrow else conform(column, one, where, row)
+            for column, one in zip(columns, given, strict=True)
         ]
         yield pa.RecordBatch.from_arrays(values, [column.name for column in columns])
         row += len(block)
 
 
-class ParquetFiles:
-    """Parquet files with the same columns.
-
-    Args:
-        paths: the files.
-        missing: texts that stand for missing values.
-    """
-
-    def __init__(self, paths: list[Path], missing: tuple[str, ...] = ()) -> None:
-        self.paths, self._missing = paths, missing
-        self.name = spoken(paths)
-
-    def fingerprint(self) -> list[Any]:
-        return [cache.state_of(path) for path in self.paths]
+class ParquetFiles(FileSource):
+    """Parquet files with the same columns."""
 
     def columns(self) -> list[Column]:
-        with _plainly(self.paths[0], "Parquet"), pq.ParquetFile(self.paths[0], memory_map=True) as file:
+        with _explain_errors(self.paths[0]), pq.ParquetFile(self.paths[0], memory_map=True) as file:
             schema, gaps = file.schema_arrow, _columns_with_gaps(file.metadata)
-            demand_different(schema.names, str(self.paths[0]))
+            check_different(schema.names, str(self.paths[0]))
             sample = next(file.iter_batches(_SAMPLE_ROWS), None)
         if sample is None:
             sample = pa.RecordBatch.from_pylist([], schema=schema)
         found = [describe(name, without(sample.column(name), self._missing)) for name in schema.names]
-        # Known from the file's own books: a gap that is met later would begin the pass again.
+        # The file's own statistics know the gaps; a gap found later would restart the pass.
         return [replace(one, missing=True) if one.name in gaps and one.needs_gaps else one for one in found]
 
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
         names = [column.name for column in columns]
         for path in self.paths:
-            with _plainly(path, "Parquet"):
+            with _explain_errors(path):
                 file = pq.ParquetFile(path, memory_map=True, read_dictionary=_texts(path, columns))
             with file:
                 lost = [name for name in names if name not in file.schema_arrow.names]
                 if lost:
-                    raise ArgumentError(f"{path} has no column {lost[0]!r}, which {self.paths[0]} has")
-                yield from self._of(file, path, columns)
-
-    def _of(self, file: Any, path: Path, columns: list[Column]) -> Iterator[pa.RecordBatch]:
-        names = [column.name for column in columns]
-        row = 0
-        blocks = file.iter_batches(_ROWS, columns=names)
-        while True:
-            with _plainly(path, "Parquet"):
-                block = next(blocks, None)
-            if block is None:
-                return
-            given = [without(block.column(column.name), self._missing) for column in columns]
-            values = [
-                one if one.type == column.arrow else conform(column, one, str(path), row)
-                for column, one in zip(columns, given, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(values, names)
-            row += len(block)
+                    raise ArgumentError(
+                        f"{path} has no column {lost[0]!r}, but {self.paths[0]} has: give all files the same columns"
+                    )
+                blocks = _read_blocks(file.iter_batches(_ROWS, columns=names), path)
+                yield from conform_blocks(blocks, columns, str(path), self._missing, keep_codes=True)
 
 
-def _columns_with_gaps(metadata: Any) -> set[str]:
-    """The columns in which values are missing, as far as the file tells."""
+def _read_blocks(blocks: Iterator[pa.RecordBatch], path: Path) -> Iterator[pa.RecordBatch]:
+    while True:
+        with _explain_errors(path):
+            block = next(blocks, None)
+        if block is None:
+            return
+        yield block
+
+
+def _columns_with_gaps(metadata: pq.FileMetaData) -> set[str]:
+    """The columns with missing values, as far as the file tells."""
     found: set[str] = set()
     for group in range(metadata.num_row_groups):
         row_group = metadata.row_group(group)
@@ -105,7 +106,7 @@ def _columns_with_gaps(metadata: Any) -> set[str]:
 
 
 def _texts(path: Path, columns: list[Column]) -> list[str]:
-    """The categories that are text in this file: they are read as codes."""
+    """The categories that this file holds as text: they are read as codes."""
     kinds = {field.name: field.type for field in pq.read_schema(path)}
     return [c.name for c in columns if c.kind == "category" and kinds.get(c.name) == pa.string()]
 
@@ -113,7 +114,7 @@ def _texts(path: Path, columns: list[Column]) -> list[str]:
 class Frame:
     """A frame in memory; see `frames.to_arrow`."""
 
-    def __init__(self, data: Any, missing: tuple[str, ...] = ()) -> None:
+    def __init__(self, data: ColumnHolder, missing: tuple[str, ...] = ()) -> None:
         self.name, self._missing = f"the {type(data).__name__}", missing
         self.table, self._unfit = to_arrow(data, missing)
 
@@ -138,12 +139,17 @@ class Query:
     """The rows of a SQL query, fetched a block at a time.
 
     Args:
-        connect: opens the query anew: column names, and a function that fetches so many rows.
+        connect: runs the query again.
         name: of the query, for messages.
         missing: texts that stand for missing values.
     """
 
-    def __init__(self, connect: Any, name: str, missing: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], AbstractContextManager[QueryRows]],
+        name: str,
+        missing: tuple[str, ...] = (),
+    ) -> None:
         self._connect, self.name, self._missing = connect, name, missing
 
     def fingerprint(self) -> None:
@@ -164,15 +170,15 @@ class Query:
         sample = next(self._batches(), None)
         if sample is None:
             raise ArgumentError(f"{self.name} has no rows")
-        demand_different(sample.schema.names, self.name)
+        check_different(sample.schema.names, self.name)
         return [describe(name, sample.column(name)) for name in sample.schema.names]
 
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
         yield from conform_blocks(self._batches(), columns, self.name, ())
 
 
-def describe(name: str, sample: Any) -> Column:
-    """A column that fits no tensor is refused only if it is wanted."""
+def describe(name: str, sample: pa.Array) -> Column:
+    """The column that a sample of its values suggests; one that fits no tensor is refused only if it is wanted."""
     try:
         return from_arrow(name, sample)
     except ArgumentError as error:
@@ -181,15 +187,15 @@ def describe(name: str, sample: Any) -> Column:
 
 @dataclass(frozen=True)
 class Unfit(Column):
-    """A column that cannot be read."""
+    """A column that cannot be read, and why."""
 
     reason: str = ""
 
 
 @contextmanager
-def _plainly(path: Path, what: str) -> Iterator[None]:
+def _explain_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowInvalid, OSError) as error:
         first = (str(error).splitlines() or [""])[0]
-        raise ArgumentError(f"{path} is not a complete {what} file: {first}") from None
+        raise ArgumentError(f"{path} is not a complete Parquet file: {first}") from None

@@ -1,88 +1,88 @@
-"""Changes of images by name, a batch at a time: by the seed, the epoch and the place of each image in it.
+"""Random changes to images, by name: a function of the seed, the epoch and the place of each image in it.
 
-What `tf.image` does to one image with one random number is done here to all images of a batch, each with its own.
+They do what `tf.image` does to one image, to a whole batch at once, with a random number of its own for each image.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import tensorflow as tf
 
-from stoker.data.order import Change
+from stoker.data.order import BatchChange, Draw
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Nest, Tensor
 
-# Gives a random number from 0 to 1 for each image; another one for each word.
-_Draw = Callable[[str], Any]
+_ImageChange: TypeAlias = Callable[[Tensor, Draw], Tensor]
 # The part of an image's height and width that "crop" keeps.
 _KEPT = 0.875
 
 
-def _between(draws: Any, low: float, high: float) -> Any:
-    """From `low` to `high`, in a shape that goes with the images."""
+def _between(draws: Tensor, low: float, high: float) -> Tensor:
+    """The draws scaled to `low` ... `high`, in a shape that broadcasts with the images."""
     return (low + (high - low) * draws)[:, None, None, None]
 
 
-def _flipped(axis: int) -> Callable[[Any, _Draw], Any]:
-    def flip(images: Any, draw: _Draw) -> Any:
+def _flip_along(axis: int) -> _ImageChange:
+    def flip(images: Tensor, draw: Draw) -> Tensor:
         return tf.where(_between(draw("flip"), 0, 1) < 0.5, tf.reverse(images, [axis]), images)
 
     return flip
 
 
-def _as_floats(change: Callable[[Any, _Draw], Any]) -> Callable[[Any, _Draw], Any]:
-    """The change of images from 0 to 1, for images of bytes."""
+def _on_floats(change: _ImageChange) -> _ImageChange:
+    """A change of images with values from 0 to 1, for images of bytes."""
 
-    def changed(images: Any, draw: _Draw) -> Any:
+    def change_bytes(images: Tensor, draw: Draw) -> Tensor:
         floats = tf.image.convert_image_dtype(images, tf.float32)
         return tf.image.convert_image_dtype(change(floats, draw), tf.uint8, saturate=True)
 
-    return changed
+    return change_bytes
 
 
-def _contrast(images: Any, draw: _Draw) -> Any:
+def _contrast(images: Tensor, draw: Draw) -> Tensor:
     mean = tf.reduce_mean(images, [1, 2], keepdims=True)
     return (images - mean) * _between(draw("contrast"), 0.8, 1.2) + mean
 
 
-def _saturation(images: Any, draw: _Draw) -> Any:
+def _saturation(images: Tensor, draw: Draw) -> Tensor:
     hue, saturation, value = tf.split(tf.image.rgb_to_hsv(images), 3, -1)
     saturation = tf.clip_by_value(saturation * _between(draw("saturation"), 0.8, 1.2), 0.0, 1.0)
     return tf.image.hsv_to_rgb(tf.concat([hue, saturation, value], -1))
 
 
-def _hue(images: Any, draw: _Draw) -> Any:
+def _hue(images: Tensor, draw: Draw) -> Tensor:
     hue, saturation, value = tf.split(tf.image.rgb_to_hsv(images), 3, -1)
     hue = tf.math.floormod(hue + _between(draw("hue"), -0.05, 0.05), 1.0)
     return tf.image.hsv_to_rgb(tf.concat([hue, saturation, value], -1))
 
 
-def _crop(images: Any, draw: _Draw) -> Any:
-    """A part of each image, brought back to its size."""
+def _crop(images: Tensor, draw: Draw) -> Tensor:
+    """A random part of each image, enlarged to its size."""
     top, left = ((1 - _KEPT) * draw(side) for side in ("top", "left"))
     boxes = tf.stack([top, left, top + _KEPT, left + _KEPT], 1)
     cut = tf.image.crop_and_resize(images, boxes, tf.range(tf.shape(images)[0]), images.shape[1:3])
     return tf.ensure_shape(tf.cast(tf.round(cut), tf.uint8), images.shape)
 
 
-CHANGES: dict[str, Callable[[Any, _Draw], Any]] = {
-    "flip": _flipped(2),
-    "flip_vertical": _flipped(1),
-    "brightness": _as_floats(lambda images, draw: images + _between(draw("brightness"), -0.2, 0.2)),
-    "contrast": _as_floats(_contrast),
-    "saturation": _as_floats(_saturation),
-    "hue": _as_floats(_hue),
+CHANGES: dict[str, _ImageChange] = {
+    "flip": _flip_along(2),
+    "flip_vertical": _flip_along(1),
+    "brightness": _on_floats(lambda images, draw: images + _between(draw("brightness"), -0.2, 0.2)),
+    "contrast": _on_floats(_contrast),
+    "saturation": _on_floats(_saturation),
+    "hue": _on_floats(_hue),
     "crop": _crop,
 }
 _OF_COLOURS = ("saturation", "hue")
 
 
 def check(names: Sequence[str], color_mode: str) -> None:
-    """Only what there is, and what the images have.
+    """Check the names of changes.
 
     Raises:
-        ArgumentError: a name that is none of ours, or a change of colours for grey images.
+        ArgumentError: a name is unknown, or names a change of colours for grey images.
     """
     if isinstance(names, str):
         raise ArgumentError(f"augment={names!r} must be a list, such as [{names!r}]")
@@ -91,20 +91,23 @@ def check(names: Sequence[str], color_mode: str) -> None:
             raise ArgumentError(f"augment: {name!r} is none of {', '.join(CHANGES)}")
         if name in _OF_COLOURS and color_mode == "grayscale":
             raise ArgumentError(
-                f"augment: {name!r} changes colours, which images in grayscale do not have: leave it out"
+                f"augment: {name!r} changes colours, which grayscale images do not have: leave it out"
             )
 
 
-def change(names: Sequence[str], labelled: bool) -> Change | None:
-    """What changes a batch of images; None where nothing is to be changed."""
+def change(names: Sequence[str], labelled: bool) -> BatchChange | None:
+    """The function that changes a batch of images; None if there are no changes."""
     if not names:
         return None
 
-    def changed(element: Any, draw: _Draw) -> Any:
+    def draw_at(place: int, draw: Draw) -> Draw:
+        # The same change twice draws twice.
+        return lambda what: draw(f"{place} {what}")
+
+    def change_batch(element: Nest, draw: Draw) -> Nest:
         images = element[0] if labelled else element
         for place, name in enumerate(names):
-            # The same change twice draws twice.
-            images = CHANGES[name](images, lambda what, place=place: draw(f"{place} {what}"))  # type: ignore[misc]
+            images = CHANGES[name](images, draw_at(place, draw))
         return (images, *element[1:]) if labelled else images
 
-    return changed
+    return change_batch

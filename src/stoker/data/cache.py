@@ -1,7 +1,7 @@
-"""The cache of what was read: a store in a directory named after its files, their state and how they were read.
+"""The cache of what was read: a store in a directory that is named after its files, their state and the options.
 
-A file that has changed has another name here, so a cache is never out of date. A store is written under a temporary
-name and renamed when it is whole; a process that finds another one writing the same waits for it and takes its work.
+A file that has changed gets another directory, so a cache is never out of date. A store is written under a temporary
+name and renamed when it is complete. A process that finds another one writing the same store waits and uses the result.
 """
 
 from __future__ import annotations
@@ -17,23 +17,27 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from stoker.data.columns import DataWarning
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError, check_local_path
 from stoker.files import user_cache
 
+# A directory; None for the user's cache directory, False to keep the store in memory.
+CachePlace: TypeAlias = str | os.PathLike[str] | bool | None
+# Gets a function that makes empty writers, and writes a store with the last of them.
+MakeStore: TypeAlias = Callable[[Callable[[], Writer]], Store]
 FORMAT = 1
-# Of a file's two ends: with its length and the time of its last change they tell it from another.
+# How much of a file's beginning and end identifies it, with its size and modification time.
 _END = 1 << 16
-# A lock on a file does not part the threads of one process.
+# A file lock does not separate the threads of one process.
 _threads = threading.Lock()
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def state_of(path: Path) -> list[Any]:
-    """What changes when a file does."""
+    """A file's path, size, modification time and a hash: something changes when the file does."""
     about = path.stat()
     with path.open("rb") as file:
         digest = hashlib.blake2b(file.read(_END), digest_size=16)
@@ -42,19 +46,14 @@ def state_of(path: Path) -> list[Any]:
     return [str(path.resolve()), about.st_size, about.st_mtime_ns, digest.hexdigest()]
 
 
-def cached(
-    make: Callable[[Callable[[], Writer]], Store],
-    source: list[Any],
-    state: list[Any] | None,
-    where: str | os.PathLike[str] | bool | None,
-) -> Store:
-    """The store of this source, written by `make` unless it is there.
+def cached(make: MakeStore, source: list[Any], state: list[Any] | None, where: CachePlace) -> Store:
+    """The store of this source, written by `make` unless the cache has it.
 
     Args:
-        make: writes a store with the writers it is given.
-        source: which files, read how: JSON. A new state of the same source replaces the old one.
-        state: of its files; None where nothing tells whether they changed: nothing is kept then.
-        where: a directory, None for the user's cache directory, False to keep the store in memory.
+        make: writes the store.
+        source: the files and the options, as JSON. A new state of the same source replaces the old one.
+        state: of the files; None if nothing tells whether they changed: then nothing is cached.
+        where: the cache.
     """
     if where is True:
         where = None
@@ -68,17 +67,16 @@ def cached(
     try:
         root.mkdir(parents=True, exist_ok=True)
         with _threads, _alone(root / f"{family}.lock"):
-            return _read(place) or _written(make, place, family)
+            return _read(place) or _write(make, place, family)
     except OSError as error:
         if error.errno not in (*_NO_ROOM, errno.EACCES, errno.EROFS, errno.EPERM):
             raise
-        return _in_memory(make, root, error)
+        return _keep_in_memory(make, root, error)
 
 
-def _digest(content: Any) -> str:
-    return hashlib.blake2b(
-        json.dumps(content, sort_keys=True, default=str).encode(), digest_size=10
-    ).hexdigest()
+def _digest(content: list[Any]) -> str:
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
 
 
 def _read(place: Path) -> Store | None:
@@ -88,9 +86,9 @@ def _read(place: Path) -> Store | None:
         return None
 
 
-def _written(make: Callable[[Callable[[], Writer]], Store], place: Path, family: str) -> Store:
+def _write(make: MakeStore, place: Path, family: str) -> Store:
     for old in place.parent.glob(f"{family}-*"):
-        # Of another state of the files, or left behind by a process that was killed: we hold the lock.
+        # From another state of the files, or left by a process that was killed: we hold the lock.
         shutil.rmtree(old, ignore_errors=True)
     temporary = place.with_name(f"{place.name}.{os.getpid()}-{secrets.token_hex(3)}.new")
 
@@ -101,14 +99,14 @@ def _written(make: Callable[[Callable[[], Writer]], Store], place: Path, family:
     try:
         store = make(fresh)
         with contextlib.suppress(OSError):
-            # Another machine that shares the directory was quicker: ours is as good, and open.
+            # Another machine that shares the directory was faster; our copy is as good, and open.
             temporary.rename(place)
         return store
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _in_memory(make: Callable[[Callable[[], Writer]], Store], root: Path, error: OSError) -> Store:
+def _keep_in_memory(make: MakeStore, root: Path, error: OSError) -> Store:
     warnings.warn(
         f"Cannot cache in {root} ({error.strerror}): the rows are kept in memory for this run; "
         "make room there, or name another directory with cache=",
@@ -119,21 +117,21 @@ def _in_memory(make: Callable[[Callable[[], Writer]], Store], root: Path, error:
         return make(lambda: Writer(None))
     except (OSError, MemoryError) as second:
         raise ArgumentError(
-            f"the rows fit neither into {root} ({error.strerror}) nor into memory ({second}): "
+            f"the rows fit neither in {root} ({error.strerror}) nor in memory ({second}): "
             "make room, or name another directory with cache="
         ) from None
 
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Only one process at a time; the lock ends with the process."""
+    """Let only one process in at a time; the lock ends with the process."""
     try:
         import fcntl
     except ImportError:
         yield
         return
     with path.open("w") as file:
-        # Where the file system knows no locks, two processes do the same work, and one result stays.
+        # Without locks in the file system, two processes do the same work, and one result stays.
         with contextlib.suppress(OSError):
             fcntl.lockf(file, fcntl.LOCK_EX)
         yield

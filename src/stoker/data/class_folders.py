@@ -1,8 +1,8 @@
-"""A folder for each class: its files, found in one walk, with what changes when one of them does.
+"""A folder for each class: its files, found in one walk, with the state that changes when one of them does.
 
-Everything that reads, counts or checks such a folder goes by this walk: folders in a class' folder belong to the class;
-names that begin with a dot and what macOS adds to archives (`__MACOSX`) are passed over; links to folders inside a
-class' folder are not followed, since they may lead in circles.
+Everything that reads, counts or checks such a folder uses this walk. Folders inside a class folder belong to the class.
+Names that begin with a dot and what macOS adds to archives (`__MACOSX`) are ignored. Links to folders inside a class
+folder are not followed, since they may form a circle.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from stoker.data.paths import IMAGES, unreadable
 from stoker.errors import ArgumentError
 from stoker.units import counted
 
-# Images of kinds that are not read: whoever put them there thinks they are.
+# Images of kinds that are not read, although whoever put them there expects it.
 _OTHER_IMAGES = (
     ".webp", ".tif", ".tiff", ".heic", ".heif", ".avif", ".jp2", ".jxl", ".jfif", ".tga", ".ppm", ".pgm",
 )  # fmt: skip
 
 
 class ClassFile(NamedTuple):
-    """A file of a class. (Not a `Path`: making one takes longer than everything else here.)"""
+    """A file of a class. The path is not a `Path`: making one takes longer than everything else here."""
 
     path: str
     class_name: str
@@ -38,8 +38,8 @@ class ClassFile(NamedTuple):
 
 
 def state_of(root: Path, files: list[ClassFile]) -> str:
-    """What changes when one of the files does, however the folder was spelled."""
-    # A digest: lists of many files have Python look for cycles in all that TensorFlow has made, again and again.
+    """A hash that changes when one of the files does, and does not depend on how the folder was spelled."""
+    # Not a list: a long one makes Python's garbage collector walk all objects of TensorFlow, again and again.
     digest = hashlib.blake2b(digest_size=16)
     for file in files:
         digest.update(os.fsencode(f"{file.path.removeprefix(str(root))}\0{file.size}\0{file.changed_ns}\0"))
@@ -52,10 +52,10 @@ def _is_hidden(name: str) -> bool:
 
 
 def class_folders(root: Path) -> list[Path]:
-    """The folders of the classes, in alphabetical order; none where there are none.
+    """The folders of the classes, in alphabetical order; there may be none.
 
     Raises:
-        ArgumentError: this is no folder, it cannot be read, or the name of a class is no text.
+        ArgumentError: this is not a folder, it cannot be read, or the name of a class is not text.
     """
     if not root.is_dir():
         what = f"{root} is a file" if root.is_file() else f"there is no folder {root}"
@@ -74,48 +74,48 @@ def class_folders(root: Path) -> list[Path]:
 
 
 def names_below(root: Path) -> list[str]:
-    """What all files in the folders of the classes are called."""
+    """The names of all files in the folders of the classes."""
     return [entry.name for folder in class_folders(root) for entry in _entries(str(folder))]
 
 
 def class_files(root: Path, suffixes: tuple[str, ...]) -> list[ClassFile]:
-    """The files below each class' folder, in alphabetical order.
+    """The files of each class, in alphabetical order.
 
-    Images of kinds that are not read are told of once, with a `DataWarning`.
+    A `DataWarning` names images of kinds that are not read, once.
 
     Raises:
         ArgumentError: there is no such folder, it has no folders, one of them is empty, or a file cannot be reached.
     """
     folders = class_folders(root)
     if not folders:
-        raise ArgumentError(f"the folder {root} holds no folder: there must be one for each class")
+        raise ArgumentError(f"the folder {root} holds no folder: make one for each class")
     found: list[ClassFile] = []
     left_out: Counter[str] = Counter()
     for folder in folders:
         files, others = _files_of(folder, suffixes)
         if not files:
-            remedy = f", only {_spoken(others)}: {_CONVERT}" if others else ": fill or remove it"
+            remedy = f", only {_count_kinds(others)}: {_CONVERT}" if others else ": fill or remove it"
             raise ArgumentError(
                 f"the folder {folder} holds no file that ends in {' or '.join(suffixes)}{remedy}"
             )
-        # Folder by folder: no character comes before NUL.
+        # Sort folder by folder: NUL sorts before every character.
         found += sorted(files, key=lambda file: file.path.replace(os.sep, "\0"))
         left_out += others
     if left_out:
-        _tell(
-            f"{_spoken(left_out)} in {root} {'is' if left_out.total() == 1 else 'are'} left out: {_CONVERT}"
+        _warn_once(
+            f"{_count_kinds(left_out)} in {root} {'is' if left_out.total() == 1 else 'are'} left out: {_CONVERT}"
         )
     return found
 
 
 def _files_of(folder: Path, suffixes: tuple[str, ...]) -> tuple[list[ClassFile], Counter[str]]:
-    """The files of a class, and how many images of which kinds are there that are not read."""
+    """The files of a class, and how many images there are of each kind that is not read."""
     files: list[ClassFile] = []
     others: Counter[str] = Counter()
     for entry in _entries(str(folder)):
         name = entry.name.lower()
         if name.endswith(suffixes):
-            files += _reached(entry, folder.name)
+            files += _as_file(entry, folder.name)
         elif suffixes == IMAGES and name.endswith(_OTHER_IMAGES):
             others[os.path.splitext(name)[1]] += 1
     return files, others
@@ -124,19 +124,19 @@ def _files_of(folder: Path, suffixes: tuple[str, ...]) -> tuple[list[ClassFile],
 _CONVERT = "convert to PNG or JPEG"
 
 
-def _spoken(kinds: Counter[str]) -> str:
-    """How many files of which kind."""
+def _count_kinds(kinds: Counter[str]) -> str:
+    """How many files there are of each kind, in words."""
     return " and ".join(counted(count, f"{kind} file") for kind, count in sorted(kinds.items()))
 
 
 @functools.cache
-def _tell(message: str) -> None:
-    """Once, however often a program reads the folder."""
+def _warn_once(message: str) -> None:
+    """Warn, but only once however often a program reads the folder."""
     warnings.warn(message, DataWarning, stacklevel=4)
 
 
 def is_text(name: str) -> bool:
-    """Whether a path can be written down; those of POSIX may hold any bytes."""
+    """Whether a path is valid text; POSIX allows any bytes."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -145,7 +145,7 @@ def is_text(name: str) -> bool:
 
 
 def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
-    """All that is below a folder, but for folders and what is hidden."""
+    """All entries below a folder except folders and hidden ones."""
     try:
         with os.scandir(folder) as entries:
             inside = [entry for entry in entries if not _is_hidden(entry.name)]
@@ -158,8 +158,8 @@ def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
             yield entry
 
 
-def _reached(entry: os.DirEntry[str], class_name: str) -> list[ClassFile]:
-    """The file, where this is one: a link may lead to a folder, or nowhere."""
+def _as_file(entry: os.DirEntry[str], class_name: str) -> list[ClassFile]:
+    """The file; nothing if the entry is not one: a link may lead to a folder."""
     try:
         about = entry.stat()
     except OSError as error:

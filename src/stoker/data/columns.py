@@ -1,4 +1,4 @@
-"""The columns of a table: what each one is taken for, and how it is kept in the store.
+"""The columns of a table: the kind of each, and how the store keeps it.
 
 | kind     | in the file                       | kept as                                   |
 |----------|-----------------------------------|-------------------------------------------|
@@ -6,7 +6,7 @@
 | whole    | whole numbers                     | int64; float64 with NaN where values are missing |
 | truth    | true and false                    | float32: 1, 0, NaN for missing            |
 | category | text with few different values    | int32 codes into a list of values, -1 for missing |
-| text     | text with many different values   | its characters and where each row begins  |
+| text     | text with many different values   | its characters, and where each row ends   |
 | date     | dates and times                   | int64 in `unit` since 1970; float64 with NaN as above |
 """
 
@@ -16,26 +16,29 @@ import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from stoker.errors import ArgumentError
 
+if TYPE_CHECKING:
+    from stoker.data.store import Store
+
 KINDS = ("number", "whole", "truth", "category", "text", "date")
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
-# More different values than this, and a column of text is no category.
+# A column of text with more different values than this is not a category.
 MOST_CATEGORIES = 200_000
 # Whole numbers up to here are exact as float64.
 EXACT = 2**53
 
 
 class DataWarning(UserWarning):
-    """The data can be read, but something about it should be known."""
+    """The data can be read, but the caller should know something about it."""
 
 
 class Widen(Exception):
-    """A later block shows that a column is kept too narrowly: the pass begins again with this column instead."""
+    """A later value does not fit its column: the pass begins again with this column instead."""
 
     def __init__(self, column: Column) -> None:
         super().__init__(column.name)
@@ -43,7 +46,7 @@ class Widen(Exception):
 
 
 class Restart(Exception):
-    """The source has learned how its files must be read: the pass begins again."""
+    """The source must read its files in another way: the pass begins again."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +54,16 @@ class Column:
     """One column of a table.
 
     Attributes:
-        name: as the file has it.
+        name: as in the file.
         kind: one of `KINDS`.
-        missing: whether values may be missing (a whole number is then kept as float64).
-        wide: float64 instead of float32; characters as int32 instead of one byte each.
+        missing: whether values may be missing (whole numbers are then kept as float64).
+        wide: float64 instead of float32; characters as int32 instead of bytes.
         unit: of a date: "D", "s", "ms", "us" or "ns".
-        zone: of a date: the time zone its values are given in, if they are.
-        blank: nothing but missing values was seen when the kind was inferred.
-        asked: the kind was given by the caller, not inferred.
-        doubt: why what was inferred is likely wrong: it is refused unless the caller says that it is meant.
-        note: what the caller should know of how it was inferred.
+        zone: of a date: its time zone, if it has one.
+        blank: all values were missing when the kind was inferred.
+        asked: the caller gave the kind.
+        doubt: why the inferred kind is probably wrong. The column is refused unless the caller gives its kind.
+        note: a warning about how the kind was inferred.
     """
 
     name: str
@@ -72,12 +75,12 @@ class Column:
     blank: bool = False
     asked: bool = False
     doubt: str = ""
-    # Caches are known by the columns' looks, and no wording may make them out of date.
+    # Not part of the repr, which is part of the cache's key: new wording must not invalidate a cache.
     note: str = field(default="", repr=False)
 
     @property
     def dtype(self) -> str:
-        """Of the array it is kept in; empty for text, which has files of its own."""
+        """The dtype of the array that keeps it; empty for text, which has arrays of its own."""
         if self.needs_gaps:
             return "float64" if self.missing else "int64"
         if self.kind == "category":
@@ -88,12 +91,12 @@ class Column:
 
     @property
     def needs_gaps(self) -> bool:
-        """Whether it must be known that values are missing: whole numbers and dates have none that says so."""
+        """Whether missing values need another dtype: no int64 can stand for them."""
         return self.kind in ("whole", "date")
 
     @property
     def arrow(self) -> pa.DataType:
-        """What the blocks must give for it."""
+        """The type it must have in a block."""
         if self.kind == "date":
             return pa.date32() if self.unit == "D" else pa.timestamp(self.unit, self.zone or None)
         return {
@@ -105,7 +108,7 @@ class Column:
         }[self.kind]
 
     def as_kind(self, kind: str) -> Column:
-        """The same column taken for something else."""
+        """The same column as another kind."""
         same = kind == self.kind
         return replace(
             self,
@@ -119,11 +122,16 @@ class Column:
         )
 
 
-def from_arrow(name: str, sample: Any) -> Column:
-    """The column a sample of its values speaks for.
+def from_store(store: Store) -> list[Column]:
+    """The columns of a store."""
+    return [Column(**fields) for fields in store.meta["columns"]]
+
+
+def from_arrow(name: str, sample: pa.Array) -> Column:
+    """The column that a sample of its values suggests.
 
     Raises:
-        ArgumentError: values of a type that fits no tensor, such as lists.
+        ArgumentError: the values have a type that fits no tensor, such as lists.
     """
     kind = sample.type
     if pa.types.is_dictionary(kind) and _is_text(kind.value_type):
@@ -143,10 +151,10 @@ def from_arrow(name: str, sample: Any) -> Column:
     if pa.types.is_timestamp(kind):
         return Column(name, "date", unit=kind.unit, zone=kind.tz or "", missing=sample.null_count > 0)
     if _is_text(kind):
-        return Column(name, _of_strings(sample.cast(pa.string())))
+        return Column(name, _kind_of_strings(sample.cast(pa.string())))
     raise ArgumentError(
         f"column {name} holds {kind}, which does not fit a table of numbers and text: "
-        f"name the columns you want with columns=[...]"
+        "name the columns you want with columns=[...]"
     )
 
 
@@ -154,55 +162,51 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _of_strings(sample: Any) -> str:
-    """Category or text: sentences that hardly repeat are text, and so is what has too many different values."""
+def _kind_of_strings(sample: pa.Array) -> str:
+    """Text if there are very many different values, or long ones that hardly repeat; category otherwise."""
     import pyarrow.compute as pc
 
     if len(sample) == 0:
         return "category"
     different = pc.count_distinct(sample).as_py()
     length = pc.mean(pc.utf8_length(sample)).as_py() or 0
-    return (
-        "text"
-        if different > MOST_CATEGORIES or (different > len(sample) / 2 and length >= 30)
-        else "category"
-    )
+    is_text = different > MOST_CATEGORIES or (different > len(sample) / 2 and length >= 30)
+    return "text" if is_text else "category"
 
 
 def with_types(columns: Iterable[Column], types: dict[str, str] | None) -> list[Column]:
     """The columns, with the kinds the caller gave."""
     known = list(columns)
     for name, kind in (types or {}).items():
-        nearest([column.name for column in known], name, "types")
+        check_known([column.name for column in known], name, "types")
         if kind not in KINDS:
             raise ArgumentError(f"types: {name}={kind!r} is none of {', '.join(KINDS)}")
-    return [
-        replace(_asked(column, types[column.name]), asked=True) if types and column.name in types else column
-        for column in known
-    ]
+    return [_change_kind(column, (types or {}).get(column.name)) for column in known]
 
 
-def _asked(column: Column, kind: str) -> Column:
+def _change_kind(column: Column, kind: str | None) -> Column:
+    if kind is None:
+        return column
     changed = column.as_kind(kind)
-    return replace(changed, unit="s") if kind == "date" and not changed.unit else changed
+    return replace(changed, asked=True, unit="s" if kind == "date" and not changed.unit else changed.unit)
 
 
-def demand_different(names: Sequence[str], where: str) -> None:
-    """Raise unless each column has a name of its own.
+def check_different(names: Sequence[str], where: str) -> None:
+    """Check that no two columns have the same name.
 
     Raises:
-        ArgumentError: two have the same.
+        ArgumentError: two have.
     """
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise ArgumentError(f"{where} has two columns called {twice[0]!r}: rename one")
 
 
-def nearest(names: Sequence[str], wanted: str, argument: str) -> None:
-    """Raise, naming the nearest, unless there is a column of that name.
+def check_known(names: Sequence[str], wanted: str, argument: str) -> None:
+    """Check that there is a column of that name.
 
     Raises:
-        ArgumentError: there is none.
+        ArgumentError: there is none; the message suggests the nearest name.
     """
     if wanted in names:
         return

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import re
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +18,13 @@ _LONE = re.compile(rb"\r(?!\n)")
 _CONTROLS = (*range(1, 9), *range(14, 32), 127)
 
 
-def find_stand_in(stream: Any) -> str:
+def find_stand_in(stream: pa.NativeFile) -> str:
     """A character that can stand for lone returns; empty if there are none, or if they end the rows.
 
     Args:
         stream: the bytes of a file, in UTF-8.
     """
-    used: Any = np.zeros(256, np.int64)
+    used = np.zeros(256, np.int64)
     lone, data = False, b""
     while chunk := stream.read(_CHUNK):
         if not data and not _ends_in_newline(chunk):
@@ -37,8 +36,8 @@ def find_stand_in(stream: Any) -> str:
     return chr(free[0]) if lone and free else ""
 
 
-def restore(values: Any, stand_in: str) -> Any:
-    """The values of a column, with returns again for what stands for them."""
+def restore(values: pa.Array, stand_in: str) -> pa.Array:
+    """The values of a column, with returns in place of the stand-in."""
     if pa.types.is_dictionary(values.type):
         return pa.DictionaryArray.from_arrays(values.indices, restore(values.dictionary, stand_in))
     if pa.types.is_string(values.type):
@@ -49,7 +48,7 @@ def restore(values: Any, stand_in: str) -> Any:
 class WithStandIns(io.RawIOBase):
     """A stream of UTF-8 in which a character stands for each lone return after the header."""
 
-    def __init__(self, stream: Any, stand_in: str) -> None:
+    def __init__(self, stream: pa.NativeFile, stand_in: str) -> None:
         self._stream, self._stand_in = stream, stand_in.encode()
         self._rest, self._begun = b"", False
 
@@ -66,7 +65,7 @@ class WithStandIns(io.RawIOBase):
         whole = data.removesuffix(b"\r")
         self._rest = data[len(whole) :]
         if not whole:
-            # Nothing at all would be the end of the file.
+            # An empty result would mean the end of the file.
             return self.read(size)
         header = 0 if self._begun else _header_end(whole)
         self._begun = True
@@ -78,7 +77,7 @@ class WithStandIns(io.RawIOBase):
 
 
 def _header_end(data: bytes) -> int:
-    """Where the first row ends: behind the first newline or return that is not quoted."""
+    """Where the first row ends: after the first newline or return that is not quoted."""
     place = len(data) - len(data.lstrip(b"\r\n"))
     for number, part in enumerate(data[place:].split(b'"')):
         if number % 2 == 0 and (end := re.search(rb"\r*\n|\r", part)):

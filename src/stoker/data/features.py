@@ -1,9 +1,9 @@
-"""What a table's columns are, and how a model takes them in.
+"""The columns of a table, and how a model takes them in.
 
     train = stoker.data.csv("sales.csv", label="price")
     print(train.features)                              # every column: its kind, type, missing values
     inputs = train.features.inputs()                   # one keras.Input a column
-    x = train.features.encode(inputs)                  # one row of numbers: normalised, encoded
+    x = train.features.encode(inputs)                  # a tensor [batch, width]: normalised, encoded
     model = keras.Model(inputs, keras.layers.Dense(1)(x))
 
 The layers hold statistics of the training rows only, and are saved with the model.
@@ -16,20 +16,25 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from stoker.data.layer_names import any_column_names, layer_names
 from stoker.data.statistics import Moments
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Dataset, Layer, Model, Tensor
+
+if TYPE_CHECKING:
+    # This imports pyarrow, which a model without a table does not need.
+    from stoker.data.labels import ClassName
 
 UNKNOWN = "[UNK]"
-# Up to here a category is encoded as one number a value; beyond, by a table that is learned.
+# Categories with up to so many values are one-hot encoded; larger ones get a learned embedding.
 _MOST_ONE_HOT = 32
-# A column whose mean is at most so many standard deviations from zero loses less than 1e-4 of one as float32.
+# A column whose mean is within so many standard deviations of zero loses less than 1e-4 of one as float32.
 _NEAR_ZERO = 1000
 _TEXT_TOKENS = 20_000
 _TEXT_WIDTH = 64
-# What Keras calls the operations of `encode` that cannot be given a name.
+# Keras' names for the operations of `encode` that take no name.
 _ENCODE_OPS = frozenset(
     {"all", "cast", "concatenate", "equal", "full_like", "isnan", "stack", "subtract", "where"}
 )
@@ -43,9 +48,9 @@ class Feature:
         name: of the column.
         kind: "number", "whole", "truth", "category", "text" or "date".
         dtype: of its tensor in a batch.
-        vocabulary: of a category: what its ids stand for; id 0 is whatever the training rows did not have, and missing.
+        vocabulary: of a category: what its ids stand for. Id 0 is a missing value, or one that no training row has.
         missing: how many values are missing.
-        unit: of a date: what is counted from 1970 on.
+        unit: of a date: the unit that counts from 1970.
     """
 
     name: str
@@ -57,15 +62,15 @@ class Feature:
 
 
 class Features(Mapping[str, Feature]):
-    """The input columns by name, with what the model needs to know of them."""
+    """The input columns by name, with the statistics that a model needs."""
 
     def __init__(
         self,
         features: list[Feature],
-        labels: list[Any] | None,
+        labels: list[ClassName] | None,
         label: str | None,
         moments: Callable[[], dict[str, Moments]],
-        texts: Callable[[str], Any],
+        texts: Callable[[str], Dataset],
     ) -> None:
         self._features = {feature.name: feature for feature in features}
         self._moments, self._texts = moments, texts
@@ -84,31 +89,31 @@ class Features(Mapping[str, Feature]):
 
     @functools.cached_property
     def moments(self) -> dict[str, Moments]:
-        """Count, mean and variance of the columns of numbers, over the training rows."""
+        """Count, mean and variance of each column of numbers, over the training rows."""
         return {name: found for name, found in self._moments().items() if name in self._features}
 
     def mean(self, name: str) -> float:
-        """Of a column of numbers, over the training rows."""
+        """The mean of a column of numbers, over the training rows."""
         found = self.moments[name]
         return found.base + found.mean
 
     def variance(self, name: str) -> float:
-        """Of a column of numbers, over the training rows."""
+        """The variance of a column of numbers, over the training rows."""
         return self.moments[name].variance
 
-    def inputs(self, *, avoid: Collection[str] = ()) -> dict[str, Any]:
+    def inputs(self, *, avoid: Collection[str] = ()) -> dict[str, Tensor]:
         """A `keras.Input` for each column, as the dataset gives it.
 
         Args:
-            avoid: names of other layers of the model, also if Keras numbers them (`dense_1`): Keras wants each name
-                once, and the input of a column that is called so gives way.
+            avoid: names of other layers of the model, which Keras may number (`dense_1`). Names must be unique, so the
+                input of a column with such a name gets another one.
         """
         return {
             name: self._input(name, feature.dtype, {*_ENCODE_OPS, *avoid})
             for name, feature in self._features.items()
         }
 
-    def _input(self, column: str, dtype: str, avoid: Collection[str]) -> Any:
+    def _input(self, column: str, dtype: str, avoid: Collection[str]) -> Tensor:
         import keras
 
         plain = self._layer_names[column]
@@ -116,20 +121,20 @@ class Features(Mapping[str, Feature]):
             plain = self._own_name(f"{plain}_input")
         return keras.Input((), name=plain, dtype=dtype)
 
-    def encode(self, inputs: Mapping[str, Any]) -> Any:
+    def encode(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """All columns as one tensor of shape [batch, width].
 
-        Numbers are normalised (a missing one becomes the mean, and a column beside it says so), categories are one
-        number a value, or a learned vector where there are many, text is the mean of learned vectors of its words.
+        Numbers are normalised (a missing one becomes the mean, and another column marks it). Categories are one-hot
+        encoded, or get a learned vector if they have many values. Text becomes the mean of its words' learned vectors.
 
         Raises:
-            ArgumentError: an input is not there.
+            ArgumentError: an input is missing.
         """
         import keras
 
         lost = [name for name in self._features if name not in inputs]
         if lost:
-            raise ArgumentError(f"encode: there is no input {lost[0]!r}")
+            raise ArgumentError(f"encode: there is no input {lost[0]!r}: pass what features.inputs() gives")
         together = self._side_by_side()
         parts = [self._normalized(names, inputs) for names in together]
         grouped = {name for names in together for name in names}
@@ -144,9 +149,9 @@ class Features(Mapping[str, Feature]):
         )
 
     def _side_by_side(self) -> list[list[str]]:
-        """Columns of numbers of one type that can be normalised as one array, by a few operations for all of them.
+        """Groups of number columns of one type, each normalised as one array with a few operations.
 
-        Not those with gaps, and not those that lie so far from zero that float32 would lose digits.
+        Columns with gaps are excluded, and those so far from zero that float32 would lose digits.
         """
         groups: dict[str, list[str]] = {}
         for name, feature in self._features.items():
@@ -156,7 +161,7 @@ class Features(Mapping[str, Feature]):
                 groups.setdefault(feature.dtype, []).append(name)
         return [names for names in groups.values() if len(names) > 1]
 
-    def _normalized(self, names: list[str], inputs: Mapping[str, Any]) -> Any:
+    def _normalized(self, names: list[str], inputs: Mapping[str, Tensor]) -> Tensor:
         import keras
         from keras import ops
 
@@ -169,19 +174,19 @@ class Features(Mapping[str, Feature]):
         )(columns)
 
     def _own_name(self, wanted: str) -> str:
-        """A name for a layer that no column has."""
+        """A layer name that no column has."""
         while wanted in self._layer_names.values():
             wanted += "_"
         return wanted
 
-    def _encoded(self, feature: Feature, value: Any) -> list[Any]:
+    def _encoded(self, feature: Feature, value: Tensor) -> list[Tensor]:
         if feature.kind == "text":
             return [self._text(feature, value)]
         if feature.kind == "category":
             return [self._category(feature, value)]
         return self._number(feature, value)
 
-    def _number(self, feature: Feature, value: Any) -> list[Any]:
+    def _number(self, feature: Feature, value: Tensor) -> list[Tensor]:
         import keras
         from keras import ops
 
@@ -192,7 +197,7 @@ class Features(Mapping[str, Feature]):
         if feature.missing and feature.dtype.startswith("float"):
             absent = ops.isnan(column)
             column = ops.where(absent, ops.full_like(column, found.base + found.mean), column)
-        # The base goes first, in the column's own type: what is left is small enough for float32.
+        # Subtract the base first, in the column's own type: the rest is small enough for float32.
         if found.base:
             column = ops.subtract(column, ops.full_like(column, found.base))
         column = ops.cast(column, "float32")
@@ -205,7 +210,7 @@ class Features(Mapping[str, Feature]):
         parts = [scale(column)]
         return parts if absent is None else [*parts, ops.cast(absent, "float32")]
 
-    def _category(self, feature: Feature, value: Any) -> Any:
+    def _category(self, feature: Feature, value: Tensor) -> Tensor:
         import keras
 
         name = self._layer_names[feature.name]
@@ -219,7 +224,7 @@ class Features(Mapping[str, Feature]):
         width = min(64, math.ceil(1.6 * size**0.56))
         return keras.layers.Embedding(size, width, name=self._own_name(f"{name}_embedding"))(value)
 
-    def _text(self, feature: Feature, value: Any) -> Any:
+    def _text(self, feature: Feature, value: Tensor) -> Tensor:
         import keras
         from keras import ops
 
@@ -227,7 +232,7 @@ class Features(Mapping[str, Feature]):
         words = keras.layers.TextVectorization(max_tokens=_TEXT_TOKENS, name=self._own_name(f"{name}_words"))
         words.adapt(self._texts(feature.name))
         ids = words(value)
-        # A text without words is one unknown word, which has the id 1: of nothing there is no mean.
+        # A text without words becomes one unknown word (id 1): nothing has no mean.
         nothing = ops.all(ops.equal(ids, 0), axis=1, keepdims=True)
         ids = ops.concatenate([ids, ops.cast(nothing, "int64")], axis=1)
         vectors = keras.layers.Embedding(
@@ -235,25 +240,25 @@ class Features(Mapping[str, Feature]):
         )(ids)
         return keras.layers.GlobalAveragePooling1D(name=self._own_name(f"{name}_mean"))(vectors)
 
-    def lookup(self, name: str) -> Any:
-        """The layer that makes ids of a category's texts, 0 for one that the training rows did not have."""
+    def lookup(self, name: str) -> Layer:
+        """The layer that turns a category's texts into ids; 0 for a text that no training row has."""
         import keras
 
         words = list(self._features[name].vocabulary or ())[1:]
         plain = self._own_name(f"{self._layer_names[name]}_ids")
         return keras.layers.StringLookup(vocabulary=words, num_oov_indices=1, name=plain)
 
-    def serving_model(self, model: Any) -> Any:
-        """The model with the vocabularies in front: it takes categories as text.
+    def serving_model(self, model: Model) -> Model:
+        """The model with the vocabularies in front, so that it takes categories as text.
 
-        A category that the training rows did not have gets id 0, as a missing one does.
+        A category that no training row has gets id 0, like a missing one.
         """
         import keras
 
         inputs, ready = {}, {}
         for name, feature in self._features.items():
             text = feature.kind == "category"
-            # The model is a layer of this one.
+            # The model becomes a layer of the new one.
             inputs[name] = self._input(name, "string" if text else feature.dtype, {model.name})
             ready[name] = inputs[name]
             if text and feature.dtype != "string":

@@ -1,32 +1,36 @@
-"""Frames in memory as Arrow tables: pandas, polars, Hugging Face, a dict of columns."""
+"""Data in memory as Arrow tables: pandas and polars frames, Hugging Face datasets, dicts of columns."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from stoker.data.columns import demand_different
+from stoker.data.columns import check_different
 from stoker.data.misfits import from_python
 from stoker.errors import ArgumentError
 
+# A pandas or polars frame, an Arrow table, a Hugging Face dataset, a dict of columns: known by their methods.
+ColumnHolder: TypeAlias = Any
+# One column of these.
+_Values: TypeAlias = Any
 _FAILURES = (pa.ArrowException, OverflowError, TypeError, ValueError)
 
 
-def to_arrow(data: Any, missing: tuple[str, ...]) -> tuple[pa.Table, dict[str, str]]:
-    """Whatever holds columns, as an Arrow table.
+def to_arrow(data: ColumnHolder, missing: tuple[str, ...]) -> tuple[pa.Table, dict[str, str]]:
+    """An Arrow table of anything that holds columns.
 
     Args:
         data: a pandas or polars frame, an Arrow table, a Hugging Face dataset, a dict of columns.
         missing: texts that stand for missing values.
 
     Returns:
-        The table, and for each column that fits none: why not.
+        The table, and for each column that does not fit into one, the reason.
 
     Raises:
-        ArgumentError: it is none of these, or two columns have one name.
+        ArgumentError: it is none of these, or two columns have the same name.
     """
     where = f"the {type(data).__name__}"
     names = _names(data)
@@ -35,17 +39,17 @@ def to_arrow(data: Any, missing: tuple[str, ...]) -> tuple[pa.Table, dict[str, s
             f"frame: give a pandas or polars frame, an Arrow table, a Hugging Face dataset or a dict of columns, "
             f"not {type(data).__name__}"
         )
-    demand_different(names, where)
+    check_different(names, where)
     if isinstance(data, dict):
-        _demand_lists(data)
+        _check_lists(data)
     try:
         return _whole(data), {}
     except _FAILURES:
-        # Column by column, so that one that fits no table is refused by name, and only if it is wanted.
+        # Column by column, so that one that does not fit is refused by name, and only if it is wanted.
         return _by_columns(data, where, missing)
 
 
-def _names(data: Any) -> list[str] | None:
+def _names(data: ColumnHolder) -> list[str] | None:
     if isinstance(data, pa.Table | pa.RecordBatch):
         return list(data.schema.names)
     if isinstance(data, dict):
@@ -57,7 +61,7 @@ def _names(data: Any) -> list[str] | None:
     return None
 
 
-def _whole(data: Any) -> pa.Table:
+def _whole(data: ColumnHolder) -> pa.Table:
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -71,7 +75,7 @@ def _whole(data: Any) -> pa.Table:
     return pa.Table.from_pandas(data, preserve_index=False)
 
 
-def _demand_lists(data: dict[Any, Any]) -> None:
+def _check_lists(data: dict[object, _Values]) -> None:
     lengths = {}
     for name, values in data.items():
         if not hasattr(values, "__len__") or isinstance(values, str | bytes):
@@ -87,7 +91,7 @@ def _demand_lists(data: dict[Any, Any]) -> None:
             )
 
 
-def _by_columns(data: Any, where: str, missing: tuple[str, ...]) -> tuple[pa.Table, dict[str, str]]:
+def _by_columns(data: ColumnHolder, where: str, missing: tuple[str, ...]) -> tuple[pa.Table, dict[str, str]]:
     columns, unfit = {}, {}
     given = data.items() if hasattr(data, "items") else ((name, data[name]) for name in data.columns)
     for name, values in given:
@@ -99,7 +103,7 @@ def _by_columns(data: Any, where: str, missing: tuple[str, ...]) -> tuple[pa.Tab
     return pa.table(columns), unfit
 
 
-def _column(values: Any, name: str, where: str, missing: tuple[str, ...]) -> Any:
+def _column(values: _Values, name: str, where: str, missing: tuple[str, ...]) -> pa.Array:
     if str(getattr(values, "dtype", "")).startswith("Sparse"):
         values = np.asarray(values)
     try:
@@ -109,8 +113,8 @@ def _column(values: Any, name: str, where: str, missing: tuple[str, ...]) -> Any
         return from_python(listed, name, where, 0, missing)
 
 
-def _is_gap(value: Any) -> bool:
-    """Whether it is one of the ways in which a frame says that there is nothing."""
+def _is_gap(value: object) -> bool:
+    """Whether it is one of a frame's ways to say that a value is missing."""
     if isinstance(value, float | np.floating):
         return math.isnan(value)
     return type(value).__name__ in ("NAType", "NaTType")

@@ -1,39 +1,39 @@
-"""The bytes of an image file as pixels: for training, and for whoever asks the trained model.
+"""The bytes of an image file as pixels, for training and for serving.
 
-One place for both, so that a model is asked with the very pixels it would have learned from.
+Both use the same code, so that a served model sees the same pixels as in training.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
 
+from stoker.tf_internals.types import Tensor, TensorLike
 
-def plain(raw: Any, channels: int) -> Any:
-    """One image as bytes, in its own size; in a graph, too."""
+
+def decode_plain(raw: TensorLike, channels: int) -> Tensor:
+    """One image as bytes, in its own size; works in a graph, too."""
     return tf.io.decode_image(raw, channels, expand_animations=False)
 
 
-def resized(pixels: Any, size: Any) -> Any:
-    """Brought to a height and width; in a graph, too."""
+def resize(pixels: Tensor, size: tuple[int, int]) -> Tensor:
+    """The image in another height and width; works in a graph, too."""
     return tf.cast(tf.round(tf.image.resize(pixels, size)), tf.uint8)
 
 
-def decoded(raw: Any, channels: int) -> Any:
-    """One image, also the few that TensorFlow decodes to colours only (CMYK).
+def decode(raw: TensorLike, channels: int) -> Tensor:
+    """One image, also of the few kinds that TensorFlow decodes only to colours (CMYK).
 
     Raises:
-        tf.errors.OpError: it is damaged, or no image.
+        tf.errors.OpError: it is damaged, or not an image.
     """
     try:
-        return plain(raw, channels)
+        return decode_plain(raw, channels)
     except tf.errors.InvalidArgumentError:
         if channels != 1:
             raise
-        return tf.image.rgb_to_grayscale(plain(raw, 3))
+        return tf.image.rgb_to_grayscale(decode_plain(raw, 3))
 
 
-def fitted(pixels: Any, size: tuple[int, int]) -> Any:
-    """In a height and width: what has them is left as it is."""
-    return pixels if tuple(pixels.shape[:2]) == tuple(size) else resized(pixels, size)
+def fit(pixels: Tensor, size: tuple[int, int]) -> Tensor:
+    """The image in this height and width; resized only if it has others."""
+    return pixels if tuple(pixels.shape[:2]) == tuple(size) else resize(pixels, size)

@@ -1,4 +1,4 @@
-"""Image files, decoded once into a store of bytes: many at a time, and one by one where one of them is odd."""
+"""Image files, decoded once into a store: many at a time, and one by one where one of them fails."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from stoker.data import cache
+from stoker.data.array_types import Array
 from stoker.data.class_folders import ClassFile, state_of
 from stoker.data.columns import DataWarning
-from stoker.data.image_bytes import decoded, fitted, plain, resized
+from stoker.data.image_bytes import decode, decode_plain, fit, resize
 from stoker.data.order import unconverted
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Dataset, Tensor
 
 _AT_ONCE = 32
 
@@ -28,9 +29,9 @@ class Decoding:
     """How images become arrays of one shape.
 
     Attributes:
-        size: height and width; None where all images must have the size of the first.
+        size: height and width; None if all images must have the size of the first.
         channels: 3 or 1.
-        skip: leave out what cannot be decoded, with a warning.
+        skip: leave out images that cannot be decoded, with a warning.
     """
 
     size: tuple[int, int] | None
@@ -38,7 +39,7 @@ class Decoding:
     skip: bool
 
 
-def stored(root: Path, files: list[ClassFile], decoding: Decoding, where: Any) -> Store:
+def stored(root: Path, files: list[ClassFile], decoding: Decoding, where: cache.CachePlace) -> Store:
     """The images and the numbers of their classes: from the cache, or decoded now.
 
     Raises:
@@ -52,7 +53,7 @@ def stored(root: Path, files: list[ClassFile], decoding: Decoding, where: Any) -
 def _write(files: list[ClassFile], decoding: Decoding, fresh: Callable[[], Writer]) -> Store:
     writer = fresh()
     numbers = {name: number for number, name in enumerate(sorted({file.class_name for file in files}))}
-    classes: Any = np.array([numbers[file.class_name] for file in files], np.int32)
+    classes = np.array([numbers[file.class_name] for file in files], np.int32)
     skipped = rows = 0
     try:
         for kept, pixels in _Decoder([file.path for file in files], decoding).batches():
@@ -63,7 +64,7 @@ def _write(files: list[ClassFile], decoding: Decoding, fresh: Callable[[], Write
             writer.append("classes", classes[kept.start : kept.stop])
             rows += len(kept)
         if rows == 0:
-            raise ArgumentError("none of the images can be decoded")
+            raise ArgumentError("none of the images can be decoded: convert them to PNG or JPEG")
         return writer.finish({"rows": rows, "skipped": skipped})
     finally:
         writer.close()
@@ -78,45 +79,45 @@ class _Decoder:
     def _size_of_first(self) -> tuple[int, int]:
         for number, path in enumerate(self._paths):
             try:
-                height, width = decoded(tf.io.read_file(os.fsencode(path)), self._channels).shape[:2]
+                height, width = decode(tf.io.read_file(os.fsencode(path)), self._channels).shape[:2]
                 return height, width
             except tf.errors.OpError as error:
                 if not self._skip or number == len(self._paths) - 1:
                     raise ArgumentError(f"{path} {fault_of(error)}") from None
         raise AssertionError("there is at least one image")
 
-    def batches(self) -> Iterator[tuple[range, Any]]:
+    def batches(self) -> Iterator[tuple[range, Array | None]]:
         """Images as bytes, many at a time; an image that cannot be decoded comes alone, as None."""
         first = 0
         while first < len(self._paths):
             try:
                 for pixels in self._from(first):
-                    # As TensorFlow holds them: `numpy()` would copy them once more.
+                    # TensorFlow's own memory: `numpy()` would copy it.
                     yield range(first, first + len(pixels)), np.asarray(memoryview(pixels))
                     first += len(pixels)
             except (tf.errors.InvalidArgumentError, tf.errors.UnknownError, *_OUT_OF_REACH):
-                # One of the next ones; which, is found by decoding them one by one.
+                # Find the image that failed by decoding the next ones one by one.
                 for kept, one in self._singly(first):
                     yield kept, one
                     first = kept.stop
 
-    def _from(self, first: int) -> Any:
-        # As bytes: the names of files need not be UTF-8.
+    def _from(self, first: int) -> Dataset:
+        # As bytes: file names need not be UTF-8.
         paths = tf.data.Dataset.from_tensor_slices([os.fsencode(path) for path in self._paths[first:]])
         images = paths.map(unconverted(self._read), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
         return images.batch(_AT_ONCE).prefetch(2)
 
-    def _singly(self, first: int) -> Iterator[tuple[range, Any]]:
-        """One by one, up to and with the one that is at fault."""
+    def _singly(self, first: int) -> Iterator[tuple[range, Array | None]]:
+        """Images one by one, up to and including the one that fails."""
         for number in range(first, len(self._paths)):
             path, here = self._paths[number], range(number, number + 1)
             try:
-                pixels = decoded(tf.io.read_file(os.fsencode(path)), self._channels)
+                pixels = decode(tf.io.read_file(os.fsencode(path)), self._channels)
                 fault = self._misfit(pixels)
             except tf.errors.OpError as error:
                 fault = fault_of(error)
             if fault is None:
-                yield here, fitted(pixels, self._size).numpy()[None]
+                yield here, fit(pixels, self._size).numpy()[None]
                 continue
             if not self._skip:
                 raise ArgumentError(f"{path} {fault}")
@@ -124,21 +125,19 @@ class _Decoder:
             yield here, None
             return
 
-    def _fits(self, pixels: Any) -> bool:
-        return tuple(pixels.shape[:2]) == tuple(self._size)
-
-    def _misfit(self, pixels: Any) -> str | None:
-        if self._resize or self._fits(pixels):
+    def _misfit(self, pixels: Tensor) -> str | None:
+        shape = tuple(pixels.shape[:2])
+        if self._resize or shape == tuple(self._size):
             return None
-        (height, width), shape = self._size, pixels.shape
-        return f"is {shape[0]} x {shape[1]}, others are {height} x {width}: give image_size="
+        (height, width), (wanted_height, wanted_width) = shape, self._size
+        return f"is {height} x {width}, others are {wanted_height} x {wanted_width}: give image_size="
 
-    def _read(self, path: Any) -> Any:
+    def _read(self, path: Tensor) -> Tensor:
         """In a graph: one image as bytes."""
-        pixels = plain(tf.io.read_file(path), self._channels)
+        pixels = decode_plain(tf.io.read_file(path), self._channels)
         if self._resize:
             fits = tf.reduce_all(tf.equal(tf.shape(pixels)[:2], self._size))
-            pixels = tf.cond(fits, lambda: pixels, lambda: resized(pixels, self._size))
+            pixels = tf.cond(fits, lambda: pixels, lambda: resize(pixels, self._size))
         return tf.ensure_shape(pixels, [*self._size, self._channels])
 
 
@@ -146,10 +145,10 @@ _OUT_OF_REACH = (tf.errors.NotFoundError, tf.errors.PermissionDeniedError)
 
 
 def fault_of(error: tf.errors.OpError) -> str:
-    """What is wrong with an image that TensorFlow did not read or decode, and what to do."""
+    """What is wrong with an image that TensorFlow could not read or decode, and what to do."""
     if isinstance(error, _OUT_OF_REACH):
         return "cannot be read: make it readable, or remove it"
     return (
-        "cannot be decoded: it is damaged, no image, or of a kind TensorFlow cannot read; "
+        "cannot be decoded: it is damaged, not an image, or of a kind TensorFlow cannot read; "
         "convert it to PNG or JPEG, or remove it"
     )

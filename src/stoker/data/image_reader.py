@@ -1,4 +1,4 @@
-"""Images in a folder for each class: decoded once into a cache of bytes, gathered from it in every epoch."""
+"""Images in a folder for each class: decoded once into a cache, from which every epoch gathers its batches."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from stoker.data import augmenting
+from stoker.data.cache import CachePlace
 from stoker.data.class_folders import class_files
 from stoker.data.image_files import Decoding, stored
 from stoker.data.labels import warn_of_single_examples
 from stoker.data.order import Order
 from stoker.data.paths import IMAGES
-from stoker.data.splits import Passes, finished, orders
+from stoker.data.splits import Passes, Split, make_datasets, orders
 from stoker.data.store import Store
 from stoker.errors import ArgumentError, check_local_path
+from stoker.tf_internals.types import Dataset, Nest, Tensor
 
 CHANNELS = {"rgb": 3, "grayscale": 1}
 
@@ -30,7 +31,7 @@ def images(
     batch_size: int = 32,
     shuffle: bool = True,
     seed: int = 0,
-    validation_split: float | tuple[float, ...] | None = None,
+    validation_split: Split = None,
     *,
     color_mode: str = "rgb",
     label_mode: str | None = "int",
@@ -38,20 +39,21 @@ def images(
     on_error: str = "raise",
     shard: tuple[int, int] = (0, 1),
     drop_remainder: bool = False,
-    cache: str | os.PathLike[str] | bool | None = None,
-) -> Any:
+    cache: CachePlace = None,
+) -> Dataset:
     """Images in batches of `(uint8 [batch, height, width, channels], class index)`.
 
     Args:
-        directory: with a folder for each class.
-        image_size: height and width. Images of that size are left as they are, others are resized (bilinear, as Keras
-            does, rounded to bytes). None: all images must have one size, and keep it.
+        directory: it has a folder for each class.
+        image_size: height and width. Images of another size are resized (bilinear, as by Keras, rounded to bytes).
+            None: all images must have the same size.
         color_mode: "rgb" or "grayscale".
         label_mode: "int", "categorical", "binary", or None for images alone.
-        augment: changes drawn anew for each training batch: "flip", "flip_vertical", "brightness", "contrast",
+        augment: random changes to each training batch: "flip", "flip_vertical", "brightness", "contrast",
             "saturation", "hue", "crop". Held-out images are never changed.
-        on_error: "raise" names an image that cannot be decoded; "skip" leaves it out, and `ds.skipped` counts.
-        cache: the directory of the decoded images; None for the user's cache directory, False keeps them in memory.
+        on_error: "raise" stops at an image that cannot be decoded; "skip" leaves it out with a warning, and
+            `ds.skipped` counts them.
+        cache: the directory of the decoded images; None for the user's cache directory, False to keep them in memory.
 
     The other arguments are those of `csv`. Cast and scale inside the model: bytes are a quarter of the traffic.
 
@@ -59,7 +61,7 @@ def images(
         A `tf.data.Dataset` with `rows` and `class_names`; two of them with `validation_split`.
 
     Raises:
-        ArgumentError: a file or an argument that makes no sense.
+        ArgumentError: a file or an argument is invalid.
     """
     _check(image_size, color_mode, label_mode, on_error)
     augmenting.check(augment, color_mode)
@@ -68,38 +70,31 @@ def images(
     found = class_files(root, IMAGES)
     names = sorted({file.class_name for file in found})
     if label_mode == "binary" and len(names) != 2:
-        raise ArgumentError(f"label_mode='binary': {directory} has {len(names)} classes, not 2")
+        raise ArgumentError(f"label_mode='binary' needs 2 classes, but {directory} has {len(names)}")
     store = stored(root, found, Decoding(image_size, CHANNELS[color_mode], on_error == "skip"), cache)
-    options = Passes(
-        batch_size=batch_size,
-        shuffle=shuffle,
-        seed=seed,
-        validation_split=validation_split,
-        shard=shard,
-        drop_remainder=drop_remainder,
-    )
+    options = Passes(batch_size, shuffle, seed, validation_split, shard, drop_remainder)
     parts = orders(store.rows, options)
     counts = np.bincount(store.array("classes"), minlength=len(names))
     warn_of_single_examples(os.fspath(directory), names, counts, stacklevel=3)
 
-    def made(order: Order) -> Any:
+    def make(order: Order) -> Dataset:
         change = augmenting.change(augment, label_mode is not None) if order.part != "held out" else None
         dataset = order.dataset(_batch_of(store, label_mode, len(names)), change)
         dataset.skipped = int(store.meta["skipped"])
         return dataset
 
-    return finished([made(order) for order in parts], parts, SimpleNamespace(labels=names), made)
+    return make_datasets(parts, make, SimpleNamespace(labels=names))
 
 
-def check_size(image_size: Any, name: str = "image_size") -> None:
-    """Refuse what is no size of an image.
+def check_size(image_size: tuple[int, int] | None, name: str = "image_size") -> None:
+    """Check the size of images.
 
     Args:
         image_size: height and width, or None.
         name: of the argument, for the message.
 
     Raises:
-        ArgumentError: it is none.
+        ArgumentError: it is neither.
     """
     if image_size is not None:
         two = isinstance(image_size, Sequence) and len(image_size) == 2
@@ -107,18 +102,20 @@ def check_size(image_size: Any, name: str = "image_size") -> None:
             raise ArgumentError(f"{name}={image_size!r} must be (height, width), such as (224, 224)")
 
 
-def _check(image_size: Any, color_mode: str, label_mode: str | None, on_error: str) -> None:
+def _check(
+    image_size: tuple[int, int] | None, color_mode: str, label_mode: str | None, on_error: str
+) -> None:
     check_size(image_size)
     if color_mode not in CHANNELS:
-        raise ArgumentError(f"color_mode={color_mode!r} is none of {', '.join(CHANNELS)}")
+        raise ArgumentError(f"color_mode={color_mode!r} must be 'rgb' or 'grayscale'")
     if label_mode not in (None, "int", "categorical", "binary"):
-        raise ArgumentError(f"label_mode={label_mode!r} is none of int, categorical, binary, None")
+        raise ArgumentError(f"label_mode={label_mode!r} must be 'int', 'categorical', 'binary' or None")
     if on_error not in ("raise", "skip"):
         raise ArgumentError(f"on_error={on_error!r} must be 'raise' or 'skip'")
 
 
-def _batch_of(store: Store, label_mode: str | None, classes: int) -> Callable[[Any], Any]:
-    def batch(rows: Any) -> Any:
+def _batch_of(store: Store, label_mode: str | None, classes: int) -> Callable[[Tensor], Nest]:
+    def batch(rows: Tensor) -> Nest:
         chosen = tf.gather(store.tensor("images"), rows)
         if label_mode is None:
             return chosen

@@ -1,14 +1,15 @@
 """One pass over a source: its blocks, turned into typed arrays and appended to a store.
 
-Columns of one type stand side by side in one array, so that a batch takes one gather for all of them. What a later
-block shows (a missing value in a column of whole numbers, a number that float32 cannot hold) widens the column, and
-the pass begins again; what no widening can repair is said in one line.
+All columns of one type share one array, so that a batch takes one gather for all of them. A later block may hold what a
+column has no room for (a missing value among whole numbers, a number too large for float32). Then the column is widened
+and the pass begins again; if no widening helps, one line says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,16 +17,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stoker.data import cache
+from stoker.data.array_types import Array
 from stoker.data.columns import EXACT, MOST_CATEGORIES, Column, Restart, Widen
+from stoker.data.paths import name_files
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError
 
-_DTYPES = {
+_DTYPES: dict[pa.DataType, type[np.generic]] = {
     pa.float64(): np.float64,
     pa.float32(): np.float32,
     pa.int64(): np.int64,
     pa.int32(): np.int32,
 }
+# A row must fit into a block of a text file. Blocks grow up to the second size.
+BLOCK, LARGEST_BLOCK = 1 << 22, 1 << 25
 
 
 class Source(Protocol):
@@ -34,7 +39,7 @@ class Source(Protocol):
     name: str
 
     def columns(self) -> list[Column]:
-        """What the source holds, from a look at its beginning."""
+        """The columns, inferred from the first rows."""
 
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
         """All rows: these columns, each with the type `Column.arrow`.
@@ -46,19 +51,42 @@ class Source(Protocol):
         """
 
     def fingerprint(self) -> list[Any] | None:
-        """For each file its path and what changes when it does, as JSON; None where nothing tells."""
+        """For each file, its path and whatever tells that it has changed, as JSON; None if nothing tells."""
+
+
+class FileSource:
+    """What all sources that read files share.
+
+    Args:
+        paths: the files.
+        missing: texts that stand for missing values.
+    """
+
+    def __init__(self, paths: list[Path], missing: tuple[str, ...] = ()) -> None:
+        self.paths, self.name, self._missing = paths, name_files(paths), missing
+        self._least_block = 0
+
+    def fingerprint(self) -> list[Any]:
+        return [cache.state_of(path) for path in self.paths]
+
+    def _enlarge_blocks(self, path: Path, hint: str) -> Restart | ArgumentError:
+        """Read larger blocks from now on: what to raise where a row does not fit into a block."""
+        self._least_block = max(BLOCK, self._least_block) * 8
+        if self._least_block <= LARGEST_BLOCK:
+            return Restart()
+        return ArgumentError(f"{path} has a row longer than {LARGEST_BLOCK >> 20} MB: {hint}")
 
 
 def ingest(source: Source, columns: list[Column], writer: Callable[[], Writer]) -> Store:
-    """Read everything, with the columns widened as the values ask for.
+    """Read everything, and widen columns where values ask for it.
 
     Args:
         source: what to read.
-        columns: as inferred or asked for.
-        writer: makes a fresh, empty one for every pass.
+        columns: inferred, or given by the caller.
+        writer: makes an empty one for every pass.
 
     Raises:
-        ArgumentError: a value that fits no column; no rows.
+        ArgumentError: a value does not fit its column, or there are no rows.
         OSError: the store cannot be written.
     """
     while True:
@@ -68,22 +96,20 @@ def ingest(source: Source, columns: list[Column], writer: Callable[[], Writer]) 
         except Restart:
             continue
         except UnicodeDecodeError:
-            raise ArgumentError(
-                f"{source.name} holds text that is not UTF-8: write it anew as UTF-8"
-            ) from None
+            raise ArgumentError(f"{source.name} holds text that is not UTF-8: save it as UTF-8") from None
         except Widen as wider:
             columns = [wider.column if one.name == wider.column.name else one for one in columns]
         finally:
             current.close()
 
 
-def stored(source: Source, columns: list[Column], reading: list[Any], where: Any) -> Store:
+def stored(source: Source, columns: list[Column], reading: list[Any], where: cache.CachePlace) -> Store:
     """The store of a source: from the cache, or read now.
 
     Args:
         source: what to read.
-        columns: as inferred or asked for.
-        reading: everything the caller said that decides on the values. The cache holds one state for each such choice.
+        columns: inferred, or given by the caller.
+        reading: every option that changes the values. The cache holds one store for each choice of options.
         where: see `cache.cached`.
     """
     key, state = identity(source, columns, reading)
@@ -91,7 +117,7 @@ def stored(source: Source, columns: list[Column], reading: list[Any], where: Any
 
 
 def identity(source: Source, columns: list[Column], reading: list[Any]) -> tuple[list[Any], list[Any] | None]:
-    """What the cache knows a source by, and what changes when its files do; the latter is None where nothing tells."""
+    """The cache's key of a source, and what tells that its files have changed; None if nothing tells."""
     state = source.fingerprint()
     files = [one[0] for one in state or ()]
     key = [type(source).__name__, files, reading, [column.name for column in columns]]
@@ -104,7 +130,7 @@ class _Pass:
         self.rows = 0
         self.missing = dict.fromkeys((column.name for column in columns), 0)
         self.largest = dict.fromkeys((column.name for column in columns if column.missing), 0.0)
-        self.values: dict[str, Any] = {}
+        self.values: dict[str, pa.Array] = {}
         self.begins: dict[str, int] = {}
 
     def run(self) -> Store:
@@ -125,7 +151,7 @@ class _Pass:
         )
 
     def _add(self, block: pa.RecordBatch) -> None:
-        groups: dict[str, list[Any]] = {}
+        groups: dict[str, list[Array]] = {}
         for number, column in enumerate(self.columns):
             values = block.column(number)
             self.missing[column.name] += values.null_count
@@ -134,12 +160,12 @@ class _Pass:
             else:
                 groups.setdefault(column.dtype, []).append(self._numbers(column, values))
         for dtype, parts in groups.items():
-            matrix: Any = np.empty((len(block), len(parts)), dtype)
+            matrix = np.empty((len(block), len(parts)), dtype)
             for index, part in enumerate(parts):
                 matrix[:, index] = part
             self.writer.append(dtype, matrix)
 
-    def _numbers(self, column: Column, values: Any) -> Any:
+    def _numbers(self, column: Column, values: pa.Array) -> Array:
         if column.kind == "category":
             return self._codes(column, values)
         if column.kind == "number":
@@ -150,13 +176,13 @@ class _Pass:
             raise Widen(replace(column, missing=True))
         whole = values.cast(pa.int32()).cast(pa.int64()) if column.unit == "D" else values.cast(pa.int64())
         if column.missing:
-            self._exact(column, whole)
+            self._check_exact(column, whole)
             return view(whole.cast(pa.float64()), np.nan)
         return view(whole)
 
-    def _floats(self, column: Column, values: Any) -> Any:
+    def _floats(self, column: Column, values: pa.Array) -> Array:
         numbers = view(values, np.nan)
-        # What a file calls "not a number" is as missing as what is not there.
+        # A NaN in the file counts as missing, too.
         self.missing[column.name] += int(np.isnan(numbers).sum()) - values.null_count
         if column.wide:
             return numbers
@@ -165,25 +191,25 @@ class _Pass:
                 single = numbers.astype(np.float32)
         except FloatingPointError:
             raise Widen(replace(column, wide=True)) from None
-        # Nor may numbers that are so small that nothing would be left of them become zeros.
+        # Numbers too small for float32 must not become zeros, either.
         if not single.any() and numbers.any():
             raise Widen(replace(column, wide=True))
         return single
 
-    def _exact(self, column: Column, whole: Any) -> None:
-        """Where values are missing, whole numbers are kept as float64: they must be exact there."""
+    def _check_exact(self, column: Column, whole: pa.Array) -> None:
+        """Whole numbers with missing values are kept as float64, which must not round them."""
         ends = pc.min_max(whole)
         largest = max(abs(ends["min"].as_py() or 0), abs(ends["max"].as_py() or 0))
         if largest > EXACT:
             raise ArgumentError(
                 f"column {column.name} of {self.source.name} has missing values and whole numbers such as {largest}, "
-                f"beyond 2**53, which would be rounded: fill the gaps, or read it with "
+                f"which would be rounded (they are beyond 2**53): fill the gaps, or read it with "
                 f"types={{{column.name!r}: 'category'}}"
             )
         self.largest[column.name] = max(self.largest[column.name], float(largest))
 
-    def _codes(self, column: Column, values: Any) -> Any:
-        """Codes into the list of all values: every block has a list of its own."""
+    def _codes(self, column: Column, values: pa.Array) -> Array:
+        """Codes into the list of all values so far; every block has a list of its own."""
         if not pa.types.is_dictionary(values.type):
             values = values.dictionary_encode()
         own = values.dictionary.cast(pa.string())
@@ -200,11 +226,11 @@ class _Pass:
                     )
                 raise Widen(column.as_kind("text"))
             where = pc.index_in(own, value_set=known)
-        table: Any = np.append(view(where, -1), np.int32(-1))
+        table = np.append(view(where, -1), np.int32(-1))
         return table[view(values.indices.cast(pa.int32()), len(own))]
 
-    def _add_text(self, number: int, column: Column, values: Any) -> None:
-        """The characters one after the other, and where each row ends."""
+    def _add_text(self, number: int, column: Column, values: pa.Array) -> None:
+        """Append the characters of all rows, and where each row ends."""
         data, ends = characters(values)
         if not column.wide and data.dtype != np.uint8:
             raise Widen(replace(column, wide=True))
@@ -217,8 +243,8 @@ class _Pass:
         self.begins[column.name] = begin + int(ends[-1])
 
 
-def view(values: Any, gap: float = 0) -> Any:
-    """An Arrow array of numbers as NumPy sees it, with `gap` for what is missing.
+def view(values: pa.Array, gap: float = 0) -> Array:
+    """An Arrow array of numbers as NumPy sees it, with `gap` in place of missing values.
 
     Arrow's own ways (`to_numpy`, and a Python value for `fill_null`) import pandas first, which takes a second.
     """
@@ -229,8 +255,8 @@ def view(values: Any, gap: float = 0) -> Any:
     return np.frombuffer(values.buffers()[1], dtype)[values.offset : values.offset + len(values)]
 
 
-def characters(values: Any) -> tuple[Any, Any]:
-    """The code points of all strings and the end of each: one byte each where all are below 256, int32 otherwise."""
+def characters(values: pa.Array) -> tuple[Array, Array]:
+    """The code points of all strings, and where each string ends: bytes if all are below 256, int32 otherwise."""
     values = values.cast(pa.large_string()).fill_null("")
     offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
     buffer = values.buffers()[2]

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
-from stoker.data.columns import Column, DataWarning
+from stoker.data.array_types import Array
+from stoker.data.columns import Column, DataWarning, from_store
 from stoker.data.statistics import places
 from stoker.data.store import Store
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Tensor
+
+# What a class is called: a text, a truth value or a number.
+ClassName: TypeAlias = str | bool | int | float
 
 MODES = ("auto", "int", "categorical", "binary", "number")
 _MOST_CLASSES = 10_000
@@ -22,18 +28,18 @@ class Label:
     """How the label column becomes what the loss wants.
 
     Attributes:
-        column: in the file.
+        column: of the store.
         mode: "number", "int", "categorical" or "binary".
         classes: what the indices stand for; None for a number.
-        codes: of a category: the class of each of the store's values.
+        codes: of a category: the class of each value in the store.
     """
 
     column: Column
     mode: str
-    classes: list[Any] | None
-    codes: Any = None
+    classes: list[ClassName] | None
+    codes: Array | None = None
 
-    def tensor(self, value: Any) -> Any:
+    def tensor(self, value: Tensor) -> Tensor:
         """In a graph: the label of a batch, from the column's values (a category's codes)."""
         import tensorflow as tf
 
@@ -50,40 +56,42 @@ class Label:
         return tf.cast(index, tf.float32) if self.mode == "binary" else index
 
 
-def label_of(store: Store, column: Column, mode: str, name: str, called: str = "") -> Label:
-    """Decide what the label is.
+def label_of(store: Store, column: Column, mode: str, name: str, label_name: str = "") -> Label:
+    """The label, from its column and the caller's mode.
 
     Args:
         store: the rows.
         column: the label's, as the store has it.
         mode: one of `MODES`.
         name: of the source, for messages.
-        called: what the column is called in the file, if not as in the store.
+        label_name: the name of the label in the file, if the store has another.
 
     Raises:
-        ArgumentError: labels are missing, or make no classes.
+        ArgumentError: labels are missing, or are neither numbers nor classes.
     """
     if mode not in MODES:
-        raise ArgumentError(f"label_mode={mode!r} is none of {', '.join(MODES)}")
+        raise ArgumentError(f"label_mode={mode!r} must be one of {', '.join(MODES)}")
     if column.kind == "text":
         raise ArgumentError(
-            f"label: {column.name} holds text that differs from row to row: it is neither a number nor a class"
+            f"label: {column.name} holds text that differs from row to row: give a column of numbers or classes"
         )
-    demand_all(store, column, name, "label", called)
-    worded = column.kind in ("category", "truth")
+    check_complete(store, column, name, "label", label_name)
+    names_classes = column.kind in ("category", "truth")
     if mode == "number" and column.kind == "category":
         raise ArgumentError(f"label_mode='number': {column.name} holds text; use label_mode='int'")
-    if mode == "number" or (mode == "auto" and not worded):
+    if mode == "number" or (mode == "auto" and not names_classes):
         return Label(column, "number", None)
     classes, counts, codes = _classes(store, column)
     if mode == "binary" and len(classes) != 2:
-        raise ArgumentError(f"label_mode='binary': {column.name} has {len(classes)} classes, not 2")
+        raise ArgumentError(f"label_mode='binary' needs 2 classes, but {column.name} has {len(classes)}")
     warn_of_single_examples(column.name, classes, counts, stacklevel=6)
     return Label(column, "int" if mode == "auto" else mode, classes, codes)
 
 
-def warn_of_single_examples(where: str, classes: Any, counts: Any, stacklevel: int) -> None:
-    """Say that there are classes that can be learned or tested, never both: one by name, and how many more."""
+def warn_of_single_examples(
+    where: str, classes: Sequence[ClassName], counts: Array | list[int], stacklevel: int
+) -> None:
+    """Name a class with a single row, which serves for training or testing but not both, and count the others."""
     lonely = [one for one, count in zip(classes, counts, strict=True) if count == 1]
     if lonely:
         more = f", and so have {len(lonely) - 1:,} more" if len(lonely) > 1 else ""
@@ -95,17 +103,16 @@ def warn_of_single_examples(where: str, classes: Any, counts: Any, stacklevel: i
         )
 
 
-def values_of(store: Store, column: Column) -> Any:
-    """The values of a column of numbers, or the codes of a category, of all rows."""
-    columns = [Column(**one) for one in store.meta["columns"]]
-    return store.array(column.dtype)[:, places(columns)[column.dtype].index(column.name)]
+def values_of(store: Store, column: Column) -> Array:
+    """The values of a column of numbers, or the codes of a category."""
+    return store.array(column.dtype)[:, places(from_store(store))[column.dtype].index(column.name)]
 
 
-def demand_all(store: Store, column: Column, name: str, what: str, called: str = "") -> None:
-    """Every row has a value in this column; of a label, one that is not blank: a CSV file has no other gaps in text.
+def check_complete(store: Store, column: Column, name: str, what: str, label_name: str = "") -> None:
+    """Check that every row has a value in this column. A blank label is missing: CSV text has no other gaps.
 
     Raises:
-        ArgumentError: some have none.
+        ArgumentError: some rows have none.
     """
     values = values_of(store, column)
     absent = values < 0 if column.kind == "category" else np.zeros(len(values), bool)
@@ -118,7 +125,7 @@ def demand_all(store: Store, column: Column, name: str, what: str, called: str =
         absent |= np.isin(values, blank)
     if not absent.any():
         return
-    row, count, shown = int(np.argmax(absent)) + 1, int(absent.sum()), called or column.name
+    row, count, shown = int(np.argmax(absent)) + 1, int(absent.sum()), label_name or column.name
     if count == 1:
         raise ArgumentError(f"{name}: row {row:,} has no {what} ({shown}): fill it in or leave it out")
     raise ArgumentError(
@@ -127,12 +134,13 @@ def demand_all(store: Store, column: Column, name: str, what: str, called: str =
     )
 
 
-def _classes(store: Store, column: Column) -> tuple[list[Any], Any, Any]:
+def _classes(store: Store, column: Column) -> tuple[list[ClassName], Array | list[int], Array | None]:
+    """The classes, how many rows each has, and of a category the class of each value."""
     if column.kind == "category":
         words = store.meta["values"][column.name]
         counts = np.bincount(values_of(store, column), minlength=len(words))
         order = sorted(range(len(words)), key=words.__getitem__)
-        codes: Any = np.empty(len(words), np.int32)
+        codes = np.empty(len(words), np.int32)
         codes[order] = np.arange(len(words))
         return [words[i] for i in order], counts[order], codes
     found, counts = np.unique(values_of(store, column), return_counts=True)
@@ -140,5 +148,7 @@ def _classes(store: Store, column: Column) -> tuple[list[Any], Any, Any]:
         both = {bool(value): int(count) for value, count in zip(found, counts, strict=True)}
         return [False, True], [both.get(False, 0), both.get(True, 0)], None
     if len(found) > _MOST_CLASSES:
-        raise ArgumentError(f"label: {column.name} has {len(found):,} different values, too many for classes")
+        raise ArgumentError(
+            f"label: {column.name} has {len(found):,} different values, too many for classes: give label_mode='number'"
+        )
     return found.tolist(), counts, None

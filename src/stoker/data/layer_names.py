@@ -1,4 +1,4 @@
-"""Columns may be called anything; the layers that take them in may not."""
+"""Layer names for columns: a column may have any name, a layer may not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 
 def layer_names(columns: list[str]) -> dict[str, str]:
-    """Names Keras and TensorFlow take for layers, each once; a column's own name where it is one."""
+    """A unique layer name that Keras and TensorFlow accept for each column: its own name if possible."""
     names: dict[str, str] = {}
     for number, column in enumerate(columns):
         plain = re.sub(r"[^A-Za-z0-9_]", "_", column)
@@ -24,10 +24,10 @@ def layer_names(columns: list[str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def any_column_names() -> Iterator[None]:
-    """Models are made and loaded here without Keras' warning that a column is not called as its input layer is.
+    """Silence Keras' warning that a column and its input layer have different names.
 
-    It cannot be: no layer's name has a slash, TensorFlow takes no spaces or umlauts for arguments, and a name may be
-    another layer's. A model is called with a dict of columns, which goes by the dict's keys alone.
+    They must: a layer's name has no slash, TensorFlow accepts no spaces or umlauts, and another layer may have the
+    name. A model is called with a dict of columns, and only its keys count.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "When providing `inputs` as a dict, all keys", UserWarning)

@@ -1,10 +1,9 @@
-"""A value that does not fit its column: a wider column that it fits, or the line that names it."""
+"""A value that does not fit its column: a wider column that holds it, or the line that refuses it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -12,7 +11,7 @@ from stoker.data.columns import Column, Widen
 from stoker.errors import ArgumentError
 from stoker.units import counted
 
-# Different texts that are named.
+# Different texts that a message names.
 _NAMED = 3
 KIND_WORDS = {
     "number": "a number",
@@ -24,8 +23,8 @@ KIND_WORDS = {
 }
 
 
-def widened(column: Column, value: Any) -> Column | None:
-    """The column as it must be to hold this value too; None when nothing but text would."""
+def widen(column: Column, value: object) -> Column | None:
+    """A column that holds this value, too; None if only text would."""
     text = str(value)
     if column.blank and not column.asked:
         return replace(column, kind=_kind_of(text), blank=False)
@@ -38,32 +37,37 @@ def widened(column: Column, value: Any) -> Column | None:
     return None
 
 
-def refuse(column: Column, value: Any, where: str, row: int | None) -> Widen | ArgumentError:
+def refuse(column: Column, value: object, where: str, row: int | None) -> Widen | ArgumentError:
     """What to raise for a value that does not fit.
 
     Args:
-        column: it is in.
+        column: the value's.
         value: as the source gave it.
         where: the file or table.
-        row: of the value, from 1; None where it is not known.
+        row: of the value, from 1; None if unknown.
     """
-    wider = widened(column, value)
+    wider = widen(column, value)
     if wider is not None:
         return Widen(wider)
     place = where if row is None else f"{where}, row {row:,}"
     if column.kind == "whole" and is_whole(str(value)):
-        return ArgumentError(
-            f"{place}: {value} in column {column.name} is too large for int64: "
-            f"read it with types={{{column.name!r}: 'number'}} (rounded) or 'category' (exact)"
-        )
+        return ArgumentError(explain_too_large(place, value, column.name))
     return ArgumentError(
         f"{place}: {value!r} in column {column.name} is not {KIND_WORDS[column.kind]}, as the values before it are: "
         f"correct it, or read the column with types={{{column.name!r}: 'category'}}"
     )
 
 
-def conform(column: Column, values: Any, where: str, row: int) -> Any:
-    """Values of a block, cast to what the column wants.
+def explain_too_large(place: str, value: object, column: str) -> str:
+    """The line that refuses a whole number that int64 does not hold."""
+    return (
+        f"{place}: {value} in column {column} is too large for int64: "
+        f"read it with types={{{column!r}: 'number'}} (rounded) or 'category' (exact)"
+    )
+
+
+def conform(column: Column, values: pa.Array | pa.ChunkedArray, where: str, row: int) -> pa.Array:
+    """Values of a block, cast to the type that the column wants.
 
     Raises:
         Widen, ArgumentError: one does not fit.
@@ -80,7 +84,7 @@ def conform(column: Column, values: Any, where: str, row: int) -> Any:
 
 
 def _first_misfit(
-    column: Column, values: Any, wanted: pa.DataType, where: str, row: int
+    column: Column, values: pa.Array, wanted: pa.DataType, where: str, row: int
 ) -> Widen | ArgumentError:
     for index in range(len(values)):
         try:
@@ -90,18 +94,20 @@ def _first_misfit(
     return refuse(column, values[0].as_py(), where, row + 1)
 
 
-def from_python(values: Iterable[Any], name: str, where: str, row: int, missing: tuple[str, ...] = ()) -> Any:
+def from_python(
+    values: Iterable[object], name: str, where: str, row: int, missing: tuple[str, ...] = ()
+) -> pa.Array:
     """An Arrow array of Python values.
 
     Args:
         values: of a column; None is missing.
         name: of the column.
         where: the query or frame, for messages.
-        row: rows before these.
+        row: how many rows come before these.
         missing: texts that stand for missing values.
 
     Raises:
-        ArgumentError: they are of several types, or of one that fits no table.
+        ArgumentError: the values have several types, or one that does not fit a table.
     """
     listed = [None if isinstance(value, str) and value in missing else value for value in values]
     try:
@@ -128,8 +134,8 @@ def from_python(values: Iterable[Any], name: str, where: str, row: int, missing:
         ) from None
 
 
-def _or_missing(listed: list[Any]) -> str:
-    """How texts among other values can be taken as missing."""
+def _or_missing(listed: list[object]) -> str:
+    """The advice to take texts among other values as missing; empty if they are many."""
     texts = [value for value in listed if isinstance(value, str)]
     different = list(dict.fromkeys(texts))
     if not texts or len(different) > _NAMED or 2 * len(texts) > len(listed):
@@ -138,14 +144,15 @@ def _or_missing(listed: list[Any]) -> str:
     return f", or take {counted(len(texts), 'text')} as missing with missing={spelled}"
 
 
-def _mixed_numbers(listed: list[Any], name: str, where: str, row: int) -> Any:
+def _mixed_numbers(listed: list[object], name: str, where: str, row: int) -> pa.Array:
     for index, value in enumerate(listed):
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise ArgumentError(
                 f"{where}, row {row + index + 1:,}: {value} in column {name} is too large for int64: "
                 "make it text, or name the columns you want with columns=[...]"
             )
-    return pa.array([None if value is None else float(value) for value in listed])
+    # Arrow itself refuses to round a whole number beyond 2**53.
+    return pa.array([float(value) if isinstance(value, int | float) else None for value in listed])
 
 
 def _kind_of(text: str) -> str:

@@ -1,10 +1,9 @@
-"""Text among the numbers of a CSV column, such as `?` or `n.a.`: where it is, how much of it, what to do about it."""
+"""Text among the numbers of a CSV column, such as `?` or `n.a.`: where, how much, and what to do about it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,9 +14,9 @@ from stoker.units import counted
 _NUMBER = r"^\s*[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|(?i:inf|infinity))\s*$"
 # What is taken for a missing number.
 _ABSENT = r"^((?i:#?n/?a|[-+]?nan|null)|None|<NA>)?$"
-# A part of a column's values that is too small to be meant.
+# A smaller share of a column's values than this is a slip.
 _FEW = 0.1
-# Different texts that are named.
+# Different texts that a message names.
 _NAMED = 3
 
 
@@ -26,12 +25,12 @@ class OddCells:
     """The cells of a column that are not numbers.
 
     Attributes:
-        row: of the first one, from 1.
-        value: of the first one.
+        row: the row of the first one, from 1.
+        value: the first one.
         count: how many there are.
-        rows: that were looked at.
-        filled: cells that are not empty, these included.
-        texts: the different ones, the first few.
+        rows: how many rows were checked.
+        filled: how many cells are not empty, these included.
+        texts: the first few different ones.
     """
 
     row: int
@@ -48,7 +47,7 @@ class OddCells:
 
     @property
     def look_like_gaps(self) -> bool:
-        """Whether a few texts again and again stand among numbers that are the greater part."""
+        """Whether the column is mostly numbers, with a few texts that repeat."""
         return len(self.texts) <= _NAMED and 2 * self.count <= self.filled
 
     def refusal(self, where: str, column: str, kind: str, whole_file: bool = True) -> str:
@@ -56,9 +55,9 @@ class OddCells:
 
         Args:
             where: the file.
-            column: they are in.
-            kind: what the others are, such as "a number".
-            whole_file: was looked at, not only its beginning.
+            column: its name.
+            kind: what the other cells are, such as "a number".
+            whole_file: whether the whole file was checked, not only its beginning.
         """
         them = "it" if self.count == 1 else "them"
         return (
@@ -68,11 +67,11 @@ class OddCells:
         )
 
     def note(self, where: str, column: str, whole_file: bool) -> str:
-        """The line that says that they make a category of the numbers."""
+        """The line that says that the column is read as a category because of them."""
         return (
             f"{where}: column {column} is read as a category, not as numbers: {counted(self.count, 'cell')}"
             f"{self._extent(whole_file)} are not numbers, the first is {self.value!r} in row {self.row:,}; take them "
-            f"as missing with missing={self._spelled}, or, if a category is meant, read it with "
+            f"as missing with missing={self._spelled}, or, if it is a category, read it with "
             f"types={{{column!r}: 'category'}}"
         )
 
@@ -81,12 +80,12 @@ class OddCells:
 
     @property
     def _spelled(self) -> str:
-        """The value of `missing=` that names them, or the first few."""
+        """The value of `missing=` that names the first few."""
         return repr(self.texts[0]) if len(self.texts) == 1 else repr(list(self.texts[:_NAMED]))
 
 
-def find_odd_cells(blocks: Iterable[Any]) -> OddCells | None:
-    """The cells that are not numbers in a column of text, given a block at a time; None if there are none."""
+def find_odd_cells(blocks: Iterable[pa.Array]) -> OddCells | None:
+    """The cells of a text column, given block by block, that are not numbers; None if there are none."""
     rows = count = filled = 0
     first: tuple[int, str] | None = None
     texts: dict[str, None] = {}
@@ -106,17 +105,14 @@ def find_odd_cells(blocks: Iterable[Any]) -> OddCells | None:
     return None if first is None else OddCells(*first, count, rows, filled, tuple(texts)[: _NAMED + 1])
 
 
-def check_missing(missing: Any) -> tuple[str, ...]:
+def check_missing(missing: str | Sequence[str] | None) -> tuple[str, ...]:
     """The texts that stand for missing values, as a tuple.
 
     Raises:
-        ArgumentError: they are no texts.
+        ArgumentError: they are not texts.
     """
-    given = (missing,) if isinstance(missing, str) else missing
-    try:
-        texts = tuple(given or ())
-    except TypeError:
-        texts = (missing,)
+    given = (missing,) if isinstance(missing, str) else missing or ()
+    texts = tuple(given) if isinstance(given, Iterable) else (given,)
     if not all(isinstance(text, str) for text in texts):
         raise ArgumentError(
             f"missing={missing!r} must be a text that stands for a missing value, such as '?', or a list of them"
@@ -124,8 +120,8 @@ def check_missing(missing: Any) -> tuple[str, ...]:
     return texts
 
 
-def without(values: Any, missing: tuple[str, ...]) -> Any:
-    """The values of a column, with nothing in place of the texts that stand for missing ones."""
+def without(values: pa.Array, missing: tuple[str, ...]) -> pa.Array:
+    """The values of a column, with nulls in place of the texts that stand for missing values."""
     if not missing:
         return values
     if pa.types.is_dictionary(values.type):

@@ -1,8 +1,8 @@
 """Which rows a batch holds: a function of (seed, epoch, batch number) alone, computed in the graph.
 
-A full shuffle needs no buffer: `permutation` gives the row at each place by itself. The n-th pass over a dataset has
-the n-th key that the seed yields, so every process that makes the same dataset goes through the same orders, and
-TensorFlow saves an iterator's place as a few numbers.
+A full shuffle needs no buffer: `permutation` gives the row at each place by itself. The n-th pass over a dataset uses
+the n-th key that the seed yields. So every process that makes the same dataset sees the same orders, and TensorFlow
+saves an iterator's place as a few numbers.
 """
 
 from __future__ import annotations
@@ -11,24 +11,32 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
+from stoker.data.array_types import Mask
 from stoker.data.permutation import make_tables, permute
 from stoker.data.store import Store
 from stoker.tf_internals.pipelines import ScalarSource
+from stoker.tf_internals.types import Dataset, Nest, Tensor
 
-# How shuffles, splits and draws follow from the seed. A checkpoint has it: with another one a run would go on in
-# another order. The first had only about 256 orders for a seed.
+# How shuffles, splits and draws follow from the seed. A checkpoint has it: with another version a run would resume in
+# another order. The first version had only about 256 orders for a seed.
 VERSION = 2
-# Batches made ahead: enough to hide one that takes longer; left to itself TensorFlow keeps hundreds.
+# Batches to prefetch: enough to hide a slow one. By default TensorFlow would keep hundreds.
 AHEAD = 8
 # A float32 between 0 and 1 has room for so many bits.
 _BITS = 24
-# What makes another batch of a batch: given it, and what draws a number for each row, for a purpose.
-Change = Callable[[Any, Callable[[str], Any]], Any]
+Function = TypeVar("Function", bound=Callable[..., object])
+# Draws a random number from 0 to 1 for each row, for a purpose.
+Draw: TypeAlias = Callable[[str], Tensor]
+# Makes a batch of another, with random numbers.
+BatchChange: TypeAlias = Callable[[Nest, Draw], Nest]
+# The key of an epoch, and the tables of its permutation if it is shuffled.
+Epoch: TypeAlias = tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
@@ -36,16 +44,16 @@ class Order:
     """The rows of one part of the data, in batches.
 
     Attributes:
-        rows: of all the data.
-        batch_size: rows a batch; the last may have fewer.
-        shuffle: another full shuffle in every epoch; otherwise the order of the files.
+        rows: how many there are in all parts.
+        batch_size: rows per batch; the last batch may have fewer.
+        shuffle: shuffle all rows differently in every epoch; otherwise keep the order of the files.
         seed: of the shuffles and of the split.
-        held_out: how many rows are put aside.
+        held_out: how many rows are held out.
         part: "all", "train" or "held out".
-        split_at_random: the rows put aside are drawn by the seed; otherwise they are the last ones.
+        split_at_random: the held-out rows are drawn by the seed; otherwise they are the last ones.
         shard: this process takes every `shard[1]`-th row from place `shard[0]` of the epoch's order.
         drop_remainder: leave out a last batch that is not full.
-        chosen: the numbers of the rows of this part, where they follow no rule.
+        chosen: the row numbers of this part, if they follow no rule.
     """
 
     rows: int
@@ -61,23 +69,23 @@ class Order:
 
     @property
     def in_part(self) -> int:
-        """Rows of this part, over all shards."""
+        """How many rows this part has, over all shards."""
         if self.chosen is not None:
             return self.chosen.rows
         return {"all": self.rows, "train": self.rows - self.held_out, "held out": self.held_out}[self.part]
 
     @property
     def own(self) -> int:
-        """Rows this process goes through in an epoch."""
+        """How many rows this process reads in an epoch."""
         return len(range(self.shard[0], self.in_part, self.shard[1]))
 
     @property
     def steps(self) -> int:
-        """Batches of an epoch."""
+        """How many batches an epoch has."""
         return self.own // self.batch_size if self.drop_remainder else -(-self.own // self.batch_size)
 
-    def places(self, first: Any, last: Any, epoch: Any) -> Any:
-        """In a graph: the rows at places `first` to `last` (of this process) in this epoch, one of `numbered`."""
+    def places(self, first: Tensor, last: Tensor, epoch: Epoch) -> Tensor:
+        """In a graph: the rows at places `first` to `last` (of this process) in this epoch."""
         place = self._own_places(first, last)
         if self.shuffle:
             place = permute(place, epoch[1:], self.in_part)
@@ -91,8 +99,8 @@ class Order:
             return place + (self.rows - self.held_out)
         return place
 
-    def draws(self, first: Any, last: Any, epoch: Any, purpose: str) -> Any:
-        """In a graph: a random number from 0 to 1 for each place, the same however many processes there are."""
+    def draws(self, first: Tensor, last: Tensor, epoch: Epoch, purpose: str) -> Tensor:
+        """In a graph: a random number from 0 to 1 for each place, whatever the number of processes."""
         place = self._own_places(first, last)
         words = tf.broadcast_to(self.words(purpose, epoch[0]), [tf.size(place), 2])
         hashes = tf.raw_ops.Fingerprint(
@@ -101,44 +109,44 @@ class Order:
         bits = tf.bitwise.right_shift(tf.bitcast(hashes, tf.uint64), tf.constant(64 - _BITS, tf.uint64))
         return tf.cast(bits, tf.float32) / 2**_BITS
 
-    def _own_places(self, first: Any, last: Any) -> Any:
+    def _own_places(self, first: Tensor, last: Tensor) -> Tensor:
         return tf.range(first, tf.minimum(last, self.own)) * self.shard[1] + self.shard[0]
 
-    def tables(self, purpose: str, key: Any, count: int) -> tuple[Any, ...]:
-        """In a graph: a permutation of `count` things, for `permute`, by the seed, the purpose and the epoch's key."""
+    def tables(self, purpose: str, key: Tensor, count: int) -> tuple[Tensor, ...]:
+        """In a graph: a permutation of `count` things for `permute`, from the seed, the purpose and the epoch's key."""
         return make_tables(int(self._digest(purpose)[0]), key, count)
 
-    def words(self, purpose: str, key: Any) -> Any:
-        """In a graph: a seed for other generators, two int64, by the seed, the purpose and the epoch's key."""
+    def words(self, purpose: str, key: Tensor) -> Tensor:
+        """In a graph: a seed for other generators, two int64, from the seed, the purpose and the epoch's key."""
         return tf.bitwise.bitwise_xor(tf.constant(self._digest(purpose).view("<i8")), key)
 
-    def _digest(self, purpose: str) -> Any:
-        """Two numbers of 64 bits that have nothing to do with those of another seed or purpose."""
+    def _digest(self, purpose: str) -> npt.NDArray[np.uint64]:
+        """Two numbers, independent of those of any other seed or purpose."""
         text = f"{VERSION} {purpose} {self.seed}"
         return np.frombuffer(hashlib.blake2b(text.encode(), digest_size=16).digest(), "<u8")
 
     @cached_property
-    def _split(self) -> tuple[Any, ...]:
+    def _split(self) -> tuple[Tensor, ...]:
         """The permutation whose first rows are held out."""
         with tf.init_scope(), tf.device("CPU"):
             return self.tables("split", tf.zeros([2], tf.int64), self.rows)
 
-    def name_of_part(self) -> list[Any]:
-        """What tells the rows of this part from those of another."""
+    def name_of_part(self) -> list[str | int]:
+        """What tells the rows of this part from those of another, as JSON."""
         if self.chosen is not None:
             return [hashlib.blake2b(self.chosen.array("rows").tobytes(), digest_size=16).hexdigest()]
         version = [VERSION] if self.held_out and self.split_at_random else []
         return [self.held_out, self.split_at_random, self.seed if self.held_out else 0, *version]
 
-    def training_mask(self) -> Any:
-        """Which rows are in the training part, as NumPy truth values; None when all are."""
+    def training_mask(self) -> Mask | None:
+        """Which rows are training rows; None if all are."""
         if self.chosen is not None:
-            listed: Any = np.zeros(self.rows, bool)
+            listed = np.zeros(self.rows, bool)
             listed[self.chosen.array("rows")] = True
             return listed
         if not self.held_out:
             return None
-        mask: Any = np.ones(self.rows, bool)
+        mask = np.ones(self.rows, bool)
         if not self.split_at_random:
             mask[self.rows - self.held_out :] = False
             return mask
@@ -147,15 +155,15 @@ class Order:
             mask[permute(place, self._split, self.rows).numpy()] = False
         return mask
 
-    def dataset(self, make: Callable[[Any], Any], change: Change | None = None) -> Any:
+    def dataset(self, make: Callable[[Tensor], Nest], change: BatchChange | None = None) -> Dataset:
         """The batches of this part.
 
         Args:
-            make: called in the graph: makes a batch from the numbers of its rows.
-            change: makes another batch of a batch, with random numbers for its rows.
+            make: makes a batch from its row numbers, in the graph.
+            change: changes a batch at random, in the graph.
         """
 
-        def batch(number: Any, epoch: Any) -> Any:
+        def batch(number: Tensor, epoch: Epoch) -> Nest:
             first, last = number * self.batch_size, (number + 1) * self.batch_size
             rows = self.places(first, last, epoch)
             if self.own % self.batch_size == 0 or self.drop_remainder:
@@ -165,17 +173,17 @@ class Order:
 
         return self.batches(self.numbered(self.steps, drawing=change is not None), batch)
 
-    def numbered(self, count: int, *, drawing: bool = False) -> Any:
-        """A dataset whose passes are `(number, epoch)`, of the numbers below `count`.
+    def numbered(self, count: int, *, drawing: bool = False) -> Dataset:
+        """A dataset whose passes are `(number, epoch)`, for the numbers below `count`.
 
-        A `map` of them begins sooner than a dataset made for each epoch, whose functions are prepared again each time.
+        A `map` of it starts sooner than a dataset made for each epoch, whose functions are prepared again each time.
 
         Args:
-            count: elements of a pass.
-            drawing: the epoch is for `draws`, too.
+            count: elements per pass.
+            drawing: the epoch serves `draws`, too.
         """
 
-        def repeat(key: Any) -> Any:
+        def repeat(key: Tensor) -> Dataset:
             return tf.data.Dataset.from_tensors(self.epoch(key)).repeat(count)
 
         # Not `enumerate`, whose numbers are a dataset that nobody can look into (`store.pipelines`).
@@ -183,43 +191,44 @@ class Order:
             (tf.data.Dataset.range(count), self._of_key(repeat, self.shuffle or drawing))
         )
 
-    def epoch(self, key: Any) -> tuple[Any, ...]:
-        """In a graph: what `places` and `draws` take, of the epoch with this key."""
+    def epoch(self, key: Tensor) -> Epoch:
+        """In a graph: the epoch with this key, for `places` and `draws`."""
         return (key, *(self.tables("epoch", key, self.in_part) if self.shuffle else ()))
 
-    def batches(self, dataset: Any, make: Callable[..., Any]) -> Any:
-        """What `make` makes of the elements, of which a pass has `steps`: batches, made ahead."""
+    def batches(self, dataset: Dataset, make: Callable[..., Nest]) -> Dataset:
+        """The batches that `make` makes of the elements, prefetched; a pass has `steps` elements."""
         made = dataset.map(unconverted(make), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
         return self._with_length(made).prefetch(AHEAD)
 
-    def passes(self, epoch: Callable[[Any], Any]) -> Any:
-        """A dataset whose every pass is what `epoch` makes of the epoch's key; it must have `steps` elements."""
+    def passes(self, epoch: Callable[[Tensor], Dataset]) -> Dataset:
+        """A dataset whose every pass is the dataset that `epoch` makes from the epoch's key, with `steps` elements."""
         return self._with_length(self._of_key(epoch, self.shuffle))
 
-    def _of_key(self, epoch: Callable[[Any], Any], random: bool) -> Any:
+    def _of_key(self, epoch: Callable[[Tensor], Dataset], random: bool) -> Dataset:
         if not random:
-            # One number, which nothing looks at: iterators that the first version saved are restored.
+            # A number that nothing reads: so iterators saved by the first version can be restored.
             return EpochKeys(self.seed).take(1).flat_map(unconverted(epoch))
         return self.key().flat_map(unconverted(epoch))
 
-    def key(self) -> Any:
+    def key(self) -> Dataset:
         """A dataset whose every pass is the key of the next epoch: two int64."""
         return EpochKeys(self.seed, VERSION).batch(2, drop_remainder=True).take(1)
 
-    def _with_length(self, dataset: Any) -> Any:
+    def _with_length(self, dataset: Dataset) -> Dataset:
         return dataset.apply(tf.data.experimental.assert_cardinality(self.steps))
 
 
-def unconverted(function: Callable[..., Any]) -> Any:
-    """There is nothing in it for AutoGraph to convert."""
-    return tf.autograph.experimental.do_not_convert(function)
+def unconverted(function: Function) -> Function:
+    """The function, which AutoGraph need not convert."""
+    kept: Function = tf.autograph.experimental.do_not_convert(function)
+    return kept
 
 
 class EpochKeys(ScalarSource):
-    """An endless row of random numbers of 32 bits, another one in each pass: `Dataset.random` without the global seed.
+    """Endless random numbers of 32 bits, others in each pass: `Dataset.random` without the global seed.
 
     Attributes:
-        order_version: the `VERSION` of what follows from the numbers; 0 where nothing does.
+        order_version: the `VERSION` of the orders that follow from the numbers; 0 if none do.
     """
 
     def __init__(self, seed: int, version: int = 0) -> None:

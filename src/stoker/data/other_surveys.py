@@ -1,4 +1,4 @@
-"""What folders of images, TFRecord files and tar shards hold, as far as two seconds of reading show."""
+"""What folders of images, TFRecord files and tar shards hold, as far as two seconds of reading can tell."""
 
 from __future__ import annotations
 
@@ -6,27 +6,31 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import tensorflow as tf
 
 from stoker import clock
+from stoker.data.array_types import Array
 from stoker.data.class_folders import class_files
 from stoker.data.paths import IMAGES
 from stoker.data.record_files import tfrecord
-from stoker.data.spreads import SPEED_S, TOP, spread
+from stoker.data.survey import SPEED_S, TOP, Survey, spread
 from stoker.data.tar_files import kind_of, samples
+from stoker.tf_internals.types import Tensor
 
-_MOST_LOOKED_AT = 5000
+_Thing = TypeVar("_Thing")
+
+_MOST_OPENED = 5000
 
 
-def of_images(root: Path) -> dict[str, Any]:
-    """Classes and their counts from the names of all files; sizes and damage from those that were decoded."""
+def of_images(root: Path) -> Survey:
+    """Classes and their counts, from the names of all files; sizes and damage, from those that were decoded."""
     files = class_files(root, IMAGES)
     classes = Counter(file.class_name for file in files)
-    # Of all classes, not of the first alone.
-    chosen = files[:: max(1, len(files) // _MOST_LOOKED_AT)]
+    # From all classes, not only the first.
+    chosen = files[:: max(1, len(files) // _MOST_OPENED)]
     sizes: Counter[str] = Counter()
     damaged: list[str] = []
     timed = _Timed()
@@ -44,16 +48,16 @@ def of_images(root: Path) -> dict[str, Any]:
         **timed.rates(sum(file.size for file in files) / len(files)),
         "damaged": damaged[:TOP],
         "columns": [
-            {"name": "image", "kind": "image", "missing": len(damaged), **_counted(sizes)},
-            {"name": "class", "kind": "category", "missing": 0, **_counted(classes)},
+            {"name": "image", "kind": "image", "missing": len(damaged), **_top_counts(sizes)},
+            {"name": "class", "kind": "category", "missing": 0, **_top_counts(classes)},
         ],
     }
 
 
-def of_records(files: list[Path]) -> dict[str, Any]:
-    """The number of records and their features; how values are spread from those that were parsed."""
+def of_records(files: list[Path]) -> Survey:
+    """The number of records and their features; the distribution of values, from those that were parsed."""
     dataset = tfrecord(files, batch_size=256)
-    values: dict[str, list[Any]] = {name: [] for name in dataset.spec}
+    values: dict[str, list[Array]] = {name: [] for name in dataset.spec}
     timed = _Timed()
     for batch in timed.through(dataset):
         # A batch was counted as one.
@@ -71,13 +75,13 @@ def of_records(files: list[Path]) -> dict[str, Any]:
     }
 
 
-def _lengths_or_values(feature: Any) -> Any:
+def _lengths_or_values(feature: Tensor) -> Array:
     if isinstance(feature, tf.RaggedTensor):
-        return feature.row_lengths().numpy()
-    return (tf.strings.length(feature) if feature.dtype == tf.string else feature).numpy().ravel()
+        feature = feature.row_lengths()
+    return np.ravel((tf.strings.length(feature) if feature.dtype == tf.string else feature).numpy())
 
 
-def _feature(name: str, spec: Any, values: list[Any]) -> dict[str, Any]:
+def _feature(name: str, spec: tf.io.FixedLenFeature, values: list[Array]) -> Survey:
     ragged = isinstance(spec, tf.io.RaggedFeature)
     shape = "" if ragged or not spec.shape else f" of {' x '.join(str(one) for one in spec.shape)}"
     text = spec.dtype == tf.string
@@ -91,8 +95,8 @@ def _feature(name: str, spec: Any, values: list[Any]) -> dict[str, Any]:
     }
 
 
-def of_tar(shards: list[Path]) -> dict[str, Any]:
-    """Samples and their members, all of them: nothing is decoded but whole numbers."""
+def of_tar(shards: list[Path]) -> Survey:
+    """All samples and their members; only whole numbers are decoded."""
     counts: Counter[str] = Counter()
     numbers: dict[str, Counter[str]] = {}
     lengths: dict[str, list[int]] = {}
@@ -113,7 +117,7 @@ def of_tar(shards: list[Path]) -> dict[str, Any]:
         "columns": [
             {"name": name, "missing": timed.count - count}
             | (
-                {"kind": "category", **_counted(numbers[name])}
+                {"kind": "category", **_top_counts(numbers[name])}
                 if name in numbers
                 else {"kind": kind_of(name) or "unknown", "of": "bytes", "values": spread(lengths[name])}
             )
@@ -122,19 +126,19 @@ def of_tar(shards: list[Path]) -> dict[str, Any]:
     }
 
 
-def _counted(counter: Counter[str]) -> dict[str, Any]:
+def _top_counts(counter: Counter[str]) -> Survey:
     ordered = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
     return {"different": len(ordered), "top": [[name, count] for name, count in ordered[:TOP]]}
 
 
 class _Timed:
-    """Goes through things for so long, and says how many a second that was."""
+    """Iterates for a limited time, and measures how many things per second that was."""
 
     def __init__(self, seconds: float | None = SPEED_S) -> None:
         self._limit, self._start = seconds, clock.real_ns()
         self.count, self._seconds = 0, 0.0
 
-    def through(self, things: Iterable[Any]) -> Iterator[Any]:
+    def through(self, things: Iterable[_Thing]) -> Iterator[_Thing]:
         self._start = clock.real_ns()
         for thing in things:
             self.count += 1
@@ -143,6 +147,6 @@ class _Timed:
             if self._limit is not None and self._seconds > self._limit:
                 return
 
-    def rates(self, bytes_each: float) -> dict[str, Any]:
+    def rates(self, bytes_each: float) -> Survey:
         per_s = self.count / max(self._seconds, 1e-9)
         return {"looked_at": self.count, "rows_per_s": round(per_s), "bytes_per_s": round(per_s * bytes_each)}

@@ -6,7 +6,6 @@ import glob
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from stoker.errors import ArgumentError, check_local_path
 
@@ -23,43 +22,43 @@ TARS = (".tar", ".tar.gz", ".tgz")
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
-def files(paths: Any, suffixes: tuple[str, ...]) -> list[Path]:
-    """The files meant, in an order that does not depend on the file system.
+def files(paths: Paths, suffixes: tuple[str, ...]) -> list[Path]:
+    """The files that the paths stand for, in an order that does not depend on the file system.
 
     Args:
         paths: a path, a glob, a directory (its files with one of the suffixes), or several of these.
         suffixes: which files of a directory count, such as `(".csv", ".csv.gz")`.
 
     Raises:
-        ArgumentError: nothing is there.
+        ArgumentError: there are none.
     """
     if isinstance(paths, str | os.PathLike):
-        return _found(os.fspath(paths), suffixes)
+        return _find(os.fspath(paths), suffixes)
     try:
         given = [os.fspath(one) for one in paths]
     except TypeError:
         raise ArgumentError(f"give a path, a glob or a list of these, not {type(paths).__name__}") from None
     if not given:
-        raise ArgumentError("the list of paths is empty")
-    return [path for one in given for path in _found(one, suffixes)]
+        raise ArgumentError("the list of paths is empty: give at least one")
+    return [path for one in given for path in _find(one, suffixes)]
 
 
-def spoken(files: list[Path]) -> str:
-    """The files in a message: the first, and how many more."""
+def name_files(files: list[Path]) -> str:
+    """The files, for a message: the first, and how many more."""
     return str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
 
 
 def unreadable(path: str | Path, error: OSError) -> ArgumentError:
-    """What to say of a file or folder that cannot be read or unpacked, such as a file whose end is missing."""
+    """The error for a file or folder that cannot be read or unpacked, such as a file that was cut off."""
     why = error.strerror or (str(error).splitlines() or ["it is damaged"])[0]
     packed = str(path).lower().endswith(PACKED)
     remedy = (
-        "it is damaged or not whole; make or copy it anew" if packed else "make it readable, or remove it"
+        "it is damaged or incomplete; create or copy it again" if packed else "make it readable, or remove it"
     )
     return ArgumentError(f"{path} cannot be {'unpacked' if packed else 'read'} ({why}): {remedy}")
 
 
-def _found(text: str, suffixes: tuple[str, ...]) -> list[Path]:
+def _find(text: str, suffixes: tuple[str, ...]) -> list[Path]:
     check_local_path(text)
     path = Path(text).expanduser()
     if path.is_file():

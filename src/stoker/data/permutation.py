@@ -1,36 +1,37 @@
 """Uniform permutations of any number of things, made in the graph from a key of 64 bits and a counter of 128.
 
-Up to 65,536 things are put in order by sorting a random number for each. More are permuted place by place, by a Feistel
+Up to 65,536 things are permuted by sorting a random number for each. More are permuted place by place, by a Feistel
 network: a place is a pair (left, right), and each round adds a random function of one half to the other. The functions
 are tables of random numbers, as long as the square root of the number of things: a megabyte serves a billion rows.
 
-Every iterator of a dataset prepares its functions anew, at a cost that grows with the number of their operations, so
-there are few, and raw ones.
+Every iterator of a dataset prepares its functions again, at a cost that grows with the number of their operations. So
+there are few operations, and raw ones.
 
 TensorFlow's own `RandomIndexShuffle` is not used: on up to 65,536 things it takes 8 bits of each word of its seed, and
-on 4^k + 1 things it is no permutation.
+on 4^k + 1 things it is not a permutation.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import tensorflow as tf
+
+from stoker.tf_internals.types import Tensor
 
 # Up to here a list of all places is cheap: half a megabyte, sorted in six milliseconds.
 LISTED = 1 << 16
 _ROUNDS = 8
-# Rows of a tensor that begin at such a number of int32 are handed out without a copy.
+# Rows of a tensor that begin at a multiple of so many int32 need no copy.
 _ALIGNED = 16
 
 
-def make_tables(key: int, counter: Any, count: int) -> tuple[Any, ...]:
-    """In a graph: what `permute` needs, drawn once for a whole permutation.
+def make_tables(key: int, counter: Tensor, count: int) -> tuple[Tensor, ...]:
+    """In a graph: the random tables that `permute` needs for one permutation.
 
     Args:
         key: of Philox, the random generator.
-        counter: where Philox begins, two int64. Those of two permutations with the same key must lie far apart.
+        counter: where Philox begins, two int64. Two permutations with the same key need counters far apart.
         count: how many things there are.
     """
     if count <= LISTED:
@@ -42,7 +43,7 @@ def make_tables(key: int, counter: Any, count: int) -> tuple[Any, ...]:
     return functions, _walk_back(functions, count)
 
 
-def permute(places: Any, tables: tuple[Any, ...], count: int) -> Any:
+def permute(places: Tensor, tables: tuple[Tensor, ...], count: int) -> Tensor:
     """In a graph: where the permutation of `make_tables` puts these places."""
     if count <= LISTED:
         return tf.cast(tf.gather(tables[0], places), tf.int64)
@@ -52,7 +53,7 @@ def permute(places: Any, tables: tuple[Any, ...], count: int) -> Any:
     return tf.where(beyond, tf.gather(instead, tf.where(beyond, found - count, 0)), found)
 
 
-def _draw(shape: list[int], key: int, counter: Any) -> Any:
+def _draw(shape: list[int], key: int, counter: Tensor) -> Tensor:
     """Random int64."""
     return tf.raw_ops.StatelessRandomUniformFullIntV2(
         shape=shape,
@@ -69,7 +70,7 @@ def _sides(count: int) -> tuple[int, int]:
     return left, -(-count // left)
 
 
-def _encrypt(places: Any, functions: Any, count: int) -> Any:
+def _encrypt(places: Tensor, functions: Tensor, count: int) -> Tensor:
     """A permutation of all pairs."""
     sides = _sides(count)
     halves = [tf.cast(places // sides[1], tf.int32), tf.cast(places % sides[1], tf.int32)]
@@ -79,18 +80,18 @@ def _encrypt(places: Any, functions: Any, count: int) -> Any:
     return tf.cast(halves[0], tf.int64) * sides[1] + tf.cast(halves[1], tf.int64)
 
 
-def _walk_back(functions: Any, count: int) -> Any:
-    """For each pair that stands for nothing: the thing one comes to by permuting on from there.
+def _walk_back(functions: Tensor, count: int) -> Tensor:
+    """For each pair that stands for no thing, the thing that repeated permuting leads to.
 
     A place that is sent to such a pair takes that thing instead, so that the things are permuted among themselves. Each
-    step doubles how far a pair has come. Pairs that lead to each other alone come to no thing; no place is sent there.
+    step doubles how far a pair has come. Pairs that lead only to each other reach no thing; no place is sent there.
     """
     left, right = _sides(count)
     beyond = left * right - count
     if not beyond:
         return tf.zeros([1], tf.int64)
 
-    def step(found: Any) -> tuple[Any]:
+    def step(found: Tensor) -> tuple[Tensor]:
         return (tf.where(found >= count, tf.gather(found, tf.maximum(found - count, 0)), found),)
 
     first = _encrypt(tf.range(count, left * right, dtype=tf.int64), functions, count)

@@ -1,11 +1,11 @@
-"""TFRecord files of `tf.train.Example`: parsed by the batch, with a spec that is inferred from the first records."""
+"""TFRecord files of `tf.train.Example`, parsed batch by batch with a spec inferred from the first records."""
 
 from __future__ import annotations
 
-import os
+import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -13,26 +13,29 @@ from google.protobuf.message import DecodeError
 
 from stoker.data import cache as caches
 from stoker.data import paths as found
-from stoker.data.columns import nearest
+from stoker.data.columns import check_known
 from stoker.data.order import Order
 from stoker.data.permutation import permute
-from stoker.data.record_checks import TYPES, explain_misfit
-from stoker.data.splits import check_sizes, finished
+from stoker.data.splits import check_sizes, make_datasets
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError
 from stoker.tf_internals import datasets, pipelines
+from stoker.tf_internals.types import Dataset, DType, Nest, ProtoMessage, Tensor
 
 _SAMPLE = 100
-# One large read is far cheaper than many small ones, and than many files at a time.
+# One large read is far cheaper than many small ones, or than many files at a time.
 _BUFFER = 8 << 20
 _SHUFFLED = 16_384
 # Records that are parsed at a time when they are counted.
 _PARSED = 512
+_TYPES = {"bytes_list": tf.string, "float_list": tf.float32, "int64_list": tf.int64}
+# What `tf.io.parse_example` takes: a `tf.io.FixedLenFeature`, `tf.io.RaggedFeature` or another for each name.
+Spec: TypeAlias = dict[str, tf.io.FixedLenFeature]
 
 
 def tfrecord(
     paths: found.Paths,
-    features: dict[str, Any] | None = None,
+    features: Spec | None = None,
     label: str | None = None,
     batch_size: int = 32,
     shuffle: bool = False,
@@ -40,33 +43,35 @@ def tfrecord(
     *,
     shard: tuple[int, int] = (0, 1),
     drop_remainder: bool = False,
-    cache: str | os.PathLike[str] | bool | None = None,
-) -> Any:
+    cache: caches.CachePlace = None,
+) -> Dataset:
     """Examples of TFRecord files, in batches of `({name: tensor}, label)`.
 
     Args:
         paths: files, globs or folders; gzip is recognised.
-        features: the spec, as `tf.io.parse_example` takes it; None infers it from the first records: `ds.spec` is what
-            was found. A feature of one length is dense, of several lengths ragged.
+        features: the spec that `tf.io.parse_example` takes; None infers it from the first records. `ds.spec` is the
+            result. A feature of one length is dense, of several lengths ragged.
         label: the feature to predict.
-        shuffle: the files are put in a new order each epoch, and the records of all of them shuffled through a buffer
-            of 16,384: records have no fixed place, so this is no full shuffle.
-        cache: where the number of records is remembered.
+        shuffle: shuffle the files, and their records through a buffer of 16,384, differently in each epoch. This is not
+            a full shuffle: records have no fixed place in a file.
+        cache: the directory that remembers the number of records.
 
     The other arguments are those of `csv`. `shard` takes every `count`-th record.
 
     Raises:
-        ArgumentError: a file is damaged, or no record is a `tf.train.Example`.
+        ArgumentError: a file is damaged, or its records are not `tf.train.Example`.
     """
     files = found.files(paths, found.RECORDS)
     kinds = {_compression(path) for path in files}
     if len(kinds) > 1:
-        raise ArgumentError(f"some of the {len(files)} files are gzip and some are not: give one kind")
+        raise ArgumentError(
+            f"some of the {len(files)} files are gzip and some are not: give files of one kind"
+        )
     compression = kinds.pop()
-    spec = features if features is not None else _inferred(files[0], compression)
+    spec = features if features is not None else _infer_spec(files[0], compression)
     if label is not None:
-        nearest(list(spec), label, "label")
-    rows = _counted(files, compression, spec, features is not None, cache)
+        check_known(list(spec), label, "label")
+    rows = _count_records(files, compression, spec, features is not None, cache)
     batch_size, seed, shard = check_sizes(batch_size, seed, shard)
     order = Order(rows, batch_size, bool(shuffle), seed, shard=shard, drop_remainder=bool(drop_remainder))
     if order.steps == 0:
@@ -75,18 +80,18 @@ def tfrecord(
     dataset = dataset.map(_parser(spec, label), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
     dataset = dataset.prefetch(tf.data.AUTOTUNE)
     dataset.spec = spec
-    return finished([dataset], [order], None)
+    return make_datasets([order], lambda _: dataset, divisible=False)
 
 
-def _epoch(files: list[Path], compression: str, order: Order) -> Callable[[Any], Any]:
-    def batches(key: Any) -> Any:
+def _epoch(files: list[Path], compression: str, order: Order) -> Callable[[Tensor], Dataset]:
+    def batches(key: Tensor) -> Dataset:
         names = tf.constant([str(path) for path in files])
         if order.shuffle:
             tables = order.tables("files", key, len(files))
             names = tf.gather(names, permute(tf.range(len(files), dtype=tf.int64), tables, len(files)))
         records = tf.data.TFRecordDataset(names, compression, _BUFFER)
         if order.shuffle:
-            records = _shuffled(records, order.words("records", key))
+            records = _shuffle(records, order.words("records", key))
         if order.shard[1] > 1:
             records = records.shard(order.shard[1], order.shard[0])
         return records.batch(order.batch_size, order.drop_remainder)
@@ -94,8 +99,8 @@ def _epoch(files: list[Path], compression: str, order: Order) -> Callable[[Any],
     return batches
 
 
-def _shuffled(records: Any, words: Any) -> Any:
-    """`records.shuffle`, which takes no seed that is known only in the graph, and minds the global one."""
+def _shuffle(records: Dataset, words: Tensor) -> Dataset:
+    """`records.shuffle` with a seed that only the graph knows, regardless of the global seed."""
     spec = records.element_spec
     variant = tf.raw_ops.ShuffleDataset(
         input_dataset=datasets.variant(records),
@@ -109,8 +114,8 @@ def _shuffled(records: Any, words: Any) -> Any:
     return pipelines.from_variant(variant, spec)
 
 
-def _parser(spec: dict[str, Any], label: str | None) -> Callable[[Any], Any]:
-    def parse(records: Any) -> Any:
+def _parser(spec: Spec, label: str | None) -> Callable[[Tensor], Nest]:
+    def parse(records: Tensor) -> Nest:
         values = tf.io.parse_example(records, spec)
         return values if label is None else (values, values.pop(label))
 
@@ -122,14 +127,14 @@ def _compression(path: Path) -> str:
         return "GZIP" if file.read(2) == b"\x1f\x8b" else ""
 
 
-def _inferred(path: Path, compression: str) -> dict[str, Any]:
+def _infer_spec(path: Path, compression: str) -> Spec:
     """The spec that the first records fit.
 
     Raises:
-        ArgumentError: they are no examples, or a feature changes its type.
+        ArgumentError: they are not examples, or a feature changes its type.
     """
     lengths: dict[str, set[int]] = {}
-    types: dict[str, Any] = {}
+    types: dict[str, DType] = {}
     count = 0
     try:
         for record in tf.data.TFRecordDataset(str(path), compression).take(_SAMPLE):
@@ -140,7 +145,7 @@ def _inferred(path: Path, compression: str) -> dict[str, Any]:
             if not example.features.feature:
                 raise ArgumentError(f"{path} holds records that are not tf.train.Example: give features=")
     except tf.errors.DataLossError:
-        raise ArgumentError(_damaged(path)) from None
+        raise _damaged(path) from None
     except DecodeError:
         raise ArgumentError(f"{path} holds records that are not tf.train.Example") from None
     if not count:
@@ -154,12 +159,15 @@ def _inferred(path: Path, compression: str) -> dict[str, Any]:
     }
 
 
-def _note(where: str, name: str, feature: Any, types: dict[str, Any], lengths: dict[str, set[int]]) -> None:
+def _note(
+    where: str, name: str, feature: ProtoMessage, types: dict[str, DType], lengths: dict[str, set[int]]
+) -> None:
+    """Add the type and length of a feature to those seen so far."""
     kind = feature.WhichOneof("kind")
     if kind is None:
         lengths.setdefault(name, set()).add(0)
         return
-    dtype = TYPES[kind]
+    dtype = _TYPES[kind]
     if types.setdefault(name, dtype) != dtype:
         raise ArgumentError(
             f"{where}: feature {name} is {dtype.name}, but {types[name].name} in the records before: "
@@ -168,10 +176,12 @@ def _note(where: str, name: str, feature: Any, types: dict[str, Any], lengths: d
     lengths.setdefault(name, set()).add(len(getattr(feature, kind).value))
 
 
-def _counted(files: list[Path], compression: str, spec: dict[str, Any], given: bool, where: Any) -> int:
-    """The number of records, by a pass that finds damage and records that do not fit the spec; remembered."""
+def _count_records(
+    files: list[Path], compression: str, spec: Spec, given: bool, where: caches.CachePlace
+) -> int:
+    """The number of records, cached. Counting finds damage, and records that do not fit the spec."""
 
-    def parse(records: Any) -> Any:
+    def parse(records: Tensor) -> Nest:
         return tf.size(records, tf.int64), tf.io.parse_example(records, spec)
 
     def count(fresh: Callable[[], Writer]) -> Store:
@@ -182,10 +192,10 @@ def _counted(files: list[Path], compression: str, spec: dict[str, Any], given: b
             try:
                 counts.append(int(parsed.reduce(np.int64(0), lambda total, some: total + some[0])))
             except tf.errors.DataLossError:
-                raise ArgumentError(_damaged(path)) from None
+                raise _damaged(path) from None
             except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
-                # The latter where TensorFlow's message quotes bytes of a record.
-                raise explain_misfit(path, compression, spec, given, error) from None
+                # UnicodeDecodeError: TensorFlow's message quotes bytes of a record.
+                raise _explain_misfit(path, compression, spec, given, error) from None
         if not sum(counts):
             raise ArgumentError(f"{files[0]} has no records")
         writer = fresh()
@@ -197,5 +207,49 @@ def _counted(files: list[Path], compression: str, spec: dict[str, Any], given: b
     return caches.cached(count, source, state, where).rows
 
 
-def _damaged(path: Path) -> str:
-    return f"{path} is damaged or cut off: a record is not whole"
+def _damaged(path: Path) -> ArgumentError:
+    return ArgumentError(
+        f"{path} is damaged or cut off: a record is incomplete; create or copy the file again"
+    )
+
+
+def _explain_misfit(path: Path, compression: str, spec: Spec, given: bool, error: Exception) -> ArgumentError:
+    """The error for a file that TensorFlow cannot parse with this spec: it names the first record that does not fit.
+
+    Args:
+        path: the file.
+        compression: of the file, as `tf.data.TFRecordDataset` takes it.
+        spec: of the features.
+        given: whether the caller gave the spec.
+        error: TensorFlow's.
+    """
+    for number, record in enumerate(tf.data.TFRecordDataset(str(path), compression), 1):
+        try:
+            features = tf.train.Example.FromString(record.numpy()).features.feature
+        except DecodeError:
+            return ArgumentError(f"{path}, record {number:,} is not a tf.train.Example")
+        for name, wanted in spec.items():
+            key = getattr(wanted, "value_key", None) or name
+            why = _misfit(features.get(key), wanted, "in features=" if given else "in the records before")
+            if why:
+                return ArgumentError(f"{path}, record {number:,}: feature {key} {why}")
+    return ArgumentError(f"{path}: {error.message if isinstance(error, tf.errors.OpError) else error}")
+
+
+def _misfit(feature: ProtoMessage | None, wanted: tf.io.FixedLenFeature, known: str) -> str:
+    """Why a feature does not fit its spec; empty if it does."""
+    kind = None if feature is None else feature.WhichOneof("kind")
+    fixed = isinstance(wanted, tf.io.FixedLenFeature)
+    if kind is None:
+        gone = fixed and wanted.default_value is None
+        return (
+            f"is missing, but {wanted.dtype.name} {known}: give it a default with features=" if gone else ""
+        )
+    dtype = _TYPES[kind]
+    if dtype != wanted.dtype:
+        return f"is {dtype.name}, but {wanted.dtype.name} {known}: write all records with one type"
+    count = len(getattr(feature, kind).value)
+    length = math.prod(wanted.shape) if fixed else count
+    if count == length or (count == 0 and wanted.default_value is not None):
+        return ""
+    return f"has {count:,} values, but {length:,} {known}: give it as tf.io.RaggedFeature with features="

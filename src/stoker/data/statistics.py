@@ -1,16 +1,17 @@
-"""What the training rows say of their columns: means, variances, counts of values. In chunks of the store."""
+"""Statistics of the columns over the training rows: means, variances, counts of values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stoker.data.array_types import Array, Integers, Mask
 from stoker.data.store import Store
 
 if TYPE_CHECKING:
-    # It imports pyarrow, which a model without a table does not need.
+    # This imports pyarrow, which a model without a table does not need.
     from stoker.data.columns import Column
 
 _CHUNK = 1 << 16
@@ -18,9 +19,10 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class Moments:
-    """Of a column of numbers: how many are there, and their mean and variance.
+    """How many numbers a column has, and their mean and variance.
 
-    `base` is a whole number near the mean: subtracting it first keeps large whole numbers and dates exact.
+    `base` is a whole number near the mean, and `mean` is relative to it: subtracting the base first keeps large whole
+    numbers and dates exact.
     """
 
     count: int
@@ -29,8 +31,8 @@ class Moments:
     variance: float
 
 
-def moments(store: Store, columns: list[Column], mask: Any) -> dict[str, Moments]:
-    """Of all columns of numbers, over the rows where the mask is true (all rows without one)."""
+def moments(store: Store, columns: list[Column], mask: Mask | None) -> dict[str, Moments]:
+    """The moments of all columns of numbers, over the rows where the mask is true; None stands for all rows."""
     found: dict[str, Moments] = {}
     for dtype, names in places(columns).items():
         if dtype != "int32":
@@ -39,7 +41,7 @@ def moments(store: Store, columns: list[Column], mask: Any) -> dict[str, Moments
 
 
 def places(columns: list[Column]) -> dict[str, list[str]]:
-    """For each array of the store, the names of its columns from left to right."""
+    """The names of the columns in each array of the store, from left to right."""
     groups: dict[str, list[str]] = {}
     for column in columns:
         if column.dtype:
@@ -47,7 +49,7 @@ def places(columns: list[Column]) -> dict[str, list[str]]:
     return groups
 
 
-def _of_group(array: Any, names: list[str], mask: Any) -> dict[str, Moments]:
+def _of_group(array: Array, names: list[str], mask: Mask | None) -> dict[str, Moments]:
     whole = array.dtype.kind == "i"
     base = _base(array, mask)
     count = np.zeros(len(names))
@@ -67,7 +69,7 @@ def _of_group(array: Any, names: list[str], mask: Any) -> dict[str, Moments]:
         distance = np.where(there, apart - own, 0.0)
         both = count + here
         delta = own - mean
-        # Two parts into one, after Chan, Golub and LeVeque: no large sums of squares are subtracted.
+        # Join two parts as Chan, Golub and LeVeque do: no large sums of squares are subtracted.
         squares += np.einsum("ij,ij->j", distance, distance) + delta**2 * count * here / np.maximum(both, 1)
         mean += delta * here / np.maximum(both, 1)
         count = both
@@ -78,8 +80,8 @@ def _of_group(array: Any, names: list[str], mask: Any) -> dict[str, Moments]:
     }
 
 
-def _base(array: Any, mask: Any) -> Any:
-    """A whole number near the values: the first one, rounded."""
+def _base(array: Array, mask: Mask | None) -> Integers:
+    """A whole number near the values of each column: the first one, rounded."""
     first = array[int(np.argmax(mask))] if mask is not None else array[0]
     if array.dtype.kind == "i":
         return np.asarray(first)
@@ -87,14 +89,14 @@ def _base(array: Any, mask: Any) -> Any:
     return np.round(np.where(inside, first, 0)).astype(np.int64)
 
 
-def counts(store: Store, columns: list[Column], mask: Any) -> dict[str, Any]:
+def counts(store: Store, columns: list[Column], mask: Mask | None) -> dict[str, Integers]:
     """How often each value of each category occurs; the first count is that of missing values."""
     names = places(columns).get("int32", [])
     if not names:
         return {}
     codes = store.array("int32")
     sizes = [len(store.meta["values"].get(name, ())) + 1 for name in names]
-    totals: list[Any] = [np.zeros(size, np.int64) for size in sizes]
+    totals = [np.zeros(size, np.int64) for size in sizes]
     for first in range(0, len(codes), _CHUNK):
         chunk = codes[first : first + _CHUNK]
         if mask is not None:

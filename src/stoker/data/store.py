@@ -1,13 +1,12 @@
-"""The store: arrays of equally many rows as plain binary files, which NumPy and TensorFlow see through one mapping.
+"""The store: arrays with the same number of rows as plain binary files, mapped by NumPy and TensorFlow alike.
 
     writer = Writer(directory)            # or Writer(None): in memory
     writer.append("float32", block)       # [rows of this block, ...]
     store = writer.finish({"rows": n})
-    store.array("float32")                # NumPy's view of the file
-    store.tensor("float32")               # in a graph: the same bytes as a tensor, nothing copied
+    store.array("float32")                # the mapped file as a NumPy array
+    store.tensor("float32")               # in a graph: the same bytes as a tensor, without a copy
 
-The files are kept open and are found through their descriptors, so a store outlives its directory; a tensor outlives
-the store.
+The store keeps its files open, so it outlives its directory; a tensor outlives the store.
 """
 
 from __future__ import annotations
@@ -20,11 +19,13 @@ import tempfile
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, TypedDict
 
 import numpy as np
 
+from stoker.data.array_types import Array
 from stoker.tf_internals import datasets
+from stoker.tf_internals.types import Tensor
 
 META = "store.json"
 # An empty file cannot be mapped.
@@ -34,9 +35,31 @@ _BUFFER = 1 << 20
 _NO_RESERVE = 0x4000
 
 
+class StoreMeta(TypedDict, total=False):
+    """What a store knows of its arrays, as JSON.
+
+    Attributes:
+        rows: of every array.
+        columns: of a table, as the fields of `Column`.
+        missing: of a table: how many values each column lacks.
+        largest: of a table: the largest whole number of each column with missing values.
+        values: of a table: what the codes of each category stand for.
+        skipped: of images: how many could not be decoded.
+        vocabulary: of texts: the words that the ids stand for.
+    """
+
+    rows: int
+    columns: list[dict[str, Any]]
+    missing: dict[str, int]
+    largest: dict[str, float]
+    values: dict[str, list[str]]
+    skipped: int
+    vocabulary: list[str]
+
+
 @dataclass(frozen=True)
 class Entry:
-    """One array: its type, the shape of all of it, and its file."""
+    """One array: its type, its whole shape, and the descriptor of its file."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -49,33 +72,33 @@ class Entry:
 
 
 class Store:
-    """Arrays that were written; see the module."""
+    """Arrays that a `Writer` has written; see the module."""
 
-    def __init__(self, entries: dict[str, Entry], meta: dict[str, Any]) -> None:
+    def __init__(self, entries: dict[str, Entry], meta: StoreMeta) -> None:
         self.entries = entries
         self.meta = meta
         self._close = weakref.finalize(self, _close, [entry.descriptor for entry in entries.values()])
 
     @property
     def rows(self) -> int:
-        return int(self.meta["rows"])
+        return self.meta["rows"]
 
     @property
     def bytes(self) -> int:
-        """Of all arrays."""
+        """The size of all arrays."""
         return sum(os.fstat(entry.descriptor).st_size for entry in self.entries.values())
 
-    def array(self, name: str) -> Any:
-        """NumPy's view, for reading only."""
+    def array(self, name: str) -> Array:
+        """The array as NumPy sees it, read-only."""
         entry = self.entries[name]
         with open(os.dup(entry.descriptor), "rb") as file:
             return np.memmap(file, entry.dtype, "r", shape=entry.shape)
 
-    def tensor(self, name: str) -> Any:
-        """In a graph: the array as a tensor that is the mapped file.
+    def tensor(self, name: str) -> Tensor:
+        """In a graph: the mapped file as a tensor.
 
-        It comes out of an Optional made outside the graph. As an op of the graph (`ImmutableConst`) or a captured
-        tensor TensorFlow would take it for a constant, and copy all of it.
+        It comes out of an Optional made outside the graph. TensorFlow would take an op of the graph (`ImmutableConst`)
+        or a captured tensor for a constant, and copy all of it.
         """
         import tensorflow as tf
 
@@ -86,16 +109,29 @@ class Store:
         array = np.frombuffer(_mapped(entry.descriptor), plain, entry.size).reshape(entry.shape)
         with tf.init_scope():
             kept = tf.experimental.Optional.from_value(tf.experimental.dlpack.from_dlpack(array.__dlpack__()))
-        # For the content hash of a pipeline over it, which could not look inside.
+        # The content hash of a pipeline cannot look inside the Optional.
         datasets.variant(kept).stoker_content = array
         return tf.bitcast(kept.get_value(), dtype.name) if plain != dtype else kept.get_value()
+
+    def strings(self, name: int | str, rows: Tensor) -> Tensor:
+        """In a graph: the strings of chosen rows.
+
+        The array `text-NAME` has the characters of all strings, one after the other; row `n` lies between ends `n` and
+        `n + 1` of the array `ends-NAME`.
+        """
+        import tensorflow as tf
+
+        ends = self.tensor(f"ends-{name}")
+        spans = tf.ragged.range(tf.gather(ends, rows), tf.gather(ends, rows + 1))
+        chosen = tf.cast(tf.gather(self.tensor(f"text-{name}"), spans.values), tf.int32)
+        return tf.strings.unicode_encode(spans.with_values(chosen), "UTF-8", errors="strict")
 
     @classmethod
     def read(cls, directory: Path) -> Store:
         """Open a directory that a writer finished.
 
         Raises:
-            OSError, ValueError, KeyError: it is not whole.
+            OSError, ValueError, KeyError: it is incomplete.
         """
         content = json.loads((directory / META).read_text(encoding="utf-8"))
         entries: dict[str, Entry] = {}
@@ -118,9 +154,9 @@ def _entry(dtype: str, shape: tuple[int, ...], path: Path) -> Entry:
 
 
 def _mapped(descriptor: int) -> mmap.mmap:
-    """The whole file, as something that may be written: NumPy hands over nothing else.
+    """The whole file, mapped as writable: NumPy hands over nothing else.
 
-    Nobody writes, so no memory is reserved: a file may be larger than the machine's.
+    Nobody writes, so no memory is reserved: a file may be larger than memory.
     """
     if sys.platform == "linux":
         flags = mmap.MAP_PRIVATE | _NO_RESERVE
@@ -137,18 +173,18 @@ class Writer:
     """Writes arrays block by block, into a directory or into memory.
 
     Args:
-        directory: made if it is not there; None keeps everything in memory (a temporary file where the system has
-            no files in memory).
+        directory: created if necessary; None keeps everything in memory (in a temporary file where the system has no
+            files in memory).
     """
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = directory
-        self._files: dict[str, BinaryIO] = {}
+        self._files: dict[str, IO[bytes]] = {}
         self._shapes: dict[str, tuple[str, int, tuple[int, ...]]] = {}
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
 
-    def append(self, name: str, block: Any) -> None:
+    def append(self, name: str, block: Array) -> None:
         """Add rows to an array."""
         file = self._files.get(name)
         if file is None:
@@ -157,18 +193,18 @@ class Writer:
         self._shapes[name] = (dtype, rows + len(block), inner)
         file.write(np.ascontiguousarray(block).reshape(-1).view(np.uint8).data)
 
-    def _open(self, name: str) -> BinaryIO:
+    def _open(self, name: str) -> IO[bytes]:
         if self._directory is not None:
             return open(self._directory / f"{name}.bin", "w+b", buffering=_BUFFER)
         if hasattr(os, "memfd_create"):
             return os.fdopen(os.memfd_create(f"stoker-{name}"), "w+b", buffering=_BUFFER)
-        return tempfile.NamedTemporaryFile(prefix="stoker-", buffering=_BUFFER)  # type: ignore[return-value]
+        return tempfile.TemporaryFile(prefix="stoker-", buffering=_BUFFER)
 
-    def finish(self, meta: dict[str, Any]) -> Store:
-        """All rows are there.
+    def finish(self, meta: StoreMeta) -> Store:
+        """Finish the store: all rows have been appended.
 
         Raises:
-            OSError: they could not be written.
+            OSError: the rows could not be written.
         """
         for file in self._files.values():
             file.write(_PADDING)
@@ -177,17 +213,17 @@ class Writer:
         if self._directory is not None:
             content = json.dumps({"meta": meta, "entries": shapes})
             (self._directory / META).write_text(content, encoding="utf-8")
-        # All is written: only now descriptors are taken that the store lets go of.
+        # The store closes these descriptors, so they are duplicated only now, when nothing can fail any more.
         entries = {name: Entry(*shapes[name], os.dup(file.fileno())) for name, file in self._files.items()}
         self.close()
         return Store(entries, meta)
 
     def close(self) -> None:
-        """Let go of the files; what was buffered and cannot be written is lost."""
+        """Close the files; buffered data that cannot be written is lost."""
         for file in self._files.values():
             try:
                 file.close()
             except OSError:
-                # The disk is full: whoever wrote has heard of it.
+                # The disk is full; the write that failed has been reported.
                 continue
         self._files = {}

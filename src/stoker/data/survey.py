@@ -1,37 +1,45 @@
-"""What a file or folder holds: rows, columns, kinds, missing values, their spread, how fast they are read."""
+"""What a file or folder holds: rows, columns, kinds, missing values, their distribution, and how fast it reads."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from stoker import clock
 from stoker.data import paths, statistics
+from stoker.data.array_types import Array
 from stoker.data.arrow_sources import Unfit
 from stoker.data.class_folders import class_folders, names_below
-from stoker.data.columns import Column, Restart
+from stoker.data.columns import Column, Restart, from_store
 from stoker.data.ingest import Source, stored
-from stoker.data.spreads import SPEED_S, TOP, spread
 from stoker.data.store import Store
 from stoker.data.table_files import table_files
 from stoker.data.text_files import Folders, Lines
 from stoker.errors import ArgumentError
 
+# What `stoker data` prints, as JSON.
+Survey: TypeAlias = dict[str, Any]
+_BINS = 10
+# How many values of a category are named.
+TOP = 10
+# How long a survey reads to measure the speed.
+SPEED_S = 2.0
 
-def survey(path: str, sep: str = ",", encoding: str = "utf8") -> dict[str, Any]:
-    """Everything `stoker data` says, as JSON.
+
+def survey(path: str, sep: str = ",", encoding: str = "utf8") -> Survey:
+    """Everything that `stoker data` prints, as JSON.
 
     Raises:
-        ArgumentError: nothing is there that a reader reads.
+        ArgumentError: there is nothing that a reader reads.
     """
-    return {"path": path, **_found(path, sep, encoding)}
+    return {"path": path, **_survey(path, sep, encoding)}
 
 
-def _found(path: str, sep: str, encoding: str) -> dict[str, Any]:
-    """By what is there most of: a folder for each class, or files of a kind."""
+def _survey(path: str, sep: str, encoding: str) -> Survey:
+    """The survey of a folder for each class, or of the most common kind of file."""
     root = Path(path).expanduser()
     if root.is_dir() and class_folders(root):
         if _most(names_below(root), {"text": paths.TEXTS, "images": paths.IMAGES}) != "text":
@@ -51,13 +59,13 @@ def _found(path: str, sep: str, encoding: str) -> dict[str, Any]:
     if kind == "text":
         return _of_table("text", Lines(files, encoding), [encoding], _sizes(files))
     kind, source, files = table_files(path, sep, encoding)
-    # As a reader called without further arguments reads it, so that both share a cache.
+    # The options of a reader called without arguments, so that both share a cache.
     reading = [*([sep, encoding] if kind == "csv" else []), False, None]
     return _of_table(kind, source, reading, _sizes(files))
 
 
 def _most(names: list[str], kinds: dict[str, tuple[str, ...]]) -> str | None:
-    """The kind that most of the files have; None where none has one."""
+    """The most common kind of file; None if no file has one."""
     counted = Counter(k for name in names for k, suffixes in kinds.items() if name.lower().endswith(suffixes))
     return max(counted, key=lambda kind: counted[kind], default=None)
 
@@ -66,13 +74,13 @@ def _sizes(files: list[Path]) -> list[int]:
     return [file.stat().st_size for file in files]
 
 
-def _of_table(kind: str, source: Source, reading: list[Any], sizes: list[int]) -> dict[str, Any]:
+def _of_table(kind: str, source: Source, reading: list[Any], sizes: list[int]) -> Survey:
     described = source.columns()
     wanted = [column for column in described if not isinstance(column, Unfit)]
     if not wanted:
         raise ArgumentError(f"{source.name} has no column of numbers or text")
     store = stored(source, wanted, reading, None)
-    columns = [Column(**one) for one in store.meta["columns"]]
+    columns = from_store(store)
     rows_per_s = _speed(source, columns)
     return {
         "format": kind,
@@ -88,7 +96,7 @@ def _of_table(kind: str, source: Source, reading: list[Any], sizes: list[int]) -
 
 
 def _speed(source: Source, columns: list[Column]) -> float:
-    """Rows a second of reading and parsing alone, from the first seconds of a pass."""
+    """Rows per second of reading and parsing, from the first seconds of a pass."""
     start, rows, seconds = clock.real_ns(), 0, 0.0
     try:
         for block in source.blocks(columns):
@@ -101,18 +109,13 @@ def _speed(source: Source, columns: list[Column]) -> float:
     return rows / max(seconds, 1e-9)
 
 
-def _about(store: Store, columns: list[Column], column: Column) -> dict[str, Any]:
-    about: dict[str, Any] = {
+def _about(store: Store, columns: list[Column], column: Column) -> Survey:
+    about: Survey = {
         "name": column.name,
         "kind": column.kind,
         "missing": int(store.meta["missing"][column.name]),
     }
-    if column.unit:
-        about["unit"] = column.unit
-    if column.doubt:
-        about["doubt"] = column.doubt
-    if column.note:
-        about["note"] = column.note
+    about |= {name: value for name in ("unit", "doubt", "note") if (value := getattr(column, name))}
     if column.kind == "text":
         number = [one.name for one in columns].index(column.name)
         lengths = np.diff(store.array(f"ends-{number}"))
@@ -125,3 +128,17 @@ def _about(store: Store, columns: list[Column], column: Column) -> dict[str, Any
         order = sorted(range(len(words)), key=lambda code: (-counts[code], words[code]))
         return {**about, "different": len(words), "top": [[words[i], int(counts[i])] for i in order[:TOP]]}
     return {**about, "values": spread(values)}
+
+
+def spread(values: Array | list[int]) -> Survey | None:
+    """The least, the largest and the mean value, and a histogram of ten bins; None without values."""
+    there = np.asarray(values)
+    there = there[np.isfinite(there)] if there.dtype.kind == "f" else there
+    if not len(there):
+        return None
+    low, high = there.min(), there.max()
+    # Relative to the least value: the digits of large whole numbers stay exact.
+    above = (there - low).astype(np.float64)
+    counts, _ = np.histogram(above, _BINS, (0, float(above.max()) or 1))
+    mean = float(low) + float(above.mean())
+    return {"least": low.item(), "largest": high.item(), "mean": mean, "histogram": counts.tolist()}

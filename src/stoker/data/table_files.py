@@ -1,10 +1,9 @@
-"""Files that hold a table, read by what their names end in."""
+"""The files of a table: their format follows from their names."""
 
 from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any
 
 from stoker.data import paths as found
 from stoker.data.arrow_sources import ParquetFiles
@@ -18,12 +17,12 @@ _KINDS = {"csv": found.CSV, "parquet": found.PARQUET, "jsonl": found.JSONL}
 
 
 def table_files(
-    paths: Any, sep: str, encoding: str, missing: tuple[str, ...] = ()
+    paths: found.Paths, sep: str, encoding: str, missing: tuple[str, ...] = ()
 ) -> tuple[str, Source, list[Path]]:
-    """The format, the source and the files: those that fit, or what the folder holds most of, which is said.
+    """The format, the source and the files. If there are several formats, the most common one counts, with a warning.
 
     Raises:
-        ArgumentError: nothing is there that a table reader reads.
+        ArgumentError: there is no table.
     """
     everything = tuple(suffix for suffixes in _KINDS.values() for suffix in suffixes)
     files = found.files(paths, everything)
@@ -34,7 +33,7 @@ def table_files(
     chosen = counted[kind]
     if not chosen:
         raise ArgumentError(f"{paths} is not a table Stoker can read: give {', '.join(everything)}")
-    _tell_of_others(paths, kind, counted)
+    _warn_of_others(paths, kind, counted)
     if kind == "csv":
         return kind, CsvFiles(chosen, sep, encoding, missing), chosen
     if kind == "parquet":
@@ -42,13 +41,14 @@ def table_files(
     return kind, JsonLines(chosen, chosen=True, missing=missing), chosen
 
 
-def _tell_of_others(paths: Any, kind: str, counted: dict[str, list[Path]]) -> None:
-    """Say what is not read: half of the data may be in it."""
+def _warn_of_others(paths: found.Paths, kind: str, counted: dict[str, list[Path]]) -> None:
+    """Name the files that are not read: half of the data may be in them."""
     others = [file for other, files in counted.items() if other != kind for file in files]
     if others:
         warnings.warn(
-            f"{paths} holds files of several kinds: {found.spoken(counted[kind])} {_be(counted[kind])} read, "
-            f"{found.spoken(others)} {_be(others)} not; give a glob, such as {others[0].with_stem('*')}, to read those",
+            f"{paths} holds files of several kinds: {found.name_files(counted[kind])} {_be(counted[kind])} read, "
+            f"{found.name_files(others)} {_be(others)} not; give a glob, such as {others[0].with_stem('*')}, to read "
+            "those",
             DataWarning,
             stacklevel=2,
         )

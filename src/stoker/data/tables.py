@@ -1,36 +1,36 @@
-"""A table as a dataset: from a source through the store to batches of `({column: tensor}, label)`."""
+"""A table as a dataset: from a source, through the store, to batches of `({column: tensor}, label)`."""
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from stoker.data import statistics
+from stoker.data.array_types import Array
 from stoker.data.arrow_sources import Unfit
-from stoker.data.columns import Column, DataWarning, nearest, with_types
+from stoker.data.cache import CachePlace
+from stoker.data.columns import Column, DataWarning, check_known, from_store, with_types
 from stoker.data.dividing import By
 from stoker.data.features import UNKNOWN, Feature, Features
 from stoker.data.ingest import Source, stored
-from stoker.data.labels import Label, demand_all, label_of, values_of
+from stoker.data.labels import Label, check_complete, label_of, values_of
 from stoker.data.order import Order
-from stoker.data.splits import Passes, finished, orders
+from stoker.data.splits import Passes, make_datasets, orders
 from stoker.data.store import Store
-from stoker.data.strings import strings
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Dataset, Nest, Tensor
 
-# Whole numbers up to here are exact as float32.
+# float32 holds whole numbers up to here exactly.
 _EXACT_FLOAT32 = 2**24
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options(Passes):
-    """What the callers of all table readers may say; see `readers.csv`."""
+@dataclass(frozen=True)
+class TableOptions(Passes):
+    """The options of all table readers; `readers.csv` describes them."""
 
     label: str | None = None
     columns: Sequence[str] | None = None
@@ -38,93 +38,103 @@ class Options(Passes):
     missing: str | Sequence[str] | None = None
     raw: bool = False
     label_mode: str = "auto"
-    cache: str | os.PathLike[str] | bool | None = None
+    cache: CachePlace = None
     group: str | None = None
     time: str | None = None
 
     @property
     def divider(self) -> str | None:
-        """The column the rows are divided by."""
+        """The column that the rows are split by."""
         return self.group or self.time
 
 
-def table(source: Source, options: Options, reading: list[Any]) -> Any:
+def table(source: Source, options: TableOptions, reading: Sequence[object] = ()) -> Dataset:
     """The dataset of a source; two of them with `validation_split`.
 
     Args:
         source: the rows.
         options: the caller's.
-        reading: what else decides on the values read, for the cache's name.
+        reading: other options that change the values, for the cache's key.
     """
     wanted = _wanted(source, options)
     reading = [*reading, options.raw, options.types, *([options.missing] if options.missing else [])]
     store = stored(source, wanted, reading, options.cache)
-    columns = [Column(**one) for one in store.meta["columns"]]
-    label = None
-    if options.label is not None and not options.raw:
-        column = next(one for one in columns if one.name == options.label)
-        label = label_of(store, column, options.label_mode, source.name)
-    parts = orders(store.rows, options, divider(store, columns, options, source.name))
-    whole = Table(store, columns, options, label, parts[0])
-    return finished([whole.dataset(order) for order in parts], parts, whole.features, whole.dataset)
+    whole, parts = split_table(store, options, source.name)
+    return make_datasets(parts, whole.dataset, whole.features)
 
 
-def divider(store: Store, columns: list[Column], options: Options, name: str) -> By | None:
-    """What the rows are divided by.
+def split_table(
+    store: Store, options: TableOptions, name: str, label_name: str = ""
+) -> tuple[Table, list[Order]]:
+    """The table of a store, and the order of each of its parts.
+
+    Args:
+        store: the rows.
+        options: the caller's.
+        name: of the source, for messages.
+        label_name: the name of the label in the file, if the store has another.
 
     Raises:
-        ArgumentError: it is no column by which rows can be divided, or there are two.
+        ArgumentError: the label or the split is invalid.
     """
+    columns, label = from_store(store), None
+    if options.label is not None and not options.raw:
+        column = next(one for one in columns if one.name == options.label)
+        label = label_of(store, column, options.label_mode, name, label_name)
+    parts = orders(store.rows, options, _divider(store, columns, options, name))
+    return Table(store, columns, options, label, parts[0]), parts
+
+
+def _divider(store: Store, columns: list[Column], options: TableOptions, name: str) -> By | None:
     if options.group is not None and options.time is not None:
         raise ArgumentError(
-            f"group={options.group!r} and time={options.time!r}: rows are divided by one of them"
+            f"group={options.group!r} and time={options.time!r}: split the rows by one of them"
         )
     if options.divider is None:
         return None
     how = "time" if options.group is None else "group"
     column = next(one for one in columns if one.name == options.divider)
     if options.divider == options.label:
-        raise ArgumentError(f"rows cannot be divided by {options.divider!r} ({how}): it is the label")
+        raise ArgumentError(f"rows cannot be split by {options.divider!r} ({how}): it is the label")
     if column.kind == "text" or (how == "time" and column.kind in ("category", "truth")):
         wanted = (
-            "dates or numbers; dates are understood if they are written as 2026-12-31 or 2026-12-31 23:59:59"
+            "dates or numbers; write dates as 2026-12-31 or 2026-12-31 23:59:59"
             if how == "time"
             else "numbers, dates or text that repeats"
         )
         raise ArgumentError(
-            f"rows cannot be divided by {options.divider!r} ({how}): it was taken for {column.kind}, and should hold "
-            f"{wanted}"
+            f"rows cannot be split by {options.divider!r} ({how}): it holds {column.kind}, but should hold {wanted}"
         )
-    demand_all(store, column, name, how)
+    check_complete(store, column, name, how)
     return By(how, options.divider, np.asarray(values_of(store, column)))
 
 
-def _wanted(source: Source, options: Options) -> list[Column]:
+def _wanted(source: Source, options: TableOptions) -> list[Column]:
     found = with_types(source.columns(), options.types)
     names = [column.name for column in found]
     chosen = list(options.columns) if options.columns is not None else names
     for name in chosen:
-        nearest(names, name, "columns")
+        check_known(names, name, "columns")
     if options.label is not None:
-        nearest(names, options.label, "label")
+        check_known(names, options.label, "label")
         chosen = [*(name for name in chosen if name != options.label), options.label]
     for how, divided_by in (("group", options.group), ("time", options.time)):
         if divided_by is not None:
-            nearest(names, divided_by, how)
+            check_known(names, divided_by, how)
             chosen = [*(name for name in chosen if name != divided_by), divided_by]
     if not [name for name in chosen if name not in (options.label, options.group, options.time)]:
-        raise ArgumentError(f"{source.name} has no column beside the label")
+        raise ArgumentError(f"{source.name} has no column besides the label: there is nothing to learn from")
     columns = [next(column for column in found if column.name == name) for name in chosen]
     for column in columns:
         if isinstance(column, Unfit):
             known = column.reason.startswith(source.name)
             raise ArgumentError(column.reason if known else f"{source.name}: {column.reason}")
-        # A raw text is what it is; a raw number must not be rounded.
+        # Raw text is given as it is; raw numbers must not be rounded.
         if column.doubt and not (options.raw and column.kind == "category"):
             raise ArgumentError(column.doubt)
         if column.note and not options.raw:
-            warnings.warn(column.note, DataWarning, stacklevel=5)
-    # The file's own numbers are not rounded to float32.
+            warnings.warn(column.note, DataWarning, stacklevel=4)
+    # Raw numbers are not rounded to float32.
     return [replace(c, wide=True) if options.raw and c.kind == "number" else c for c in columns]
 
 
@@ -132,14 +142,14 @@ class Table:
     """Batches of a store's rows."""
 
     def __init__(
-        self, store: Store, columns: list[Column], options: Options, label: Label | None, training: Order
+        self, store: Store, columns: list[Column], options: TableOptions, label: Label | None, training: Order
     ) -> None:
         self._store, self._columns, self._options, self._label = store, columns, options, label
         self._training = training
-        # What is not given to the model as an input.
+        # Columns that are not inputs of the model.
         self._aside = {options.label, options.group, options.time}
         self._places = statistics.places(columns)
-        self._tables: list[Any] = []
+        self._tables: list[Array] = []
         self.features = self._describe()
 
     def _describe(self) -> Features:
@@ -168,16 +178,16 @@ class Table:
             self._texts,
         )
 
-    def _vocabulary(self, column: Column, counts: Any) -> tuple[str, ...] | None:
-        """The training rows' values, the most frequent first, behind the one that stands for all others."""
+    def _vocabulary(self, column: Column, counts: Array | None) -> tuple[str, ...] | None:
+        """The values of the training rows, the most frequent first, after the one that stands for all others."""
         if counts is None:
             return None
         words = self._store.meta["values"].get(column.name, [])
         order = sorted(np.flatnonzero(counts[1:]), key=lambda code: (-counts[code + 1], words[code]))
         return (UNKNOWN, *(words[code] for code in order))
 
-    def _table(self, feature: Feature) -> Any:
-        """What each code (after the first place, for missing) becomes in a batch."""
+    def _table(self, feature: Feature) -> Array:
+        """What a missing value, then each code, becomes in a batch."""
         words = self._store.meta["values"].get(feature.name, [])
         if self._options.raw:
             return np.array(["", *words], dtype=object)
@@ -198,41 +208,41 @@ class Table:
             return "bool"
         return column.dtype
 
-    def _texts(self, name: str) -> Any:
-        """A column of text alone, over the training rows, in their own order."""
+    def _texts(self, name: str) -> Dataset:
+        """A column of text alone, over the training rows, in the order of the file."""
         order = replace(self._training, shuffle=False, batch_size=1024, shard=(0, 1), drop_remainder=False)
         return self.texts(name, order)
 
-    def texts(self, name: str, order: Order) -> Any:
+    def texts(self, name: str, order: Order) -> Dataset:
         """A column of text alone, in batches."""
         number = [column.name for column in self._columns].index(name)
-        return order.dataset(lambda rows: self._strings(number, rows))
+        return order.dataset(lambda rows: self._store.strings(number, rows))
 
-    def dataset(self, order: Order) -> Any:
+    def dataset(self, order: Order) -> Dataset:
         """The batches of one part."""
         return order.dataset(self.batch)
 
-    def batch(self, rows: Any) -> Any:
+    def batch(self, rows: Tensor) -> Nest:
         """In a graph: the batch of chosen rows."""
         values = self._numbers(rows)
         for number, column in enumerate(self._columns):
             if column.kind == "text":
-                values[column.name] = self._strings(number, rows)
+                values[column.name] = self._store.strings(number, rows)
         return self._element(values)
 
-    def labels(self, rows: Any) -> Any:
-        """In a graph: the labels of chosen rows, and nothing else."""
+    def labels(self, rows: Tensor) -> Tensor:
+        """In a graph: the labels of chosen rows alone."""
         return self._label_of(self._numbers(rows))
 
-    def _numbers(self, rows: Any) -> dict[str, Any]:
-        """In a graph: all columns of chosen rows but those of text."""
-        values: dict[str, Any] = {}
+    def _numbers(self, rows: Tensor) -> dict[str, Tensor]:
+        """In a graph: all columns of chosen rows except text."""
+        values: dict[str, Tensor] = {}
         for dtype, names in self._places.items():
             values |= zip(names, self._split(dtype, tf.gather(self._store.tensor(dtype), rows)), strict=True)
         return values
 
-    def _split(self, dtype: str, block: Any) -> list[Any]:
-        """The columns of an array's rows; codes are looked up in one go for all columns."""
+    def _split(self, dtype: str, block: Tensor) -> list[Tensor]:
+        """The columns of an array's rows; one lookup serves the codes of all columns."""
         count = len(self._places[dtype])
         if dtype == "int32":
             sizes = [len(one) for one in self._tables]
@@ -240,10 +250,7 @@ class Table:
             block = tf.gather(tf.constant(np.concatenate(self._tables)), block + starts)
         return list(tf.unstack(block, num=count, axis=1))
 
-    def _strings(self, number: int, rows: Any) -> Any:
-        return strings(self._store, f"ends-{number}", f"text-{number}", rows)
-
-    def _element(self, values: dict[str, Any]) -> Any:
+    def _element(self, values: dict[str, Tensor]) -> Nest:
         inputs = {
             column.name: self._cast(column, values[column.name])
             for column in self._columns
@@ -251,13 +258,13 @@ class Table:
         }
         return inputs if self._options.label is None else (inputs, self._label_of(values))
 
-    def _label_of(self, values: dict[str, Any]) -> Any:
+    def _label_of(self, values: dict[str, Tensor]) -> Tensor:
         column = next(one for one in self._columns if one.name == self._options.label)
         value = values[column.name]
         if self._label is not None and self._label.classes is not None:
             return self._label.tensor(value)
         return self._cast(column, value)
 
-    def _cast(self, column: Column, value: Any) -> Any:
+    def _cast(self, column: Column, value: Tensor) -> Tensor:
         wanted = self._dtype(column)
         return value if wanted == value.dtype.name else tf.cast(value, wanted)

@@ -1,7 +1,7 @@
 """Tar shards as webdataset writes them: members that share a name up to the first dot are one sample.
 
-Each extension is decoded by what it stands for, and an extension is a column: images to bytes of one size, `.cls` and
-the like to whole numbers, `.txt` and `.json` to text, `.npy` to arrays.
+Each extension is a column. Images are decoded to bytes, `.cls` and the like to whole numbers, `.txt` and `.json` to
+text, `.npy` to arrays.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import io
 import os
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from stoker.data.image_bytes import fitted, plain
+from stoker.data.array_types import Array
+from stoker.data.image_bytes import decode_plain, fit
 from stoker.errors import ArgumentError
 
 _KINDS = {
@@ -32,7 +32,7 @@ KEY = "__key__"
 
 
 def kind_of(extension: str) -> str | None:
-    """What an extension stands for, by its last part; None if that is not known."""
+    """What an extension stands for, by its last part; None if unknown."""
     return _KIND_OF.get(extension.rpartition(".")[2])
 
 
@@ -49,7 +49,7 @@ def samples(shards: list[Path]) -> Iterator[Sample]:
     """All samples, shard after shard.
 
     Raises:
-        ArgumentError: a shard is damaged, cut off or no tar file.
+        ArgumentError: a shard is damaged, cut off or not a tar file.
     """
     for shard in shards:
         _check_end(shard)
@@ -78,10 +78,10 @@ def samples(shards: list[Path]) -> Iterator[Sample]:
 
 
 def _check_end(shard: Path) -> None:
-    """A shard ends with an empty block. `tarfile` takes one that was cut off in a header for one that has ended."""
+    """Check that a shard ends with an empty block: `tarfile` does not notice one that was cut off in a header."""
     with shard.open("rb") as file:
         if file.read(2) in (b"\x1f\x8b", b"BZ", b"\xfd7"):
-            # A compressed one says itself where it ends.
+            # A compressed shard has an end of its own.
             return
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - tarfile.BLOCKSIZE))
@@ -93,15 +93,15 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     file = archive.extractfile(member)
     content = b"" if file is None else file.read()
     if len(content) != member.size:
-        raise EOFError(f"{member.name} is not whole")
+        raise EOFError(f"{member.name} is incomplete")
     return content
 
 
-def chosen(first: Sample, columns: Any) -> list[str]:
+def choose_extensions(first: Sample, columns: Sequence[str] | None) -> list[str]:
     """The extensions to read.
 
     Raises:
-        ArgumentError: one is not there, or not known.
+        ArgumentError: the first sample does not have one, or it is unknown.
     """
     wanted = list(first.members) if columns is None else list(columns)
     for extension in wanted:
@@ -112,17 +112,17 @@ def chosen(first: Sample, columns: Any) -> list[str]:
             )
         if kind_of(extension) is None:
             raise ArgumentError(
-                f"{first.key}.{extension} of {first.shard}: how to decode {extension!r} is not known; name the "
-                f"columns to read, of {', '.join(_KIND_OF)}"
+                f"{first.key}.{extension} of {first.shard}: Stoker cannot decode {extension!r}; name the columns to "
+                f"read with columns=, from {', '.join(_KIND_OF)}"
             )
     return wanted
 
 
-def decoded(sample: Sample, extension: str, image_size: tuple[int, int] | None) -> Any:
-    """One member as what it stands for: an array, a number or a text.
+def decode(sample: Sample, extension: str, image_size: tuple[int, int] | None) -> Array | int | str:
+    """One member of a sample: an array, a number or a text.
 
     Raises:
-        ArgumentError: it is not there, or is something else.
+        ArgumentError: it is missing, or cannot be decoded.
     """
     where = f"{sample.key}.{extension} of {sample.shard}"
     content = sample.members.get(extension)
@@ -131,16 +131,14 @@ def decoded(sample: Sample, extension: str, image_size: tuple[int, int] | None) 
     kind = kind_of(extension)
     try:
         if kind == "image":
-            return _image(content, image_size)
+            pixels = decode_plain(content, 3)
+            image: Array = (pixels if image_size is None else fit(pixels, image_size)).numpy()
+            return image
         if kind == "array":
-            return np.load(io.BytesIO(content), allow_pickle=False)
+            array: Array = np.load(io.BytesIO(content), allow_pickle=False)
+            return array
         text = content.decode("utf-8")
         return int(text) if kind == "number" else text
     except (ValueError, EOFError, tf.errors.OpError):
         what = {"number": "whole number", "text": "utf8 text"}.get(str(kind), kind)
         raise ArgumentError(f"{where} is not a valid {what}") from None
-
-
-def _image(content: bytes, size: tuple[int, int] | None) -> Any:
-    pixels = plain(content, 3)
-    return (pixels if size is None else fitted(pixels, size)).numpy()

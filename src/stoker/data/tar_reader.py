@@ -1,26 +1,24 @@
-"""Samples of tar shards as a dataset: decoded once into the store, gathered from it in every epoch."""
+"""Samples of tar shards as a dataset: decoded once into the store, from which every epoch gathers its batches."""
 
 from __future__ import annotations
 
 import itertools
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from stoker.data import cache as caches
 from stoker.data import paths as found
-from stoker.data.columns import nearest
+from stoker.data.cache import CachePlace
+from stoker.data.columns import check_known
 from stoker.data.image_reader import check_size
-from stoker.data.order import Order
-from stoker.data.splits import Passes, finished, orders
+from stoker.data.splits import Passes, Split, make_datasets, orders
 from stoker.data.store import Store, Writer
-from stoker.data.strings import strings
-from stoker.data.tar_files import KEY, Sample, chosen, decoded, kind_of, samples
+from stoker.data.tar_files import KEY, Sample, choose_extensions, decode, kind_of, samples
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Dataset, Nest, Tensor
 
 _AT_ONCE = 64
 
@@ -31,15 +29,15 @@ def tar(
     batch_size: int = 32,
     shuffle: bool = False,
     seed: int = 0,
-    validation_split: float | tuple[float, ...] | None = None,
+    validation_split: Split = None,
     *,
     columns: Sequence[str] | None = None,
     image_size: tuple[int, int] | None = None,
     shard: tuple[int, int] = (0, 1),
     drop_remainder: bool = False,
-    cache: str | os.PathLike[str] | bool | None = None,
-) -> Any:
-    """Samples of tar files in the manner of webdataset, in batches of `({extension: tensor}, label)`.
+    cache: CachePlace = None,
+) -> Dataset:
+    """Samples of tar files as webdataset writes them, in batches of `({extension: tensor}, label)`.
 
     Members that share a name up to the first dot are one sample. Images (`jpg`, `png`, ...) become uint8, `cls`, `id`,
     `index` and the like whole numbers, `txt` and `json` text, `npy` arrays; `__key__` is the name.
@@ -48,8 +46,8 @@ def tar(
         paths: files, globs or folders of `.tar`, `.tar.gz` or `.tgz`.
         label: the extension to predict, such as "cls"; None gives the columns alone.
         columns: the extensions to read; by default those of the first sample.
-        image_size: height and width; images of another size are resized. None: all must have one size.
-        cache: the directory of what was decoded; None for the user's cache directory, False keeps it in memory.
+        image_size: height and width; images of another size are resized. None: all must have the same size.
+        cache: the directory of the decoded samples; None for the user's cache directory, False to keep them in memory.
 
     The other arguments are those of `csv`.
 
@@ -57,44 +55,35 @@ def tar(
         A `tf.data.Dataset` with `rows`; two of them with `validation_split`.
 
     Raises:
-        ArgumentError: a file or an argument that makes no sense.
+        ArgumentError: a file or an argument is invalid.
     """
     check_size(image_size)
     shards = found.files(paths, found.TARS)
     first = next(samples(shards), None)
     if first is None:
-        raise ArgumentError(f"{found.spoken(shards)} holds no samples: no member has a name and an extension")
-    extensions = chosen(first, columns)
+        raise ArgumentError(
+            f"{found.name_files(shards)} holds no samples: no member has a name and an extension"
+        )
+    extensions = choose_extensions(first, columns)
     if label is not None:
-        nearest(extensions, label, "label")
+        check_known(extensions, label, "label")
     store = _stored(shards, extensions, image_size, cache)
-    options = Passes(
-        batch_size=batch_size,
-        shuffle=shuffle,
-        seed=seed,
-        validation_split=validation_split,
-        shard=shard,
-        drop_remainder=drop_remainder,
-    )
-    parts = orders(store.rows, options)
-
-    def made(order: Order) -> Any:
-        return order.dataset(_batch_of(store, extensions, label))
-
-    return finished([made(order) for order in parts], parts, None, made)
+    options = Passes(batch_size, shuffle, seed, validation_split, shard, drop_remainder)
+    batch = _batch_of(store, extensions, label)
+    return make_datasets(orders(store.rows, options), lambda order: order.dataset(batch))
 
 
-def _batch_of(store: Store, extensions: list[str], label: str | None) -> Callable[[Any], Any]:
-    def batch(rows: Any) -> Any:
+def _batch_of(store: Store, extensions: list[str], label: str | None) -> Callable[[Tensor], Nest]:
+    def batch(rows: Tensor) -> Nest:
         values = {name: _values(store, name, rows) for name in [KEY, *extensions]}
         return values if label is None else (values, values.pop(label))
 
     return batch
 
 
-def _values(store: Store, name: str, rows: Any) -> Any:
+def _values(store: Store, name: str, rows: Tensor) -> Tensor:
     if _is_text(name):
-        return strings(store, f"ends-{name}", f"text-{name}", rows)
+        return store.strings(name, rows)
     return tf.gather(store.tensor(f"values-{name}"), rows)
 
 
@@ -102,12 +91,14 @@ def _is_text(name: str) -> bool:
     return name == KEY or kind_of(name) == "text"
 
 
-def _stored(shards: list[Path], extensions: list[str], size: tuple[int, int] | None, where: Any) -> Store:
+def _stored(
+    shards: list[Path], extensions: list[str], size: tuple[int, int] | None, where: CachePlace
+) -> Store:
     def write(fresh: Callable[[], Writer]) -> Store:
         writer = fresh()
         try:
             rows = 0
-            columns = [_Column(name, writer) for name in [KEY, *extensions]]
+            columns = [_Extension(name, writer) for name in [KEY, *extensions]]
             for block in _blocks(samples(shards)):
                 for column in columns:
                     column.add(block, size)
@@ -121,43 +112,42 @@ def _stored(shards: list[Path], extensions: list[str], size: tuple[int, int] | N
     return caches.cached(write, source, state, where)
 
 
-def _blocks(rows: Any) -> Any:
+def _blocks(rows: Iterator[Sample]) -> Iterator[list[Sample]]:
     while block := list(itertools.islice(rows, _AT_ONCE)):
         yield block
 
 
-class _Column:
+class _Extension:
     """One extension of all samples, appended block by block."""
 
     def __init__(self, name: str, writer: Writer) -> None:
         self._name, self._writer = name, writer
-        self._shape: tuple[int, ...] | None = None
-        self._dtype: Any = None
+        # Of the first value: the others must have the same.
+        self._form: tuple[np.dtype[np.generic], tuple[int, ...]] | None = None
         self._end = 0
 
     def add(self, block: list[Sample], size: tuple[int, int] | None) -> None:
         if self._name == KEY:
             self._add_texts([sample.key for sample in block])
             return
-        values = [decoded(sample, self._name, size) for sample in block]
+        values = [decode(sample, self._name, size) for sample in block]
         if _is_text(self._name):
-            self._add_texts(values)
+            self._add_texts([str(value) for value in values])
             return
         arrays = [np.asarray(value) for value in values]
-        if self._shape is None:
-            self._shape, self._dtype = arrays[0].shape, arrays[0].dtype
+        self._form = self._form or (arrays[0].dtype, arrays[0].shape)
         for sample, array in zip(block, arrays, strict=True):
-            if array.shape != self._shape or array.dtype != self._dtype:
-                hint = ": give image_size=" if kind_of(self._name) == "image" else ""
+            if (array.dtype, array.shape) != self._form:
+                hint = "give image_size=" if kind_of(self._name) == "image" else "make them the same"
                 raise ArgumentError(
                     f"{sample.key}.{self._name} of {sample.shard} is {array.dtype} {array.shape}, others are "
-                    f"{self._dtype} {self._shape}{hint}"
+                    f"{self._form[0]} {self._form[1]}: {hint}"
                 )
         self._writer.append(f"values-{self._name}", np.stack(arrays))
 
     def _add_texts(self, texts: list[str]) -> None:
         if not self._end:
-            # A place that belongs to no text: where all are empty, there is still something to map.
+            # A character that belongs to no text: even if all texts are empty, there is something to map.
             self._writer.append(f"text-{self._name}", np.zeros(1, np.int32))
             self._writer.append(f"ends-{self._name}", np.ones(1, np.int64))
             self._end = 1

@@ -1,4 +1,4 @@
-"""Text as a source: a folder for each class with one text a file, files with one text a line, a column of a table."""
+"""Texts as a source: a folder of files for each class, files with one text per line, or a column of a table."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from stoker.data import cache
 from stoker.data.arrow_sources import Unfit
 from stoker.data.class_folders import class_files, state_of
-from stoker.data.columns import Column, Widen, nearest
-from stoker.data.ingest import Source
-from stoker.data.paths import TEXTS, spoken, unreadable
+from stoker.data.columns import Column, Widen, check_known
+from stoker.data.ingest import FileSource, Source
+from stoker.data.paths import TEXTS, unreadable
 from stoker.errors import ArgumentError
 
 TEXT, CLASS = "text", "class"
@@ -23,7 +22,7 @@ _LINES = 1 << 22
 
 
 class Folders:
-    """A folder for each class; a text is a whole file."""
+    """A folder for each class; every file is one text."""
 
     def __init__(self, root: Path, encoding: str) -> None:
         self.root, self.name, self._encoding = root, str(root), encoding
@@ -38,20 +37,17 @@ class Folders:
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
         for first in range(0, len(self.files), _FILES):
             part = self.files[first : first + _FILES]
-            texts = [decoded(_content(file.path), self._encoding, file.path) for file in part]
+            texts = [_decode(_content(file.path), self._encoding, file.path) for file in part]
             classes = pa.array([file.class_name for file in part])
             yield pa.RecordBatch.from_arrays([pa.array(texts), classes], [TEXT, CLASS])
 
 
-class Lines:
-    """Files with one text a line; there are no classes."""
+class Lines(FileSource):
+    """Files with one text per line, without classes."""
 
     def __init__(self, paths: list[Path], encoding: str) -> None:
-        self.paths, self._encoding = paths, encoding
-        self.name = spoken(paths)
-
-    def fingerprint(self) -> list[Any]:
-        return [cache.state_of(path) for path in self.paths]
+        super().__init__(paths)
+        self._encoding = encoding
 
     def columns(self) -> list[Column]:
         return [Column(TEXT, "text")]
@@ -64,23 +60,23 @@ class Lines:
                         texts = pa.array([line.removesuffix("\n") for line in lines])
                         yield pa.RecordBatch.from_arrays([texts], [TEXT])
                 except UnicodeDecodeError:
-                    raise ArgumentError(_wrong(str(path), self._encoding)) from None
+                    raise _not_text(str(path), self._encoding) from None
 
 
 class TextColumn:
-    """A column of a table, another one as its class, and perhaps one that the rows are divided by."""
+    """A column of a table, and perhaps one with its classes and one that the rows are split by."""
 
     def __init__(self, table: Source, text: str, label: str | None, divider: str | None = None) -> None:
         self.name, self._table = table.name, table
         self._own = {TEXT: text} | ({} if label is None else {CLASS: label})
         found = {column.name: column for column in table.columns()}
-        nearest(list(found), text, "column")
+        check_known(list(found), text, "column")
         if label is not None:
-            nearest(list(found), label, "label")
+            check_known(list(found), label, "label")
         if divider is not None:
-            nearest(list(found), divider, "group or time")
+            check_known(list(found), divider, "group or time")
             if divider in (TEXT, CLASS, text, label):
-                raise ArgumentError(f"texts cannot be divided by {divider!r}: use a column of another name")
+                raise ArgumentError(f"texts cannot be split by {divider!r}: use a column with another name")
             self._own[divider] = divider
         self._columns = [found[name] for name in self._own.values()]
         for column in self._columns:
@@ -107,7 +103,7 @@ class TextColumn:
 
 
 def _content(path: str) -> bytes:
-    # Making a `Path` of it would take as long as reading it.
+    # Making a `Path` of the path would take as long as reading the file.
     try:
         with open(path, "rb") as file:
             return file.read()
@@ -115,22 +111,17 @@ def _content(path: str) -> bytes:
         raise unreadable(path, error) from None
 
 
-def decoded(raw: bytes, encoding: str, path: str) -> str:
-    """The text of a file.
-
-    Raises:
-        ArgumentError: it is in another encoding, or no text.
-    """
+def _decode(raw: bytes, encoding: str, path: str) -> str:
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError:
-        raise ArgumentError(_wrong(path, encoding)) from None
+        raise _not_text(path, encoding) from None
     if "\0" in text:
-        raise ArgumentError(_wrong(path, encoding))
+        raise _not_text(path, encoding)
     return text
 
 
-def _wrong(path: str, encoding: str) -> str:
-    return (
-        f"{path} is not {encoding} text: if it is text at all, say its encoding, such as encoding='latin-1'"
+def _not_text(path: str, encoding: str) -> ArgumentError:
+    return ArgumentError(
+        f"{path} is not {encoding} text: if it is text, give its encoding, such as encoding='latin-1'"
     )

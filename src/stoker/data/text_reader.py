@@ -1,23 +1,23 @@
-"""Texts as a dataset: strings, or the ids of their words."""
+"""Texts as a dataset of strings, or of word ids."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 from stoker.data import paths as found
+from stoker.data.cache import CachePlace
 from stoker.data.class_folders import class_folders
-from stoker.data.columns import Column
+from stoker.data.columns import from_store
 from stoker.data.ingest import Source, identity, stored
-from stoker.data.labels import label_of
 from stoker.data.order import Order
-from stoker.data.splits import finished, orders
+from stoker.data.splits import Split, make_datasets
 from stoker.data.table_files import table_files
-from stoker.data.tables import Options, Table, divider
+from stoker.data.tables import TableOptions, split_table
 from stoker.data.text_files import CLASS, TEXT, Folders, Lines, TextColumn
 from stoker.data.word_ids import Words
 from stoker.errors import ArgumentError, check_local_path, whole_number
+from stoker.tf_internals.types import Dataset, Tensor
 
 
 def text(
@@ -25,7 +25,7 @@ def text(
     batch_size: int = 32,
     shuffle: bool = True,
     seed: int = 0,
-    validation_split: float | tuple[float, ...] | None = None,
+    validation_split: Split = None,
     *,
     column: str | None = None,
     label: str | None = None,
@@ -36,31 +36,31 @@ def text(
     encoding: str = "utf8",
     shard: tuple[int, int] = (0, 1),
     drop_remainder: bool = False,
-    cache: str | os.PathLike[str] | bool | None = None,
+    cache: CachePlace = None,
     group: str | None = None,
     time: str | None = None,
-) -> Any:
-    """Texts in batches: `(strings, class index)` of a folder for each class, strings alone of files of lines.
+) -> Dataset:
+    """Texts in batches: `(strings, class index)` from a folder for each class, strings alone from files of lines.
 
     Args:
-        paths: a folder with a folder of `.txt` files for each class, or files with one text a line; with `column`, CSV,
-            Parquet or JSON lines files.
+        paths: a folder with a folder of `.txt` files for each class, or files with one text per line; with `column`,
+            CSV, Parquet or JSON lines files.
         column: the column of a table that holds the texts.
         label: the column of their classes or numbers; None gives the texts alone.
-        max_tokens: give ids of words instead of strings, from a vocabulary of at most so many words of the training
-            texts: `ds.vectorization` is the `TextVectorization` layer that makes them. Id 0 pads, id 1 is unknown.
-        max_length: cut ids off after so many words.
+        max_tokens: give word ids instead of strings, from a vocabulary of at most this many words of the training
+            texts. `ds.vectorization` is the `TextVectorization` layer that makes them. Id 0 is padding, id 1 unknown.
+        max_length: cut texts off after this many words.
         group: a column of the table: texts with the same value in it are held out together.
         time: a column of the table: the latest texts are held out.
 
-    With ids, texts of like length share a batch: fifty batches are drawn, sorted by length and shuffled among
-    themselves. The other arguments are those of `csv`.
+    With ids, texts of similar length share a batch: the texts of fifty batches are sorted by length, and their batches
+    shuffled. The other arguments are those of `csv`.
 
     Returns:
         A `tf.data.Dataset` with `rows` and `class_names`; two of them with `validation_split`.
 
     Raises:
-        ArgumentError: a file or an argument that makes no sense.
+        ArgumentError: a file or an argument is invalid.
     """
     if max_tokens is not None:
         max_tokens = whole_number("max_tokens", max_tokens, 3)
@@ -70,7 +70,7 @@ def text(
         for name, value in (("label", label), ("group", group), ("time", time)):
             if value is not None:
                 raise ArgumentError(
-                    f"{name}={value!r} is a column of a table: say which holds the texts, column="
+                    f"{name}={value!r} is a column of a table: name that of the texts with column="
                 )
         source = _source(paths, encoding)
     else:
@@ -78,44 +78,33 @@ def text(
     columns = source.columns()
     reading = [encoding] if column is None else [encoding, sep, column, label, group or time]
     store = stored(source, columns, reading, cache)
-    columns = [Column(**one) for one in store.meta["columns"]]
-    named = CLASS if any(one.name == CLASS for one in columns) and label_mode is not None else None
-    options = Options(
-        label=named,
-        batch_size=batch_size,
-        shuffle=shuffle,
-        seed=seed,
-        validation_split=validation_split,
-        shard=shard,
-        label_mode=label_mode,
-        drop_remainder=drop_remainder,
-        cache=cache,
-        group=group,
-        time=time,
-    )
-    classes = label_of(store, columns[1], label_mode, source.name, label or "") if named else None
-    parts = orders(store.rows, options, divider(store, columns, options, source.name))
-    table = Table(store, columns, options, classes, parts[0])
-    if max_tokens is None:
+    labelled = any(one.name == CLASS for one in columns) and label_mode is not None
+    passes = (batch_size, shuffle, seed, validation_split, shard, drop_remainder)
+    named = CLASS if labelled else None
+    options = TableOptions(*passes, named, label_mode=label_mode, cache=cache, group=group, time=time)
+    table, parts = split_table(store, options, source.name, label or "")
+    words = None
+    if max_tokens is not None:
+        key, state = identity(source, from_store(store), reading)
+        words = Words.of(table, parts[0], max_tokens, key, state, cache)
 
-        def plain(order: Order) -> Any:
-            dataset = order.dataset(lambda rows: _plain(table.batch(rows), labelled=named is not None))
-            dataset.table = table
-            return dataset
+    def give_strings(rows: Tensor) -> Tensor:
+        batch = table.batch(rows)
+        return (batch[0][TEXT], batch[1]) if labelled else batch[TEXT]
 
-        return finished([plain(order) for order in parts], parts, table.features, plain)
-    key, state = identity(source, columns, reading)
-    words = Words.of(table, parts[0], max_tokens, key, state, cache)
-
-    def vectorised(order: Order) -> Any:
-        dataset = words.dataset(order, table.labels if named else None, max_length)
-        dataset.table, dataset.vectorization, dataset.max_length = table, words.layer, max_length
+    def make(order: Order) -> Dataset:
+        if words is None:
+            dataset = order.dataset(give_strings)
+        else:
+            dataset = words.dataset(order, table.labels if labelled else None, max_length)
+            dataset.vectorization, dataset.max_length = words.layer, max_length
+        dataset.table = table
         return dataset
 
-    return finished([vectorised(order) for order in parts], parts, table.features, vectorised)
+    return make_datasets(parts, make, table.features)
 
 
-def _source(paths: Any, encoding: str) -> Source:
+def _source(paths: found.Paths, encoding: str) -> Source:
     if isinstance(paths, str | os.PathLike):
         check_local_path(paths)
         root = Path(paths).expanduser()
@@ -125,12 +114,8 @@ def _source(paths: Any, encoding: str) -> Source:
 
 
 def _column(
-    paths: Any, column: str, label: str | None, divided_by: str | None, sep: str, encoding: str
+    paths: found.Paths, column: str, label: str | None, divided_by: str | None, sep: str, encoding: str
 ) -> Source:
     if column == label:
-        raise ArgumentError(f"column={column!r} and label={label!r} must be two columns")
+        raise ArgumentError(f"column={column!r} and label={label!r} must be different columns")
     return TextColumn(table_files(paths, sep, encoding)[1], column, label, divided_by)
-
-
-def _plain(batch: Any, *, labelled: bool) -> Any:
-    return (batch[0][TEXT], batch[1]) if labelled else batch[TEXT]

@@ -4,9 +4,9 @@
     stoker.recipes.text("reviews/")
     stoker.recipes.image("photos/")
 
-A recipe looks at the data, fills in the settings of a program (`programs/`), and runs it. The program uses nothing but
-what is public: the readers of `stoker.data`, Keras' layers, `stoker.fit`, the store, `stoker.export`, and the names
-below. `eject` writes the same program to a file of yours.
+A recipe inspects the data, fills in the settings of a program (`programs/`), and runs it. The program uses only public
+names: the readers of `stoker.data`, Keras' layers, `stoker.fit`, the store, `stoker.export`, and the names below.
+`eject` writes the same program to a file of your own.
 
 Importing this package imports neither TensorFlow nor scikit-learn: names are resolved when they are used.
 """
@@ -67,7 +67,7 @@ __all__ = [
     "weighted",
 ]
 
-# A recipe needs all of its extra, whichever of its packages was looked for first.
+# A recipe needs its whole extra, whichever package was missing first.
 __getattr__ = import_when_used(__name__, _HOMES, {"pyarrow": "sklearn"})
 
 

@@ -1,29 +1,89 @@
-"""What is asked of any recipe, checked before a file is read or a directory made."""
+"""The arguments that all recipes share, checked before a file is read or a directory made."""
 
 from __future__ import annotations
 
 import os
+import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from stoker.data.class_folders import is_text
 from stoker.errors import ArgumentError, check_local_path, whole_number
 
-# What NumPy takes for a seed, and Keras with it.
+# The largest seed that NumPy and Keras take.
 _LARGEST_SEED = 2**32 - 1
+_SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
-def path_of(data: Any) -> str:
-    """The path that is to be read.
+class RunOptions(TypedDict, total=False):
+    """Keyword arguments of every recipe; `recipes.table` describes them."""
+
+    epochs: int | None
+    time: str | float | None
+    seed: int
+    runs: str
+    name: str | None
+    fresh: bool
+    eject: str | None
+    overwrite: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """How a recipe trains, and where its run is kept; `recipes.table` describes the fields.
 
     Raises:
-        ArgumentError: it is none: a frame, say, or a list; or one that cannot be written down.
+        ArgumentError: a field is invalid.
+    """
+
+    epochs: int | None = None
+    time: str | float | None = None
+    seed: int = 0
+    runs: str = "runs"
+    name: str | None = None
+    fresh: bool = False
+    eject: str | None = None
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        whole_number("seed", self.seed, 0, _LARGEST_SEED)
+        if self.epochs is not None:
+            whole_number("epochs", self.epochs, 1)
+        if not isinstance(self.runs, str | os.PathLike):
+            raise ArgumentError(f"runs={self.runs!r} must be the path of a directory")
+        check_local_path(self.runs)
+        if Path(self.runs).exists() and not Path(self.runs).is_dir():
+            raise ArgumentError(f"runs={os.fspath(self.runs)!r} is a file: give the directory for all runs")
+
+    @property
+    def time_s(self) -> float | None:
+        """The longest that training may take; None for no limit."""
+        return None if self.time is None else seconds_of(self.time)
+
+
+def seconds_of(time: str | float) -> float:
+    """The seconds in `90`, `"90s"`, `"10m"`, `"10min"`, `"1.5h"`.
+
+    Raises:
+        ArgumentError: it is not a duration, or zero.
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h)?\s*", str(time))
+    found = float(match[1]) * _SECONDS[match[2] or "s"] if match else 0.0
+    if found <= 0:
+        raise ArgumentError(f"time={time!r}: give a duration such as '90s', '10min' or '1.5h'")
+    return found
+
+
+def path_of(data: str | os.PathLike[str]) -> str:
+    """The path of the data.
+
+    Raises:
+        ArgumentError: it is something else, such as a frame or a list, or a path that is not valid text.
     """
     if isinstance(data, str | os.PathLike) and isinstance(path := os.fspath(data), str):
         if not is_text(path):
-            raise ArgumentError(
-                f"data={os.fsencode(path)!r} is a path in bytes that are not UTF-8: rename it"
-            )
+            raise ArgumentError(f"data={os.fsencode(path)!r} is a path that is not UTF-8: rename it")
         check_local_path(path)
         return path
     frame = "; write a frame to a file first, with to_parquet" if hasattr(data, "to_parquet") else ""
@@ -33,36 +93,24 @@ def path_of(data: Any) -> str:
 
 
 def separator(sep: str | None, path: str) -> str:
-    """Between the fields of a CSV file: what was said, or what the file's name says."""
+    """The separator of a CSV file: the caller's, or the one that the file's name suggests."""
     if sep is not None:
         return sep
     return "\t" if path.lower().endswith((".tsv", ".tsv.gz")) else ","
 
 
-def check(*, epochs: Any, seed: Any, runs: Any, **columns: Any) -> None:
-    """Refuse what no training could use.
+def check_columns(**columns: str | None) -> None:
+    """Check arguments that name a column.
 
     Args:
-        epochs: the most there are, or None.
-        seed: of all that is drawn.
-        runs: the directory of all runs.
-        columns: by argument: the name of a column, or None.
+        columns: the name of a column or None, by argument.
 
     Raises:
-        ArgumentError: one of them makes no sense.
+        ArgumentError: one is not a name, or both a group and a time are given.
     """
-    whole_number("seed", seed, 0, _LARGEST_SEED)
-    if epochs is not None:
-        whole_number("epochs", epochs, 1)
-    if not isinstance(runs, str | os.PathLike):
-        raise ArgumentError(f"runs={runs!r} must be the path of a directory")
-    check_local_path(runs)
-    if Path(runs).exists() and not Path(runs).is_dir():
-        raise ArgumentError(f"runs={os.fspath(runs)!r} is a file: give the directory that runs are kept in")
     for name, column in columns.items():
         if column is not None and not isinstance(column, str):
             raise ArgumentError(f"{name}={column!r} must be the name of a column")
-    if columns.get("group") is not None and columns.get("time_column") is not None:
-        raise ArgumentError(
-            f"group={columns['group']!r} and time_column={columns['time_column']!r}: rows are divided by one of them"
-        )
+    group, time_column = columns.get("group"), columns.get("time_column")
+    if group is not None and time_column is not None:
+        raise ArgumentError(f"group={group!r} and time_column={time_column!r}: split the rows by one of them")

@@ -1,4 +1,4 @@
-"""How a recipe begins: a directory named after what is asked, a run that is done or goes on, or a program ejected."""
+"""How a recipe begins: it starts a run, resumes one, shows one that is finished, or ejects the program."""
 
 from __future__ import annotations
 
@@ -11,87 +11,73 @@ import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from stoker import files
 from stoker.errors import ArgumentError
 from stoker.recipes import baselines, directory
-from stoker.recipes.ejecting import eject, program
+from stoker.recipes.arguments import RunRequest
+from stoker.recipes.ejecting import Settings, eject, program
 from stoker.recipes.progress import say
+from stoker.recipes.scores import Result
 
 PROGRAM = "train.py"
-# What may differ between two calls that mean the same run.
+# Settings that may differ between two calls for the same run.
 _ASIDE = ("run", "time_s", "save_every")
 
 
-@dataclasses.dataclass(frozen=True)
-class Place:
-    """Where a recipe's run is kept, and how it is begun.
-
-    Attributes:
-        runs: the directory of all runs.
-        name: of this one; from what is asked, if None.
-        fresh: begin again, even if there is a run.
-        ejected: write the program to this file, and train nothing.
-        overwrite: also where that file is already there.
-    """
-
-    runs: str = "runs"
-    name: str | None = None
-    fresh: bool = False
-    ejected: str | None = None
-    overwrite: bool = False
-
-
 def begin(
-    kind: str, settings: Any, place: Place, read: Iterable[Path], words: Iterable[str]
-) -> dict[str, Any] | None:
-    """Run the program of a recipe in its directory, unless that has been done.
+    kind: str, settings: Settings, request: RunRequest, read: Iterable[Path], words: Iterable[str]
+) -> Result | None:
+    """Run the program of a recipe in its directory, unless the run is finished.
 
     Args:
         kind: "table", "text" or "image".
-        settings: of the program; `run` is filled in here.
-        place: where, and how.
-        read: the files that are read: other content is another run.
-        words: what the run is called after.
+        settings: of the program; `run` and `epochs` are filled in here.
+        request: how to train, and where.
+        read: the files that are read: other content makes another run.
+        words: the run is named after them.
 
     Returns:
         The result; None if the program was only written.
 
     Raises:
-        ArgumentError: the name is that of another run.
+        ArgumentError: the name is taken by another run, or reserved.
     """
-    baselines.demand()
+    baselines.check_installed()
+    if request.epochs is not None:
+        settings = dataclasses.replace(settings, epochs=request.epochs)
     sign = _sign(settings, read)
-    name = place.name or f"{_plain(words)}-{sign[:6]}"
+    name = request.name or f"{_plain(words)}-{sign[:6]}"
     if name == directory.LATEST:
-        raise ArgumentError(f"name={name!r} is reserved: it leads to the last run; give another name")
+        raise ArgumentError(f"name={name!r} is reserved for the link to the last run: give another name")
     if Path(name).name != name or name in (".", ".."):
-        raise ArgumentError(f"name={name!r} must be the name of a directory in {place.runs}")
-    where = Path(place.runs) / name
+        raise ArgumentError(
+            f"name={name!r} must be the name of a directory in {request.runs}, without slashes"
+        )
+    where = Path(request.runs) / name
     settings = dataclasses.replace(settings, run=str(where))
-    if place.ejected is not None:
-        eject(kind, settings, place.ejected, overwrite=place.overwrite)
+    if request.eject is not None:
+        eject(kind, settings, request.eject, overwrite=request.overwrite)
         return None
-    if place.fresh:
+    if request.fresh:
         shutil.rmtree(where, ignore_errors=True)
-    _same(where, sign)
-    done = directory.finished(where)
+    _check_same(where, sign)
+    done = directory.read_finished(where)
     if done is not None:
         say(f"stoker: {where} has finished training; add --fresh to train again")
         directory.show(done)
         return done
     _write(where, kind, settings, sign)
     say(f"stoker: {where}")
-    result: dict[str, Any] = importlib.import_module(f"stoker.recipes.programs.{kind}").main(settings)
+    result: Result = importlib.import_module(f"stoker.recipes.programs.{kind}").main(settings)
     return result
 
 
-def _sign(settings: Any, read: Iterable[Path]) -> str:
-    """What tells one run from another: the settings, and the files as they are."""
+def _sign(settings: Settings, read: Iterable[Path]) -> str:
+    """A hash of the settings and of the state of the files, which tells one run from another."""
     asked = {key: value for key, value in dataclasses.asdict(settings).items() if key not in _ASIDE}
     if not asked.get("missing"):
-        # Runs from before this setting go on.
+        # Runs from before this setting existed can still be resumed.
         asked.pop("missing", None)
     state = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in read]
     text = json.dumps([asked, state], sort_keys=True, default=str)
@@ -102,7 +88,7 @@ def _plain(words: Iterable[str]) -> str:
     return "-".join(re.sub(r"[^A-Za-z0-9_.]+", "-", word).strip("-.")[:40] or "data" for word in words)
 
 
-def _same(where: Path, sign: str) -> None:
+def _check_same(where: Path, sign: str) -> None:
     try:
         known = (where / "asked").read_text(encoding="utf-8").strip()
     except (FileNotFoundError, NotADirectoryError):
@@ -113,7 +99,7 @@ def _same(where: Path, sign: str) -> None:
         )
 
 
-def _write(where: Path, kind: str, settings: Any, sign: str) -> None:
+def _write(where: Path, kind: str, settings: Settings, sign: str) -> None:
     try:
         os.makedirs(where, exist_ok=True)
         files.write_atomically(where / PROGRAM, program(kind, settings))

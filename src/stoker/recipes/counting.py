@@ -1,14 +1,15 @@
-"""What is asked of the classes of any recipe, and of the folders that hold them."""
+"""Checks of the classes of any recipe, and of the folders that hold them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from stoker.data.array_types import Array
 from stoker.data.class_folders import class_files, class_folders
+from stoker.data.labels import ClassName
 from stoker.errors import ArgumentError
 from stoker.recipes.progress import say
 from stoker.units import counted
@@ -16,25 +17,25 @@ from stoker.units import counted
 MOST_CLASSES = 1_000
 LEAST_ROWS = 20
 _UNEVEN = 4
-# Fewer rows of a class than these can hardly be learned from and tested on.
+# A class with fewer rows can hardly be both learned and tested.
 _FEW = 10
 _HELD_OUT = 0.3
 
 
-def check_classes(what: str, labels: Any, names: Sequence[Any] | None) -> None:
-    """There is something to learn, and something to learn it from.
+def check_classes(what: str, labels: Array, names: Sequence[ClassName] | None) -> None:
+    """Check that there are classes to learn, and rows to learn them from.
 
     Args:
-        what: whose classes these are, for the message.
+        what: the target, for messages.
         labels: of the rows: indices of `names`, or the values themselves.
         names: of the classes.
 
     Raises:
-        ArgumentError: one class, too few rows, or too many classes for them.
+        ArgumentError: there is only one class, too few rows, or too many classes for them.
     """
     if len(labels) < LEAST_ROWS:
         raise ArgumentError(
-            f"{what} is known of {counted(len(labels), 'row')}: a recipe needs {LEAST_ROWS} or more to hold some out"
+            f"{what} has {counted(len(labels), 'row')}: a recipe needs {LEAST_ROWS} or more, to hold some out"
         )
     values = np.unique(labels)
     if len(values) < 2:
@@ -47,15 +48,15 @@ def check_classes(what: str, labels: Any, names: Sequence[Any] | None) -> None:
         )
 
 
-def tell_of_odd_classes(labels: Any, names: Sequence[Any] | None) -> None:
-    """Say which classes have hardly a row to learn from, and which may be one that was spelled in two ways."""
+def report_odd_classes(labels: Array, names: Sequence[ClassName] | None) -> None:
+    """Print which classes have very few rows, and which may be one class with two spellings."""
     values, counts = np.unique(labels, return_counts=True)
     shown = [value.item() if names is None else names[int(value)] for value in values]
-    _tell_of_few([(name, int(count)) for name, count in zip(shown, counts, strict=True) if count < _FEW])
-    _tell_of_alike([name for name in shown if isinstance(name, str)])
+    _report_few([(name, int(count)) for name, count in zip(shown, counts, strict=True) if count < _FEW])
+    _report_alike([name for name in shown if isinstance(name, str)])
 
 
-def _tell_of_few(few: list[tuple[Any, int]]) -> None:
+def _report_few(few: list[tuple[ClassName, int]]) -> None:
     if few:
         name, count = few[0]
         others = len(few) - 1
@@ -66,7 +67,7 @@ def _tell_of_few(few: list[tuple[Any, int]]) -> None:
         )
 
 
-def _tell_of_alike(names: list[str]) -> None:
+def _report_alike(names: list[str]) -> None:
     first: dict[str, str] = {}
     for name in names:
         other = first.setdefault(" ".join(name.split()).casefold(), name)
@@ -78,24 +79,24 @@ def _tell_of_alike(names: list[str]) -> None:
             return
 
 
-def uneven(labels: Any) -> bool:
-    """Some class is so rare that it would hardly count."""
+def are_uneven(labels: Array) -> bool:
+    """Whether some class is so rare that it would hardly count."""
     counts = np.unique(labels, return_counts=True)[1]
     return bool(counts.max() > _UNEVEN * counts.min())
 
 
 def batch_size(rows: int, wanted: int) -> int:
-    """A power of two, so small that what is held out has four batches or more: half to choose by, half to test on."""
+    """A power of two, so small that the held-out rows make at least four batches: half to validate, half to test."""
     most = max(1, int(rows * _HELD_OUT / 4))
     return int(2 ** int(np.log2(min(most, wanted))))
 
 
 def files_below(folder: str, *endings: str) -> list[Path]:
-    """The files of a folder with a folder for each class, in order: those that are read, no others.
+    """The files that are read from a folder with a folder for each class, in order.
 
     Raises:
-        ArgumentError: it is no folder, or a class has no file.
+        ArgumentError: it is not a folder, or a class has no files.
     """
     root = Path(folder).expanduser()
-    # A folder that has none is refused by what reads it, which knows what else it could be.
+    # The reader refuses a folder without class folders: it knows what else it could be.
     return [Path(file.path) for file in class_files(root, endings)] if class_folders(root) else []

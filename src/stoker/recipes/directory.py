@@ -1,11 +1,11 @@
-"""The directory of a recipe's run, and what is put there: checkpoints, the bundle, the report, the result.
+"""The directory of a recipe's run: checkpoints, the bundle, the report, the result.
 
 runs/sales-price-1f3a9c/
     train.py        the program, as `--eject` writes it
-    checkpoints/    from which the same command goes on
+    checkpoints/    where the same command resumes
     bundle/         what is served
     report.html
-    result.json     written last: who has it is done
+    result.json     written last: a run that has it is finished
 runs/latest         a link to the newest
 """
 
@@ -16,24 +16,26 @@ import gc
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 
 import stoker
 from stoker import files
+from stoker.data.array_types import Array
+from stoker.data.labels import ClassName
 from stoker.data.layer_names import any_column_names
 from stoker.doctor.report.page.data import portable
 from stoker.errors import StokerError
-from stoker.recipes.importance import importance
+from stoker.recipes.ejecting import Settings
 from stoker.recipes.progress import Trained, say
 from stoker.recipes.report import doubts, report, worst
-from stoker.recipes.rows import Rows, repeated
-from stoker.recipes.scores import Contender, Score, contest, verdict
+from stoker.recipes.rows import Inputs, Rows, count_repeated
+from stoker.recipes.scores import Contender, Result, Score, contest, importance, verdict
 from stoker.serve.export import child
+from stoker.tf_internals.types import Dataset, Model
 
 RESULT = "result.json"
 BUNDLE = "bundle"
@@ -47,13 +49,13 @@ class Run:
     """A run of a recipe: its directory, and its place in the store. Use it in a `with` statement.
 
     Args:
-        directory: where it is kept.
+        directory: of the run.
         settings: of the program, a dataclass; they become the run's parameters.
         kind: "table", "text" or "image".
-        data: the files it learns from.
+        data: the path of the training data.
     """
 
-    def __init__(self, directory: str | os.PathLike[str], settings: Any, kind: str, data: str) -> None:
+    def __init__(self, directory: str | os.PathLike[str], settings: Settings, kind: str, data: str) -> None:
         self.directory = Path(directory)
         self.settings, self.kind, self.data = settings, kind, data
         self._kept = stoker.track(
@@ -66,9 +68,9 @@ class Run:
         self._quiet.__enter__()
         self.directory.mkdir(parents=True, exist_ok=True)
         _clear(self.directory)
-        # An export comes at the end: what proves it can get ready while the network learns.
+        # The export comes at the end: its proof can get ready while the network learns.
         child.prepare()
-        # Until then Python need not look for cycles in all of TensorFlow, which takes a quarter of a second each time.
+        # Keep the garbage collector from walking all of TensorFlow, which takes a quarter of a second each time.
         gc.freeze()
         return self
 
@@ -80,36 +82,36 @@ class Run:
         self._quiet.__exit__(kind, error, trace)
         self._kept.__exit__(kind, error, trace)
 
-    def checkpoint(self, name: str, every: str | int) -> Any:
-        """Where a network's training is saved, so that the same program goes on after a crash."""
+    def checkpoint(self, name: str, every: str | int) -> stoker.Checkpoint:
+        """Where the training of a network is saved, so that the same program resumes after a crash."""
         return stoker.Checkpoint(self.directory / CHECKPOINTS / name, every=every, keep=2)
 
     def conclude(
         self,
         tried: list[Trained],
-        peers: Mapping[str, Any],
-        train: Any,
+        peers: Mapping[str, Array],
+        train: Dataset,
         seen: Rows,
         test: Rows,
         *,
-        classes: list[Any] | None = None,
+        classes: list[ClassName] | None = None,
         balanced: bool = False,
-        ids: Any = None,
-    ) -> dict[str, Any]:
-        """Choose the best network, compare it, export it, and write down all of it.
+        ids: Callable[[Inputs], Inputs] | None = None,
+    ) -> Result:
+        """Choose the best network, compare it, export it, and write the report.
 
         Args:
             tried: the networks that were trained.
             peers: the baselines' predictions for the test rows, by name.
-            train: the dataset of `stoker.data` the networks learned from: it knows what raw rows are.
+            train: the dataset of `stoker.data` that the networks learned from.
             seen: training rows, as raw as the test rows.
             test: rows that no network has seen.
-            classes: what the classes are called; None if numbers are predicted.
-            balanced: all classes count alike.
-            ids: what the model takes, made of the inputs of the test rows; as they are, if None.
+            classes: the names of the classes; None if numbers are predicted.
+            balanced: all classes count the same.
+            ids: makes what the model takes from the inputs of the test rows; None if it takes them as they are.
 
         Returns:
-            The result, as it is written to `result.json`.
+            The result, as in `result.json`.
 
         Raises:
             StokerError: nothing was trained.
@@ -117,10 +119,12 @@ class Run:
         stopped = next((one.stopped for one in tried if one.stopped), None)
         tried = [one for one in tried if one.curves]
         if not tried:
-            raise StokerError("training stopped before its first epoch ended: there is nothing to keep yet")
+            raise StokerError(
+                "training stopped before the end of its first epoch: there is nothing to keep yet"
+            )
         best = min(tried, key=lambda one: one.loss)
         given = test.inputs if ids is None else ids(test.inputs)
-        own = _predicted(best.model, given, classes)
+        own = _predict(best.model, given, classes)
         contenders = contest(
             test.labels,
             {"network": own, **peers},
@@ -137,7 +141,7 @@ class Run:
                 one.name: {"loss": one.loss, "epochs": len(one.curves), "curves": one.curves} for one in tried
             },
             "rows": {"train": int(train.rows), "test": len(test)},
-            "repeated": repeated(test, seen),
+            "repeated": count_repeated(test, seen),
             "classes": None if classes is None else [str(one) for one in classes],
             "untested": [str(one) for number, one in enumerate(classes or ()) if number not in test.labels],
             "contenders": [one.to_json() for one in contenders],
@@ -147,7 +151,7 @@ class Run:
         }
         if isinstance(test.inputs, Mapping):
             result["importance"] = importance(
-                lambda inputs: _predicted(best.model, inputs, classes),
+                lambda inputs: _predict(best.model, inputs, classes),
                 test,
                 classes=len(classes or ()),
                 balanced=balanced,
@@ -158,7 +162,7 @@ class Run:
         show(result)
         return result
 
-    def _export(self, best: Trained, train: Any, network: Contender, result: dict[str, Any]) -> None:
+    def _export(self, best: Trained, train: Dataset, network: Contender, result: Result) -> None:
         scores = {name: score.value for name, score in network.scores.items()}
         stoker.export(
             best.model,
@@ -171,8 +175,8 @@ class Run:
         self._kept.log(len(best.curves), {f"test {name}": value for name, value in scores.items()})
         self._kept.params(network=best.name, verdict=result["verdict"])
 
-    def _write(self, result: dict[str, Any], page: str) -> None:
-        """The files, the links in the store, and last of all the result."""
+    def _write(self, result: Result, page: str) -> None:
+        """Write the files, the links in the store, and the result last."""
         files.write_atomically(self.directory / REPORT, page)
         if Path(self.data).exists():
             self._kept.uses(Path(self.data))
@@ -180,16 +184,16 @@ class Run:
         self._kept.artifact(self.directory / REPORT, kind="page")
         text = json.dumps(portable(result), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         files.write_atomically(self.directory / RESULT, text)
-        _point(self.directory)
+        _link_latest(self.directory)
 
 
-def _predicted(model: Any, inputs: Any, classes: list[Any] | None) -> Any:
-    """Probabilities of the classes, or a number a row."""
-    answers = stoker.predict(model, inputs, batch_size=1024, verbose=0)
+def _predict(model: Model, inputs: Inputs, classes: list[ClassName] | None) -> Array:
+    """Probabilities of the classes, or a number for each row."""
+    answers: Array = stoker.predict(model, inputs, batch_size=1024, verbose=0)
     return answers if classes else answers.reshape(-1)
 
 
-def _pictures(answers: Any, test: Rows) -> list[bytes] | None:
+def _pictures(answers: Array, test: Rows) -> list[bytes] | None:
     """The images of the worst mistakes."""
     if isinstance(test.inputs, Mapping) or test.inputs.ndim != 4:
         return None
@@ -198,8 +202,8 @@ def _pictures(answers: Any, test: Rows) -> list[bytes] | None:
     return [tf.io.encode_png(test.inputs[row]).numpy() for row in worst(answers, test.labels)]
 
 
-def show(result: dict[str, Any]) -> None:
-    """The result, for people."""
+def show(result: Result) -> None:
+    """Print the result."""
     rows = result["contenders"]
     metrics = list(rows[0]["scores"])
     say("")
@@ -214,23 +218,23 @@ def show(result: dict[str, Any]) -> None:
     say(f"  bundle: {result['bundle']}   report: {result['report']}")
 
 
-def finished(directory: Path) -> dict[str, Any] | None:
-    """The result of a run that has been trained to its end."""
+def read_finished(directory: Path) -> Result | None:
+    """The result of a finished run; None if it is not finished."""
     try:
-        result: dict[str, Any] = json.loads((directory / RESULT).read_text(encoding="utf-8"))
+        result: Result = json.loads((directory / RESULT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return result if result["state"] == FINISHED and (directory / BUNDLE).is_dir() else None
 
 
 def _clear(directory: Path) -> None:
-    """What an export that was killed has left."""
+    """Remove what a killed export has left."""
     for left in directory.glob(f".{BUNDLE}.*"):
         shutil.rmtree(left, ignore_errors=True)
 
 
-def _point(directory: Path) -> None:
-    """`runs/latest` leads to this run; a file of that name is left alone."""
+def _link_latest(directory: Path) -> None:
+    """Make `runs/latest` a link to this run; a file of that name is left alone."""
     link = directory.parent / LATEST
     if link.exists() and not link.is_symlink():
         return

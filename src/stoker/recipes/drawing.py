@@ -1,19 +1,20 @@
-"""Charts of a report, as SVG with classes: colours are the page's, and nothing in them runs."""
+"""Charts of a report, as SVG without scripts; the style sheet of the page has the colours."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+
+from stoker.data.array_types import Array
 
 _WIDTH, _HEIGHT, _MARGIN = 640, 260, 48
 Points = Sequence[tuple[float, float]]
 
 
 class Chart:
-    """A frame with axes, into which lines and points are put by their values."""
+    """A frame with axes, and lines and dots in it."""
 
     def __init__(self, x: tuple[float, float], y: tuple[float, float], names: tuple[str, str]) -> None:
         self._x, self._y = _apart(x), _apart(y)
@@ -52,18 +53,18 @@ class Chart:
             self._parts.append(f'<path class="line {kind}" d="M{path}"/>')
 
     def dots(self, points: Points, kind: str, radius: float = 2.0) -> None:
-        """Points by themselves."""
+        """Separate points."""
         for x, y in points:
             left, top = self._place(x, y)
             self._parts.append(f'<circle class="dot {kind}" cx="{left:.1f}" cy="{top:.1f}" r="{radius}"/>')
 
     def svg(self, label: str) -> str:
-        """The chart; `label` is read to those who do not see it."""
+        """The chart; a screen reader reads `label`."""
         return _svg(f"{_WIDTH} {_HEIGHT}", label, self._parts)
 
 
 def bars(rows: Sequence[tuple[str, float]], label: str) -> str:
-    """Names with bars, the longest first."""
+    """Names with horizontal bars."""
     widest = max((abs(value) for _, value in rows), default=0) or 1
     parts = []
     for number, (name, value) in enumerate(rows):
@@ -75,8 +76,8 @@ def bars(rows: Sequence[tuple[str, float]], label: str) -> str:
     return _svg(f"{_WIDTH} {24 * len(rows) + 4}", label, parts)
 
 
-def matrix(counts: Any, names: Sequence[str]) -> str:
-    """Counts by true class (rows) and answer (columns), the fuller the darker; errors have another colour."""
+def matrix(counts: Array, names: Sequence[str]) -> str:
+    """Counts by true class (rows) and answer (columns); higher counts are darker, and errors have another colour."""
     side = min(44, 460 // len(names))
     left, parts = 150, []
     for row, given in enumerate(counts):
@@ -93,7 +94,7 @@ def matrix(counts: Any, names: Sequence[str]) -> str:
                     f'<rect class="{kind}" {place} fill-opacity="{0.12 + 0.88 * count / whole:.2f}"/>'
                 )
                 middle = f'x="{left + (column + 0.5) * side:.1f}" y="{top + side / 2 + 4:.1f}"'
-                # Dark cells have light figures.
+                # Dark cells have light text.
                 shade = "count over" if count / whole > 0.5 else "count"
                 parts.append(f'<text class="{shade}" {middle} text-anchor="middle">{count}</text>')
     size = f"{left + side * len(names) + 8} {side * len(names) + 8}"

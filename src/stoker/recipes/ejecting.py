@@ -1,21 +1,23 @@
-"""A recipe's program as a file of yours: complete, with its settings filled in, giving the same weights."""
+"""A recipe's program as a file of the user's: complete, with its settings filled in, for the same weights."""
 
 from __future__ import annotations
 
 import dataclasses
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from stoker import files
 from stoker.errors import UsageError, check_local_path
 
 _LINE = 80
+# The `Settings` of one of the programs, which share no base: each program is complete.
+Settings: TypeAlias = Any
 _LAST = '\n\nif __name__ == "__main__":\n'
 
 
-def program(kind: str, settings: Any) -> str:
-    """The text of a program with these settings in its last line.
+def program(kind: str, settings: Settings) -> str:
+    """The source of a program with these settings at its end.
 
     Args:
         kind: "table", "text" or "image".
@@ -32,8 +34,8 @@ def program(kind: str, settings: Any) -> str:
     return f"{body}{_LAST}{call}\n"
 
 
-def _literal(value: Any) -> str:
-    """A value as the formatter would have it."""
+def _literal(value: object) -> str:
+    """A value in Python, formatted."""
     if isinstance(value, tuple) and len(repr(value)) > _LINE:
         return "\n".join(["(", *(f"                {_literal(one)}," for one in value), "            )"])
     if isinstance(value, tuple):
@@ -45,11 +47,11 @@ def _literal(value: Any) -> str:
     )
 
 
-def eject(kind: str, settings: Any, path: str, *, overwrite: bool = False) -> None:
+def eject(kind: str, settings: Settings, path: str, *, overwrite: bool = False) -> None:
     """Write the program; its run is kept in `runs/` under the name of the file.
 
     Raises:
-        UsageError: the file is there, or cannot be written.
+        UsageError: the file exists, or cannot be written.
     """
     check_local_path(path)
     target = Path(path)

@@ -1,21 +1,35 @@
-"""The frozen part of a network, asked once for each row instead of once an epoch."""
+"""The answers of a frozen part of a network, computed once for each row instead of once per epoch."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import keras
 
 import stoker
+from stoker.tf_internals.types import Callback, Dataset, Model
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
-def asked_once(frozen: Any, dataset: Any, progress: Any, **options: Any) -> Any:
-    """What a model whose weights stay as they are answers for a dataset of `(inputs, labels)`, with the labels.
+class BatchOptions(TypedDict, total=False):
+    """Options of `stoker.data.arrays`."""
+
+    batch_size: int
+    shuffle: bool
+    seed: int
+
+
+def asked_once(
+    frozen: Model, dataset: Dataset, progress: Callback, **options: Unpack[BatchOptions]
+) -> Dataset:
+    """The answers of a frozen model for a dataset of `(inputs, labels)`, with the labels.
 
     Args:
-        frozen: the model.
-        dataset: its rows are asked for once, in their first order.
-        progress: a callback that is told of each batch: it ends this when its time is up.
+        frozen: a model whose weights do not change.
+        dataset: it is read once, in the order of its first epoch.
+        progress: a callback for each batch, which stops the predictions when its time is up.
         options: the batches of the answers, as `stoker.data.arrays` takes them.
 
     Returns:
@@ -23,7 +37,7 @@ def asked_once(frozen: Any, dataset: Any, progress: Any, **options: Any) -> Any:
     """
     label = keras.Input(dataset.element_spec[1].shape[1:], dtype=dataset.element_spec[1].dtype.name)
     both = keras.Model([frozen.input, label], [frozen.output, label])
-    # The order may be another one in the next pass: an answer and its label are of one pass.
+    # The next pass may have another order: answers and labels must come from the same pass.
     together = dataset.map(lambda inputs, labels: ((inputs, labels),))
     answers, labels = stoker.predict(both, together, verbose=0, callbacks=[progress])
     return stoker.data.arrays(answers, labels, **options)

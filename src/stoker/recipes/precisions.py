@@ -1,10 +1,9 @@
-"""The precision a network is trained in: half of it where the device gains, and only there."""
+"""The precision of training: float16 if the device gains from it, float32 otherwise."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import keras
 import tensorflow as tf
@@ -13,17 +12,17 @@ import tensorflow as tf
 _TENSOR_CORES = (7, 0)
 
 
-def fitting() -> str:
-    """What fits the devices that are here."""
+def choose_precision() -> str:
+    """The precision for the devices of this machine."""
     gpus = tf.config.list_physical_devices("GPU")
-    return fitting_for([tf.config.experimental.get_device_details(one) for one in gpus])
+    return precision_for([tf.config.experimental.get_device_details(one) for one in gpus])
 
 
-def fitting_for(gpus: list[Mapping[str, Any]]) -> str:
-    """ "mixed_float16" if every GPU has tensor cores; "float32" otherwise, and where there is none.
+def precision_for(gpus: list[Mapping[str, tuple[int, int]]]) -> str:
+    """ "mixed_float16" if every GPU has tensor cores; "float32" otherwise, or without a GPU.
 
     Args:
-        gpus: what TensorFlow tells of each.
+        gpus: the details that TensorFlow gives of each.
     """
     found = [one.get("compute_capability", (0, 0)) for one in gpus]
     return "mixed_float16" if found and min(found) >= _TENSOR_CORES else "float32"
@@ -31,7 +30,7 @@ def fitting_for(gpus: list[Mapping[str, Any]]) -> str:
 
 @contextmanager
 def precision(name: str) -> Iterator[None]:
-    """Layers that are made in the block compute in this precision; their weights are float32."""
+    """Layers made in the block compute in this precision, with weights in float32."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(name)
     try:

@@ -1,4 +1,4 @@
-"""What a training in a recipe shows and remembers, and when its time is up."""
+"""The progress of a training in a recipe: its line on the terminal, its curves, its time limit."""
 
 from __future__ import annotations
 
@@ -6,49 +6,58 @@ import math
 import sys
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import keras
 
 from stoker.logs import PROGRESS, REPLACED
+from stoker.tf_internals.types import Model, Tensor
 from stoker.units import counted
 
-# Between two lines on a terminal, which replace each other.
+# Between two updates of the line on a terminal.
 _EVERY_S = 0.5
 
 
 class TimeIsUp(KeyboardInterrupt):
-    """The time a training was given is over: it ends as it would by Ctrl-C, and can go on later."""
+    """The training has used up its time: it ends as by Ctrl-C, and can be resumed."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A network that was trained.
+    """A network after training.
 
     Attributes:
         name: of the kind of network.
-        model: with the best weights.
-        loss: the least loss on the validation data.
-        curves: of each epoch, what Keras logged.
-        stopped: None, or what ended the training early: "interrupted" or "time".
+        model: it has the best weights.
+        loss: the lowest validation loss.
+        curves: what Keras logged, by epoch.
+        stopped: what ended the training early, "interrupted" or "time"; otherwise None.
     """
 
     name: str
-    model: Any
+    model: Model
     loss: float
     curves: list[dict[str, float]]
     stopped: str | None = None
+
+
+class ProgressState(TypedDict):
+    """What a checkpoint keeps of `Progress`."""
+
+    curves: list[dict[str, float]]
+    used_s: float
+    best: float
 
 
 class Progress(keras.callbacks.Callback):  # type: ignore[misc]
     """Shows the epochs of a training in one line, keeps its curves, and ends it when its time is up.
 
     Args:
-        name: of what is trained.
-        time_s: how long training may take; what a resumed training took before does not count. None for no limit.
+        name: of the network.
+        time_s: how long training may take, not counting what a resumed training took before; None for no limit.
     """
 
-    # Called once a compiled call, not once a step.
+    # Called once per compiled call, not once per step.
     every_batch = False
 
     def __init__(self, name: str, time_s: float | None = None) -> None:
@@ -60,30 +69,30 @@ class Progress(keras.callbacks.Callback):  # type: ignore[misc]
         self.stopped: str | None = None
         self._since = self._shown = time.monotonic()
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self) -> ProgressState:
         """What a checkpoint keeps."""
         return {"curves": self.curves, "used_s": self._used(), "best": self.best}
 
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+    def set_state(self, state: ProgressState) -> None:
+        """Resume from a checkpoint."""
         self.curves, self.used_s, self.best = list(state["curves"]), state["used_s"], state["best"]
         self._since = time.monotonic()
 
     def _used(self) -> float:
         return self.used_s + time.monotonic() - self._since
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._end_in_time()
+    def on_train_batch_end(self, batch: int, logs: dict[str, Tensor] | None = None) -> None:
+        self._check_time()
 
-    def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
-        """What a frozen part is asked before training counts as training."""
-        self._end_in_time()
+    def on_predict_batch_end(self, batch: int, logs: dict[str, Tensor] | None = None) -> None:
+        """The predictions of a frozen part before training count as training."""
+        self._check_time()
 
-    def _end_in_time(self) -> None:
+    def _check_time(self) -> None:
         if self.time_s is not None and time.monotonic() - self._since > self.time_s:
             raise TimeIsUp
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, Tensor] | None = None) -> None:
         self.curves.append({name: float(value) for name, value in (logs or {}).items()})
         self.best = min(self.best, self.curves[-1].get("val_loss", math.inf))
         if sys.stdout.isatty() and time.monotonic() - self._shown > _EVERY_S:
@@ -97,29 +106,29 @@ class Progress(keras.callbacks.Callback):  # type: ignore[misc]
             left = min(left, self.time_s - (time.monotonic() - self._since))
         return (
             f"{self.name}: epoch {epoch + 1}, validation loss {self.curves[-1].get('val_loss', math.nan):.4g}, "
-            f"best {self.best:.4g}, at most {_spoken(left)} left"
+            f"best {self.best:.4g}, at most {_duration(left)} left"
         )
 
     def interrupted(self, error: KeyboardInterrupt) -> None:
-        """Training ended before it was done."""
+        """Note that the training ended early."""
         self.stopped = "time" if isinstance(error, TimeIsUp) else "interrupted"
 
-    def trained(self, model: Any) -> Trained:
-        """What came of it."""
+    def trained(self, model: Model) -> Trained:
+        """The network after training; logs a line about it."""
         why = {"time": ", its time is up", "interrupted": ", interrupted", None: ""}[self.stopped]
-        done = "no epoch is over yet"
+        done = "no epoch finished yet"
         if self.curves:
             done = f"{counted(len(self.curves), 'epoch')}, validation loss {self.best:.4g}"
-        say(f"  {self.name}: {done}, {_spoken(self._used())}{why}")
+        say(f"  {self.name}: {done}, {_duration(self._used())}{why}")
         return Trained(self.name, model, self.best, self.curves, self.stopped)
 
 
 def say(line: str) -> None:
-    """A line for whoever trains."""
+    """Log a line for whoever trains."""
     PROGRESS.info(line)
 
 
-def _spoken(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{max(seconds, 0):.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

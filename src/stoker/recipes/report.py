@@ -1,7 +1,7 @@
-"""The report of a recipe's run: one HTML file in the look of the run's page, that needs nothing else and runs nothing.
+"""The report of a recipe's run: one self-contained HTML file without scripts, in the style of the run's page.
 
-Whatever comes from the data is put there escaped; the policy allows one style sheet, by its hash, and pictures that are
-in the file itself.
+Everything that comes from the data is escaped. The policy allows one style sheet, by its hash, and pictures that are in
+the file itself.
 """
 
 from __future__ import annotations
@@ -12,33 +12,38 @@ import html
 import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from stoker.data.array_types import Array
+from stoker.data.features import Feature
 from stoker.recipes import drawing
 from stoker.recipes.rows import Rows
-from stoker.recipes.scores import Score
+from stoker.recipes.scores import Result, Score
+
+# One value of an array: bytes or a number.
+Cell: TypeAlias = Any
 
 _MOST_CLASSES, _MISTAKES, _MOST_COLUMNS, _MOST_DOTS, _BINS = 24, 12, 12, 1_000, 10
 _MOST_NAMED = 5
 
 
 def report(
-    result: Mapping[str, Any],
-    answers: Any,
+    result: Result,
+    answers: Array,
     test: Rows,
-    features: Any,
+    features: Mapping[str, Feature],
     pictures: Sequence[bytes] | None = None,
 ) -> str:
     """The page.
 
     Args:
-        result: as it is in `result.json`.
+        result: as in `result.json`.
         answers: of the network, for the test rows.
-        test: the rows, as raw as they are.
+        test: the raw test rows.
         features: of a table: what the ids of its categories stand for.
-        pictures: of the worst mistakes in `worst(...)`, as PNG.
+        pictures: of the rows that `worst` gives, as PNG.
     """
     classes = result["classes"]
     verdict = result["verdict"]
@@ -52,16 +57,18 @@ def report(
     if classes is None:
         parts.append(_section("Predicted and true", _scatter(answers, test.labels)))
     else:
-        parts.append(_section("Which classes are taken for which", _confusion(answers, test.labels, classes)))
+        parts.append(
+            _section("Which classes are mistaken for which", _confusion(answers, test.labels, classes))
+        )
         parts.append(_section("Calibration", _calibration(answers, test.labels)))
     if result.get("importance"):
-        parts.append(_section("What it goes by", _important(result)))
+        parts.append(_section("What matters to it", _important(result)))
     parts.append(_section("The worst mistakes", _mistakes(answers, test, classes, features, pictures)))
     return _page(result["settings"]["data"], "".join(parts))
 
 
-def worst(answers: Any, labels: Any) -> Any:
-    """The rows it is most wrong about, the worst first."""
+def worst(answers: Array, labels: Array) -> Array:
+    """The rows with the worst mistakes, the worst first."""
     if answers.ndim == 1:
         wrong = np.abs(answers - labels)
         return np.argsort(-wrong, kind="stable")[:_MISTAKES]
@@ -70,7 +77,7 @@ def worst(answers: Any, labels: Any) -> Any:
     return missed[np.argsort(sure[missed], kind="stable")][:_MISTAKES]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return html.escape(str(value))
 
 
@@ -78,7 +85,7 @@ def _section(title: str, body: str) -> str:
     return f"<section><h2>{_text(title)}</h2>{body}</section>"
 
 
-def _chips(result: Mapping[str, Any]) -> str:
+def _chips(result: Result) -> str:
     best = result["networks"][result["network"]]
     shown = {
         "training rows": f"{result['rows']['train']:,}",
@@ -95,30 +102,30 @@ def _chips(result: Mapping[str, Any]) -> str:
     return f'<dl class="chips">{chips}</dl>' + (f'<ul class="notes">{notes}</ul>' if notes else "")
 
 
-def doubts(result: Mapping[str, Any]) -> list[str]:
-    """Why the figures may say less than they seem to, a sentence each."""
+def doubts(result: Result) -> list[str]:
+    """Reasons why the figures may be misleading, a sentence each."""
     found = []
     if result["repeated"]:
         found.append(
             f"{result['repeated']:,} of the {result['rows']['test']:,} test rows are also among the training rows: "
-            "the figures flatter."
+            "the figures are too good."
         )
     if untested := result.get("untested"):
         names = ", ".join(repr(name) for name in untested[:_MOST_NAMED])
         more = f" and {len(untested) - _MOST_NAMED} more" if len(untested) > _MOST_NAMED else ""
-        found.append(f"No test row is of class {names}{more}: the figures say nothing of that.")
+        found.append(f"No test row has the class {names}{more}: the figures say nothing about it.")
     return found
 
 
-def _divided(settings: Mapping[str, Any]) -> str:
-    """How the rows that are held out were chosen."""
+def _divided(settings: Mapping[str, object]) -> str:
+    """How the held-out rows were chosen."""
     if settings.get("group"):
         return f"whole groups of {settings['group']}"
-    return f"the latest by {settings['time_column']}" if settings.get("time_column") else "by chance"
+    return f"the latest by {settings['time_column']}" if settings.get("time_column") else "at random"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], best: int = -1) -> str:
-    """Cells are HTML already."""
+    """A table of cells that are HTML already."""
     top = "".join(f"<th>{cell}</th>" for cell in head)
     body = "".join(
         f"<tr{' class=best' if number == best else ''}>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>"
@@ -127,20 +134,18 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], best: int = -1) -
     return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _contenders(result: Mapping[str, Any]) -> str:
+def _contenders(result: Result) -> str:
     rows = result["contenders"]
     metrics = list(rows[0]["scores"])
     best = min(range(len(rows)), key=lambda number: rows[number]["behind"]["value"])
     cells = [
         [_text(row["name"]), *(_text(Score.of(row["scores"][metric])) for metric in metrics)] for row in rows
     ]
-    lead = (
-        '<p class="lead">On the same test rows, which none of them has seen; in brackets, 95 % intervals.</p>'
-    )
+    lead = '<p class="lead">On the same test rows, which none of them has seen, with 95 % intervals in brackets.</p>'
     return lead + _table(["", *(_text(metric) for metric in metrics)], cells, best)
 
 
-def _curves(result: Mapping[str, Any]) -> str:
+def _curves(result: Result) -> str:
     parts = [
         '<p class="lead">Loss by epoch:<i class="key one"></i>training<i class="key two"></i>validation</p>'
     ]
@@ -160,7 +165,7 @@ def _curves(result: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
-def _scatter(answers: Any, labels: Any) -> str:
+def _scatter(answers: Array, labels: Array) -> str:
     ends = float(min(answers.min(), labels.min())), float(max(answers.max(), labels.max()))
     chart = drawing.Chart(ends, ends, ("true", "predicted"))
     chart.line([(ends[0], ends[0]), (ends[1], ends[1])], "ideal")
@@ -168,9 +173,9 @@ def _scatter(answers: Any, labels: Any) -> str:
     return chart.svg("predicted against true values")
 
 
-def _confusion(answers: Any, labels: Any, classes: Sequence[str]) -> str:
+def _confusion(answers: Array, labels: Array, classes: Sequence[str]) -> str:
     given = answers.argmax(1)
-    counts: Any = np.zeros((len(classes), len(classes)), int)
+    counts = np.zeros((len(classes), len(classes)), int)
     np.add.at(counts, (labels, given), 1)
     if len(classes) <= _MOST_CLASSES:
         lead = '<p class="lead">A row for each true class, a column for each answer, in the same order.</p>'
@@ -179,11 +184,11 @@ def _confusion(answers: Any, labels: Any, classes: Sequence[str]) -> str:
     order = np.argsort(-counts, axis=None, kind="stable")[:_MISTAKES]
     pairs = [divmod(int(place), len(classes)) for place in order]
     rows = [[_text(classes[a]), _text(classes[b]), str(counts[a, b])] for a, b in pairs if counts[a, b]]
-    return _table(["true", "taken for", "times"], rows)
+    return _table(["true", "mistaken for", "times"], rows)
 
 
-def _calibration(answers: Any, labels: Any) -> str:
-    """How often it is right when it says it is so sure."""
+def _calibration(answers: Array, labels: Array) -> str:
+    """How often the network is right, by how sure it is."""
     sure, right = answers.max(1), answers.argmax(1) == labels
     place = np.minimum((sure * _BINS).astype(int), _BINS - 1)
     bins = [place == one for one in range(_BINS) if (place == one).any()]
@@ -192,42 +197,50 @@ def _calibration(answers: Any, labels: Any) -> str:
     chart = drawing.Chart((0, 1), (0, 1), ("how sure it is", "how often it is right"))
     chart.line([(0, 0), (1, 1)], "ideal")
     for point, rows in zip(points, counts, strict=True):
-        # The more rows are so sure, the larger the dot: one of a single row says little.
+        # The larger the dot, the more rows it stands for: a single row says little.
         chart.dots([point], "one", 2 + 8 * float(np.sqrt(rows / len(labels))))
     off = sum(abs(x - y) * rows for (x, y), rows in zip(points, counts, strict=True)) / len(labels)
     lead = (
-        '<p class="lead">On the dashed line it is as often right as it says; the larger a dot, the more rows it stands '
-        f"for. It is off by {off:.3f} on average.</p>"
+        '<p class="lead">On the dashed line, the network is right as often as it claims. Larger dots stand for more '
+        f"rows. It is off by {off:.3f} on average.</p>"
     )
     return lead + chart.svg("calibration")
 
 
-def _important(result: Mapping[str, Any]) -> str:
+def _important(result: Result) -> str:
     metric = next(iter(result["contenders"][0]["scores"]))
-    lead = f'<p class="lead">How much worse {_text(metric)} gets when a column\'s values are given to other rows.</p>'
+    lead = (
+        f'<p class="lead">How much worse {_text(metric)} gets when the values of a column are shuffled.</p>'
+    )
     return lead + drawing.bars(result["importance"][:_MOST_COLUMNS], "importance of the columns")
 
 
-def _mistakes(answers: Any, test: Rows, classes: Any, features: Any, pictures: Sequence[bytes] | None) -> str:
+def _mistakes(
+    answers: Array,
+    test: Rows,
+    classes: Sequence[str] | None,
+    features: Mapping[str, Feature],
+    pictures: Sequence[bytes] | None,
+) -> str:
     rows = worst(answers, test.labels)
     if not len(rows):
-        return "<p>There is none: every test row is answered rightly.</p>"
+        return "<p>There are none: every test row is right.</p>"
     if pictures is not None:
         figures = [
             f'<figure><img alt="" src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
-            f"<figcaption>{', taken for '.join(_said(answers, test.labels, classes, row))}</figcaption></figure>"
+            f"<figcaption>{', mistaken for '.join(_cells(answers, test.labels, classes, row))}</figcaption></figure>"
             for row, picture in zip(rows, pictures, strict=True)
         ]
         return f'<div class="gallery">{"".join(figures)}</div>'
     if not isinstance(test.inputs, Mapping):
         cells = [
-            [*_said(answers, test.labels, classes, row), _text(_cell(test.inputs[row], 300))] for row in rows
+            [*_cells(answers, test.labels, classes, row), _text(_cell(test.inputs[row], 300))] for row in rows
         ]
         return _table(["true", "answered", "text"], cells)
     names = list(test.inputs)[:_MOST_COLUMNS]
     cells = [
         [
-            *_said(answers, test.labels, classes, row),
+            *_cells(answers, test.labels, classes, row),
             *(_text(_raw(features[name], test.inputs[name][row])) for name in names),
         ]
         for row in rows
@@ -235,21 +248,21 @@ def _mistakes(answers: Any, test: Rows, classes: Any, features: Any, pictures: S
     return _table(["true", "answered", *(_text(name) for name in names)], cells)
 
 
-def _said(answers: Any, labels: Any, classes: Any, row: int) -> list[str]:
+def _cells(answers: Array, labels: Array, classes: Sequence[str] | None, row: int) -> list[str]:
     if classes is None:
         return [f"{labels[row]:,.4g}", f"{answers[row]:,.4g}"]
     given = int(answers[row].argmax())
     return [_text(classes[labels[row]]), f"{_text(classes[given])} ({answers[row, given]:.2f})"]
 
 
-def _raw(feature: Any, value: Any) -> str:
-    """A cell as it is in the file."""
+def _raw(feature: Feature, value: Cell) -> str:
+    """A cell as in the file."""
     if feature.kind == "category":
-        return str(feature.vocabulary[int(value)]) if int(value) else ""
+        return (feature.vocabulary or ())[int(value)] if int(value) else ""
     return _cell(value, 60)
 
 
-def _cell(value: Any, most: int) -> str:
+def _cell(value: Cell, most: int) -> str:
     if isinstance(value, bytes):
         words = value.decode("utf-8", "replace")
         return words if len(words) <= most else words[: most - 1] + "…"
@@ -260,7 +273,7 @@ def _page(title: str, body: str) -> str:
     style = (
         resources.files("stoker.doctor.report.page").joinpath("assets/page.css").read_text(encoding="utf-8")
     )
-    # The run's page is told by its script; this one has none, and asks the system.
+    # A script sets the theme of the run's page; this page has none, and follows the system.
     dark = re.search(r':root\[data-theme="dark"\] (\{.*?\n\})', style, re.DOTALL)
     if dark is not None:
         style += f"\n@media (prefers-color-scheme: dark) {{ :root {dark[1]} }}\n"

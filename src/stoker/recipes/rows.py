@@ -1,14 +1,19 @@
-"""Rows of a dataset as arrays in memory: what baselines learn from, and what scores are measured on."""
+"""Rows of a dataset as arrays in memory: baselines learn from them, and scores are measured on them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from stoker.data.array_types import Array
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Dataset
+
+# An array, or a dict of arrays by column.
+Inputs: TypeAlias = Any
 
 
 @dataclass(frozen=True)
@@ -17,28 +22,28 @@ class Rows:
 
     Attributes:
         inputs: an array, or a dict of arrays by column.
-        labels: of each row: the index of its class, or a number.
+        labels: the index of each row's class, or a number.
     """
 
-    inputs: Any
-    labels: Any
+    inputs: Inputs
+    labels: Array
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def shuffled(self, column: str, order: Any) -> Rows:
-        """The same rows with the values of one column given to other rows."""
+    def shuffled(self, column: str, order: Array) -> Rows:
+        """The same rows with the values of one column in another order."""
         return Rows({**self.inputs, column: self.inputs[column][order]}, self.labels)
 
 
-def rows_of(dataset: Any, most: int | None = None) -> Rows:
+def rows_of(dataset: Dataset, most: int | None = None) -> Rows:
     """The first rows of a dataset of `(inputs, labels)`, in its order.
 
     Raises:
         ArgumentError: it has none.
     """
-    inputs: list[Any] = []
-    labels: list[Any] = []
+    inputs: list[Inputs] = []
+    labels: list[Array] = []
     count = 0
     for some, wanted in dataset.as_numpy_iterator():
         inputs.append(some)
@@ -47,21 +52,21 @@ def rows_of(dataset: Any, most: int | None = None) -> Rows:
         if most is not None and count >= most:
             break
     if not inputs:
-        raise ArgumentError("part of the data is smaller than one batch: use a smaller batch size")
+        raise ArgumentError("a part of the data is smaller than one batch: use a smaller batch size")
     if isinstance(inputs[0], Mapping):
-        joined: Any = {name: _joined([one[name] for one in inputs], most) for name in inputs[0]}
+        joined: Inputs = {name: _join([one[name] for one in inputs], most) for name in inputs[0]}
     else:
-        joined = _joined(inputs, most)
-    return Rows(joined, _joined(labels, most))
+        joined = _join(inputs, most)
+    return Rows(joined, _join(labels, most))
 
 
-def _joined(parts: list[Any], most: int | None) -> Any:
+def _join(parts: list[Array], most: int | None) -> Array:
     whole = np.concatenate(parts)
     return whole if most is None else whole[:most]
 
 
-def balanced_weights(labels: Any, classes: int) -> dict[int, float]:
-    """A weight for each class that makes all classes count alike; a class without a row has none."""
+def balanced_weights(labels: Array, classes: int) -> dict[int, float]:
+    """A weight for each class that makes all classes count the same; a class without rows has weight 1."""
     counts = np.bincount(labels, minlength=classes)
     present = int((counts > 0).sum())
     return {
@@ -69,8 +74,8 @@ def balanced_weights(labels: Any, classes: int) -> dict[int, float]:
     }
 
 
-def weighted(dataset: Any, weights: Mapping[int, float] | None) -> Any:
-    """A dataset of `(inputs, labels)`, with the weights of the labels' classes: losses on it are those of training."""
+def weighted(dataset: Dataset, weights: Mapping[int, float] | None) -> Dataset:
+    """A dataset of `(inputs, labels)` with the weights of the classes, so that losses compare with training."""
     if weights is None:
         return dataset
     import tensorflow as tf
@@ -82,13 +87,13 @@ def weighted(dataset: Any, weights: Mapping[int, float] | None) -> Any:
     )
 
 
-def repeated(rows: Rows, among: Rows) -> int:
-    """How many of these rows are, with their label, also among those."""
+def count_repeated(rows: Rows, among: Rows) -> int:
+    """How many of these rows, with their labels, are also among the others."""
     seen = set(_keys(among))
     return sum(key in seen for key in _keys(rows))
 
 
-def _keys(rows: Rows) -> Iterator[tuple[Any, ...]]:
+def _keys(rows: Rows) -> Iterator[tuple[object, ...]]:
     if isinstance(rows.inputs, Mapping):
         columns = [_plain(rows.inputs[name]) for name in sorted(rows.inputs)]
     elif rows.inputs.ndim == 1:
@@ -98,9 +103,9 @@ def _keys(rows: Rows) -> Iterator[tuple[Any, ...]]:
     return zip(*columns, rows.labels.tolist(), strict=True)
 
 
-def _plain(column: Any) -> list[Any]:
-    """Values that are equal where the column's are: NaN is not, so it is taken for a missing value."""
+def _plain(column: Array) -> list[object]:
+    """Values that compare as equal; None stands for NaN, which never does."""
     if column.dtype.kind == "f":
         return [None if value != value else value for value in column.tolist()]
-    values: list[Any] = column.tolist()
+    values: list[object] = column.tolist()
     return values

@@ -1,7 +1,7 @@
-"""How good predictions are, with intervals, and which of several is better.
+"""How good predictions are, with intervals; which of several is better; and which columns matter to a model.
 
-Intervals are 95 % bootstrap intervals over the test rows. All contenders are measured on the same resamples, so the
-interval of a difference is that of the pairs, which is much narrower than those of the two scores suggest.
+Intervals are 95 % bootstrap intervals over the test rows. All contenders are measured on the same resamples. So the
+interval of a difference is that of the pairs, which is much narrower than the intervals of the two scores suggest.
 """
 
 from __future__ import annotations
@@ -9,16 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+
+from stoker.data.array_types import Array, Floats
+from stoker.recipes.rows import Inputs, Rows
 
 _RESAMPLES = 500
 _TINY = 1e-7
 _ROUNDING = 1e-20
 
-# What larger values of mean.
-_HIGHER_IS_BETTER = {"accuracy": True, "balanced accuracy": True, "AUC": True, "R2": True}
+_HIGHER_IS_BETTER = ("accuracy", "balanced accuracy", "AUC", "R2")
+# How many rows and columns the importance of columns is measured on.
+_MOST_ROWS, _MOST_COLUMNS = 2_000, 60
+# What `result.json` holds.
+Result: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -31,23 +37,23 @@ class Score:
 
     @classmethod
     def of(cls, saved: Mapping[str, float | None]) -> Score:
-        """From JSON, in which what is no number is null."""
+        """The score from JSON, where NaN is null."""
         return cls(**{name: float("nan") if one is None else one for name, one in saved.items()})
 
     def __str__(self) -> str:
         if math.isnan(self.value):
             return "unknown"
-        return f"{shown(self.value)} ({shown(self.low)} to {shown(self.high)})"
+        return f"{format_score(self.value)} ({format_score(self.low)} to {format_score(self.high)})"
 
 
 @dataclass(frozen=True)
 class Contender:
-    """One of those that were compared.
+    """A model in the comparison.
 
     Attributes:
-        name: "network" is the model; the others are baselines.
+        name: "network", or the name of a baseline.
         scores: by metric.
-        behind: by how much it is behind the network in the first metric; below zero, it is ahead.
+        behind: how far it is behind the network in the first metric; negative if it is ahead.
     """
 
     name: str
@@ -55,13 +61,13 @@ class Contender:
     behind: Score
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """The contender as plain values."""
         return asdict(self)
 
 
-def shown(value: float) -> str:
-    """Three digits that count or more, no exponent."""
-    if value != value or abs(value) in (float("inf"),):
+def format_score(value: float) -> str:
+    """At least three significant digits, and no exponent."""
+    if not math.isfinite(value):
         return str(value)
     if abs(value) >= 1000:
         return f"{value:,.0f}"
@@ -69,15 +75,15 @@ def shown(value: float) -> str:
 
 
 def contest(
-    labels: Any,
-    predictions: Mapping[str, Any],
+    labels: Array,
+    predictions: Mapping[str, Array],
     *,
     classes: int = 0,
     balanced: bool = False,
     seed: int = 0,
     resamples: int = _RESAMPLES,
 ) -> list[Contender]:
-    """Measure everyone on the same rows; the first of `predictions` is the one the others are compared with.
+    """Measure all predictions on the same rows; the others are compared with the first.
 
     Args:
         labels: class indices, or numbers if `classes` is 0.
@@ -85,11 +91,11 @@ def contest(
         classes: how many there are.
         balanced: the first metric is the mean of the classes' recalls, not the accuracy.
         seed: of the resamples.
-        resamples: how many; without any, intervals are unknown.
+        resamples: how many; with 0, the intervals are unknown.
     """
     metrics = _for_classes(classes, balanced) if classes else _for_numbers()
     first = next(iter(metrics))
-    sign = 1.0 if _HIGHER_IS_BETTER.get(first) else -1.0
+    sign = 1.0 if first in _HIGHER_IS_BETTER else -1.0
     drawn = {
         name: _resampled(metrics, labels, np.asarray(given), _draws(len(labels), seed, resamples))
         for name, given in predictions.items()
@@ -105,31 +111,31 @@ def contest(
 
 
 def verdict(contenders: list[Contender]) -> str:
-    """Who wins, in one sentence."""
+    """The winner, in one sentence."""
     network, *others = contenders
     metric = next(iter(network.scores))
     best = min(others, key=lambda one: one.behind.value)
-    ours, theirs = shown(network.scores[metric].value), shown(best.scores[metric].value)
+    ours, theirs = format_score(network.scores[metric].value), format_score(best.scores[metric].value)
     if best.behind.high < 0:
         verb = "win" if best.name.endswith("s") else "wins"
-        gain = f"{shown(-best.behind.value)} ({shown(-best.behind.high)} to {shown(-best.behind.low)})"
+        gain = Score(-best.behind.value, -best.behind.high, -best.behind.low)
         return f"{best.name} {verb}: {metric} {theirs} against {ours}, better by {gain}"
     if best.behind.low > 0:
         return f"the network wins: {metric} {ours} against {theirs} of {best.name}, the best baseline"
-    return f"the network and {best.name} tie: {metric} {ours} against {theirs}, within the noise"
+    return f"the network and {best.name} are tied: {metric} {ours} and {theirs}, within the noise"
 
 
-_Metric = Callable[[Any, Any], float]
+_Metric = Callable[[Array, Array], float]
 
 
 def _for_numbers() -> dict[str, _Metric]:
-    def rmse(y: Any, p: Any) -> float:
+    def rmse(y: Array, p: Array) -> float:
         return float(np.sqrt(np.mean((y - p) ** 2)))
 
-    def r2(y: Any, p: Any) -> float:
+    def r2(y: Array, p: Array) -> float:
         y = y.astype(float)
         spread = np.mean((y - y.mean()) ** 2)
-        # Of the same number again and again, the mean may be off by a rounding.
+        # The mean of equal numbers may be off by a rounding.
         known = spread > _ROUNDING * np.mean(y**2)
         return float(1 - np.mean((y - p) ** 2) / spread) if known else float("nan")
 
@@ -137,19 +143,19 @@ def _for_numbers() -> dict[str, _Metric]:
 
 
 def _for_classes(classes: int, balanced: bool) -> dict[str, _Metric]:
-    def accuracy(y: Any, p: Any) -> float:
+    def accuracy(y: Array, p: Array) -> float:
         return float(np.mean(p.argmax(1) == y))
 
-    def recall(y: Any, p: Any) -> float:
+    def recall(y: Array, p: Array) -> float:
         right = np.bincount(y, p.argmax(1) == y, classes)
         there = np.bincount(y, minlength=classes)
         return float(np.mean(right[there > 0] / there[there > 0]))
 
-    def loss(y: Any, p: Any) -> float:
-        # Not -0.0, where all are sure and right.
+    def loss(y: Array, p: Array) -> float:
+        # Not -0.0, which certain and right predictions would give.
         return float(0.0 - np.mean(np.log(np.maximum(p[np.arange(len(y)), y], _TINY))))
 
-    def area(y: Any, p: Any) -> float:
+    def area(y: Array, p: Array) -> float:
         """The area under the ROC curve, from ranks."""
         positive = int(y.sum())
         if positive in (0, len(y)):
@@ -166,8 +172,8 @@ def _for_classes(classes: int, balanced: bool) -> dict[str, _Metric]:
 
 
 def _resampled(
-    metrics: dict[str, _Metric], labels: Any, given: Any, resamples: Iterator[Any]
-) -> tuple[dict[str, float], dict[str, Any]]:
+    metrics: dict[str, _Metric], labels: Array, given: Array, resamples: Iterator[Array]
+) -> tuple[dict[str, float], dict[str, Floats]]:
     values = {name: metric(labels, given) for name, metric in metrics.items()}
     draws: dict[str, list[float]] = {name: [] for name in metrics}
     for rows in resamples:
@@ -176,15 +182,42 @@ def _resampled(
     return values, {name: np.array(found) for name, found in draws.items()}
 
 
-def _draws(count: int, seed: int, resamples: int) -> Iterator[Any]:
+def _draws(count: int, seed: int, resamples: int) -> Iterator[Array]:
     random = np.random.default_rng(seed)
     for _ in range(resamples):
         yield random.integers(0, count, count)
 
 
-def _ends(draws: Any) -> tuple[float, float]:
+def _ends(draws: Floats) -> tuple[float, float]:
     kept = draws[np.isfinite(draws)]
     if not len(kept):
         return float("nan"), float("nan")
     low, high = np.percentile(kept, [2.5, 97.5])
     return float(low), float(high)
+
+
+def importance(
+    predict: Callable[[Inputs], Array], rows: Rows, *, classes: int, balanced: bool, seed: int
+) -> list[tuple[str, float]]:
+    """How much worse the first metric gets when a column's values are shuffled, by column, the largest first.
+
+    Large data are measured by some of their rows and columns.
+    """
+    few = Rows({name: column[:_MOST_ROWS] for name, column in rows.inputs.items()}, rows.labels[:_MOST_ROWS])
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(few))
+    names = list(few.inputs)[:_MOST_COLUMNS]
+    # One call for all columns: the overhead of many small calls would dominate.
+    blocks = [few, *(few.shuffled(name, order) for name in names)]
+    inputs = {name: np.concatenate([block.inputs[name] for block in blocks]) for name in few.inputs}
+    answers = np.split(predict(inputs), len(blocks))
+    measured = contest(
+        few.labels,
+        dict(zip(["", *names], answers, strict=True)),
+        classes=classes,
+        balanced=balanced,
+        seed=seed,
+        resamples=0,
+    )
+    found = [(one.name, one.behind.value) for one in measured[1:]]
+    return sorted(found, key=lambda pair: -pair[1])

@@ -1,4 +1,4 @@
-"""`stoker.recipes.table`: what a table holds decides on the settings of the program that learns from it."""
+"""`stoker.recipes.table`: chooses the settings of the program that learns from a table."""
 
 from __future__ import annotations
 
@@ -8,37 +8,39 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import stoker
+from stoker.data.array_types import Array
+from stoker.data.features import Feature, Features
 from stoker.data.odd_cells import check_missing
 from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
-from stoker.recipes import durations
-from stoker.recipes.arguments import check, path_of, separator
-from stoker.recipes.beginning import Place, begin
-from stoker.recipes.counting import LEAST_ROWS, batch_size, check_classes, tell_of_odd_classes, uneven
+from stoker.recipes.arguments import RunRequest, check_columns, path_of, separator
+from stoker.recipes.beginning import begin
+from stoker.recipes.counting import LEAST_ROWS, are_uneven, batch_size, check_classes, report_odd_classes
 from stoker.recipes.magnitudes import check_column, check_target, too_small
 from stoker.recipes.programs.table import Settings, read
 from stoker.recipes.progress import say
 from stoker.recipes.rows import Rows, rows_of
+from stoker.recipes.scores import Result
 from stoker.recipes.written import looks_like
+from stoker.tf_internals.types import Dataset
 from stoker.units import counted
 
 _MOST_COLUMNS = 1_000
 _FEW_VALUES = 20
-# Rows that are looked at before training.
-_LOOKED_AT = 200_000
-# Numbers that correlate more than this are the same but for their unit and their rounding.
+# Rows that are checked before training.
+_CHECKED = 200_000
+# Numbers that correlate more than this differ only in unit and rounding.
 _RULER = 0.9999
 # `id`, `customer_id`, `order id`, `userId`, `ID`.
 _ID = re.compile(r"(?i:(^|[_ .-])id$)|[a-z]I[dD]$")
-_LIKE_IDS = "nearly every row has a value of its own, as ids have"
-# Texts in which it shows whether they are numbers or dates.
+_LIKE_IDS = "nearly every row has a different value, as with ids"
+# How many texts are checked for numbers and dates.
 _FEW_TEXTS = 1_000
-# Beyond this, periodic features make a network of mostly those.
+# With more inputs, a periodic network would be mostly periodic features.
 _MOST_PERIODIC = 200
 
 
@@ -61,45 +63,56 @@ def table(
     fresh: bool = False,
     eject: str | None = None,
     overwrite: bool = False,
-) -> dict[str, Any] | None:
+) -> Result | None:
     """Train, compare and export a network that predicts a column of a table.
 
     Args:
         data: CSV, Parquet or JSON lines: a file, a glob or a folder.
         target: the column to predict.
-        task: "classes" or "numbers"; seen from the target otherwise.
-        columns: the ones to learn from; all by default.
-        sep: between the fields of a CSV file; a comma, or a tab in `.tsv` files.
+        task: "classes" or "numbers"; by default, what the target suggests.
+        columns: the columns to learn from; all by default.
+        sep: the separator of a CSV file; by default a comma, or a tab in `.tsv` files.
         encoding: of a CSV file.
         missing: a text that stands for a missing value, such as "?", or several.
-        group: a column whose rows with the same value are held out together, such as a customer; not learned from.
-        time_column: a column of dates or numbers: the latest rows are held out; not learned from.
-        epochs: the most there are; training ends earlier when it no longer helps.
-        time: the most training may take: seconds, or "10min".
-        seed: of the split, the shuffles and the first weights.
+        group: a column: rows with the same value, such as those of a customer, are held out together. It is not an
+            input.
+        time_column: a column of dates or numbers: the latest rows are held out. It is not an input.
+        epochs: the most epochs to train; training ends earlier when it no longer helps.
+        time: the longest that training may take: seconds, or "10min".
+        seed: of the split, the shuffles and the initial weights.
         runs: the directory of all runs.
-        name: of this run's directory; made from what is asked otherwise.
-        fresh: begin again, even if this was trained before.
+        name: of this run's directory; derived from the request by default.
+        fresh: start over, even if this was trained before.
         eject: write the program to this file instead of running it.
-        overwrite: also where that file is there already.
+        overwrite: replace that file if it exists.
 
     Returns:
-        The result: scores, baselines, where the bundle is; None with `eject`.
+        The result: scores, baselines, the path of the bundle; None with `eject`.
 
     Raises:
-        ArgumentError: the data or an argument makes no sense.
+        ArgumentError: the data or an argument is invalid.
     """
     path = path_of(data)
     if not isinstance(target, str):
         raise ArgumentError(f"target={target!r} must be the name of the column to predict")
-    check(epochs=epochs, seed=seed, runs=runs, group=group, time_column=time_column)
+    run = RunRequest(
+        epochs=epochs,
+        time=time,
+        seed=seed,
+        runs=runs,
+        name=name,
+        fresh=fresh,
+        eject=eject,
+        overwrite=overwrite,
+    )
+    check_columns(group=group, time_column=time_column)
     sep = separator(sep, path)
     absent = check_missing(missing)
     kind, source, found = table_files(path, sep, encoding, absent)
     count = len(source.columns() if columns is None else columns)
     if count > _MOST_COLUMNS:
         raise ArgumentError(
-            f"{path} has {count:,} columns, and the recipe takes up to {_MOST_COLUMNS:,}: choose some with --columns"
+            f"{path} has {count:,} columns, but the recipe takes at most {_MOST_COLUMNS:,}: choose some with --columns"
         )
     asked = Settings(
         data=path,
@@ -113,56 +126,51 @@ def table(
         time_column=time_column,
         columns=None if columns is None else (*columns, *(() if target in columns else (target,))),
         seed=seed,
-        time_s=None if time is None else durations.seconds(time),
+        time_s=run.time_s,
     )
-    settings = _chosen(asked, task)
-    if epochs is not None:
-        settings = replace(settings, epochs=epochs)
-    place = Place(runs, name, fresh, eject, overwrite)
-    return begin("table", settings, place, found, (Path(path).name.split(".")[0], target))
+    return begin("table", _choose(asked, task), run, found, (Path(path).name.split(".")[0], target))
 
 
-def _chosen(asked: Settings, task: str | None) -> Settings:
+def _choose(asked: Settings, task: str | None) -> Settings:
     """The settings that fit the data."""
     if task not in (None, "classes", "numbers"):
         raise ArgumentError(f"task={task!r} must be 'classes' or 'numbers'")
-    whole = _read(asked, "auto")
+    whole = _read(asked)
     if whole.rows < LEAST_ROWS:
         raise ArgumentError(
-            f"{asked.data} has {counted(whole.rows, 'row')}: a recipe needs {LEAST_ROWS} or more to hold some out"
+            f"{asked.data} has {counted(whole.rows, 'row')}: a recipe needs {LEAST_ROWS} or more, to hold some out"
         )
-    rows = rows_of(whole, most=_LOOKED_AT)
+    rows = rows_of(whole, most=_CHECKED)
     if whole.class_names is None:
         check_target(asked.target, rows.labels)
-    classes = _classes(asked.target, whole, rows, task)
+    classes = _has_classes(asked.target, whole, rows, task)
     kept = _columns(asked, whole, rows)
     for name in kept:
         check_column(name, rows.inputs[name])
     width = len(kept) + sum(min(33, len(whole.features[name].vocabulary or ())) for name in kept)
-    balanced = classes and uneven(rows.labels)
+    balanced = classes and are_uneven(rows.labels)
     if classes:
-        tell_of_odd_classes(rows.labels, whole.class_names)
-    _tell_of_leaks(kept, whole.features, rows, classes)
+        report_odd_classes(rows.labels, whole.class_names)
+    _report_leaks(kept, whole.features, rows, classes)
     chosen = replace(
         asked,
         columns=None if len(kept) == len(whole.features) and asked.columns is None else (*kept, asked.target),
         classes=classes,
         balanced=balanced,
         networks=("plain", "periodic") if width <= _MOST_PERIODIC else ("plain",),
-        # About two hundred steps an epoch.
+        # About two hundred steps per epoch.
         batch_size=batch_size(whole.rows, min(512, max(16, whole.rows // 200))),
     )
     if asked.group or asked.time_column:
-        # Rows that cannot be divided so are said before anything is trained.
+        # Fail now, not after training, if the rows cannot be split that way.
         read(chosen)
     return chosen
 
 
-def _read(asked: Settings, label_mode: str) -> Any:
-    csv = {"sep": asked.sep, "encoding": asked.encoding}
-    options: dict[str, Any] = csv if asked.format == "csv" else {}
+def _read(asked: Settings) -> Dataset:
+    options = {"sep": asked.sep, "encoding": asked.encoding} if asked.format == "csv" else {}
     with warnings.catch_warnings():
-        # Of rare classes a recipe tells by itself, when it has seen that they are classes.
+        # The recipe itself reports rare classes, once it knows that they are classes.
         warnings.simplefilter("ignore", stoker.data.DataWarning)
         return getattr(stoker.data, asked.format)(
             asked.data,
@@ -170,12 +178,11 @@ def _read(asked: Settings, label_mode: str) -> Any:
             batch_size=4096,
             columns=asked.columns,
             missing=asked.missing,
-            label_mode=label_mode,
             **options,
         )
 
 
-def _classes(target: str, whole: Any, rows: Rows, task: str | None) -> bool:
+def _has_classes(target: str, whole: Dataset, rows: Rows, task: str | None) -> bool:
     """Whether the target is a class."""
     if whole.class_names is None:
         values = np.unique(rows.labels)
@@ -186,7 +193,7 @@ def _classes(target: str, whole: Any, rows: Rows, task: str | None) -> bool:
     else:
         if task != "classes" and (form := looks_like([str(one) for one in whole.class_names])):
             raise ArgumentError(
-                f"target {target!r} looks like {form}; if they are meant as classes, say task='classes'"
+                f"target {target!r} looks like {form}; if they are classes, give task='classes'"
             )
         if task == "numbers":
             raise ArgumentError(f"task='numbers': target {target!r} holds text")
@@ -196,8 +203,8 @@ def _classes(target: str, whole: Any, rows: Rows, task: str | None) -> bool:
     return classes
 
 
-def _columns(asked: Settings, whole: Any, rows: Rows) -> list[str]:
-    """The columns worth learning from; what is left out is said."""
+def _columns(asked: Settings, whole: Dataset, rows: Rows) -> list[str]:
+    """The columns worth learning from; the others are printed."""
     kept = []
     for name in whole.features:
         if name in (asked.group, asked.time_column):
@@ -205,8 +212,8 @@ def _columns(asked: Settings, whole: Any, rows: Rows) -> list[str]:
         why = _useless(name, rows.inputs[name], whole.features[name].kind)
         form = looks_like(_words(whole.features[name], rows.inputs[name]))
         if form is not None and why in (None, _LIKE_IDS):
-            taken = "is left out" if why and asked.columns is None else "is taken for words"
-            say(f"stoker: column {name!r} {taken}: it looks like {form}")
+            fate = "is left out" if why and asked.columns is None else "is read as words"
+            say(f"stoker: column {name!r} {fate}: it looks like {form}")
         elif why is not None and asked.columns is None:
             say(f"stoker: column {name!r} is left out: {why}")
         if why is None or asked.columns is not None:
@@ -218,26 +225,26 @@ def _columns(asked: Settings, whole: Any, rows: Rows) -> list[str]:
     return kept
 
 
-def _words(feature: Any, values: Any) -> list[str]:
-    """Different values of a column of words; none of numbers."""
+def _words(feature: Feature, values: Array) -> list[str]:
+    """Different values of a column of words; none for numbers."""
     if feature.kind == "text":
         return [value.decode("utf-8", "replace") for value in values[:_FEW_TEXTS]]
     return list(feature.vocabulary or ())[1:]
 
 
-def _tell_of_leaks(kept: list[str], features: Any, rows: Rows, classes: bool) -> None:
-    """Name columns that give the target away: more often than not they were written down with it."""
+def _report_leaks(kept: list[str], features: Features, rows: Rows, classes: bool) -> None:
+    """Print columns that give the target away: usually they were recorded together with it."""
     gives_away = _names_classes if classes else _follows
     for name in kept:
         if features[name].kind != "text" and gives_away(rows.inputs[name], rows.labels):
             say(
                 f"stoker: column {name!r} tells the target by itself: leave it out (--columns) if it is not known when "
-                "the model is asked"
+                "the model predicts"
             )
 
 
-def _names_classes(values: Any, labels: Any) -> bool:
-    """Values that go with one class alone each: a few, or numbers of which each class has a range of its own."""
+def _names_classes(values: Array, labels: Array) -> bool:
+    """Whether each value goes with one class: a few values, or numbers with a range of its own for each class."""
     found, codes = np.unique(values, return_inverse=True)
     codes, classes = codes.reshape(-1), np.unique(labels, return_inverse=True)[1]
     count = classes.max() + 1
@@ -249,8 +256,8 @@ def _names_classes(values: Any, labels: Any) -> bool:
     return bool(values.dtype.kind in "fiu" and ranges == count <= len(labels) / LEAST_ROWS)
 
 
-def _follows(values: Any, labels: Any) -> bool:
-    """Numbers from which those of the target can be read off with a ruler."""
+def _follows(values: Array, labels: Array) -> bool:
+    """Whether the numbers lie on a straight line with those of the target."""
     if values.dtype.kind not in "fiu":
         return False
     there = np.isfinite(values)
@@ -259,7 +266,8 @@ def _follows(values: Any, labels: Any) -> bool:
     return bool(abs(np.corrcoef(values[there], labels[there])[0, 1]) > _RULER)
 
 
-def _useless(name: str, values: Any, kind: str) -> str | None:
+def _useless(name: str, values: Array, kind: str) -> str | None:
+    """Why a column is not worth learning from; None if it is."""
     if values.dtype.kind == "f" and np.isnan(values).all():
         return "all its values are missing"
     if (small := too_small(values)) is not None:
@@ -272,5 +280,5 @@ def _useless(name: str, values: Any, kind: str) -> str | None:
     if kind == "whole" and len(values) > 1 and np.all(np.abs(np.diff(values)) == 1):
         return "it counts the rows"
     if kind == "whole" and _ID.search(name) and len(np.unique(values)) == len(values):
-        return "every row has a number of its own, and it is called an id"
+        return "every row has a different number, and its name says that it is an id"
     return None

@@ -1,25 +1,28 @@
-"""`stoker.recipes.text`: what the texts are decides on the settings of the program that learns their classes."""
+"""`stoker.recipes.text`: chooses the settings of the program that learns the classes of texts."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import stoker
 from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
-from stoker.recipes import durations
-from stoker.recipes.arguments import check, path_of, separator
-from stoker.recipes.beginning import Place, begin
-from stoker.recipes.counting import batch_size, check_classes, files_below, tell_of_odd_classes, uneven
+from stoker.recipes.arguments import RunOptions, RunRequest, check_columns, path_of, separator
+from stoker.recipes.beginning import begin
+from stoker.recipes.counting import are_uneven, batch_size, check_classes, files_below, report_odd_classes
 from stoker.recipes.programs.text import Settings, read
 from stoker.recipes.rows import rows_of
+from stoker.recipes.scores import Result
 
-_LOOKED_AT = 50_000
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+_CHECKED = 50_000
 _LEAST_LENGTH, _MOST_LENGTH = 16, 400
 
 
@@ -32,15 +35,8 @@ def text(
     encoding: str = "utf8",
     group: str | None = None,
     time_column: str | None = None,
-    epochs: int | None = None,
-    time: str | float | None = None,
-    seed: int = 0,
-    runs: str = "runs",
-    name: str | None = None,
-    fresh: bool = False,
-    eject: str | None = None,
-    overwrite: bool = False,
-) -> dict[str, Any] | None:
+    **options: Unpack[RunOptions],
+) -> Result | None:
     """Train, compare and export a network that tells the class of a text.
 
     Args:
@@ -54,25 +50,18 @@ def text(
     The other arguments, what is returned and what is raised are those of `table`.
     """
     path = path_of(data)
-    check(
-        epochs=epochs,
-        seed=seed,
-        runs=runs,
-        column=column,
-        target=target,
-        group=group,
-        time_column=time_column,
-    )
+    run = RunRequest(**options)
+    check_columns(column=column, target=target, group=group, time_column=time_column)
     sep = separator(sep, path)
     if (column is None) != (target is None):
         raise ArgumentError("texts in a table need both --column (the texts) and --target (their classes)")
     if column is None and (group or time_column):
         raise ArgumentError(
-            f"{'--group' if group else '--time-column'} names a column of a table: give texts in one, with --column"
+            f"{'--group' if group else '--time-column'} names a column of a table: give a table, and --column"
         )
     if column is None and Path(path).is_file():
         raise ArgumentError(
-            f"{path} is a file: for a table, say --column, which holds the texts, and --target"
+            f"{path} is a file: for a table, give --column (the texts) and --target (their classes)"
         )
     found = files_below(path, ".txt") if column is None else table_files(path, sep, encoding)[2]
     asked = Settings(
@@ -84,17 +73,13 @@ def text(
         encoding=encoding,
         group=group,
         time_column=time_column,
-        seed=seed,
-        time_s=None if time is None else durations.seconds(time),
+        seed=run.seed,
+        time_s=run.time_s,
     )
-    settings = _chosen(asked)
-    if epochs is not None:
-        settings = replace(settings, epochs=epochs)
-    place = Place(runs, name, fresh, eject, overwrite)
-    return begin("text", settings, place, found, [Path(path).name.split(".")[0]])
+    return begin("text", _choose(asked), run, found, [Path(path).name.split(".")[0]])
 
 
-def _chosen(asked: Settings) -> Settings:
+def _choose(asked: Settings) -> Settings:
     """The settings that fit the texts."""
     whole = stoker.data.text(
         asked.data,
@@ -111,24 +96,24 @@ def _chosen(asked: Settings) -> Settings:
             f"{asked.data} has texts without classes: put them into a folder for each class, or give a table with "
             "--column and --target"
         )
-    rows = rows_of(whole, most=_LOOKED_AT)
+    rows = rows_of(whole, most=_CHECKED)
     check_classes(
         f"target {asked.target!r}" if asked.target else f"the class in {asked.data}",
         rows.labels,
         whole.class_names,
     )
-    tell_of_odd_classes(rows.labels, whole.class_names)
+    report_odd_classes(rows.labels, whole.class_names)
     lengths = [len(one.split()) for one in rows.inputs]
     if max(lengths) == 0:
-        raise ArgumentError(f"{asked.data}: all texts are empty")
+        raise ArgumentError(f"{asked.data}: all texts are empty, so there is nothing to learn")
     longest = int(np.percentile(lengths, 95)) + 1
     chosen = replace(
         asked,
         max_length=min(_MOST_LENGTH, max(_LEAST_LENGTH, longest)),
-        balanced=uneven(rows.labels),
+        balanced=are_uneven(rows.labels),
         batch_size=batch_size(whole.rows, 16 if whole.rows < 2000 else 32 if whole.rows < 20_000 else 128),
     )
     if asked.group or asked.time_column:
-        # Rows that cannot be divided so are said before anything is trained.
+        # Fail now, not after training, if the rows cannot be split that way.
         read(chosen)
     return chosen

@@ -84,7 +84,7 @@ def _decoder(field: Field, most: int | None) -> Callable[[Any], Any]:
     """From a file to its pixels, counting them."""
     import tensorflow as tf
 
-    from stoker.data.image_bytes import decoded, fitted
+    from stoker.data.image_bytes import decode, fit
 
     height, width, channels = (size or 0 for size in field.shape)
     left = most
@@ -99,7 +99,7 @@ def _decoder(field: Field, most: int | None) -> Callable[[Any], Any]:
         try:
             # As the readers do: another device may round otherwise.
             with tf.device("/CPU:0"):
-                return fitted(decoded(raw, channels), (height, width)).numpy()
+                return fit(decode(raw, channels), (height, width)).numpy()
         except tf.errors.OpError:
             raise ImageFault(f"{_shown(raw)} is not a valid image: {expected(field)}") from None
 

@@ -5,7 +5,7 @@ A stage is a dataset object, which keeps what it was made with in private attrib
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from stoker.tf_internals.types import Dataset, FunctionWrapper, ProtoMessage, Tensor, TensorSpec
@@ -48,9 +48,9 @@ def argument(stage: Dataset, name: str, default: object = _MISSING) -> Any:
     return getattr(stage, f"_{name}") if default is _MISSING else getattr(stage, f"_{name}", default)
 
 
-def generator_behind(state: Any) -> Callable[..., object]:
+def generator_behind(state: Any) -> Callable[..., Iterable[object]]:
     """The user's function in the state that `from_generator` keeps in its closures."""
-    generator: Callable[..., object] = state._generator
+    generator: Callable[..., Iterable[object]] = state._generator
     return generator
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from stoker.data.tuning.changes import Change, Request
 from stoker.data.tuning.figures import Kept, Report
-from stoker.data.tuning.tuner import tuned_pipeline
+from stoker.data.tuning.tuner import tune_pipeline
 
 GENERATOR, MAP, CACHE = "generator drained in chunks", "map moved behind batch", "cache"
 NUMBERS, OUT = "batches gathered by row number", "map moved out of interleave and behind batch"
@@ -27,7 +27,7 @@ class Always:
 
 def changed(ds: Any, allow: str = "exact", memory: int = 1 << 30) -> tuple[Any, Report]:
     """The pipeline with every change that is possible."""
-    return tuned_pipeline(ds, Request(memory, allow, seconds=0.001), Always())
+    return tune_pipeline(ds, Request(memory, allow, seconds=0.001), Always())
 
 
 def made(report: Report) -> set[str]:

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from stoker.data.tuning import comparing
-from stoker.data.tuning.batching import batched
+from stoker.data.tuning.batching import rewrite_for_batches
 from stoker.data.tuning.batching_rules import EXACT, RULES
 from stoker.data.tuning.emitting import NotProven
 
@@ -37,7 +37,7 @@ RANDOM = np.random.default_rng(7)
 def compared(ds: Any, function: Any, batch: int = 32) -> tuple[str | None, bool]:
     """The first difference between a map before and behind a batch, and whether it is said to be exact."""
     before = ds.map(function)
-    of_batch, exact = batched(before._map_func)
+    of_batch, exact = rewrite_for_batches(before._map_func)
     after = ds.batch(batch).map(of_batch)
     return comparing.difference(before.batch(batch), after, 10_000, epochs=1), all(exact)
 
@@ -133,7 +133,7 @@ def test_text() -> None:
 )
 def test_what_may_be_rounded_differently_is_not_called_exact(function: Any) -> None:
     ds = tf.data.Dataset.from_tensor_slices(np.abs(RANDOM.normal(size=(70, 5)).astype(np.float32)))
-    of_batch, exact = batched(ds.map(function)._map_func)
+    of_batch, exact = rewrite_for_batches(ds.map(function)._map_func)
     after = ds.batch(32).map(of_batch)
     assert exact == [False]
     assert comparing.difference(ds.map(function).batch(32), after, 9, 1, comparing.LAST_PLACE) is None
@@ -150,7 +150,7 @@ def test_what_may_be_rounded_differently_is_not_called_exact(function: Any) -> N
 def test_what_has_no_rule_says_so(function: Any, why: str) -> None:
     ds = tf.data.Dataset.from_tensor_slices(np.ones((9, 4), np.float32))
     mapped = ds.map(function)
-    of_batch, _ = batched(mapped._map_func)
+    of_batch, _ = rewrite_for_batches(mapped._map_func)
     with pytest.raises(NotProven, match=why):
         ds.batch(4).map(of_batch)
 

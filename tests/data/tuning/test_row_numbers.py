@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from stoker.data.tuning import comparing
-from stoker.data.tuning.rebuilding import comparable
+from stoker.data.tuning.rebuilding import make_comparable
 from tests.data.tuning.judging import NUMBERS, changed
 
 ROWS = 101
@@ -47,7 +47,7 @@ def test_the_same_batches(name: str) -> None:
     ds = GATHERED[name](slices())
     tuned, report = changed(ds)
     assert NUMBERS in {change.name for change in report.changes}
-    assert comparing.difference(comparable(ds), comparable(tuned), 2 * ROWS) is None
+    assert comparing.difference(make_comparable(ds), make_comparable(tuned), 2 * ROWS) is None
 
 
 @pytest.mark.parametrize("name", LEFT)

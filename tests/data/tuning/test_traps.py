@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stoker.data.tuning import comparing, effects, stages
-from stoker.data.tuning.rebuilding import CannotRebuild, comparable
+from stoker.data.tuning.rebuilding import CannotRebuild, make_comparable
 from tests.data.tuning import traps
 from tests.data.tuning.judging import changed, made
 
@@ -36,7 +36,7 @@ def test_equal_or_left_alone(name: str, tmp_path: Path) -> None:
     if tuned is ds or name in NEVER_THE_SAME or not repeats_itself(ds):
         return
     try:
-        pair = comparable(ds), comparable(tuned)
+        pair = make_comparable(ds), make_comparable(tuned)
     except CannotRebuild:
         pair = ds, tuned
     endless = int(ds.cardinality()) == -1

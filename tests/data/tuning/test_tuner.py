@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import stoker
 from stoker.data.tuning import comparing, rates, stage_costs
-from stoker.data.tuning.rebuilding import fresh, replaced
+from stoker.data.tuning.rebuilding import renew, replace_stage
 from stoker.doctor.report import tuning as shown
 from stoker.errors import ArgumentError
 from tests.data.tuning.judging import CACHE, MAP, changed, made
@@ -33,7 +33,7 @@ def tuned() -> Any:
 
 def test_it_gives_the_same_elements_with_a_report(tuned: Any) -> None:
     again = tf.data.Dataset.range(400).map(lambda n: tf.cast(n, tf.float32) * 2).shuffle(20, seed=1).batch(16)
-    assert comparing.difference(again, fresh(tuned), 100) is None
+    assert comparing.difference(again, renew(tuned), 100) is None
     assert tuned.tuning.before > 0
     assert tuned.tuning.after >= tuned.tuning.before
     assert tuned.tuning.rows_per_element == 16
@@ -60,12 +60,12 @@ def test_what_it_returns_has_not_been_iterated() -> None:
     ds = mapped().shuffle(9, seed=4)
     result, _ = changed(ds)
     first = [batch.numpy().tolist() for batch in result]
-    assert first == [batch.numpy().tolist() for batch in fresh(ds)]
+    assert first == [batch.numpy().tolist() for batch in renew(ds)]
 
 
 def test_the_users_dataset_stays_at_its_epoch() -> None:
     ds = mapped().shuffle(9, seed=4)
-    expected = fresh(ds)
+    expected = renew(ds)
     changed(ds)
     assert comparing.difference(expected, ds, 100) is None
 
@@ -107,7 +107,7 @@ def test_with_a_slow_step_there_is_nothing_to_do() -> None:
     ds = mapped()
     assert stoker.tune(ds, step=5) is ds
     assert 0 < ds.tuning.step_per_s < 5.1
-    assert "the step takes fewer" in ds.tuning.left[0].why
+    assert "it is faster than the step" in ds.tuning.left[0].why
     assert shown.headline(ds.tuning).startswith("The step takes ")
 
 
@@ -118,7 +118,7 @@ def test_floats_may_be_rounded_differently_if_that_is_allowed() -> None:
     assert any("last-place" in left.why for left in report.left)
     result, report = changed(ds, allow="last-place")
     assert MAP in made(report)
-    assert comparing.difference(fresh(ds), result, 99, allow=comparing.LAST_PLACE) is None
+    assert comparing.difference(renew(ds), result, 99, allow=comparing.LAST_PLACE) is None
 
 
 def test_a_conversion_by_tensorflow_where_there_is_no_rule() -> None:
@@ -126,7 +126,7 @@ def test_a_conversion_by_tensorflow_where_there_is_no_rule() -> None:
     ds = tf.data.Dataset.range(90).map(lambda n: tf.gather(table, n % 10, axis=1)).batch(8)
     result, report = changed(ds)
     assert MAP in made(report)
-    assert comparing.difference(fresh(ds), result, 99) is None
+    assert comparing.difference(renew(ds), result, 99) is None
 
 
 def test_a_cache_that_does_not_fit_is_left_out() -> None:
@@ -158,7 +158,7 @@ def test_what_is_no_dataset() -> None:
 
 def test_the_costs_of_stages_add_up() -> None:
     ds = mapped(3000).repeat()
-    top = stage_costs.measured(ds, 0.2)
+    top = stage_costs.measure_stages(ds, 0.2)
     if top.core is None:
         pytest.skip("this TensorFlow does not open its books")
     names, total, stage = [], 0.0, top
@@ -176,7 +176,7 @@ def test_the_costs_of_stages_add_up() -> None:
 def test_one_stage_exchanged() -> None:
     batch = mapped()
     ds = batch.prefetch(2)
-    new = replaced(ds, batch, batch.take(1))
+    new = replace_stage(ds, batch, batch.take(1))
     assert len(list(new)) == 1
     assert len(list(ds)) == 38
 
@@ -196,7 +196,7 @@ def test_one_stage_exchanged() -> None:
 )
 def test_what_counts_as_faster(ratios: list[float], work: float, won: bool) -> None:
     rounds = tuple((rates.Rate(10, 10), rates.Rate(10 * ratio, 10 * work)) for ratio in ratios)
-    assert rates.Race(rounds).won(1.05) is won
+    assert rates.Race(rounds).is_faster(1.05) is won
 
 
 def test_a_rate_without_a_second_element() -> None:

@@ -1,21 +1,21 @@
-"""The tuner: any tf.data pipeline as fast as the machine allows, without changing one value.
+"""The tuner: a tf.data pipeline as fast as the machine allows, without changing a value.
 
     train = stoker.tune(train)
     print(train.tuning.before, train.tuning.after)
 
-The Python objects of the pipeline are walked and built again with changes, one after the other. A change stays only if
-it was timed faster and all that was compared is equal.
+The tuner walks the Python objects of the pipeline and rebuilds it with one change after the other. It keeps a change
+only if it was measured to be faster and every compared element was equal.
 
 | module | subject |
 |---|---|
 | tuner | `tune`: trying the changes in turn |
-| stages | the stages of a pipeline, and their words |
-| rebuilding | a pipeline built again, whole or with one stage exchanged |
-| effects | what functions do besides computing |
+| stages | the stages of a pipeline, and their names |
+| rebuilding | a pipeline rebuilt, whole or with one stage replaced |
+| effects | the side effects of functions |
 | rates, stage_costs | timing pipelines, and the stages of one |
 | comparing | whether two pipelines give the same |
-| batching, emitting, batching_rules, value_rules | a function of an element as one of a batch, with proof |
+| batching, emitting, batching_rules, value_rules | a function of an element as a function of a batch, with proof |
 | generators | `from_generator` in chunks |
-| changes | one module per change |
+| changes | one module for each change |
 | figures | the report |
 """

@@ -1,30 +1,31 @@
-"""A traced function of one element, made into a function of a whole batch, if it can be proven to do the same."""
+"""A traced function of one element as a function of a whole batch, if it provably does the same."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import tensorflow as tf
 
+from stoker.data.order import unconverted
 from stoker.data.tuning import effects
 from stoker.data.tuning.batching_rules import EXACT, RULES
 from stoker.data.tuning.emitting import Emitter, Value
-from stoker.data.tuning.value_rules import exact_cast
+from stoker.data.tuning.value_rules import is_exact_cast
 from stoker.tf_internals import datasets
 from stoker.tf_internals.pipelines import from_tensors, nest
+from stoker.tf_internals.types import Nest, StageFunction, Tensor
 
 
-def batched(wrapper: Any) -> tuple[Callable[..., Any], list[bool]]:
+def rewrite_for_batches(wrapper: StageFunction) -> tuple[Callable[..., Nest], list[bool]]:
     """The function of a map stage for batches of its elements.
 
     Returns:
-        the function, and a list that is filled as it is traced: whether every operation is exact.
+        The function, and a list that each trace appends to: whether every operation is exact.
     """
     concrete = wrapper.function
     exact: list[bool] = []
 
-    def of_batch(*args: Any) -> Any:
+    def of_batch(*args: Nest) -> Nest:
         rows = nest.flatten(args)
         graph = tf.compat.v1.get_default_graph()
         specs = concrete.graph.inputs
@@ -37,41 +38,42 @@ def batched(wrapper: Any) -> tuple[Callable[..., Any], list[bool]]:
         flat = [emitter.as_row(value) for value in outputs]
         return from_tensors(_batch_of(wrapper.output_structure), flat)
 
-    return named_like(datasets.python_function(wrapper), of_batch), exact
+    return name_like(datasets.python_function(wrapper), of_batch), exact
 
 
-def in_parallel(wrapper: Any) -> Callable[..., Any]:
-    """The function of a map stage for batches, by TensorFlow's own conversion, which must not fall back on a loop."""
+def convert_for_batches(wrapper: StageFunction) -> Callable[..., Nest]:
+    """The function of a map stage for batches, by TensorFlow's own conversion, which must not fall back to a loop."""
     concrete = wrapper.function
 
-    def of_element(flat: Any) -> Any:
+    def of_element(flat: list[Tensor]) -> Nest:
         return concrete(*flat)
 
-    def of_batch(*args: Any) -> Any:
+    def of_batch(*args: Nest) -> Nest:
         rows = nest.flatten(args)
         flat = tf.vectorized_map(of_element, rows, fallback_to_while_loop=False)
         outputs = nest.flatten(flat) if not isinstance(flat, list) else flat
         return from_tensors(_batch_of(wrapper.output_structure), outputs)
 
-    return named_like(datasets.python_function(wrapper), of_batch)
+    return name_like(datasets.python_function(wrapper), of_batch)
 
 
-def exact_operations(wrapper: Any) -> bool:
-    """Whether a function is made only of operations that give the same bits in whatever shape they are computed."""
+def has_exact_operations(wrapper: StageFunction) -> bool:
+    """Whether a function has only operations that give the same bits whatever the shape."""
     return all(
-        exact_cast(tf.as_dtype(node.attr["SrcT"].type), tf.as_dtype(node.attr["DstT"].type))
+        is_exact_cast(tf.as_dtype(node.attr["SrcT"].type), tf.as_dtype(node.attr["DstT"].type))
         if node.op == "Cast"
         else node.op in EXACT
         for node in effects.nodes(wrapper.function.graph)
     )
 
 
-def named_like(original: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that reports show as the original one, and that TensorFlow takes as it is written."""
-    kept: Callable[..., Any] = tf.autograph.experimental.do_not_convert(function)
-    kept.__wrapped__ = original  # type: ignore[attr-defined]
+def name_like(original: Callable[..., Nest], function: Callable[..., Nest]) -> Callable[..., Nest]:
+    """The function under the name of another in reports, and without AutoGraph's conversion."""
+    kept = unconverted(function)
+    # Not an attribute that types know of.
+    vars(kept)["__wrapped__"] = original
     return kept
 
 
-def _batch_of(specs: Any) -> Any:
+def _batch_of(specs: Nest) -> Nest:
     return nest.map_structure(datasets.batch_spec, specs)

@@ -1,88 +1,77 @@
-"""How each operation on an element is written for a batch of elements; what works value by value is in `value_rules`.
+"""How to write each operation on an element for a batch; `value_rules` has those that work value by value.
 
-`EXACT` names the operations that compute the same bits whatever the shape: one rounding for each value, or none at
-all. The others may differ in the last place between one element and a batch, because TensorFlow computes short and long
-arrays in different ways.
+`EXACT` names the operations that compute the same bits whatever the shape: with one rounding per value, or none. The
+others may differ in the last place between an element and a batch, because TensorFlow computes short and long arrays in
+different ways.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
 
+from stoker.data.array_types import Array
 from stoker.data.tuning import value_rules
-from stoker.data.tuning.emitting import Emitter, NotProven, Rule, Value
+from stoker.data.tuning.emitting import Emitter, NotProven, Rule, Value, rounded
 from stoker.tf_internals.graphs import called_graph
+from stoker.tf_internals.types import Operation, Tensor
 
 
-def _only_first(emitter: Emitter, op: Any, found: list[Value]) -> Value:
-    """The first argument belongs to the element; the others say how, and must be the same for all."""
+def _only_first(emitter: Emitter, op: Operation, found: list[Value]) -> Value:
+    """The first argument, which belongs to the element; the others must be the same for all elements."""
     if any(value.row for value in found[1:]):
         raise NotProven(f"{op.type} with another form for each element")
     return found[0]
 
 
-def _shifted(axis: int) -> int:
-    """An axis with a batch before it; counted from the end it stays."""
+def _shift(axis: int) -> int:
+    """An axis after a batch dimension is added; one that counts from the end stays."""
     return axis if axis < 0 else axis + 1
 
 
-def _static(op: Any, number: int) -> Any:
-    value = tf.get_static_value(op.inputs[number])
+def _static(op: Operation, number: int) -> Array:
+    value: Array | None = tf.get_static_value(op.inputs[number])
     if value is None:
         raise NotProven(f"{op.type} along an axis that is computed")
     return value
 
 
 def _axis_at(number: int, row: int = 0) -> Rule:
-    """An operation with the row at one place and its axis, or axes, at another."""
+    """The rule of an operation with the row at one place and its axis, or axes, at another."""
 
-    def rule(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    def rule(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
         if [value.row for value in found] != [place == row for place in range(len(found))]:
             raise NotProven(f"{op.type} with another form for each element")
         axes = _static(op, number)
         tensors = [value.tensor for value in found]
-        moved = [_shifted(int(one)) for one in axes.ravel()]
+        moved = [_shift(int(one)) for one in axes.ravel()]
         tensors[number] = tf.reshape(tf.constant(moved, found[number].tensor.dtype), axes.shape)
         return emitter.same(op, tensors)
 
     return rule
 
 
-def _reduction(exact: bool) -> Rule:
-    along = _axis_at(1)
-
-    def rule(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
-        if not exact and not op.inputs[0].dtype.is_integer:
-            emitter.exact = False
-        return along(emitter, op, found)
-
-    return rule
-
-
 def _attribute_axis(name: str) -> Rule:
-    """An operation on several tensors along an axis that is an attribute."""
+    """The rule of an operation on several tensors along an axis that is an attribute."""
 
-    def rule(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    def rule(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
         rows = [emitter.as_row(value) for value in found]
-        return emitter.same(op, rows, **{name: _shifted(int(op.get_attr(name)))})
+        return emitter.same(op, rows, **{name: _shift(int(op.get_attr(name)))})
 
     return rule
 
 
-def _concat(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
-    axis = _shifted(int(_static(op, len(found) - 1)))
+def _concat(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+    axis = _shift(int(_static(op, len(found) - 1)))
     rows = [emitter.as_row(value) for value in found[:-1]]
     return emitter.same(op, [*rows, tf.constant(axis, found[-1].tensor.dtype)])
 
 
-def _one_hot(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+def _one_hot(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
     _only_first(emitter, op, found)
-    return emitter.same(op, [value.tensor for value in found], axis=_shifted(int(op.get_attr("axis"))))
+    return emitter.same(op, [value.tensor for value in found], axis=_shift(int(op.get_attr("axis"))))
 
 
-def _squeeze(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+def _squeeze(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
     dims = [int(one) for one in op.get_attr("squeeze_dims")]
     if not dims:
         if not found[0].shape.is_fully_defined():
@@ -90,33 +79,33 @@ def _squeeze(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
         dims = [number for number, length in enumerate(found[0].shape) if length == 1]
         if not dims:
             return [tf.identity(found[0].tensor)]
-    return emitter.same(op, [found[0].tensor], squeeze_dims=[_shifted(one) for one in dims])
+    return emitter.same(op, [found[0].tensor], squeeze_dims=[_shift(one) for one in dims])
 
 
-def _reshape(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+def _reshape(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
     row = _only_first(emitter, op, found)
     shape = found[1].tensor
     return [tf.reshape(row.tensor, tf.concat([[tf.cast(emitter.batch, shape.dtype)], shape], 0))]
 
 
-def _broadcast_to(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+def _broadcast_to(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
     row = _only_first(emitter, op, found)
     shape = found[1].tensor
-    wide = emitter.widened(row, int(_rank(op)))
+    wide = emitter.widen(row, int(_rank(op)))
     return [tf.broadcast_to(wide, tf.concat([[tf.cast(emitter.batch, shape.dtype)], shape], 0))]
 
 
-def _rank(op: Any) -> int:
+def _rank(op: Operation) -> int:
     rank = op.outputs[0].shape.rank
     if rank is None:
         raise NotProven(f"{op.type} to an unknown rank")
     return int(rank)
 
 
-def _prefixed(*prefix: Any) -> Rule:
-    """An operation whose second argument says something for each dimension."""
+def _prefix(*prefix: int | list[int]) -> Rule:
+    """The rule of an operation whose second argument has a value for each dimension."""
 
-    def rule(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+    def rule(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
         row, form = _only_first(emitter, op, found), found[1].tensor
         longer = tf.concat([tf.constant(list(prefix), form.dtype), form], 0)
         return emitter.same(op, [row.tensor, longer, *(value.tensor for value in found[2:])])
@@ -124,12 +113,12 @@ def _prefixed(*prefix: Any) -> Rule:
     return rule
 
 
-def _transpose(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+def _transpose(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
     row, order = _only_first(emitter, op, found), found[1].tensor
     return emitter.same(op, [row.tensor, tf.concat([tf.zeros([1], order.dtype), order + 1], 0)])
 
 
-def _strided_slice(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+def _strided_slice(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
     row = _only_first(emitter, op, found)
     begin, end, strides = (value.tensor for value in found[1:])
     zero, one = tf.zeros([1], begin.dtype), tf.ones([1], begin.dtype)
@@ -143,14 +132,14 @@ def _strided_slice(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
     return emitter.same(op, [row.tensor, *joined], **masks)
 
 
-def _slice(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+def _slice(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
     row = _only_first(emitter, op, found)
     begin, size = (value.tensor for value in found[1:])
     first, all_of_it = tf.zeros([1], begin.dtype), tf.fill([1], tf.constant(-1, size.dtype))
     return emitter.same(op, [row.tensor, tf.concat([first, begin], 0), tf.concat([all_of_it, size], 0)])
 
 
-def _gather(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+def _gather(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
     if found[2].row:
         raise NotProven("GatherV2 along an axis of each element's own")
     axis, dims = int(_static(op, 2)), int(op.get_attr("batch_dims"))
@@ -162,13 +151,13 @@ def _gather(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
     # Counted from the end, the axes would be those of indices with the batch among them.
     if dims < 0 or (dims and not indices.row):
         raise NotProven("GatherV2 with batch dimensions")
-    moved = tf.constant(_shifted(axis), found[2].tensor.dtype)
+    moved = tf.constant(_shift(axis), found[2].tensor.dtype)
     dims = dims + 1 if indices.row else 0
     return emitter.same(op, [params.tensor, indices.tensor, moved], batch_dims=dims)
 
 
-def _shape(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
-    """What is said of an element's shape is the same for all, if it is known."""
+def _shape(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+    """The shape of an element, which is the same for all if it is known."""
     shape = found[0].shape
     if not shape.is_fully_defined():
         raise NotProven(f"{op.type} of an unknown shape")
@@ -177,48 +166,37 @@ def _shape(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
     return [Value(tf.constant(known, dtype), False, op.outputs[0].shape)]
 
 
-def _lookup(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+def _lookup(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
     table, keys, default = found
     if table.row or default.row or default.rank:
         raise NotProven("a look-up with a default of each element's own")
     return emitter.same(op, [table.tensor, keys.tensor, default.tensor])
 
 
-def _decode_csv(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
-    _only_first(emitter, op, found)
-    return emitter.same(op, [value.tensor for value in found])
-
-
-def _parse_example(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
-    _only_first(emitter, op, found)
+def _parse_example(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
     if op.get_attr("num_sparse") or op.get_attr("ragged_value_types") or found[0].rank:
         raise NotProven("parsing of sparse or ragged features")
-    return emitter.same(op, [value.tensor for value in found])
+    return value_rules.unary(emitter, op, found)
 
 
-def _string_join(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+def _string_join(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
     if len({value.rank for value in found if value.row}) > 1 or any(v.rank for v in found if not v.row):
         raise NotProven("StringJoin of different shapes")
     return emitter.same(op, [value.tensor for value in found])
 
 
-def _add_n(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
-    if not op.outputs[0].dtype.is_integer:
-        emitter.exact = False
+def _add_n(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
     return emitter.same(op, [emitter.as_row(value) for value in found])
 
 
-def _clip(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
-    row = _only_first(emitter, op, found)
+def _clip(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
     if any(value.rank for value in found[1:]):
         raise NotProven("ClipByValue between tensors")
-    if not op.outputs[0].dtype.is_integer:
-        emitter.exact = False
-    return emitter.same(op, [row.tensor, *(value.tensor for value in found[1:])])
+    return value_rules.unary(emitter, op, found)
 
 
-def _call(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
-    """A call of another function: its graph, gone through in place."""
+def _call(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+    """A call of another function: its graph is rewritten in place."""
     graph = called_graph(op)
     if graph is None:
         raise NotProven("a call of a function whose graph is not kept")
@@ -228,12 +206,12 @@ def _call(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
 _EXACT_RULES: dict[str, Rule] = {
     **value_rules.EXACT,
     **dict.fromkeys(["Shape", "Size", "Rank"], _shape),
-    **dict.fromkeys(["Pad", "PadV2", "MirrorPad"], _prefixed([0, 0])),
-    **dict.fromkeys(["All", "Any"], _reduction(exact=True)),
+    **dict.fromkeys(["Pad", "PadV2", "MirrorPad"], _prefix([0, 0])),
+    **dict.fromkeys(["All", "Any"], _axis_at(1)),
     **dict.fromkeys(["PartitionedCall", "StatefulPartitionedCall"], _call),
     "BroadcastTo": _broadcast_to,
     "ConcatV2": _concat,
-    "DecodeCSV": _decode_csv,
+    "DecodeCSV": value_rules.unary,
     "ExpandDims": _axis_at(1),
     "GatherV2": _gather,
     "LookupTableFindV2": _lookup,
@@ -248,16 +226,16 @@ _EXACT_RULES: dict[str, Rule] = {
     "Squeeze": _squeeze,
     "StridedSlice": _strided_slice,
     "StringJoin": _string_join,
-    "Tile": _prefixed(1),
+    "Tile": _prefix(1),
     "Transpose": _transpose,
     "Unpack": _attribute_axis("axis"),
 }
 _ROUNDED_RULES: dict[str, Rule] = {
-    "AddN": _add_n,
+    "AddN": rounded(_add_n),
     **value_rules.ROUNDED,
-    **dict.fromkeys(["ArgMax", "ArgMin", "Max", "Mean", "Min", "Prod", "Sum"], _reduction(exact=False)),
-    "ClipByValue": _clip,
+    **dict.fromkeys(["ArgMax", "ArgMin", "Max", "Mean", "Min", "Prod", "Sum"], rounded(_axis_at(1))),
+    "ClipByValue": rounded(_clip),
 }
 RULES: dict[str, Rule] = _EXACT_RULES | _ROUNDED_RULES
-# What TensorFlow's own conversion may use without a change of any bit.
+# Operations that TensorFlow's own conversion may use without changing a bit.
 EXACT = frozenset(_EXACT_RULES) | {"Const", "NoOp", "Placeholder", "Range"}

@@ -1,4 +1,4 @@
-"""What the functions of a pipeline do besides computing: draw random numbers, run Python, read or change state."""
+"""The side effects of a pipeline's functions: drawing random numbers, running Python, reading or changing state."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import gc
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import tensorflow as tf
 
 from stoker.tf_internals import graphs
+from stoker.tf_internals.types import Graph, ProtoMessage, StageFunction, Tensor, Variable
 
 _PYTHON = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
 _RANDOM = re.compile(
@@ -23,7 +23,7 @@ _VARIABLE_CHANGES = re.compile(
     r"(Assign.*VariableOp|ResourceScatter|Stateful(Uniform|Standard|Truncated|Random)|Rng)"
 )
 _LOOKUPS = frozenset({"LookupTableFindV2", "LookupTableSizeV2"})
-# Counted as stateful by TensorFlow, though nothing outlives the call.
+# TensorFlow counts these as stateful, although nothing outlives the call.
 _HARMLESS = frozenset(
     str.split(
         """Assert Placeholder StatefulPartitionedCall If While Case HashTableV2 AnonymousHashTable InitializeTableV2
@@ -39,11 +39,11 @@ class Effects:
     Attributes:
         python: it runs Python code.
         random: it draws random numbers that its arguments do not determine.
-        unseeded: it draws some that no seed determines, either.
+        unseeded: it draws random numbers that no seed determines, either.
         variables: it reads or changes variables.
-        changes_variables: it changes some.
-        mutable_tables: it looks something up in a table that may change.
-        lasting: operations that leave something behind.
+        changes_variables: it changes variables.
+        mutable_tables: it reads a lookup table that may change.
+        lasting: operations with other lasting effects.
     """
 
     python: bool = False
@@ -70,7 +70,7 @@ class Effects:
         return None
 
 
-def of(wrapper: Any) -> Effects:
+def of(wrapper: StageFunction) -> Effects:
     """The effects of a stage's function."""
     found = Effects()
     lookups = False
@@ -79,29 +79,29 @@ def of(wrapper: Any) -> Effects:
             found.python = True
         elif _RANDOM.match(node.op) and not node.op.startswith("Stateless"):
             found.random = True
-            found.unseeded |= not _seeded(node)
+            found.unseeded |= not _is_seeded(node)
         elif node.op in _VARIABLE_READS:
             found.variables = True
         elif _VARIABLE_CHANGES.match(node.op):
             found.variables = found.changes_variables = True
         elif node.op in _LOOKUPS:
             lookups = True
-        elif _stateful(node.op) and node.op not in _HARMLESS and not re.search(r"Dataset(V\d)?$", node.op):
+        elif _is_stateful(node.op) and node.op not in _HARMLESS and not re.search(r"Dataset(V\d)?$", node.op):
             found.lasting.append(node.op)
     captured = wrapper.function.captured_inputs
     if lookups:
-        found.mutable_tables = not all(_immutable(one) for one in captured if one.dtype == tf.resource)
+        found.mutable_tables = not all(_is_immutable(one) for one in captured if one.dtype == tf.resource)
     if any(one.dtype == tf.variant for one in captured):
         found.lasting.append("a dataset from outside")
     return found
 
 
-def variables(wrapper: Any) -> list[Any]:
+def variables(wrapper: StageFunction) -> list[Variable]:
     """The variables a function captures."""
     return list(wrapper.function.graph.variables)
 
 
-def nodes(graph: Any) -> Iterator[Any]:
+def nodes(graph: Graph) -> Iterator[ProtoMessage]:
     """Every node of a graph and of the functions in its library."""
     definition = graph.as_graph_def()
     yield from definition.node
@@ -109,17 +109,17 @@ def nodes(graph: Any) -> Iterator[Any]:
         yield from function.node_def
 
 
-def _stateful(op: str) -> bool:
+def _is_stateful(op: str) -> bool:
     definition = graphs.definition(op)
     return definition is None or bool(definition.is_stateful)
 
 
-def _seeded(node: Any) -> bool:
+def _is_seeded(node: ProtoMessage) -> bool:
     return bool(node.attr["seed"].i or node.attr["seed2"].i)
 
 
-def _immutable(handle: Any) -> bool:
-    """Whether a resource is a table that is filled once: only its Python object tells."""
+def _is_immutable(handle: Tensor) -> bool:
+    """Whether a resource is a table that is filled once, which only its Python object knows."""
     for holder in gc.get_referrers(handle):
         owners = gc.get_referrers(holder) if isinstance(holder, dict) else [holder]
         if any(graphs.is_filled_once(owner) for owner in owners):

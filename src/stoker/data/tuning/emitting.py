@@ -1,21 +1,21 @@
-"""Writing the graph of a function again, with a leading batch dimension on everything that belongs to an element.
+"""Rewriting the graph of a function with a leading batch dimension on everything that belongs to an element.
 
-Every tensor either belongs to the element, and has the batch before its own dimensions in the new graph, or it does
-not, and is what it was. An operation on tensors of elements needs a rule (`batching_rules`) that says how it is
-written for a batch.
+A tensor that belongs to the element gets a batch dimension in the new graph; any other tensor stays as it is. An
+operation on tensors of the element needs a rule (`batching_rules`) that writes it for a batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import tensorflow as tf
 
+from stoker.tf_internals.types import Graph, Operation, ProtoMessage, Tensor, TensorShape
+
 
 class NotProven(Exception):
-    """Why a function of an element is not known to do the same to a batch."""
+    """Why a function of an element cannot be proven to do the same to a batch."""
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class Value:
 
     Attributes:
         tensor: with a leading batch dimension if it belongs to the element.
-        row: whether it does.
+        row: whether it belongs to the element.
         shape: of the tensor in the old graph.
     """
 
-    tensor: Any
+    tensor: Tensor
     row: bool
-    shape: Any
+    shape: TensorShape
 
     @property
     def rank(self) -> int:
@@ -40,27 +40,26 @@ class Value:
         return int(self.shape.rank)
 
 
-# Takes the operation and its inputs, returns its outputs: tensors, or values where they do not belong to the element.
-Rule = Callable[["Emitter", Any, list[Value]], list[Any]]
+# Takes an operation and its inputs and returns its outputs: tensors, or values that do not belong to the element.
+Rule = Callable[["Emitter", Operation, list[Value]], list[Tensor]]
 
 
 class Emitter:
-    """Writes a graph again, for batches."""
+    """Rewrites a graph for batches.
 
-    def __init__(self, rules: Mapping[str, Rule], batch: Any) -> None:
-        """Start.
+    Args:
+        rules: how to write operations on elements for batches, by the type of the operation.
+        batch: the size of the batch, as a tensor.
+    """
 
-        Args:
-            rules: how operations on elements are written for batches.
-            batch: how many elements the batch has, as a tensor.
-        """
+    def __init__(self, rules: Mapping[str, Rule], batch: Tensor) -> None:
         self._rules = rules
         self.batch = batch
-        # Whether everything written so far gives the same bits.
+        # Whether everything so far gives the same bits.
         self.exact = True
 
-    def run(self, graph: Any, given: list[Value]) -> list[Value]:
-        """The outputs of a graph for these inputs (the captured ones included)."""
+    def run(self, graph: Graph, given: list[Value]) -> list[Value]:
+        """The outputs of a graph for these inputs, captured ones included."""
         values = {source.ref(): value for source, value in zip(graph.inputs, given, strict=True)}
         for op in graph.get_operations():
             if op.type in ("Placeholder", "NoOp"):
@@ -74,7 +73,7 @@ class Emitter:
                 values[old.ref()] = new if isinstance(new, Value) else _value(new, row, old.shape)
         return [values[one.ref()] for one in graph.outputs]
 
-    def same(self, op: Any, tensors: list[Any], **attributes: Any) -> list[Any]:
+    def same(self, op: Operation, tensors: list[Tensor], **attributes: int | list[int]) -> list[Tensor]:
         """The same operation on other tensors."""
         attrs = {name: value for name, value in op.node_def.attr.items() if not name.startswith("_")}
         for name, value in attributes.items():
@@ -85,20 +84,20 @@ class Emitter:
         )
         return list(made.outputs)
 
-    def as_row(self, value: Value) -> Any:
-        """A tensor for each element, where there was one for all."""
+    def as_row(self, value: Value) -> Tensor:
+        """The tensor with a batch dimension, repeated if it did not belong to the element."""
         if value.row:
             return value.tensor
         shape = tf.concat([[self.batch], tf.shape(value.tensor)], 0)
         return tf.broadcast_to(value.tensor[tf.newaxis], shape)
 
-    def aligned(self, values: list[Value]) -> list[Any]:
+    def align(self, values: list[Value]) -> list[Tensor]:
         """Tensors whose dimensions line up for broadcasting, as those of the elements did."""
         rank = max(value.rank for value in values)
-        return [self.widened(value, rank) if value.row else value.tensor for value in values]
+        return [self.widen(value, rank) if value.row else value.tensor for value in values]
 
-    def widened(self, value: Value, rank: int) -> Any:
-        """A tensor of elements with ones between the batch and its dimensions, up to this rank of an element."""
+    def widen(self, value: Value, rank: int) -> Tensor:
+        """A tensor of elements with dimensions of one after the batch, up to this rank of an element."""
         missing = rank - value.rank
         if not missing:
             return value.tensor
@@ -106,13 +105,24 @@ class Emitter:
         return tf.reshape(value.tensor, tf.concat([shape[:1], [1] * missing, shape[1:]], 0))
 
 
-def _value(tensor: Any, row: bool, shape: Any) -> Value:
+def _value(tensor: Tensor, row: bool, shape: TensorShape) -> Value:
     if row and shape.rank is not None:
         tensor.set_shape([None, *shape])
     return Value(tensor, row, shape)
 
 
-def _attribute(value: Any) -> Any:
+def rounded(rule: Rule) -> Rule:
+    """The rule of an operation that may round floats differently in a batch."""
+
+    def note(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+        if not op.inputs[0].dtype.is_integer:
+            emitter.exact = False
+        return rule(emitter, op, found)
+
+    return note
+
+
+def _attribute(value: int | list[int]) -> ProtoMessage:
     """A Python value as a node's attribute."""
     made = tf.compat.v1.AttrValue()
     if isinstance(value, int):

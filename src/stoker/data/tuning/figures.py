@@ -1,4 +1,4 @@
-"""What the tuner found, in figures: the tree of stages, the changes that stayed, what was left alone and why.
+"""The report of the tuner: the tree of stages, the changes that were kept, what was left alone and why.
 
 `Report.as_json` is a contract: fields are added, never renamed.
 """
@@ -18,14 +18,14 @@ class StageFigures:
 
     Attributes:
         stage: what it is, in a few words.
-        parallel_calls: how many at a time, as it was asked for; None if it was not.
-        elements_per_s: how many elements it made a second.
-        alone_per_s: how many it could make on one core if all else were free.
+        parallel_calls: how many calls at a time the program asked for; None if it did not.
+        elements_per_s: how many elements it made per second.
+        alone_per_s: how many it could make on one core if all else cost nothing.
         core: the share of a core it took.
         element_bytes: the size of an element.
         inputs: the stages it reads.
 
-    What TensorFlow does not tell of a stage is None.
+    What TensorFlow does not tell is None.
     """
 
     stage: str
@@ -39,7 +39,7 @@ class StageFigures:
 
 @dataclass(frozen=True)
 class Kept:
-    """A change that stayed: elements a second without and with it."""
+    """A change that was kept: elements per second without and with it."""
 
     name: str
     stage: str
@@ -49,7 +49,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class LeftAlone:
-    """Something that was not changed, and why."""
+    """A change that was not made, and why."""
 
     name: str
     stage: str
@@ -61,16 +61,16 @@ class Report:
     """What `tune` did to a pipeline.
 
     Attributes:
-        before: elements a second of the pipeline as it was; None if it could not be measured.
-        after: of the one that was returned.
-        before_per_cpu_s: the same per second of processor time, which other programs on the machine hardly change.
-        after_per_cpu_s: the same.
-        step_per_s: elements a second that the step takes; None if no step was given.
-        rows_per_element: rows in an element, where its batches say so.
-        changes: the changes that stayed, in order.
-        left: what was not changed, and why.
-        stages: the pipeline as it was.
-        tuned: the pipeline as it is; None if it was not changed.
+        before: elements per second of the original pipeline; None if it could not be measured.
+        after: elements per second of the returned pipeline.
+        before_per_cpu_s: `before` per second of processor time, which other programs on the machine hardly change.
+        after_per_cpu_s: `after` per second of processor time.
+        step_per_s: elements per second that the step takes; None if no step was given.
+        rows_per_element: rows in an element; None if no batch tells.
+        changes: the changes that were kept, in order.
+        left: the changes that were not made, and why.
+        stages: the original pipeline.
+        tuned: the returned pipeline; None if nothing was changed.
         compared: how many elements were compared in each of two epochs; 0 if the pipeline does not repeat itself.
     """
 
@@ -88,7 +88,7 @@ class Report:
 
     @property
     def gain(self) -> float:
-        """How many times as fast it has become."""
+        """How many times as fast the pipeline has become."""
         return self.after / self.before if self.before and self.after else 1.0
 
     def as_json(self) -> dict[str, Any]:
@@ -103,32 +103,21 @@ class Report:
             step_per_s=self.step_per_s,
             rows_per_element=self.rows_per_element,
             compared=self.compared,
-            changes=[
-                TunerChange(name=one.name, stage=one.stage, before=one.before, after=one.after)
-                for one in self.changes
-            ],
-            left=[LeftByTuner(name=one.name, stage=one.stage, why=one.why) for one in self.left],
-            stages=_from_the_last_down(self.stages),
-            tuned=_from_the_last_down(self.tuned),
+            changes=[TunerChange(**vars(one)) for one in self.changes],
+            left=[LeftByTuner(**vars(one)) for one in self.left],
+            stages=_flatten(self.stages),
+            tuned=_flatten(self.tuned),
         )
 
 
-def _from_the_last_down(top: StageFigures | None, depth: int = 0) -> list[TunedStage]:
-    """One below the other, as the program has them; only where several come together is there a step to the right."""
+def _flatten(top: StageFigures | None, depth: int = 0) -> list[TunedStage]:
+    """The stages from the last down; only the inputs of a stage with several are indented."""
     if top is None:
         return []
-    calls = None if top.parallel_calls is None else str(top.parallel_calls)
-    found = [
-        TunedStage(
-            depth=depth,
-            stage=top.stage,
-            parallel_calls=calls,
-            elements_per_s=top.elements_per_s,
-            alone_per_s=top.alone_per_s,
-            core=top.core,
-            element_bytes=top.element_bytes,
-        )
-    ]
+    fields = {name: value for name, value in vars(top).items() if name != "inputs"}
+    if top.parallel_calls is not None:
+        fields["parallel_calls"] = str(top.parallel_calls)
+    found = [TunedStage(depth=depth, **fields)]
     for source in top.inputs:
-        found += _from_the_last_down(source, depth + (len(top.inputs) > 1))
+        found += _flatten(source, depth + (len(top.inputs) > 1))
     return found

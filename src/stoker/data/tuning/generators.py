@@ -1,103 +1,110 @@
-"""`from_generator` drained in chunks: one call into Python for many rows instead of one for each.
+"""`from_generator` read in chunks: one call into Python for many rows instead of one for each.
 
-The user's generator is reachable through the closures of what `from_generator` builds. A chunk converts each row by the
-same rules as TensorFlow does, at once, so that a generator may use its arrays again; whatever does not fit goes through
-TensorFlow's own conversion and fails with its words. A row that raises is raised after the rows before it.
+The user's generator is found in the closures that `from_generator` builds. A chunk converts each row at once, by
+TensorFlow's rules, so that a generator may reuse its arrays. A value that does not fit goes through TensorFlow's own
+conversion, and fails with its message. The generator's own error is raised after the rows that came before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
+from stoker.data.array_types import Array
 from stoker.tf_internals import datasets
 from stoker.tf_internals.pipelines import convert_row, nest, unbatch_dense
+from stoker.tf_internals.types import Dataset, Nest, Tensor, TensorSpec
 
-# Chunks grow from one row: whoever takes only a few rows does not make the generator go far ahead.
+# Chunks grow from one row, so that the generator does not run far ahead of a program that takes only a few.
 _MOST_ROWS = 1024
 _MOST_BYTES = 4 << 20
 
 
+# What a generator yields, before TensorFlow converts it.
+_Given: TypeAlias = Any
+
+
 @dataclass(frozen=True)
-class Source:
+class GeneratorSource:
     """What a `from_generator` stage was made of."""
 
-    generator: Callable[..., Any]
-    args: tuple[Any, ...]
-    signature: Any
+    generator: Callable[..., Iterable[_Given]]
+    args: tuple[Tensor, ...]
+    signature: Nest
 
     @property
     def row_bytes(self) -> int:
-        """The size of a row, text not counted."""
+        """The size of a row without its text."""
         return sum(spec.shape.num_elements() * spec.dtype.size for spec in nest.flatten(self.signature))
 
 
-def source(dataset: Any) -> Source | None:
-    """What is behind a `from_generator` stage; None where TensorFlow builds it in another way than is known."""
+def source(dataset: Dataset) -> GeneratorSource | None:
+    """The source of a `from_generator` stage; None if TensorFlow builds it in an unknown way."""
     function = _cells(datasets.python_function(datasets.map_function(dataset)))
     begin = _cells(function.get("get_iterator_id_fn"))
     state = begin.get("generator_state")
     if state is None or "args" not in begin or "output_signature" not in function:
         return None
-    return Source(datasets.generator_behind(state), tuple(begin["args"]), function["output_signature"])
+    return GeneratorSource(
+        datasets.generator_behind(state), tuple(begin["args"]), function["output_signature"]
+    )
 
 
-def _cells(function: Any) -> dict[str, Any]:
-    if getattr(function, "__closure__", None) is None:
-        return {}
-    return {
-        name: cell.cell_contents
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__, strict=True)
-    }
+def _cells(function: Callable[..., Nest] | None) -> Mapping[str, Any]:
+    return inspect.getclosurevars(function).nonlocals if inspect.isfunction(function) else {}
 
 
-def starts_anew(found: Source) -> bool:
-    """Whether each call of the generator starts again: one that hands out the same iterator can be read only once."""
+def starts_anew(found: GeneratorSource) -> bool:
+    """Whether each call of the generator starts again: one that returns the same iterator can be read only once."""
     args = [arg.numpy() for arg in found.args]
     first, second = iter(found.generator(*args)), iter(found.generator(*args))
     return first is not second
 
 
-def plain(found: Source) -> Any:
+def plain(found: GeneratorSource) -> Dataset:
     """The rows as `from_generator` gives them."""
     return tf.data.Dataset.from_generator(
         found.generator, output_signature=found.signature, args=found.args or None
     )
 
 
-def is_chunked(found: Source) -> bool:
+def is_chunked(found: GeneratorSource) -> bool:
     """Whether this is a generator of chunks that was made here."""
     return getattr(found.generator, "__qualname__", "").startswith(f"{_dataset.__qualname__}.")
 
 
-def rows(found: Source) -> Any:
-    """The rows one by one, drained in chunks."""
+def rows(found: GeneratorSource) -> Dataset:
+    """The rows one by one, read in chunks."""
     return unbatch_dense(_dataset(found, 1, _most_rows(found), whole=False))
 
 
-def batches(found: Source, batch_size: int, drop_remainder: bool, ahead: bool = True) -> Any:
-    """The rows in batches: a chunk holds one or, if the generator may run ahead, a growing number of them."""
+def batches(found: GeneratorSource, batch_size: int, drop_remainder: bool, ahead: bool = True) -> Dataset:
+    """The rows in batches: a chunk holds one batch or, if the generator may run ahead, ever more of them."""
     most = max(batch_size, _most_rows(found) // batch_size * batch_size) if ahead else batch_size
     chunks = _dataset(found, batch_size, most, whole=True)
     return chunks.rebatch(batch_size, drop_remainder=drop_remainder)
 
 
-def _most_rows(found: Source) -> int:
+def _most_rows(found: GeneratorSource) -> int:
     return max(1, min(_MOST_ROWS, _MOST_BYTES // max(1, found.row_bytes)))
 
 
-def _dataset(found: Source, least: int, most: int, whole: bool) -> Any:
-    """Chunks of `least` rows, then of ever more up to `most`.
+def _dataset(found: GeneratorSource, least: int, most: int, whole: bool) -> Dataset:
+    """Chunks of `least` rows, then of ever more, up to `most`.
 
     Args:
-        whole: `least` is the size of a batch. A batch that fails does not give the rows before the failure.
+        found: the generator.
+        least: rows in the first chunk.
+        most: rows in the largest chunk.
+        whole: `least` is the size of a batch, and a batch that fails gives none of its rows.
     """
 
-    def chunked(*args: Any) -> Iterator[Any]:
+    def chunked(*args: Array) -> Iterator[Nest]:
         for length, failed, columns in _filled(
             iter(found.generator(*args)), found.signature, _sizes(least, most)
         ):
@@ -108,7 +115,7 @@ def _dataset(found: Source, least: int, most: int, whole: bool) -> Any:
                 raise failed
 
     # Reports name the user's generator.
-    chunked.__wrapped__ = found.generator  # type: ignore[attr-defined]
+    vars(chunked)["__wrapped__"] = found.generator
     specs = nest.map_structure(datasets.batch_spec, found.signature)
     return tf.data.Dataset.from_generator(chunked, output_signature=specs, args=found.args or None)
 
@@ -121,13 +128,13 @@ def _sizes(least: int, most: int) -> Iterator[int]:
 
 
 def _filled(
-    rows: Iterator[Any], signature: Any, sizes: Iterator[int]
-) -> Iterator[tuple[int, Exception | None, list[Any]]]:
-    """Chunk after chunk: how many rows it has, what ended it early, its columns."""
+    rows: Iterator[_Given], signature: Nest, sizes: Iterator[int]
+) -> Iterator[tuple[int, Exception | None, list[Array]]]:
+    """Chunk after chunk: its number of rows, the error that ended it early, its columns."""
     specs = nest.flatten(signature)
     flat = _flattener(signature)
     for size in sizes:
-        chunk = [_Column(spec, size) for spec in specs]
+        chunk = [_Component(spec, size) for spec in specs]
         adders = [column.add for column in chunk]
         length, failed = 0, None
         try:
@@ -146,30 +153,30 @@ def _filled(
             return
 
 
-class _Column:
+class _Component:
     """One component of the rows of a chunk."""
 
-    def __init__(self, spec: Any, size: int) -> None:
+    def __init__(self, spec: TensorSpec, size: int) -> None:
         self._dtype = np.dtype(spec.dtype.as_numpy_dtype)
         self._name = spec.dtype.name
         self._shape = tuple(spec.shape)
         self._fits = _fitting(self._dtype)
-        self._scalars: list[Any] = []
-        self._array: Any = np.empty((size, *self._shape), self._dtype) if self._shape else None
+        self._scalars: list[_Given] = []
+        self._array: Array | None = np.empty((size, *self._shape), self._dtype) if self._shape else None
 
-    def add(self, value: Any, place: int) -> None:
-        """Take a value as it is now: the generator may change its arrays afterwards."""
+    def add(self, value: _Given, place: int) -> None:
+        """Copy a value: the generator may change its arrays afterwards."""
         if self._array is None:
-            self._scalars.append(value if self._fits(value) else self._converted(value)[()])
+            self._scalars.append(value if self._fits(value) else self._convert(value)[()])
             return
         if type(value) is not np.ndarray or value.dtype != self._dtype or value.shape != self._shape:
-            value = self._converted(value)
+            value = self._convert(value)
         self._array[place] = value
 
-    def _converted(self, value: Any) -> Any:
-        """By TensorFlow's rules, with its words where they are broken."""
+    def _convert(self, value: _Given) -> Array:
+        """The value as TensorFlow converts it, or TensorFlow's error."""
         try:
-            array = convert_row(value, self._dtype)
+            array: Array = convert_row(value, self._dtype)
         except (TypeError, ValueError) as error:
             raise TypeError(
                 f"`generator` yielded an element that could not be converted to the expected type. "
@@ -187,19 +194,19 @@ class _Column:
             )
         return array
 
-    def array(self, length: int) -> Any:
+    def array(self, length: int) -> Array:
         """The first rows."""
         if self._array is None:
             return np.asarray(self._scalars[:length], self._dtype)
         return self._array[:length]
 
 
-def _fitting(dtype: Any) -> Callable[[Any], bool]:
+def _fitting(dtype: np.dtype[np.generic]) -> Callable[[_Given], bool]:
     """Which scalars NumPy converts in a list just as it does alone, without failing."""
     if dtype.kind == "f":
         return lambda value: type(value) is float
     if dtype.kind in "iu":
-        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+        least, most = np.iinfo(dtype.name).min, np.iinfo(dtype.name).max
         return lambda value: type(value) is int and least <= value <= most
     if dtype.kind == "b":
         return lambda value: type(value) is bool
@@ -208,13 +215,13 @@ def _fitting(dtype: Any) -> Callable[[Any], bool]:
     return lambda value: False
 
 
-def _flattener(signature: Any) -> Callable[[Any], Any]:
-    """What takes a row apart: quickly where it looks as expected, else by TensorFlow's rules."""
+def _flattener(signature: Nest) -> Callable[[_Given], Iterable[_Given]]:
+    """A function that takes a row apart: fast if the row is as expected, otherwise by TensorFlow's rules."""
     types = nest.map_structure(lambda spec: spec.dtype, signature)
 
-    def slow(row: Any) -> Any:
+    def slow(row: _Given) -> list[_Given]:
         try:
-            return nest.flatten_up_to(types, row)
+            return list(nest.flatten_up_to(types, row))
         except (TypeError, ValueError) as error:
             raise TypeError(
                 f"`generator` yielded an element that did not match the expected structure. "

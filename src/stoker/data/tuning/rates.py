@@ -1,4 +1,4 @@
-"""How many elements a second a pipeline gives, and which of two gives more: timed in turn, the median of the rounds."""
+"""How many elements per second a pipeline gives, and which of two is faster: timed in turn, by the median round."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Dataset, Nest
 
-Step = Callable[[Any], object]
-# One round decides where one pipeline is so many times as fast as the other.
+Step = Callable[[Nest], object]
+# One round decides if one pipeline is this many times as fast as the other.
 BEYOND_DOUBT = 2.0
-# So much faster is worth the work of more cores; less is not, if an element then takes more processor time.
+# A gain this clear is worth more processor time per element; a smaller one is not.
 _CLEAR, _NOT_DEARER = 1.3, 0.95
-# Rounds of what is promised, in rounds of what is decided: one of the former says what to expect for hours.
+# How much longer the rounds of the final measurement are: it predicts the rate for hours.
 _LONGER = 1.5
 
 
 @dataclass(frozen=True)
 class Rate:
-    """Elements a second, by the clock and by the processor time of the process."""
+    """Elements per second, by the clock and by the processor time of the process."""
 
     per_s: float
     per_cpu_s: float
@@ -37,26 +37,26 @@ class Race:
 
     @property
     def first(self) -> float | None:
-        """The rate of the first in the middle of its rounds, by the clock."""
-        return self._middle(lambda both: both[0].per_s)
+        """The median rate of the first, by the clock."""
+        return self._median(lambda both: both[0].per_s)
 
     @property
     def second(self) -> float | None:
-        """The rate of the second in the middle of its rounds, by the clock."""
-        return self._middle(lambda both: both[1].per_s)
+        """The median rate of the second, by the clock."""
+        return self._median(lambda both: both[1].per_s)
 
     @property
     def by_cpu(self) -> tuple[float | None, float | None]:
-        """The rates of both by processor time, which other programs hardly change."""
-        return self._middle(lambda both: both[0].per_cpu_s), self._middle(lambda both: both[1].per_cpu_s)
+        """The median rates of both by processor time, which other programs hardly change."""
+        return self._median(lambda both: both[0].per_cpu_s), self._median(lambda both: both[1].per_cpu_s)
 
-    def _middle(self, rate: Callable[[tuple[Rate, Rate]], float]) -> float | None:
+    def _median(self, rate: Callable[[tuple[Rate, Rate]], float]) -> float | None:
         return statistics.median(map(rate, self.rounds)) if self.rounds else None
 
-    def won(self, gain: float) -> bool:
-        """Whether the second is this much faster, beyond what noise could make of it.
+    def is_faster(self, gain: float) -> bool:
+        """Whether the second is this much faster, beyond noise.
 
-        Either beyond doubt; or in every round, by that much in the middle one, and not by keeping more cores busy.
+        Either beyond doubt; or in every round, by that much in the median, and not by keeping more cores busy.
         """
         ratios = [other.per_s / one.per_s for one, other in self.rounds]
         if not ratios or min(ratios) > BEYOND_DOUBT:
@@ -71,9 +71,9 @@ class Timing:
     """How long and how often to time.
 
     Attributes:
-        seconds: of one round of one pipeline.
-        rounds: of each of the two that are compared, in turn.
-        gain: how much faster the new one must be to stay.
+        seconds: per round of one pipeline.
+        rounds: how often the two pipelines are timed in turn.
+        gain: how much faster the new pipeline must be.
         step: what the consumer does with an element; None takes the next one at once.
     """
 
@@ -82,14 +82,14 @@ class Timing:
     gain: float = 1.05
     step: Step | None = None
 
-    def rate(self, dataset: Any) -> Rate | None:
-        """Of a pipeline, without its first element; None if there is not more than one."""
+    def rate(self, dataset: Dataset) -> Rate | None:
+        """The rate of a pipeline after its first element; None if it has only one."""
         running = _Running(dataset, self.step)
         running.first()
-        return running.timed(self.seconds)
+        return running.measure(self.seconds)
 
-    def in_turn(self, first: Any, second: Any) -> Race:
-        """Time two pipelines, begun anew in each round; no more rounds once one is beyond doubt."""
+    def in_turn(self, first: Dataset, second: Dataset) -> Race:
+        """Time two pipelines, restarted in each round, until one is faster beyond doubt."""
         rounds: list[tuple[Rate, Rate]] = []
         for _ in range(self.rounds):
             one, other = self.rate(first), self.rate(second)
@@ -101,18 +101,18 @@ class Timing:
                 break
         return Race(tuple(rounds))
 
-    def steady(self, first: Any, second: Any) -> Race:
+    def steady(self, first: Dataset, second: Dataset) -> Race:
         """Time two pipelines that keep running, as in training: the rates that a program will see.
 
-        Before the first round each runs for as long as a round: buffers are full then, and tf.data has set its
+        Each runs for one round before the first that counts: then its buffers are full, and tf.data has chosen its
         parallelism.
         """
         both = _Running(first, self.step), _Running(second, self.step)
         for running in both:
-            running.timed(self.seconds * _LONGER)
+            running.measure(self.seconds * _LONGER)
         rounds: list[tuple[Rate, Rate]] = []
         for _ in range(self.rounds):
-            one, other = (running.timed(self.seconds * _LONGER) for running in both)
+            one, other = (running.measure(self.seconds * _LONGER) for running in both)
             if one is None or other is None:
                 break
             rounds.append((one, other))
@@ -120,20 +120,20 @@ class Timing:
 
 
 class _Running:
-    """A pipeline that is being consumed."""
+    """A pipeline in use."""
 
-    def __init__(self, dataset: Any, step: Step | None) -> None:
-        self._iterator, self._step = iter(endless(dataset)), step
+    def __init__(self, dataset: Dataset, step: Step | None) -> None:
+        self._iterator, self._step = iter(repeat_endlessly(dataset)), step
 
     def first(self) -> None:
-        """Take the first element, for which everything must be started."""
+        """Take the first element, which pays for starting everything."""
         for element in self._iterator:
             if self._step is not None:
                 self._step(element)
             break
 
-    def timed(self, seconds: float) -> Rate | None:
-        """Consume it for so long; None if nothing is left."""
+    def measure(self, seconds: float) -> Rate | None:
+        """Consume elements for so long: the rate; None if nothing is left."""
         count, elapsed = 0, 0.0
         begin, cpu = time.perf_counter(), time.process_time()
         for element in self._iterator:
@@ -148,31 +148,31 @@ class _Running:
         return Rate(count / elapsed, count / max(time.process_time() - cpu, 1e-9))
 
 
-def endless(dataset: Any) -> Any:
-    """The pipeline over and over, so that a short one can be timed for long enough."""
+def repeat_endlessly(dataset: Dataset) -> Dataset:
+    """The pipeline over and over, so that a short one can be timed long enough."""
     if int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:
         return dataset
     return dataset.repeat()
 
 
-def consumer(step: Any) -> Step | None:
-    """What takes the elements: a function of one, or how many a second are taken.
+def consumer(step: Step | float | None) -> Step | None:
+    """The function that takes an element, also if the caller gave a number of elements per second.
 
     Raises:
-        ArgumentError: it is neither.
+        ArgumentError: the step is neither.
     """
     if step is None or callable(step):
-        return step  # type: ignore[no-any-return]
+        return step
     if isinstance(step, bool) or not isinstance(step, int | float) or step <= 0:
         raise ArgumentError(
-            f"step={step!r} must be a function that takes one element, or how many elements a second are taken"
+            f"step={step!r} must be a function of one element, or a number of elements per second"
         )
     pause = 1 / step
     return lambda element: time.sleep(pause)
 
 
-def step_rate(step: Step, dataset: Any, seconds: float) -> float | None:
-    """How many elements a second the step takes, given the same one again and again; None without an element."""
+def step_rate(step: Step, dataset: Dataset, seconds: float) -> float | None:
+    """How many elements per second the step takes, measured on the first element; None if there is none."""
     for element in dataset:
         # The first call may trace a function.
         step(element)

@@ -1,22 +1,22 @@
-"""A pipeline built again, stage by stage, from what its Python objects have kept.
+"""A pipeline rebuilt, stage by stage, from what its Python objects have kept.
 
-The functions of the stages are handed on as they were traced: the same graphs, captures and seeds. What is not in the
-list below cannot be built again with certainty, and a pipeline with such a stage is left alone.
+The new stages get the same traced functions: the same graphs, captures and seeds. A stage that is not listed below
+cannot be rebuilt reliably, and a pipeline that has one is left alone.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
 
 import tensorflow as tf
 
 from stoker.data.tuning import stages
 from stoker.tf_internals import datasets
 from stoker.tf_internals.pipelines import functions_reused, nest, shuffle_like
+from stoker.tf_internals.types import Dataset, TensorLike
 
-# Sources that read the same every time and hold no state of their own: used as they are.
+# Sources that give the same every time and have no state: they are reused.
 SOURCES = frozenset(
     {"TensorSlice", "Tensor", "Range", "TextLine", "TFRecord", "FixedLengthRecord", "SparseTensorSlice"}
 )
@@ -29,49 +29,49 @@ _BY_ARGUMENTS = frozenset(
 # Arguments that only TensorFlow itself or its first version sets.
 _LEFT_OUT = frozenset({"input_dataset", "slack_period", "use_legacy_function"})
 _DETERMINISTIC = {"default": None, "true": True, "false": False}
-# What stands in for the seeds of a shuffle that has none, so that two of them can be compared.
+# The seeds for a shuffle that has none, so that two pipelines can be compared.
 _COMPARED_SEEDS = (87654321, 20170)
 
-Visit = Callable[[Any, list[Any]], Any]
+Visit = Callable[[Dataset, list[Dataset]], Dataset | None]
 
 
 class CannotRebuild(Exception):
-    """A stage that has not kept what it was made of."""
+    """A stage has not kept the arguments it was made with."""
 
 
-def fresh(root: Any, visit: Visit | None = None) -> Any:
-    """The same pipeline without the state its iterators left in it: shuffles at their first epoch, caches empty.
+def renew(root: Dataset, visit: Visit | None = None) -> Dataset:
+    """The same pipeline without the state of earlier iterators: shuffles at their first epoch, caches empty.
 
     Args:
         root: the last stage.
-        visit: makes a stage from the old one and its new inputs, or returns None for the same as before.
+        visit: makes a stage from the old one and its new inputs; None keeps the stage as it is.
     """
-    made: dict[int, Any] = {}
+    made: dict[int, Dataset] = {}
     for stage in stages.below(root):
         new_inputs = [made[id(one)] for one in stages.inputs(stage)]
         changed = visit(stage, new_inputs) if visit else None
-        made[id(stage)] = rebuilt(stage, new_inputs) if changed is None else changed
+        made[id(stage)] = rebuild(stage, new_inputs) if changed is None else changed
     return made[id(root)]
 
 
-def comparable(root: Any) -> Any:
-    """A fresh pipeline whose order is fixed: shuffles that have no seed get one, and nothing may come out of turn."""
+def make_comparable(root: Dataset) -> Dataset:
+    """A renewed pipeline with a fixed order: shuffles without a seed get one, and parallel stages keep their order."""
 
-    def visit(stage: Any, new_inputs: list[Any]) -> Any:
+    def visit(stage: Dataset, new_inputs: list[Dataset]) -> Dataset | None:
         if stages.kind(stage) == "Shuffle" and seeds(stage) == (0, 0):
             return shuffle_like(stage, new_inputs[0], _COMPARED_SEEDS)
         if stages.kind(stage) in ("ParallelMap", "ParallelBatch", "ParallelInterleave"):
-            return rebuilt(stage, new_inputs, deterministic=True)
+            return rebuild(stage, new_inputs, deterministic=True)
         return None
 
     options = tf.data.Options()
     options.deterministic = True
-    return fresh(root, visit).with_options(options)
+    return renew(root, visit).with_options(options)
 
 
-def replaced(root: Any, old: Any, new: Any) -> Any:
-    """The pipeline with one stage, and all below it, exchanged."""
-    made: dict[int, Any] = {}
+def replace_stage(root: Dataset, old: Dataset, new: Dataset) -> Dataset:
+    """The pipeline with one stage, and all below it, replaced."""
+    made: dict[int, Dataset] = {}
     for stage in stages.below(root):
         before = stages.inputs(stage)
         after = [made[id(one)] for one in before]
@@ -80,15 +80,15 @@ def replaced(root: Any, old: Any, new: Any) -> Any:
         elif all(a is b for a, b in zip(before, after, strict=True)):
             made[id(stage)] = stage
         else:
-            made[id(stage)] = rebuilt(stage, after)
+            made[id(stage)] = rebuild(stage, after)
     return made[id(root)]
 
 
-def rebuilt(stage: Any, new_inputs: list[Any], **changes: Any) -> Any:
-    """One stage on other inputs, with other arguments where they are given.
+def rebuild(stage: Dataset, new_inputs: list[Dataset], **changes: object) -> Dataset:
+    """The stage on other inputs, with some arguments changed.
 
     Raises:
-        CannotRebuild: it has not kept what it was made of.
+        CannotRebuild: it has not kept its arguments.
     """
     kind = stages.kind(stage)
     if kind in SOURCES or _is_counter(stage):
@@ -107,19 +107,19 @@ def rebuilt(stage: Any, new_inputs: list[Any], **changes: Any) -> Any:
     if kind not in _BY_ARGUMENTS:
         raise CannotRebuild(f"{stages.name(stage)} does not keep what it was made of")
     with functions_reused():
-        return type(stage)(new_inputs[0], **(kept(stage) | changes))
+        return type(stage)(new_inputs[0], **(arguments_of(stage) | changes))
 
 
-def kept(stage: Any) -> dict[str, Any]:
+def arguments_of(stage: Dataset) -> dict[str, TensorLike]:
     """The arguments a stage was made with, without its input."""
-    found: dict[str, Any] = {}
+    found: dict[str, TensorLike] = {}
     for argument in list(inspect.signature(type(stage).__init__).parameters)[1:]:
         if argument in _LEFT_OUT:
             continue
         if argument == "deterministic":
             found[argument] = _DETERMINISTIC[_deterministic(stage)]
         elif argument == "padding_values":
-            # Python numbers would have another type.
+            # As Python numbers they would have another type.
             found[argument] = datasets.argument(stage, argument)
         elif datasets.has_argument(stage, argument):
             found[argument] = stages.constant(datasets.argument(stage, argument))
@@ -128,8 +128,8 @@ def kept(stage: Any) -> dict[str, Any]:
     return found
 
 
-def _check_source(stage: Any) -> None:
-    """Files may be named by a pipeline of their own, which a reader does not let go of: it must hold no state."""
+def _check_source(stage: Dataset) -> None:
+    """A reader keeps the pipeline that gives it file names, if there is one: it must have no state."""
     names = datasets.argument(stage, "filenames", None)
     behind = stages.inputs(stage) + ([names] if isinstance(names, tf.data.Dataset) else [])
     for one in behind:
@@ -137,22 +137,18 @@ def _check_source(stage: Any) -> None:
             raise CannotRebuild(f"{stages.name(stage)} does not keep the pipeline of its file names")
 
 
-def _is_counter(stage: Any) -> bool:
-    """Whether this is the row of numbers that `enumerate` zips with its input."""
+def _is_counter(stage: Dataset) -> bool:
+    """Whether this is the source of numbers that `enumerate` zips with its input."""
     if stages.kind(stage) != "Variant" or stage.element_spec != tf.TensorSpec([], tf.int64):
         return False
-    # It counts on for ever; the graph of anything else might be large.
+    # It counts without end. This is checked first: the graph of anything else might be large.
     if int(stage.cardinality()) != tf.data.INFINITE_CARDINALITY:
         return False
-    return {node.op for node in datasets.graph_of(stage).node} <= {
-        "Const",
-        "RangeDataset",
-        "RewriteDataset",
-        "_Retval",
-    }
+    operations = {node.op for node in datasets.graph_of(stage).node}
+    return operations <= {"Const", "RangeDataset", "RewriteDataset", "_Retval"}
 
 
-def _deterministic(stage: Any) -> str:
+def _deterministic(stage: Dataset) -> str:
     if datasets.has_argument(stage, "deterministic"):
         return str(datasets.argument(stage, "deterministic"))
     # A parallel interleave keeps this only in the graph.
@@ -162,6 +158,6 @@ def _deterministic(stage: Any) -> str:
     return str(by_name[last.input[0].split(":")[0]].attr["deterministic"].s.decode())
 
 
-def seeds(shuffle: Any) -> tuple[int, int]:
+def seeds(shuffle: Dataset) -> tuple[int, int]:
     """The two seeds of a shuffle; (0, 0) if it has none."""
     return int(datasets.argument(shuffle, "seed")), int(datasets.argument(shuffle, "seed2"))

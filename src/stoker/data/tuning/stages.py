@@ -1,4 +1,4 @@
-"""The stages of a pipeline, read from its Python objects: what each is called, where its function was written."""
+"""The stages of a pipeline, read from its Python objects: their names, arguments and functions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
 
@@ -15,6 +14,7 @@ from stoker.tf_internals import datasets
 from stoker.tf_internals.datasets import functions as functions
 from stoker.tf_internals.datasets import inputs as inputs
 from stoker.tf_internals.pipelines import nest
+from stoker.tf_internals.types import Dataset, TensorLike
 
 _OWN_NAMES = {
     "TensorSlice": "from_tensor_slices",
@@ -23,19 +23,26 @@ _OWN_NAMES = {
     "TextLine": "TextLineDataset",
     "FixedLengthRecord": "FixedLengthRecordDataset",
 }
-_SHOWN = ("batch_size", "buffer_size", "count", "cycle_length", "block_length", "num_parallel_calls")
+_SHOWN_ARGUMENTS = (
+    "batch_size",
+    "buffer_size",
+    "count",
+    "cycle_length",
+    "block_length",
+    "num_parallel_calls",
+)
 
 
-def kind(dataset: Any) -> str:
-    """The class of a stage without its trimmings: `ParallelMap`, `Batch`, `TensorSlice`."""
+def kind(dataset: Dataset) -> str:
+    """The bare class name of a stage: `ParallelMap`, `Batch`, `TensorSlice`."""
     return re.sub(r"Dataset(V\d)?$", "", type(dataset).__name__.lstrip("_"))
 
 
-def below(dataset: Any) -> Iterator[Any]:
-    """A stage and all it reads, each once, sources first."""
+def below(dataset: Dataset) -> Iterator[Dataset]:
+    """A stage and all stages that it reads, each once, sources first."""
     seen: set[int] = set()
 
-    def visit(one: Any) -> Iterator[Any]:
+    def visit(one: Dataset) -> Iterator[Dataset]:
         if id(one) in seen:
             return
         seen.add(id(one))
@@ -46,7 +53,7 @@ def below(dataset: Any) -> Iterator[Any]:
     yield from visit(dataset)
 
 
-def is_generator(dataset: Any) -> bool:
+def is_generator(dataset: Dataset) -> bool:
     """Whether this stage is the `flat_map` that `from_generator` makes."""
     if kind(dataset) != "FlatMap":
         return False
@@ -54,8 +61,8 @@ def is_generator(dataset: Any) -> bool:
     return "from_generator" in getattr(function, "__qualname__", "")
 
 
-def name(dataset: Any) -> str:
-    """What its user called it: `map`, `batch`, `from_generator`."""
+def name(dataset: Dataset) -> str:
+    """The method that made it: `map`, `batch`, `from_generator`."""
     if is_generator(dataset):
         return "from_generator"
     plain = kind(dataset)
@@ -65,10 +72,10 @@ def name(dataset: Any) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", plain).lower()
 
 
-def arguments(dataset: Any) -> dict[str, Any]:
-    """The arguments worth showing; -1 is said as what it means."""
-    found: dict[str, Any] = {}
-    for argument in _SHOWN:
+def arguments(dataset: Dataset) -> dict[str, int | str]:
+    """The arguments worth showing; -1 is shown as AUTOTUNE."""
+    found: dict[str, int | str] = {}
+    for argument in _SHOWN_ARGUMENTS:
         value = constant(datasets.argument(dataset, argument, None))
         if value is None:
             continue
@@ -77,15 +84,15 @@ def arguments(dataset: Any) -> dict[str, Any]:
     return found
 
 
-def constant(value: Any) -> Any:
-    """A Python number where TensorFlow keeps one as an eager scalar; anything else as it is."""
+def constant(value: TensorLike) -> TensorLike:
+    """A Python number if TensorFlow keeps one as an eager scalar; anything else unchanged."""
     if not isinstance(value, tf.Tensor) or not hasattr(value, "numpy") or value.shape.rank != 0:
         return value
     return value.numpy().item() if value.dtype.is_integer or value.dtype.is_bool else value
 
 
-def function_site(dataset: Any) -> str | None:
-    """`scale at train.py:12`: the user's function of a stage, if it has one."""
+def function_site(dataset: Dataset) -> str | None:
+    """`scale at train.py:12`: the user's function of a stage; None if it has none."""
     wrapper = datasets.map_function(dataset)
     if wrapper is None:
         return None
@@ -103,7 +110,7 @@ def function_site(dataset: Any) -> str | None:
     return f"{called} at {Path(code.co_filename).name}:{code.co_firstlineno}"
 
 
-def described(dataset: Any) -> str:
+def describe(dataset: Dataset) -> str:
     """`map(scale at train.py:12)`, `batch(32)`: a stage in a few words."""
     given = arguments(dataset)
     site = function_site(dataset)
@@ -115,9 +122,12 @@ def described(dataset: Any) -> str:
     return f"{name(dataset)}({', '.join(words)})"
 
 
-def static(dataset: Any) -> bool:
-    """Whether every component of an element is a dense tensor whose whole shape is known."""
-    return all(
-        isinstance(spec, tf.TensorSpec) and spec.shape.is_fully_defined()
-        for spec in nest.flatten(dataset.element_spec)
-    )
+def is_dense(dataset: Dataset) -> bool:
+    """Whether every component of an element is a dense tensor."""
+    return all(isinstance(spec, tf.TensorSpec) for spec in nest.flatten(dataset.element_spec))
+
+
+def is_static(dataset: Dataset) -> bool:
+    """Whether every component of an element is a dense tensor of a known shape."""
+    specs = nest.flatten(dataset.element_spec)
+    return is_dense(dataset) and all(spec.shape.is_fully_defined() for spec in specs)

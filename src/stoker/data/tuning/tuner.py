@@ -1,4 +1,4 @@
-"""`stoker.tune`: a tf.data pipeline as fast as the machine allows, without changing one value."""
+"""`stoker.tune`: a tf.data pipeline as fast as the machine allows, without changing a value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import tensorflow as tf
 
@@ -15,8 +15,8 @@ from stoker import units
 from stoker.data.tuning import comparing, effects, generators, rates, stage_costs, stages
 from stoker.data.tuning.changes import (
     Change,
-    Left,
     Module,
+    Proposals,
     Request,
     caching,
     generator_chunks,
@@ -27,10 +27,11 @@ from stoker.data.tuning.changes import (
     row_numbers,
 )
 from stoker.data.tuning.figures import Kept, LeftAlone, Report
-from stoker.data.tuning.rebuilding import CannotRebuild, comparable, fresh
+from stoker.data.tuning.rebuilding import CannotRebuild, make_comparable, renew
 from stoker.doctor.attach import announced
 from stoker.errors import ArgumentError
 from stoker.tf_internals.datasets import argument, has_argument
+from stoker.tf_internals.types import Dataset
 
 CHANGES: tuple[Module, ...] = (
     generator_chunks,
@@ -41,42 +42,49 @@ CHANGES: tuple[Module, ...] = (
     parallel_calls,
     prefetching,
 )
-# A pipeline that gives so many times what its step takes needs no tuning.
+# A pipeline that is this many times as fast as its step needs no tuning.
 _ENOUGH = 1.5
-# How many rows are compared in each epoch, and at least how many elements.
+# How many rows are compared in each epoch, and the least number of elements.
 _ROWS_COMPARED, _LEAST_COMPARED = 400, 5
-# Of the memory that is free, the part that a cache may take.
+# The share of the free memory that a cache may take.
 _SHARE_OF_MEMORY = 0.25
 
 
-def tune(ds: Any, step: Any = None, allow: str = comparing.EXACT, memory: int | str = "auto") -> Any:
-    """A pipeline that gives the same elements, faster.
+def tune(
+    ds: Dataset,
+    step: rates.Step | float | None = None,
+    allow: str = comparing.EXACT,
+    memory: int | str = "auto",
+) -> Dataset:
+    """Make a pipeline that gives the same elements faster.
 
-    The pipeline is run for some seconds: its sources must allow being read more than once. A change stays only if it
-    was timed faster and every compared element was equal; what cannot be proven equal is left as it is. Epochs begin
-    with the first: the result does not know how often `ds` has been iterated before.
+    This runs the pipeline for some seconds, so its sources must be readable more than once. A change is kept only if it
+    was measured to be faster and every compared element was equal; what cannot be proven equal stays as it is. The
+    result starts at the first epoch, however often `ds` has been iterated before.
 
     Args:
         ds: a `tf.data.Dataset`.
-        step: what uses the elements: a function of one, or how many a second it takes. With it a pipeline that is fast
-            enough is left alone.
-        allow: "exact": equal in every bit; "last-place": floats may differ by rounding.
-        memory: what a cache may take: bytes, a size such as "2 GiB", or "auto" for a quarter of what is free.
+        step: what uses the elements: a function of one element, or a number of elements per second. A pipeline that is
+            fast enough for the step is left alone.
+        allow: "exact": every bit is equal; "last-place": floats may differ by rounding.
+        memory: how much a cache may take: bytes, a size such as "2 GiB", or "auto" for a quarter of the free memory.
 
     Returns:
-        A `tf.data.Dataset` with the attribute `tuning`: what was found and done. It is `ds` itself if nothing helped.
+        A `tf.data.Dataset` whose attribute `tuning` is the report. It is `ds` itself if nothing helped.
 
     Raises:
-        ArgumentError: a value that makes no sense; a `ValueError`.
+        ArgumentError: an argument is invalid; it is a `ValueError`.
     """
     if not isinstance(ds, tf.data.Dataset) or not tf.executing_eagerly():
-        raise ArgumentError(f"ds={ds!r} must be a tf.data.Dataset, outside of any tf.function")
+        raise ArgumentError(
+            f"ds={ds!r} must be a tf.data.Dataset, and tune must be called outside of any tf.function"
+        )
     if allow not in comparing.ALLOWED:
         raise ArgumentError(f'allow={allow!r} must be "exact" or "last-place"')
     request = Request(_memory(memory), allow)
     timing = rates.Timing(step=rates.consumer(step))
     with announced.region(announced.TUNE):
-        tuned, report = tuned_pipeline(ds, request, Timed(timing))
+        tuned, report = tune_pipeline(ds, request, TimedJudge(timing))
     for name, value in vars(ds).items():
         if not name.startswith("_") and not hasattr(tuned, name):
             setattr(tuned, name, value)
@@ -85,74 +93,83 @@ def tune(ds: Any, step: Any = None, allow: str = comparing.EXACT, memory: int | 
     return tuned
 
 
+class Judge(Protocol):
+    """Decides which changes to keep."""
+
+    def better(self, change: Change, pipeline: Dataset) -> Kept | None:
+        """The change with its figures; None if it is not worth keeping."""
+
+    def measure(self, report: Report, pipeline: Dataset, tuned: Dataset) -> bool:
+        """Fill in the figures of both pipelines; whether all changes together are faster."""
+
+    def enough(self, report: Report, pipeline: Dataset) -> bool:
+        """Whether the pipeline needs no tuning."""
+
+
 @dataclass(frozen=True)
-class Timed:
-    """Keeps what was timed faster."""
+class TimedJudge:
+    """Keeps the changes that were measured to be faster."""
 
     timing: rates.Timing
 
-    def better(self, change: Change, pipeline: Any) -> Kept | None:
-        """The change with its figures, if it is faster."""
+    def better(self, change: Change, pipeline: Dataset) -> Kept | None:
         race = self.timing.in_turn(*self._in_later_epochs(pipeline, change.pipeline))
-        if not race.won(self.timing.gain):
+        if not race.is_faster(self.timing.gain):
             return None
         return Kept(change.name, change.stage, race.first, race.second)
 
-    def measure(self, report: Report, pipeline: Any, tuned: Any) -> bool:
-        """Fill in the rates of both and the trees of their stages; whether all changes together are faster."""
+    def measure(self, report: Report, pipeline: Dataset, tuned: Dataset) -> bool:
         race = self.timing.steady(*self._in_later_epochs(pipeline, tuned))
         report.before, report.after = race.first, race.second
         report.before_per_cpu_s, report.after_per_cpu_s = race.by_cpu
-        report.stages = stage_costs.measured(pipeline, self.timing.seconds)
-        report.tuned = None if tuned is pipeline else stage_costs.measured(tuned, self.timing.seconds)
-        return race.won(1.0)
+        report.stages = stage_costs.measure_stages(pipeline, self.timing.seconds)
+        report.tuned = None if tuned is pipeline else stage_costs.measure_stages(tuned, self.timing.seconds)
+        return race.is_faster(1.0)
 
-    def _in_later_epochs(self, *pipelines: Any) -> tuple[Any, ...]:
-        return tuple(fresh(caching.in_later_epochs(one, self.timing.seconds / 2)) for one in pipelines)
+    def _in_later_epochs(self, *pipelines: Dataset) -> tuple[Dataset, ...]:
+        return tuple(renew(caching.in_later_epochs(one, self.timing.seconds / 2)) for one in pipelines)
 
-    def enough(self, report: Report, pipeline: Any) -> bool:
-        """Whether the pipeline gives far more than the step takes."""
+    def enough(self, report: Report, pipeline: Dataset) -> bool:
         if self.timing.step is None:
             return False
         seconds = self.timing.seconds
-        report.step_per_s = rates.step_rate(self.timing.step, fresh(pipeline), seconds)
-        alone = rates.Timing(seconds).rate(fresh(pipeline))
+        report.step_per_s = rates.step_rate(self.timing.step, renew(pipeline), seconds)
+        alone = rates.Timing(seconds).rate(renew(pipeline))
         return bool(report.step_per_s and alone and alone.per_s > _ENOUGH * report.step_per_s)
 
 
-def tuned_pipeline(ds: Any, request: Request, judge: Any) -> tuple[Any, Report]:
-    """The pipeline as it should be, and how that came about; `ds` itself if it stays as it is."""
+def tune_pipeline(ds: Dataset, request: Request, judge: Judge) -> tuple[Dataset, Report]:
+    """The tuned pipeline and the report; `ds` itself if nothing helped."""
     report = Report(rows_per_element=_rows(ds))
-    why = _untouchable(ds)
+    why = _why_untouchable(ds)
     if why:
-        report.left.append(LeftAlone("everything", stages.described(ds), why))
+        report.left.append(_leave_alone(ds, why))
         return ds, report
-    with _variables_restored(ds):
-        original = fresh(ds)
+    with _restoring_variables(ds):
+        original = renew(ds)
         try:
             tuned = original
             if judge.enough(report, original):
-                report.left.append(
-                    LeftAlone("everything", stages.described(ds), "the step takes fewer than it gives")
-                )
+                report.left.append(_leave_alone(ds, "it is faster than the step"))
             else:
-                tuned = _changed(original, request, judge, report)
+                tuned = _try_changes(original, request, judge, report)
             faster = judge.measure(report, original, tuned)
         except tf.errors.OpError as error:
-            why = f"it fails: {_first_line(error)}"
-            return ds, Report(left=[LeftAlone("everything", stages.described(ds), why)])
+            return ds, Report(left=[_leave_alone(ds, f"it fails: {_first_line(error)}")])
     if tuned is original or not faster:
         if tuned is not original:
-            report.left.append(
-                LeftAlone("everything", stages.described(ds), "together the changes gained nothing")
-            )
+            report.left.append(_leave_alone(ds, "together the changes gained nothing"))
         report.after, report.after_per_cpu_s = report.before, report.before_per_cpu_s
         report.tuned, report.changes = None, []
         return ds, report
-    return fresh(tuned), report
+    return renew(tuned), report
 
 
-def _changed(original: Any, request: Request, judge: Any, report: Report) -> Any:
+def _leave_alone(ds: Dataset, why: str) -> LeftAlone:
+    return LeftAlone("everything", stages.describe(ds), why)
+
+
+def _try_changes(original: Dataset, request: Request, judge: Judge, report: Report) -> Dataset:
     elements = max(_LEAST_COMPARED, _ROWS_COMPARED // (report.rows_per_element or 1))
     repeats = _repeats_itself(original, elements)
     report.compared = elements if repeats else 0
@@ -161,10 +178,10 @@ def _changed(original: Any, request: Request, judge: Any, report: Report) -> Any
         tried: set[tuple[str, str]] = set()
         while (found := next(_untried(module, current, request, tried), None)) is not None:
             tried.add((found.name, found.stage))
-            if isinstance(found, Left):
-                report.left.append(LeftAlone(found.name, found.stage, found.why))
+            if isinstance(found, LeftAlone):
+                report.left.append(found)
                 continue
-            # What was kept is equal to the original: to be equal to that is enough, and quicker to find out.
+            # The current pipeline equals the original; comparing with it is enough, and faster.
             differs = _difference(found, current if repeats else None, elements, request.allow)
             kept = None if differs else judge.better(found, current)
             if kept is not None:
@@ -175,71 +192,71 @@ def _changed(original: Any, request: Request, judge: Any, report: Report) -> Any
     return current
 
 
-def _untried(module: Module, pipeline: Any, request: Request, tried: set[tuple[str, str]]) -> Iterator[Any]:
+def _untried(module: Module, pipeline: Dataset, request: Request, tried: set[tuple[str, str]]) -> Proposals:
     try:
         for found in module.proposals(pipeline, request):
             if (found.name, found.stage) not in tried:
                 yield found
     except tf.errors.OpError as error:
-        # A row that cannot be read need not be in the way of other changes.
-        failed = Left(module.NAME, stages.described(pipeline), f"it fails: {_first_line(error)}")
+        # An element that cannot be read does not rule out other changes.
+        failed = LeftAlone(module.NAME, stages.describe(pipeline), f"it fails: {_first_line(error)}")
         if (failed.name, failed.stage) not in tried:
             yield failed
 
 
-def _first_line(error: Any) -> str:
+def _first_line(error: tf.errors.OpError) -> str:
     return re.sub(r"{{.*?}}\s*", "", str(error.message)).strip().splitlines()[0][:160]
 
 
-def _difference(change: Change, pipeline: Any, elements: int, allow: str) -> str | None:
-    """Where the change makes a difference: in the piece it concerns, then in the whole pipeline if that repeats."""
+def _difference(change: Change, pipeline: Dataset | None, elements: int, allow: str) -> str | None:
+    """Where the change makes a difference: in the changed piece, then in the whole pipeline if that repeats itself."""
     found = None
     if change.pieces is not None:
         found = comparing.difference(*change.pieces, elements, allow=allow)
     if found is None and pipeline is not None:
-        # A new iterator over a repeated shuffle goes on where the old one was, which may have read ahead.
+        # A new iterator over a repeated shuffle continues where the old one was, which may have read ahead.
         repeated = any(stages.kind(stage) == "Repeat" for stage in stages.below(pipeline))
         epochs, length = (1, 2 * elements) if repeated else (2, elements)
-        pair = comparable(pipeline), comparable(change.pipeline)
+        pair = make_comparable(pipeline), make_comparable(change.pipeline)
         found = comparing.difference(*pair, length, epochs, allow)
     return f"the result would differ: {found}" if found else None
 
 
-def _repeats_itself(pipeline: Any, elements: int) -> bool:
-    """Whether two runs of the pipeline give the same, so that it can be compared with another."""
+def _repeats_itself(pipeline: Dataset, elements: int) -> bool:
+    """Whether two runs of the pipeline give the same, so that another pipeline can be compared with it."""
     all_effects = [effects.of(f) for stage in stages.below(pipeline) for f in stages.functions(stage)]
     if any(found.unseeded or found.variables for found in all_effects):
         return False
     if not any(found.python for found in all_effects):
         return True
-    return comparing.difference(comparable(pipeline), comparable(pipeline), elements, epochs=1) is None
+    return (
+        comparing.difference(make_comparable(pipeline), make_comparable(pipeline), elements, epochs=1) is None
+    )
 
 
-def _untouchable(ds: Any) -> str | None:
-    """Why a pipeline must not even be run for a measurement; None if it may."""
+def _why_untouchable(ds: Dataset) -> str | None:
+    """Why a pipeline must not be run, not even to measure it; None if it may be."""
     for stage in stages.below(ds):
         if type(stage).__module__.startswith("stoker."):
-            return "it comes from stoker.data, which reads at full speed as it is"
+            return "it comes from stoker.data, which is fast already"
         for function in stages.functions(stage):
             lasting = sorted(set(effects.of(function).lasting))
             if lasting:
-                return (
-                    f"{stages.described(stage)} leaves something behind when it runs ({', '.join(lasting)})"
-                )
+                return f"{stages.describe(stage)} has lasting effects ({', '.join(lasting)})"
         if stages.is_generator(stage):
             found = generators.source(stage)
             if found is not None and not generators.starts_anew(found):
-                return "its generator hands out one iterator, which can be read only once"
+                return "its generator returns the same iterator each time, which can be read only once"
     try:
-        fresh(ds)
+        renew(ds)
     except CannotRebuild as why:
         return str(why)
     return None
 
 
 @contextlib.contextmanager
-def _variables_restored(ds: Any) -> Iterator[None]:
-    """Variables that the functions change, such as the state of a random generator, are put back as they were."""
+def _restoring_variables(ds: Dataset) -> Iterator[None]:
+    """Afterwards restore the variables that functions change, such as the state of a random generator."""
     functions = [function for stage in stages.below(ds) for function in stages.functions(stage)]
     changing = [function for function in functions if effects.of(function).changes_variables]
     kept = [(variable, tf.identity(variable)) for one in changing for variable in effects.variables(one)]
@@ -250,8 +267,8 @@ def _variables_restored(ds: Any) -> Iterator[None]:
             variable.assign(value)
 
 
-def _rows(ds: Any) -> int | None:
-    """How many rows an element has: by the last batch stage, if nothing takes its batches apart again."""
+def _rows(ds: Dataset) -> int | None:
+    """How many rows an element has, by the last batch stage; None if its batches are taken apart again."""
     stage = ds
     while len(below := stages.inputs(stage)) == 1 and stages.kind(stage) not in ("Unbatch", "FlatMap"):
         if has_argument(stage, "batch_size"):

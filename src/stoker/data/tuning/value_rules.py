@@ -1,12 +1,11 @@
-"""Operations that work value by value, written for a batch of elements: only broadcasting has to be minded."""
+"""Operations that work value by value, written for a batch: only broadcasting needs care."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
 
-from stoker.data.tuning.emitting import Emitter, NotProven, Rule, Value
+from stoker.data.tuning.emitting import Emitter, NotProven, Rule, Value, rounded
+from stoker.tf_internals.types import DType, Operation, Tensor
 
 _UNARY = str.split(
     """Abs Bitcast Bucketize Ceil CheckNumerics DecodeBase64 DecodeRaw EncodeBase64 Floor Identity
@@ -24,52 +23,40 @@ _BINARY = str.split(
     SelectV2 Sub TruncateDiv TruncateMod"""
 )
 _BINARY_ROUNDED = ["Atan2", "MulNoNan", "Pow", "SquaredDifference", "Xdivy", "Xlogy"]
-# Zeros of either sign, NaN and numbers next to zero come out differently in short and in long arrays.
+# Signed zeros, NaN and numbers near zero come out differently in short and in long arrays.
 _UNARY_ORDERED, _BINARY_ORDERED = ["Relu", "Relu6", "Sign"], ["Maximum", "Minimum"]
 
 
-def exact_cast(source: Any, target: Any) -> bool:
-    """Whether a cast is defined for every value; of a float that does not fit, the array's length decides."""
+def is_exact_cast(source: DType, target: DType) -> bool:
+    """Whether a cast is defined for every value; the result for a float that does not fit depends on the length."""
     return not (source.is_floating and target.is_integer and target not in (tf.int32, tf.int64))
 
 
-def _unary(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+def unary(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
     if not found[0].row or any(value.row for value in found[1:]):
         raise NotProven(f"{op.type} with arguments that belong to the element")
     return emitter.same(op, [value.tensor for value in found])
 
 
-def _unary_rounded(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
-    if not op.outputs[0].dtype.is_integer:
-        emitter.exact = False
-    return _unary(emitter, op, found)
-
-
-def _broadcasting(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
+def _broadcast(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
     if op.outputs[0].dtype.is_complex:
         emitter.exact = False
-    return emitter.same(op, emitter.aligned(found))
+    return emitter.same(op, emitter.align(found))
 
 
-def _broadcasting_rounded(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
-    if not op.outputs[0].dtype.is_integer:
-        emitter.exact = False
-    return _broadcasting(emitter, op, found)
-
-
-def _cast(emitter: Emitter, op: Any, found: list[Value]) -> list[Any]:
-    if not exact_cast(op.get_attr("SrcT"), op.get_attr("DstT")):
+def _cast(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+    if not is_exact_cast(op.get_attr("SrcT"), op.get_attr("DstT")):
         emitter.exact = False
     return emitter.same(op, [found[0].tensor])
 
 
 EXACT: dict[str, Rule] = {
-    **dict.fromkeys(_UNARY, _unary),
-    **dict.fromkeys(["RegexFullMatch", "RegexReplace"], _unary),
-    **dict.fromkeys(_BINARY, _broadcasting),
+    **dict.fromkeys(_UNARY, unary),
+    **dict.fromkeys(["RegexFullMatch", "RegexReplace"], unary),
+    **dict.fromkeys(_BINARY, _broadcast),
 }
 ROUNDED: dict[str, Rule] = {
-    **dict.fromkeys(_UNARY_ROUNDED + _UNARY_ORDERED, _unary_rounded),
-    **dict.fromkeys(_BINARY_ROUNDED + _BINARY_ORDERED, _broadcasting_rounded),
+    **dict.fromkeys(_UNARY_ROUNDED + _UNARY_ORDERED, rounded(unary)),
+    **dict.fromkeys(_BINARY_ROUNDED + _BINARY_ORDERED, rounded(_broadcast)),
     "Cast": _cast,
 }

@@ -2,8 +2,7 @@
 
     python train.py
 
-Killed at any moment, it goes on where it was when it is run again. After changing the networks, give it another
-directory to run in.
+After a crash, run it again to resume. After changing the networks, give it another directory to run in.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
+import numpy as np
+import tensorflow as tf
 
 import stoker
 from stoker import recipes
@@ -19,17 +20,17 @@ from stoker import recipes
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What there is to choose."""
+    """All that can be chosen."""
 
     data: str  # a folder with a folder for each class
     run: str  # the directory of this run
-    size: tuple[int, int]  # height and width the images are brought to
+    size: tuple[int, int]  # height and width to resize the images to
     color_mode: str = "rgb"  # or "grayscale"
     augment: tuple[str, ...] = ()  # changes to the training images
-    balanced: bool = False  # rare classes count as much as frequent ones
-    filters: tuple[int, ...] = (32, 64, 128)  # of the blocks of a network from scratch
-    base: str = ""  # or a model of keras.applications to begin from ...
-    family: str = ""  # ... the module with the preparation it was trained with ...
+    balanced: bool = False  # rare classes count as much as common ones
+    filters: tuple[int, ...] = (32, 64, 128)  # of the blocks of a network trained from scratch
+    base: str = ""  # or a model of keras.applications to start from ...
+    family: str = ""  # ... the module with its preprocessing ...
     weights: str = "imagenet"  # ... a file with its weights, if not the ones Keras has ...
     unfrozen: int = 20  # ... and how many of its last layers are trained in the end
     precision: str = "float32"  # or "mixed_float16", which GPUs with tensor cores multiply faster
@@ -37,14 +38,14 @@ class Settings:
     learning_rate: float = 2e-3
     batch_size: int = 32
     epochs: int = 60
-    patience: int = 8  # epochs without a gain after which training ends
-    held_out: float = 0.3  # half of it for choosing, half for the figures
+    patience: int = 8  # epochs without a gain before training ends
+    held_out: float = 0.3  # half of it to choose the best network, half to test it
     seed: int = 0
-    save_every: str | int = "5s"  # training goes on from there after a crash; a number is one of steps
+    save_every: str | int = "5s"  # when to save, to resume after a crash; a number counts steps
     time_s: float | None = None  # for all phases together
 
 
-def read(settings: Settings) -> tuple[Any, Any, Any]:
+def read(settings: Settings) -> tuple[tf.data.Dataset, tf.data.Dataset, tf.data.Dataset]:
     """Training, validation and test images, as bytes."""
     train, held_out = stoker.data.images(
         settings.data,
@@ -58,21 +59,21 @@ def read(settings: Settings) -> tuple[Any, Any, Any]:
     return train, held_out.shard(2, 0), held_out.shard(2, 1)
 
 
-def from_scratch(x: Any, settings: Settings) -> Any:
+def from_scratch(x: keras.KerasTensor, settings: Settings) -> keras.KerasTensor:
     """Blocks of convolutions, each on half the height and width of the one before."""
     x = keras.layers.Rescaling(1 / 255)(x)
     for number, filters in enumerate(settings.filters):
         x = keras.layers.MaxPooling2D()(x) if number else x
         for _ in range(2):
             x = keras.layers.Conv2D(filters, 3, padding="same", use_bias=False)(x)
-            # Its averages have to follow within an epoch of a few dozen steps.
+            # Its averages must keep up within an epoch of a few dozen steps.
             x = keras.layers.BatchNormalization(momentum=0.9)(x)
             x = keras.layers.Activation("relu")(x)
     return keras.layers.GlobalAveragePooling2D()(x)
 
 
-def from_base(x: Any, phase: str, settings: Settings) -> Any:
-    """A trained model, behind the preparation it was trained with: frozen, or with its last layers free."""
+def from_base(x: keras.KerasTensor, phase: str, settings: Settings) -> keras.KerasTensor:
+    """A trained model after its preprocessing, frozen or with its last layers trainable."""
     base = getattr(keras.applications, settings.base)(
         include_top=False, weights=settings.weights, input_shape=(*settings.size, 3), pooling="avg"
     )
@@ -80,12 +81,12 @@ def from_base(x: Any, phase: str, settings: Settings) -> Any:
     for number, layer in enumerate(reversed(base.layers)):
         if number >= settings.unfrozen or isinstance(layer, keras.layers.BatchNormalization):
             layer.trainable = False
-    # Its batch normalisation goes by the statistics of the images it was trained on, in both phases.
+    # Its batch normalisation keeps the statistics of its own training images, in both phases.
     prepare = getattr(keras.applications, settings.family).preprocess_input
     return base(prepare(keras.ops.cast(x, "float32")), training=False)
 
 
-def network(phase: str, train: Any, settings: Settings) -> Any:
+def network(phase: str, train: tf.data.Dataset, settings: Settings) -> keras.Model:
     """A model that takes images as bytes."""
     channels = 1 if settings.color_mode == "grayscale" else 3
     images = keras.Input((*settings.size, channels), dtype="uint8", name="image")
@@ -96,15 +97,15 @@ def network(phase: str, train: Any, settings: Settings) -> Any:
     return compiled(keras.Model(images, answer), phase, settings)
 
 
-def compiled(model: Any, phase: str, settings: Settings) -> Any:
-    """Ready to be trained."""
+def compiled(model: keras.Model, phase: str, settings: Settings) -> keras.Model:
+    """The model, ready to be trained."""
     optimizer = keras.optimizers.Adam(settings.learning_rate / (20 if phase == "top" else 1))
     model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
     return model
 
 
-def new_layers(model: Any, settings: Settings) -> tuple[Any, Any]:
-    """The base, and the layers behind it as a model of their own: training that trains them in `model`."""
+def new_layers(model: keras.Model, settings: Settings) -> tuple[keras.Model, keras.Model]:
+    """The base, and the layers after it as a model that shares their weights with `model`."""
     dropout, probabilities = model.layers[-2:]
     features = keras.Input(dropout.input.shape[1:])
     head = keras.Model(features, probabilities(dropout(features)))
@@ -112,7 +113,7 @@ def new_layers(model: Any, settings: Settings) -> tuple[Any, Any]:
 
 
 def train_one(
-    phase: str, before: recipes.Trained | None, labels: Any, run: recipes.Run, settings: Settings
+    phase: str, before: recipes.Trained | None, labels: np.ndarray, run: recipes.Run, settings: Settings
 ) -> recipes.Trained:
     """One phase, until the network no longer gets better on the validation images."""
     keras.utils.set_random_seed(settings.seed)
@@ -130,11 +131,11 @@ def train_one(
     weights = recipes.balanced_weights(labels, len(train.class_names)) if settings.balanced else None
     try:
         if base is not None:
-            # Frozen, it answers alike in every epoch: it is asked once, for the images as they are.
+            # A frozen base gives the same answers in every epoch: compute them once, without augmentation.
             learned, chosen_by, _ = read(replace(settings, augment=()))
-            options = {"batch_size": settings.batch_size, "seed": settings.seed}
-            learned = recipes.asked_once(base, learned, progress, shuffle=True, **options)
-            chosen_by = recipes.asked_once(base, chosen_by, progress, **options)
+            size, seed = settings.batch_size, settings.seed
+            learned = recipes.asked_once(base, learned, progress, shuffle=True, batch_size=size, seed=seed)
+            chosen_by = recipes.asked_once(base, chosen_by, progress, batch_size=size, seed=seed)
         stoker.fit(
             learner,
             learned,
@@ -148,12 +149,12 @@ def train_one(
             verbose=0,
         )
     except KeyboardInterrupt as error:
-        # Ctrl-C, or the time is up: the best so far is kept.
+        # Ctrl-C, or the time is up: keep the best so far.
         progress.interrupted(error)
         if stopping.best_weights is not None:
             learner.set_weights(stopping.best_weights)
     if settings.precision != "float32":
-        # Whoever asks it later may have no such device.
+        # The model may be served on a device without float16.
         trained, model = model, network(phase, train, settings)
         for weight, value in zip(model.weights, trained.weights, strict=True):
             weight.assign(value)
@@ -163,11 +164,11 @@ def train_one(
 def main(settings: Settings) -> dict[str, Any]:
     """Train the network and the baselines; export and report the network."""
     with recipes.Run(settings.run, settings, "image", settings.data) as run:
-        # As they are: a changed image would not be known again among the test images.
+        # Without augmentation: a changed image would not be recognised among the test images.
         train, _, test = read(replace(settings, augment=()))
         seen, unseen = recipes.rows_of(train, most=20_000), recipes.rows_of(test)
         tried: list[recipes.Trained] = []
-        # From scratch there is one phase; from a base, first the new layers alone, then its last layers, too.
+        # From scratch there is one phase; from a base, first the new layers alone, then the last layers, too.
         for phase in ("head", "top") if settings.base else ("convolutions",):
             tried.append(train_one(phase, tried[-1] if tried else None, seen.labels, run, settings))
             if tried[-1].stopped == "interrupted":

@@ -2,8 +2,7 @@
 
     python train.py
 
-Killed at any moment, it goes on where it was when it is run again. After changing the networks, give it another
-directory to run in.
+After a crash, run it again to resume. After changing the networks, give it another directory to run in.
 """
 
 from __future__ import annotations
@@ -12,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import keras
+import numpy as np
+import tensorflow as tf
 
 import stoker
 from stoker import recipes
 
-# The layers of the networks below, by name or as Keras names them: columns may be called so, too.
+# The names of the layers below: a column with such a name gets another input name.
 LAYERS = {
     *("waves", "multiply", "sin", "cos", "sines", "mixed", "flatten", "both"),
     *("dense", "dropout", "probabilities", "prediction"),
@@ -25,37 +26,36 @@ LAYERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What there is to choose."""
+    """All that can be chosen."""
 
     data: str  # a file, a glob or a folder
     target: str  # the column to predict
     run: str  # the directory of this run
     format: str = "csv"  # or "parquet", "jsonl"
-    sep: str = ","  # between the fields of a CSV file
+    sep: str = ","  # the separator of a CSV file
     encoding: str = "utf8"  # of a CSV file
     missing: tuple[str, ...] = ()  # texts that stand for missing values
-    columns: tuple[str, ...] | None = None  # the ones to learn from, and the target; None for all
+    columns: tuple[str, ...] | None = None  # to learn from, and the target; None for all
     classes: bool = False  # the target is a class, not a number
-    balanced: bool = False  # rare classes count as much as frequent ones
+    balanced: bool = False  # rare classes count as much as common ones
     networks: tuple[str, ...] = ("plain", "periodic")  # the best on the validation rows is taken
     hidden: tuple[int, ...] = (128, 64)
     dropout: float = 0.1
     learning_rate: float = 2e-3
     batch_size: int = 64
     epochs: int = 200
-    patience: int = 16  # epochs without a gain after which training ends
-    held_out: float = 0.3  # half of it for choosing, half for the figures
+    patience: int = 16  # epochs without a gain before training ends
+    held_out: float = 0.3  # half of it to choose the best network, half to test it
     group: str | None = None  # a column: rows with the same value in it are held out together
     time_column: str | None = None  # or one of dates or numbers: the latest rows are held out
     seed: int = 0
-    save_every: str | int = "5s"  # training goes on from there after a crash; a number is one of steps
+    save_every: str | int = "5s"  # when to save, to resume after a crash; a number counts steps
     time_s: float | None = None  # for all networks together
 
 
-def read(settings: Settings) -> tuple[Any, Any, Any]:
+def read(settings: Settings) -> tuple[tf.data.Dataset, tf.data.Dataset, tf.data.Dataset]:
     """Training, validation and test rows."""
-    csv = {"sep": settings.sep, "encoding": settings.encoding}
-    options: dict[str, Any] = csv if settings.format == "csv" else {}
+    options = {"sep": settings.sep, "encoding": settings.encoding} if settings.format == "csv" else {}
     divided = settings.group or settings.time_column
     parts = getattr(stoker.data, settings.format)(
         settings.data,
@@ -78,7 +78,7 @@ def read(settings: Settings) -> tuple[Any, Any, Any]:
     return train, held_out.shard(2, 0), held_out.shard(2, 1)
 
 
-def periodic(x: Any) -> Any:
+def periodic(x: keras.KerasTensor) -> keras.KerasTensor:
     """Each number as sines and cosines of learned frequencies: networks learn steps and bends from them."""
     width = x.shape[-1]
     near_zero = keras.initializers.RandomNormal(stddev=0.3)
@@ -92,8 +92,8 @@ def periodic(x: Any) -> Any:
     return keras.layers.Concatenate(name="both")([x, keras.layers.Flatten()(mixed(waves))])
 
 
-def network(kind: str, train: Any, labels: Any, settings: Settings) -> Any:
-    """A model that takes the columns as they are in the file: what prepares them is its first layers."""
+def network(kind: str, train: tf.data.Dataset, labels: np.ndarray, settings: Settings) -> keras.Model:
+    """A model that takes the columns of the file; its first layers prepare them."""
     inputs = train.features.inputs(avoid=LAYERS)
     x = train.features.encode(inputs)
     if kind == "periodic":
@@ -107,7 +107,7 @@ def network(kind: str, train: Any, labels: Any, settings: Settings) -> Any:
         model = keras.Model(inputs, answer)
         model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
         return model
-    # It learns the target scaled, and answers in the target's own units.
+    # It learns the scaled target, and predicts in the target's own units.
     mean, variance = float(labels.mean()), float(labels.var()) or 1.0
     answer = keras.layers.Dense(1)(x)
     answer = keras.layers.Normalization(
@@ -118,7 +118,7 @@ def network(kind: str, train: Any, labels: Any, settings: Settings) -> Any:
     return model
 
 
-def train_one(kind: str, labels: Any, run: recipes.Run, settings: Settings) -> recipes.Trained:
+def train_one(kind: str, labels: np.ndarray, run: recipes.Run, settings: Settings) -> recipes.Trained:
     """One network, trained until it no longer gets better on the validation rows."""
     keras.utils.set_random_seed(settings.seed)
     train, validation, _ = read(settings)
@@ -142,7 +142,7 @@ def train_one(kind: str, labels: Any, run: recipes.Run, settings: Settings) -> r
             verbose=0,
         )
     except KeyboardInterrupt as error:
-        # Ctrl-C, or the time is up: the best so far is kept.
+        # Ctrl-C, or the time is up: keep the best so far.
         progress.interrupted(error)
         if stopping.best_weights is not None:
             model.set_weights(stopping.best_weights)

@@ -2,8 +2,7 @@
 
     python train.py
 
-Killed at any moment, it goes on where it was when it is run again. After changing the networks, give it another
-directory to run in.
+After a crash, run it again to resume. After changing the networks, give it another directory to run in.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 import stoker
@@ -20,34 +20,34 @@ from stoker import recipes
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What there is to choose."""
+    """All that can be chosen."""
 
     data: str  # a folder with a folder for each class; with `column`, a table
     run: str  # the directory of this run
     column: str | None = None  # of a table: where the texts are
     target: str | None = None  # of a table: where their classes are
-    sep: str = ","  # between the fields of a CSV file
+    sep: str = ","  # the separator of a CSV file
     encoding: str = "utf8"  # of the files
     max_tokens: int = 20_000  # words in the vocabulary
-    max_length: int = 300  # words of a text that are looked at
-    balanced: bool = False  # rare classes count as much as frequent ones
+    max_length: int = 300  # words of a text that are read
+    balanced: bool = False  # rare classes count as much as common ones
     networks: tuple[str, ...] = ("mean", "gru")  # the best on the validation texts is taken
     width: int = 64
     dropout: float = 0.4
     learning_rate: float = 2e-3
     batch_size: int = 32
     epochs: int = 40
-    patience: int = 4  # epochs without a gain after which training ends
-    held_out: float = 0.3  # half of it for choosing, half for the figures
+    patience: int = 4  # epochs without a gain before training ends
+    held_out: float = 0.3  # half of it to choose the best network, half to test it
     group: str | None = None  # of a table: a column whose rows with the same value are held out together
     time_column: str | None = None  # or one of dates or numbers: the latest rows are held out
     seed: int = 0
-    save_every: str | int = "5s"  # training goes on from there after a crash; a number is one of steps
+    save_every: str | int = "5s"  # when to save, to resume after a crash; a number counts steps
     time_s: float | None = None  # for all networks together
 
 
-def read(settings: Settings) -> tuple[Any, Any, Any, Any]:
-    """Training texts as ids of words, those of like length together; as they are; validation and test texts."""
+def read(settings: Settings) -> list[tf.data.Dataset]:
+    """Training texts as word ids, the same as strings, validation and test texts."""
     divided = settings.group or settings.time_column
     options: dict[str, Any] = {
         "batch_size": settings.batch_size,
@@ -66,14 +66,14 @@ def read(settings: Settings) -> tuple[Any, Any, Any, Any]:
     )
     texts, *held_out = stoker.data.text(settings.data, **options)
     if divided:
-        return train, texts, held_out[0], held_out[1]
-    return train, texts, held_out[0].shard(2, 0), held_out[0].shard(2, 1)
+        return [train, texts, *held_out]
+    return [train, texts, held_out[0].shard(2, 0), held_out[0].shard(2, 1)]
 
 
-def network(kind: str, train: Any, settings: Settings) -> Any:
-    """A model of the words' ids; in the export the vocabulary stands in front of it."""
+def network(kind: str, train: tf.data.Dataset, settings: Settings) -> keras.Model:
+    """A model that takes word ids; the export puts the vocabulary in front of it."""
     ids = keras.Input((None,), dtype="int64", name="words")
-    # A text without words is one unknown word, which has the id 1: of nothing there is no mean.
+    # A text without words becomes one unknown word (id 1): nothing has no mean.
     nothing = keras.ops.all(keras.ops.equal(ids, 0), axis=1, keepdims=True)
     x = keras.ops.concatenate([ids, keras.ops.cast(nothing, "int64")], axis=1)
     size = train.vectorization.vocabulary_size()
@@ -92,12 +92,12 @@ def network(kind: str, train: Any, settings: Settings) -> Any:
     return model
 
 
-def train_one(kind: str, labels: Any, run: recipes.Run, settings: Settings) -> recipes.Trained:
+def train_one(kind: str, labels: np.ndarray, run: recipes.Run, settings: Settings) -> recipes.Trained:
     """One network, trained until it no longer gets better on the validation texts."""
     keras.utils.set_random_seed(settings.seed)
     train, _, validation, _ = read(settings)
 
-    def ids(texts: Any, classes: Any) -> Any:
+    def ids(texts: tf.Tensor, classes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return train.vectorization(texts)[:, : settings.max_length], classes
 
     chosen_by = validation.map(ids, num_parallel_calls=tf.data.AUTOTUNE)
@@ -121,7 +121,7 @@ def train_one(kind: str, labels: Any, run: recipes.Run, settings: Settings) -> r
             verbose=0,
         )
     except KeyboardInterrupt as error:
-        # Ctrl-C, or the time is up: the best so far is kept.
+        # Ctrl-C, or the time is up: keep the best so far.
         progress.interrupted(error)
         if stopping.best_weights is not None:
             model.set_weights(stopping.best_weights)

@@ -1,16 +1,18 @@
-"""The changes the tuner knows, one module each, in the order in which they are tried.
+"""The changes that the tuner can make, one module each.
 
-A module has `proposals(pipeline, request)`: it yields the pipelines that a change would make, and where a change was
-not possible, why. Nothing here decides whether a change is worth it.
+A module has `proposals(pipeline, request)`: it yields the pipelines with the change, and the reason where the change is
+not possible. Nothing here decides whether a change is worth it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias
 
 from stoker.data.tuning.comparing import EXACT
+from stoker.data.tuning.figures import LeftAlone
+from stoker.tf_internals.types import Dataset
 
 
 @dataclass(frozen=True)
@@ -19,24 +21,18 @@ class Change:
 
     Attributes:
         name: what was changed, in a few words.
-        stage: the stage it concerns, as it was.
+        stage: the stage before the change.
         pipeline: the whole pipeline with the change.
-        pieces: the changed piece as it was and as it is, on the same input, to be compared element by element.
+        pieces: the changed piece before and after, on the same input, to be compared element by element.
     """
 
     name: str
     stage: str
-    pipeline: Any
-    pieces: tuple[Any, Any] | None = None
+    pipeline: Dataset
+    pieces: tuple[Dataset, Dataset] | None = None
 
 
-@dataclass(frozen=True)
-class Left:
-    """A change that was not made, and why."""
-
-    name: str
-    stage: str
-    why: str
+Proposals: TypeAlias = Iterator[Change | LeftAlone]
 
 
 @dataclass(frozen=True)
@@ -55,9 +51,9 @@ class Request:
 
 
 class Module(Protocol):
-    """What a module of a change offers."""
+    """What the module of a change has."""
 
     NAME: str
 
-    def proposals(self, pipeline: Any, request: Request) -> Iterator[Change | Left]:
+    def proposals(self, pipeline: Dataset, request: Request) -> Proposals:
         """The changes of its kind that the pipeline allows."""

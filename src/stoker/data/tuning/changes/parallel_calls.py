@@ -1,24 +1,24 @@
-"""Maps with as many calls at a time as pay, where there was one or a fixed number."""
+"""Maps with as many parallel calls as pay, instead of one or a fixed number."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Any
 
 import tensorflow as tf
 
 from stoker.data.tuning import effects, stages
-from stoker.data.tuning.changes import Change, Left, Request
-from stoker.data.tuning.rebuilding import rebuilt, replaced
+from stoker.data.tuning.changes import Change, Proposals, Request
+from stoker.data.tuning.figures import LeftAlone
+from stoker.data.tuning.rebuilding import rebuild, replace_stage
 from stoker.tf_internals.datasets import argument, map_function
 from stoker.tf_internals.pipelines import map_in_parallel
+from stoker.tf_internals.types import Dataset
 
 NAME = "parallel calls"
 
 
-def proposals(pipeline: Any, request: Request) -> Iterator[Change | Left]:
-    """One change for each map that has fewer calls at a time than it could."""
+def proposals(pipeline: Dataset, request: Request) -> Proposals:
+    """One change for each map that could have more parallel calls."""
     for stage in stages.below(pipeline):
         if stages.kind(stage) not in ("Map", "ParallelMap"):
             continue
@@ -27,14 +27,14 @@ def proposals(pipeline: Any, request: Request) -> Iterator[Change | Left]:
             continue
         why = effects.of(map_function(stage)).why_not_pure
         if why:
-            # Left as it is: nothing that runs one at a time now may depend on it.
-            yield Left(NAME, stages.described(stage), why)
+            # It may depend on running one call at a time.
+            yield LeftAlone(NAME, stages.describe(stage), why)
             continue
-        yield Change(NAME, stages.described(stage), replaced(pipeline, stage, _parallel(stage)))
+        yield Change(NAME, stages.describe(stage), replace_stage(pipeline, stage, _parallel(stage)))
 
 
-def _parallel(stage: Any) -> Any:
+def _parallel(stage: Dataset) -> Dataset:
     source = stages.inputs(stage)
     if stages.kind(stage) == "ParallelMap":
-        return rebuilt(stage, source, num_parallel_calls=tf.data.AUTOTUNE)
+        return rebuild(stage, source, num_parallel_calls=tf.data.AUTOTUNE)
     return map_in_parallel(source[0], map_function(stage), argument(stage, "preserve_cardinality"))

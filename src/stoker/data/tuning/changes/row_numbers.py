@@ -1,57 +1,47 @@
-"""Rows of arrays in memory chosen by number: whole batches are gathered, where rows were sliced and batched one by one.
+"""Whole batches gathered by row number from arrays in memory, instead of rows that are sliced and batched one by one.
 
-`from_tensor_slices(x)` is the numbers of its rows, with row `n` of `x` in place of each number `n`. Stages that choose
-or order rows without looking at them do the same to the numbers.
+`from_tensor_slices(x)` gives row `n` of `x` for each row number `n`. Stages that choose or order rows without reading
+them do the same to the numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
-
 import tensorflow as tf
 
 from stoker.data.tuning import stages
-from stoker.data.tuning.changes import Change, Left, Request
-from stoker.data.tuning.changes.map_behind_batch import BATCHES, BLIND
-from stoker.data.tuning.rebuilding import comparable, rebuilt, replaced
+from stoker.data.tuning.changes import Change, Proposals, Request
+from stoker.data.tuning.changes.map_behind_batch import BATCHES, BLIND, with_shapes
+from stoker.data.tuning.rebuilding import make_comparable, rebuild, replace_stage
 from stoker.tf_internals.datasets import argument
 from stoker.tf_internals.pipelines import nest
+from stoker.tf_internals.types import Dataset, Nest, Tensor
 
 NAME = "batches gathered by row number"
 
 
-def proposals(pipeline: Any, request: Request) -> Iterator[Change | Left]:
-    """For every batch of rows that come from arrays, and were not changed on the way."""
+def proposals(pipeline: Dataset, request: Request) -> Proposals:
+    """For every batch of rows that come from arrays unchanged."""
     for batch in stages.below(pipeline):
         if stages.kind(batch) not in BATCHES:
             continue
-        chain: list[Any] = []
+        chain: list[Dataset] = []
         (at,) = stages.inputs(batch)
         while stages.kind(at) in BLIND:
             chain.insert(0, at)
             (at,) = stages.inputs(at)
-        if stages.kind(at) == "TensorSlice" and stages.static(at):
-            gathered = _gathered(batch, chain, at)
-            pieces = comparable(batch), comparable(gathered)
-            yield Change(NAME, stages.described(batch), replaced(pipeline, batch, gathered), pieces)
+        if stages.kind(at) == "TensorSlice" and stages.is_static(at):
+            gathered = _gather_rows(batch, chain, at)
+            pieces = make_comparable(batch), make_comparable(gathered)
+            yield Change(NAME, stages.describe(batch), replace_stage(pipeline, batch, gathered), pieces)
 
 
-def _gathered(batch: Any, chain: list[Any], source: Any) -> Any:
+def _gather_rows(batch: Dataset, chain: list[Dataset], source: Dataset) -> Dataset:
     made = tf.data.Dataset.range(int(source.cardinality()))
     for stage in [*chain, batch]:
-        made = rebuilt(stage, [made])
-    return made.map(
-        _rows(argument(source, "tensors"), batch.element_spec), num_parallel_calls=tf.data.AUTOTUNE
-    )
+        made = rebuild(stage, [made])
+    tensors, wanted = argument(source, "tensors"), batch.element_spec
 
+    def rows_by_number(numbers: Tensor) -> Nest:
+        return nest.pack_sequence_as(wanted, [tf.gather(tensor, numbers) for tensor in tensors])
 
-def _rows(tensors: list[Any], wanted: Any) -> Callable[[Any], Any]:
-    def rows_by_number(numbers: Any) -> Any:
-        chosen = [tf.gather(tensor, numbers) for tensor in tensors]
-        for tensor, spec in zip(chosen, nest.flatten(wanted), strict=True):
-            tensor.set_shape(spec.shape)
-        return nest.pack_sequence_as(wanted, chosen)
-
-    kept: Callable[[Any], Any] = tf.autograph.experimental.do_not_convert(rows_by_number)
-    return kept
+    return made.map(with_shapes(rows_by_number, wanted), num_parallel_calls=tf.data.AUTOTUNE)
