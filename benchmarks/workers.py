@@ -32,7 +32,7 @@ task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {})
 cores = sorted(os.sched_getaffinity(0))
 os.sched_setaffinity(0, {cores[task.get("index", 0) % len(cores)]})
 import keras, numpy as np, tensorflow as tf, stoker
-from stoker.train.workers import packs
+from stoker.train.workers import group
 strategy = stoker.strategy()
 """
 
@@ -42,7 +42,7 @@ STEPS = (
 from stoker.train.update import replicas
 
 width, batch, steps, rounds = (int(argument) for argument in sys.argv[1:5])
-packed = replicas.summed
+packed = replicas.sum_over_replicas
 
 def four(values):
     # Rows, loss and logs: three sums of a number, one behind the other, before and after that of the gradients.
@@ -70,7 +70,7 @@ def made(sums):
             keras.layers.Dense(10),
         ])
         model.compile(keras.optimizers.Adam(), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    replicas.summed = sums
+    replicas.sum_over_replicas = sums
     stoker.fit(model, x, y, **options)
     return model
 
@@ -97,7 +97,7 @@ NETWORK = (
     + """
 def timed(floats, count):
     def body(index, values):
-        halved = strategy.run(lambda: packs.summed([values])[0] / 2)
+        halved = strategy.run(lambda: group.sum_over_replicas([values])[0] / 2)
         return index + 1, strategy.experimental_local_results(halved)[0]
     many = tf.function(
         lambda: tf.while_loop(lambda index, _: index < count, body, (0, tf.ones([floats])))[1], autograph=False

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from stoker.train.update.averaging import EMA
     from stoker.train.update.balancing import Balance
     from stoker.train.update.clipping import Clip
+    from stoker.train.update.patterns import Times
     from stoker.train.update.penalties import gradient_penalty
-    from stoker.train.update.rates import Times
     from stoker.train.update.scaling import LossScale
     from stoker.train.update.watching import Spike
     from stoker.train.workers.strategy import strategy
@@ -80,7 +80,7 @@ _HOMES = {
     "RetraceError": "stoker.doctor.guard",
     "Spike": "stoker.train.update.watching",
     "SyncError": "stoker.doctor.guard",
-    "Times": "stoker.train.update.rates",
+    "Times": "stoker.train.update.patterns",
     "Trainer": "stoker.train.trainer",
     "Watch": "stoker.doctor.watch",
     "allow": "stoker.doctor.guard",

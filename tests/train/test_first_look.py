@@ -28,7 +28,7 @@ def model(loss: Any, outputs: int = 3, activation: str | None = "softmax", width
 def said(
     made: keras.Model, x: Any, y: Any = None, validated: bool = True, batch: int | None = None
 ) -> list[str]:
-    return [one.line for one in first_look.faults(made, first_look.sample(x, y, batch), validated)]
+    return [one.line for one in first_look.find_faults(made, first_look.take_sample(x, y, batch), validated)]
 
 
 @pytest.mark.parametrize(

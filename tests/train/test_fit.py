@@ -19,10 +19,10 @@ from stoker.train.execution.feeding import memory
 from stoker.train.execution.feeding.resident import order_of
 from stoker.train.execution.hooks import wanting_every_batch
 from stoker.train.loop.progress import Bar
-from stoker.train.planning import decide
+from stoker.train.planning import decide, trials
 from stoker.train.planning.largest_batch import BatchTooLargeError
 from stoker.train.planning.plan import Plan, parse
-from stoker.train.planning.snapshot import Snapshot
+from stoker.train.planning.trials import Snapshot
 from stoker.train.variables import named_variables
 from tests.train import models
 
@@ -137,7 +137,7 @@ def test_a_second_fit_traces_nothing_and_the_model_can_go() -> None:
 def eager_to_try(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every job is long enough for a trial."""
     monkeypatch.setattr(decide, "FEWEST_STEPS_FOR_XLA", 1)
-    monkeypatch.setattr(decide, "_SHORTEST_JOB_S", 0.0)
+    monkeypatch.setattr(trials, "SHORTEST_JOB_S", 0.0)
 
 
 def choices() -> list[Path]:

@@ -17,7 +17,7 @@ from stoker.doctor.probes.measurements import Books
 from stoker.doctor.probes.parts.steps import StepsPart
 from stoker.doctor.probes.parts.tallies import CheckpointsPart, ReadsPart
 from stoker.doctor.probes.session import Session
-from stoker.train.planning import decide
+from stoker.train.planning import decide, trials
 from tests.support import run_stoker, write_program
 
 ROWS, BATCH = 400, 8
@@ -75,7 +75,7 @@ def test_watch_keeps_the_books_of_fit_without_being_in_its_way(
 
 def test_trial_steps_are_not_counted_as_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(decide, "_SHORTEST_JOB_S", 0.0)
+    monkeypatch.setattr(trials, "SHORTEST_JOB_S", 0.0)
     monkeypatch.setattr(decide, "FEWEST_STEPS_FOR_XLA", 100)
     session = Session(clock.now_ns(), user_root=None)
     session.attach_now()

@@ -10,18 +10,17 @@
 | room | subject |
 |---|---|
 | fit, trainer, evaluate | the public verbs |
-| request, checks, tracebacks | their arguments, read once and checked; errors without the frames between |
+| request, tracebacks | their arguments, read once and checked; errors without the frames between |
 | preparing | from a request to a run: what is read, by whom, and how |
-| prepared_data | what a `fit` of the model's own prepared, kept in memory |
 | servers | `fit` with the weights on parameter servers |
 | first_look | what would train in vain, said before the first step |
 | custom/ | `stoker.Trainer`: a step of one's own in the loop |
 | loop/ | one training run: its epochs, and what it shows |
 | checkpoint/ | saving, and going on where it was |
 | planning/ | how to run, decided by measuring, remembered |
-| program, keras_program, variables | what is trained, in three parts; a compiled Keras model; every variable, by name |
+| program, variables | what is trained, in three parts; every variable, by name |
 | execution/ | what training and inference share: feeds, compiled loops and their cache, callbacks |
-| inference/ | `predict` and `evaluate` |
+| inference/ | `predict`, and one evaluation |
 | update/ | the pieces of an update |
 | workers/ | several devices and processes: strategies, agreement, one collective a step |
 

@@ -1,30 +1,35 @@
-"""`stoker.evaluate`, in a job too: there the workers share the rows, and all get the results of all rows.
+"""`stoker.evaluate`: what `model.evaluate` returns, with many batches in one compiled call.
 
-Keras cannot evaluate a model of several workers; the validation of `stoker.fit` can, and is what runs here. A model of
-one process is evaluated by `stoker.train.inference`.
+Losses and metrics stay in their variables on the device; the host reads them once a call. After a `stoker.fit` with
+validation data the loop is already there, and nothing is traced. In a job, where Keras cannot evaluate at all, the
+workers share the rows, and all of them get the results of all rows.
 """
 
 from __future__ import annotations
+
+from contextlib import nullcontext
 
 import keras
 
 from stoker.doctor.attach import announced
 from stoker.errors import ArgumentError
-from stoker.tf_internals.keras_training import flatten_results
-from stoker.tf_internals.types import Callbacks, Data, EvaluateResult, Model
+from stoker.tf_internals.keras_training import TensorFlowTrainer, flatten_results
+from stoker.tf_internals.types import Callbacks, Data, EvaluateResult, Verbose
 from stoker.tracking.store.tracking import scalars
-from stoker.train.custom.keras_model import keras_replicas_program
+from stoker.train.custom.keras_model import keras_program, keras_replicas_program
+from stoker.train.execution import hooks
 from stoker.train.execution.feeding import sources
-from stoker.train.execution.kept import kept
-from stoker.train.execution.model_kinds import check_model
+from stoker.train.execution.feeding.streamed import is_distributed
+from stoker.train.execution.kept import traces_of
+from stoker.train.execution.loop import Logs
+from stoker.train.execution.model_kinds import check_compiled, check_model, keras_must
 from stoker.train.execution.own_methods import calls_own
-from stoker.train.inference import evaluate as of_one_process
-from stoker.train.inference.arrays import check_positive
-from stoker.train.inference.callbacks import Verbose
 from stoker.train.inference.evaluation import Evaluation
-from stoker.train.inference.tracked import tracked
-from stoker.train.workers.distributed_data import check_distributed
+from stoker.train.inference.inputs import check_positive
+from stoker.train.inference.tracked import track_run
+from stoker.train.program import TrainingProgram
 from stoker.train.workers.group import group_of
+from stoker.train.workers.shares import check_distributed
 
 
 @calls_own
@@ -39,67 +44,92 @@ def evaluate(
     callbacks: Callbacks = None,
     return_dict: bool = False,
 ) -> EvaluateResult:
-    """`model.evaluate(...)`: same arguments, same numbers, which are kept in the store too.
+    """`model.evaluate(...)`: same arguments, same numbers, which the store keeps too.
 
     In a job all workers call it, each with all of the data; the results are those of all rows, on every worker.
     """
     check_model(model, "evaluate")
-    if group_of(model.distribute_strategy).alone:
-        return of_one_process.evaluate(
-            model, x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict
+    group = group_of(model.distribute_strategy)
+    if group.alone and (keras_must(model, "evaluate") or is_distributed(x)):
+        return TensorFlowTrainer.evaluate(
+            model,
+            x,
+            y,
+            batch_size=batch_size,
+            verbose=verbose,
+            sample_weight=sample_weight,
+            steps=steps,
+            callbacks=callbacks,
+            return_dict=return_dict,
         )
-    if not model.compiled:
-        raise ArgumentError(
-            "the model is not compiled. You must call `compile()` before stoker.evaluate: "
-            "model.compile(optimizer, loss)"
-        )
+    check_compiled(model, "evaluate")
     check_positive("batch_size", batch_size)
     check_positive("steps", steps)
-    check_distributed(x, None, {}, group_of(model.distribute_strategy))
-    logs = _in_a_job(model, (x, y, sample_weight), batch_size, steps, callbacks)
-    return logs if return_dict else flatten_results(model, logs)
-
-
-def _in_a_job(
-    model: Model,
-    data: tuple[Data, Data, Data],
-    batch_size: int | None,
-    steps: int | None,
-    callbacks: Callbacks,
-) -> dict[str, float]:
-    program = keras_replicas_program(model)
+    check_distributed(x, None, {}, group)
+    data = (x, y, sample_weight)
     source = sources.source(
         *data,
         batch_size=batch_size,
         steps_per_epoch=steps,
         empty="there is nothing to evaluate: x has no rows",
     )
-    feed = source.feed_to_test()
+    if group.alone:
+        program, jit = keras_program(model), "step" if model.jit_compile else "none"
+    else:
+        program, jit = keras_replicas_program(model), "none"
+    logs = evaluate_program(
+        program,
+        source,
+        data,
+        jit=jit,
+        callbacks=callbacks,
+        verbose=verbose if group.alone else None,
+        build=True,
+    )
+    return logs if return_dict else flatten_results(model, logs)
+
+
+def evaluate_program(
+    program: TrainingProgram,
+    source: sources.DataSource,
+    data: tuple[Data, ...],
+    *,
+    jit: str = "none",
+    callbacks: Callbacks = None,
+    verbose: Verbose | None = None,
+    build: bool = False,
+) -> Logs:
+    """The results of a program's test steps over data; the chief keeps them in the store.
+
+    Args:
+        program: what is evaluated.
+        source: what it reads.
+        data: the same, as it was given.
+        jit: what XLA compiles.
+        callbacks: told of the test and its batches, on the chief.
+        verbose: what Keras' bar shows; None where there is none, and nobody but the callbacks is told.
+        build: make variables before the first step, since tracing on a replica may not make any.
+    """
+    model, group, feed = program.model, program.group, source.feed_to_test()
     try:
-        # Metrics are made before a replica is traced, which may not make any.
-        program.loops.build(feed.spec())
-        evaluation = Evaluation(
-            program.course,
-            program.loops.loop("test_step", feed, "none"),
-            feed,
-            callbacks=_of_the_chief(model, callbacks) if program.group.chief else None,
-            steps=source.steps_per_epoch,
-            adapter=source.adapter,
-            agreed=program.group.fewest,
+        if build:
+            program.loops.build(feed.spec())
+        steps = source.steps_per_epoch or feed.steps
+        listed = None
+        if group.chief and (callbacks is not None or verbose is not None):
+            listed = hooks.list_callbacks(model, callbacks, verbose or 0, steps)
+        loop = program.loops.loop("test_step", feed, jit)
+        evaluation = Evaluation(program.course, loop, feed, source, callbacks=listed, agreed=group.fewest)
+        store = (
+            track_run("evaluate", model, data, batch_size=source.batch_size) if group.chief else nullcontext()
         )
-        with announced.region(announced.LOOP, batch_size=0):
-            if not program.group.chief:
-                return evaluation.run()
-            with tracked("evaluate", model, data, batch_size=source.batch_size) as run:
-                logs = evaluation.run()
+        with announced.region(announced.LOOP, batch_size=0), store as run:
+            logs = evaluation.run()
+            if evaluation.steps_ran == 0:
+                raise ArgumentError("there is nothing to evaluate: the data had no batch")
+            if run is not None:
                 run.log(0, scalars(logs))
-                return logs
+        return logs
     finally:
-        kept(model).release()
+        traces_of(model).release()
         feed.close()
-
-
-def _of_the_chief(model: Model, callbacks: Callbacks) -> Callbacks:
-    if callbacks is None or isinstance(callbacks, keras.callbacks.CallbackList):
-        return callbacks
-    return keras.callbacks.CallbackList(callbacks, model=model)

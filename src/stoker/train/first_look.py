@@ -54,7 +54,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Sample:
+class DataSample:
     """The first rows: arrays by name, labels, rows a batch, and whether these are all rows."""
 
     inputs: dict[str, Array]
@@ -79,8 +79,8 @@ def look(
     Raises:
         ArgumentError: training makes no sense; the line says why, and what to do.
     """
-    rows = sample(x, y, batch_size)
-    found = [*faults(model, rows, validated), *_sorted(model, rows, held_out)]
+    rows = take_sample(x, y, batch_size)
+    found = [*find_faults(model, rows, validated), *_check_order(model, rows, held_out)]
     certain = [one.line for one in found if one.certain]
     if certain:
         raise ArgumentError("; ".join(certain))
@@ -88,37 +88,37 @@ def look(
         warnings.warn(one.line, CheckWarning, stacklevel=4)
 
 
-def sample(x: Data, y: Data, batch_size: int | None) -> Sample:
+def take_sample(x: Data, y: Data, batch_size: int | None) -> DataSample:
     """The rows to look at: of arrays the first hundred thousand, of a dataset the first batches."""
     if isinstance(x, tf.data.Dataset):
-        inputs, labels, batch = _drawn(x)
-        return Sample(_named(inputs), labels, batch, False)
+        inputs, labels, batch = _draw_batches(x)
+        return DataSample(_by_name(inputs), labels, batch, False)
     if not hasattr(x, "__len__") or hasattr(x, "__next__") or isinstance(x, keras.utils.PyDataset):
-        return Sample({}, None, batch_size or 32, False)
-    inputs = {name: np.asarray(one[:_ROWS]) for name, one in _named(x).items()}
+        return DataSample({}, None, batch_size or 32, False)
+    inputs = {name: np.asarray(one[:_ROWS]) for name, one in _by_name(x).items()}
     labels = None if y is None or isinstance(y, list | dict) else np.asarray(y[:_ROWS])
-    return Sample(inputs, labels, batch_size or 32, labels is not None and len(labels) == len(y))
+    return DataSample(inputs, labels, batch_size or 32, labels is not None and len(labels) == len(y))
 
 
-def _drawn(dataset: Dataset) -> tuple[dict[str, Array], Array | None, int]:
+def _draw_batches(dataset: Dataset) -> tuple[dict[str, Array], Array | None, int]:
     batches = list(dataset.take(_BATCHES).as_numpy_iterator())
     if not batches:
         return {}, None, 0
     inputs = [one[0] if isinstance(one, tuple) else one for one in batches]
-    joined = {name: _joined([_named(one)[name] for one in inputs]) for name in _named(inputs[0])}
+    joined = {name: _join([_by_name(one)[name] for one in inputs]) for name in _by_name(inputs[0])}
     labels = None
     if isinstance(batches[0], tuple) and isinstance(batches[0][1], np.ndarray):
-        labels = _joined([one[1] for one in batches])
-    return joined, labels, len(next(iter(_named(inputs[0]).values()), ()))
+        labels = _join([one[1] for one in batches])
+    return joined, labels, len(next(iter(_by_name(inputs[0]).values()), ()))
 
 
-def _joined(parts: list[Array]) -> Array:
+def _join(parts: list[Array]) -> Array:
     """One array; of batches that are padded to different lengths, the first."""
     same = all(one.shape[1:] == parts[0].shape[1:] for one in parts)
     return np.concatenate(parts) if same else parts[0]
 
 
-def _named(x: Data) -> dict[str, Array]:
+def _by_name(x: Data) -> dict[str, Array]:
     if isinstance(x, Mapping):
         return {str(name): one for name, one in x.items() if hasattr(one, "__len__")}
     if isinstance(x, tuple | list):
@@ -126,14 +126,14 @@ def _named(x: Data) -> dict[str, Array]:
     return {"x": x}
 
 
-def faults(model: Model, rows: Sample, validated: bool) -> Iterator[Fault]:
+def find_faults(model: Model, rows: DataSample, validated: bool) -> Iterator[Fault]:
     """Everything there is to say, in the order in which it matters."""
     if rows.labels is not None:
-        yield from _labels(model, rows.labels, rows.all_rows)
+        yield from _check_labels(model, rows.labels, rows.all_rows)
     for name, values in rows.inputs.items():
-        yield from _input(model, name, values)
-        yield from _columns(name, values, rows.labels)
-    yield from _memory(model, rows.batch)
+        yield from _check_input(model, name, values)
+        yield from _check_columns(name, values, rows.labels)
+    yield from _check_memory(model, rows.batch)
     if not validated:
         yield Fault(
             "there is no validation data, so nothing shows when the model begins to learn by heart: give "
@@ -141,7 +141,7 @@ def faults(model: Model, rows: Sample, validated: bool) -> Iterator[Fault]:
         )
 
 
-def _labels(model: Model, y: Array, all_rows: bool) -> Iterator[Fault]:
+def _check_labels(model: Model, y: Array, all_rows: bool) -> Iterator[Fault]:
     if not len(y):
         yield Fault("there are no rows to learn from", True)
         return
@@ -157,8 +157,8 @@ def _labels(model: Model, y: Array, all_rows: bool) -> Iterator[Fault]:
         return
     outputs = getattr(model, "output_shape", None)
     width = outputs[-1] if isinstance(outputs, tuple) and outputs else None
-    yield from _loss(_loss_name(model), width, y, _ending(model))
-    yield from _probabilities(model, width)
+    yield from _check_loss(_loss_name(model), width, y, _ending(model))
+    yield from _check_probabilities(model, width)
     if all_rows and y.dtype.kind in "iu" and _loss_name(model).startswith("sparse"):
         values, counts = np.unique(y, return_counts=True)
         few = [(int(v), int(n)) for v, n in zip(values, counts, strict=True) if n < _FEW]
@@ -170,7 +170,7 @@ def _labels(model: Model, y: Array, all_rows: bool) -> Iterator[Fault]:
             )
 
 
-def _sorted(model: Model, rows: Sample, held_out: float) -> Iterator[Fault]:
+def _check_order(model: Model, rows: DataSample, held_out: float) -> Iterator[Fault]:
     """What is held out is all of one class: the rows are sorted."""
     y = rows.labels
     classes = _loss_name(model).endswith("crossentropy")
@@ -200,7 +200,7 @@ def _ending(model: Model) -> str:
     return getattr(getattr(layers[-1] if layers else None, "activation", None), "__name__", "")
 
 
-def _loss(loss: str, width: int | None, y: Array, ending: str) -> Iterator[Fault]:
+def _check_loss(loss: str, width: int | None, y: Array, ending: str) -> Iterator[Fault]:
     flat = y.ndim == 1 or y.shape[-1] == 1
     whole = y.dtype.kind in "iub" or bool(np.all(y == np.round(y)))
     if loss == "sparse_categorical_crossentropy" and width:
@@ -211,7 +211,7 @@ def _loss(loss: str, width: int | None, y: Array, ending: str) -> Iterator[Fault
                 f"labels such as {y.reshape(-1)[0]} are no classes: use loss='mse' (wrong-crossentropy)", True
             )
         else:
-            yield from _range(y, width)
+            yield from _check_range(y, width)
     elif loss == "categorical_crossentropy" and flat and width and width > 1:
         yield Fault(
             "labels are indices, not one-hot: use sparse_categorical_crossentropy (wrong-crossentropy)", True
@@ -230,7 +230,7 @@ def _loss(loss: str, width: int | None, y: Array, ending: str) -> Iterator[Fault
         )
 
 
-def _probabilities(model: Model, width: int | None) -> Iterator[Fault]:
+def _check_probabilities(model: Model, width: int | None) -> Iterator[Fault]:
     """Whether the model gives what a cross-entropy takes."""
     loss, ending = _loss_name(model), _ending(model)
     if ending == "softmax" and width == 1:
@@ -251,7 +251,7 @@ def _probabilities(model: Model, width: int | None) -> Iterator[Fault]:
         )
 
 
-def _range(y: Array, width: int) -> Iterator[Fault]:
+def _check_range(y: Array, width: int) -> Iterator[Fault]:
     least, largest = int(y.min()), int(y.max())
     if width == 1:
         yield Fault(
@@ -273,7 +273,7 @@ def _range(y: Array, width: int) -> Iterator[Fault]:
         )
 
 
-def _input(model: Model, name: str, values: Array) -> Iterator[Fault]:
+def _check_input(model: Model, name: str, values: Array) -> Iterator[Fault]:
     if values.dtype == np.float64:
         yield Fault(
             f"{name} is float64, and is made float32 batch by batch: make it float32 once (float64-compute)"
@@ -281,23 +281,23 @@ def _input(model: Model, name: str, values: Array) -> Iterator[Fault]:
     if values.dtype.kind not in "fiu" or not values.size:
         return
     finite = np.isfinite(values) if values.dtype.kind == "f" else np.array(True)
-    if not finite.all() and not _prepared(model):
+    if not finite.all() and not _handles_missing(model):
         yield Fault(f"{name} has missing or infinite values, which make every weight NaN: fill them in", True)
         return
     with np.errstate(all="ignore"):
         mean, spread = float(np.nanmean(values, dtype=float)), float(np.nanstd(values, dtype=float))
-    if (abs(mean) > _FAR or spread > _WIDE) and not _scaled(model):
+    if (abs(mean) > _FAR or spread > _WIDE) and not _is_scaled(model):
         yield Fault(
             f"{name} has values around {mean:.3g} that spread by {spread:.3g}: put keras.layers.Normalization, or "
             "Rescaling(1 / 255) for images, first (unnormalized-input)"
         )
 
 
-def _scaled(model: Model) -> bool:
+def _is_scaled(model: Model) -> bool:
     return any(isinstance(layer, _SCALING) for layer in _layers(model))
 
 
-def _prepared(model: Model) -> bool:
+def _handles_missing(model: Model) -> bool:
     """The model itself, or a layer of the user's, may take care of missing values."""
     made = [*getattr(model, "operations", []), *_layers(model)]
     return any(
@@ -311,7 +311,7 @@ def _layers(model: Model) -> Iterator[Layer]:
         yield from _layers(layer)
 
 
-def _columns(name: str, values: Array, labels: Array | None) -> Iterator[Fault]:
+def _check_columns(name: str, values: Array, labels: Array | None) -> Iterator[Fault]:
     """Columns of a table that tell nothing, or too much."""
     if values.dtype.kind not in "fiu" or values.ndim > 2 or len(values) < 2:
         return
@@ -334,7 +334,7 @@ def _columns(name: str, values: Array, labels: Array | None) -> Iterator[Fault]:
         )
 
 
-def _memory(model: Model, batch: int) -> Iterator[Fault]:
+def _check_memory(model: Model, batch: int) -> Iterator[Fault]:
     """The outputs of all layers, kept for the gradients, and four numbers a weight."""
     numbers = 0
     for layer in _layers(model):

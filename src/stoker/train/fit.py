@@ -8,21 +8,20 @@ import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.tf_internals.types import Callbacks, ClassWeight, Data, History, Model, Verbose
-from stoker.train import checks, first_look
+from stoker.train import first_look
 from stoker.train.checkpoint.options import CheckpointLike
-from stoker.train.custom.keras_model import keras_replicas_program
-from stoker.train.execution.model_kinds import check_model
-from stoker.train.execution.own_methods import calls_own, original_arguments
-from stoker.train.keras_program import keras_program
+from stoker.train.custom.keras_model import keras_program, keras_replicas_program
+from stoker.train.execution.model_kinds import check_compiled, check_model
+from stoker.train.execution.own_methods import calls_own, is_own, is_set_by_user, original_arguments
 from stoker.train.planning.plan import PlanLike
 from stoker.train.preparing import prepare_run
 from stoker.train.request import FitRequest
 from stoker.train.servers import ServedTraining
-from stoker.train.tracebacks import filtered
-from stoker.train.workers.group import Group, group_of, replicated
+from stoker.train.tracebacks import filter_errors
+from stoker.train.workers.group import Group, group_of, is_replicated
 
 
-@filtered
+@filter_errors
 @calls_own
 def fit(
     model: Model,
@@ -75,7 +74,9 @@ def fit(
     """
     arguments = locals()
     validated = bool(validation_split) or validation_data is not None
-    _check(model, validated)
+    check_model(model, "fit")
+    check_compiled(model, "fit")
+    _check_overrides(model, validated)
     if check:
         first_look.look(
             model, x, y, batch_size, validated, 0.0 if validation_data is not None else validation_split
@@ -84,15 +85,22 @@ def fit(
     strategy = model.distribute_strategy
     if isinstance(strategy, tf.distribute.ParameterServerStrategy):
         return ServedTraining(model, request).train()
-    if not replicated(strategy):
+    if not is_replicated(strategy):
         return prepare_run(request, Group(), lambda _: keras_program(model)).train()
     return prepare_run(request, group_of(strategy), lambda one: keras_replicas_program(model, one)).train()
 
 
-def _check(model: Model, validated: bool) -> None:
-    check_model(model, "fit")
-    if not model.compiled:
-        raise ArgumentError(
-            "the model is not compiled. You must call `compile()` before stoker.fit: model.compile(optimizer, loss)"
-        )
-    checks.nothing_bypassed(model, validated)
+def _check_overrides(model: Model, validated: bool) -> None:
+    """Refuse a method of the model's own that `model.fit` would call and a compiled loop would not."""
+    for name, function, instead in (
+        ("make_train_function", "train_function", "train_step"),
+        ("make_test_function", "test_function", "test_step"),
+    ):
+        if name == "make_test_function" and not validated:
+            continue
+        for method, holds in ((name, is_own(model, name)), (function, is_set_by_user(model, function))):
+            if holds:
+                raise ArgumentError(
+                    f"{type(model).__name__} overrides {method}, which stoker.fit would not call: "
+                    f"use model.fit, or override {instead}"
+                )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import keras
@@ -10,21 +10,18 @@ import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.tf_internals.types import Callbacks, Data, Dataset
-from stoker.train import checks, prepared_data
 from stoker.train.custom.program import Division
-from stoker.train.execution.feeding import sources
+from stoker.train.execution.feeding import memory, sources
 from stoker.train.loop.run import TrainingRun
 from stoker.train.planning.plan import Plan, parse
-from stoker.train.program import Program
-from stoker.train.request import FitRequest
-from stoker.train.workers.distributed_data import check_distributed
+from stoker.train.program import TrainingProgram
+from stoker.train.request import FitRequest, rate_factor
 from stoker.train.workers.group import Group
-from stoker.train.workers.service import served
-from stoker.train.workers.shares import Share, divided
+from stoker.train.workers.shares import Share, check_distributed, divide_data, read_from_service
 
 
 def prepare_run(
-    request: FitRequest, group: Group, make_program: Callable[[Division], Program]
+    request: FitRequest, group: Group, make_program: Callable[[Division], TrainingProgram]
 ) -> TrainingRun:
     """The run that a request asks for.
 
@@ -48,7 +45,7 @@ def prepare_run(
         data, held_out = sources.split(*data, request.validation_split)
         request = replace(request, validation_data=held_out)
     share = _share_data(request, data, group)
-    factor = checks.rate_factor(request.scale_rate, group.replicas)
+    factor = rate_factor(request.scale_rate, group.replicas)
     if factor != 1:
         plan = plan.because(f"rates times {factor:.4g} for {group.replicas} replicas")
     if not group.chief:
@@ -79,7 +76,7 @@ def _prepare_pipeline(request: FitRequest) -> tuple[FitRequest, Plan]:
         x, gained, figures = _tune(request)
         return replace(request, x=x), plan.because(gained, tuned=True, figures={**plan.figures, **figures})
     kept = _keep_in_memory(request)
-    return (request, plan) if kept is None else (replace(request, x=kept), plan.because(prepared_data.REASON))
+    return (request, plan) if kept is None else (replace(request, x=kept), plan.because(REASON))
 
 
 def _keep_in_memory(request: FitRequest) -> Dataset | None:
@@ -91,7 +88,7 @@ def _keep_in_memory(request: FitRequest) -> Dataset | None:
         or request.steps_per_epoch
     ):
         return None
-    return prepared_data.kept_in_memory(request.x, request.original)
+    return _cache_prepared(request.x, request.original)
 
 
 def _tune(request: FitRequest) -> tuple[Dataset, str, dict[str, float]]:
@@ -119,12 +116,12 @@ def _tune(request: FitRequest) -> tuple[Dataset, str, dict[str, float]]:
 def _share_data(request: FitRequest, data: tuple[Data, Data, Data], group: Group) -> Share:
     """What this worker reads."""
     if request.data_service is None:
-        return divided(*data, request.batch_size, request.divide, group)
+        return divide_data(*data, request.batch_size, request.divide, group)
     if request.divide != "share":
         raise ArgumentError(
             f"divide={request.divide!r} and data_service= both say who reads what: leave one out"
         )
-    return served(*data, request.data_service, group, checkpoint=request.checkpoint is not None)
+    return read_from_service(*data, request.data_service, group, checkpoint=request.checkpoint is not None)
 
 
 def check_swaps(callbacks: Callbacks) -> None:
@@ -136,3 +133,30 @@ def check_swaps(callbacks: Callbacks) -> None:
                 "SwapEMAWeights swaps the weights of one worker alone: leave it out in a job of several workers; "
                 "the averages of use_ema=True are in the model after the last epoch"
             )
+
+
+REASON = "the prepared data is kept in memory"
+
+
+def _cache_prepared(x: Data, original: Mapping[str, object] | None) -> tf.data.Dataset | None:
+    """The pipeline with a cache behind the last stage that is sure to give the same in every epoch.
+
+    Args:
+        x: what the model's own `fit` passes on.
+        original: what it was given, by name.
+
+    Returns:
+        None where nothing is to be gained, or where it cannot be proven that not a bit changes.
+    """
+    made_here = original is not None and not isinstance(original.get("x"), tf.data.Dataset)
+    if not made_here or not isinstance(x, tf.data.Dataset) or int(x.cardinality()) < 0:
+        return None
+    # The tuner is needed only here, and where it is asked for.
+    from stoker.data.tuning.changes import Change, Request, caching
+    from stoker.data.tuning.rebuilding import CannotRebuild
+
+    try:
+        proposals = list(caching.proposals(x, Request(memory.room_for_data())))
+    except CannotRebuild:
+        return None
+    return next((one.pipeline for one in proposals if isinstance(one, Change)), None)

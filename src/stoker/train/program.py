@@ -14,9 +14,9 @@ from typing import Any, TypedDict
 import tensorflow as tf
 
 from stoker.tf_internals.types import Model, Nest
-from stoker.train.execution.feed import Feed
-from stoker.train.execution.kept import kept
-from stoker.train.execution.loop import Logs, Loop, Step
+from stoker.train.execution.feed import BatchFeed
+from stoker.train.execution.kept import traces_of
+from stoker.train.execution.loop import CompiledLoop, Logs, Step
 from stoker.train.variables import named_variables
 from stoker.train.workers.group import Group
 
@@ -52,7 +52,7 @@ class StepLoops:
         """The callable that is traced: `kind` is "train_step" or "test_step"."""
         raise NotImplementedError
 
-    def loop(self, kind: str, feed: Feed, jit: str, *, fused: bool = False) -> Loop:
+    def loop(self, kind: str, feed: BatchFeed, jit: str, *, fused: bool = False) -> CompiledLoop:
         """The loop for this step over this feed: the kept one, if the model is what it was.
 
         Args:
@@ -66,7 +66,7 @@ class StepLoops:
     def build(self, batch: Nest) -> None:
         """Make the variables that tracing on replicas cannot make, for batches of this kind."""
 
-    def trial_loop(self, feed: Feed, jit: str, *, fused: bool = False) -> Loop:
+    def trial_loop(self, feed: BatchFeed, jit: str, *, fused: bool = False) -> CompiledLoop:
         """What XLA is tried on: the loop itself, or, where replicas exchange, what one of them does without."""
         return self.loop("train_step", feed, jit, fused=fused)
 
@@ -85,17 +85,17 @@ class StepLoops:
     def _kept_loop(
         self,
         kind: str,
-        feed: Feed,
+        feed: BatchFeed,
         jit: str,
         step: Step,
         owner: object,
         closing: Callable[[], Logs] | None = None,
-    ) -> Loop:
-        def make() -> Loop:
-            together = None if self.group.alone else self.group.everywhere
-            return Loop(step, feed, jit=jit, eager=self.eager, closing=closing, together=together)
+    ) -> CompiledLoop:
+        def make() -> CompiledLoop:
+            together = None if self.group.alone else self.group.is_everywhere
+            return CompiledLoop(step, feed, jit=jit, eager=self.eager, closing=closing, together=together)
 
-        return kept(self.model).loop(kind, feed, make, jit="eager" if self.eager else jit, owner=owner)
+        return traces_of(self.model).loop(kind, feed, make, jit="eager" if self.eager else jit, owner=owner)
 
 
 class TrainingCourse:
@@ -128,19 +128,19 @@ class TrainingCourse:
         return None
 
     @contextlib.contextmanager
-    def validating(self) -> Iterator[None]:
+    def validation_scope(self) -> Iterator[None]:
         """Around a validation."""
         self.reset()
         yield
 
-    def evaluated(self, step: int, logs: Mapping[str, float]) -> None:
+    def note_evaluation(self, step: int, logs: Mapping[str, float]) -> None:
         """What a validation that `after_call` asked for came to."""
 
-    def goes_back_before(self, step: int) -> int:
+    def choose_rewind_limit(self, step: int) -> int:
         """After "rewind" at this step: rewind to the latest checkpoint older than the step returned."""
         return step
 
-    def rewound(self, step: int) -> int:
+    def go_on_from(self, step: int) -> int:
         """The run went back to this step. A number other than 0 gives the data another order from here."""
         return 0
 
@@ -170,7 +170,7 @@ class CheckpointedState:
 
 
 @dataclass(frozen=True)
-class Program:
+class TrainingProgram:
     """What is trained.
 
     Attributes:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import keras
 
-from stoker.errors import whole_number
+from stoker.errors import ArgumentError, whole_number
 from stoker.tf_internals.types import Callbacks, ClassWeight, Data, Verbose
-from stoker.train import checks
 from stoker.train.checkpoint.options import Checkpoint, CheckpointLike
 from stoker.train.execution.feeding import sources
 from stoker.train.planning.plan import PlanLike, parse
@@ -61,13 +61,18 @@ class FitRequest:
         Raises:
             ArgumentError: a value that makes no sense.
         """
+        split, weights = self.validation_split, self.class_weight
         plan = parse(self.plan)
         epochs = whole_number("epochs", self.epochs)
-        batch_size = checks.optional_number("batch_size", self.batch_size)
-        steps_per_epoch = checks.optional_number("steps_per_epoch", self.steps_per_epoch)
-        checks.share("validation_split", self.validation_split)
-        checks.class_weights(self.class_weight)
-        checks.callbacks(self.callbacks)
+        batch_size = _read_count("batch_size", self.batch_size)
+        steps_per_epoch = _read_count("steps_per_epoch", self.steps_per_epoch)
+        if not isinstance(split, int | float) or not 0 <= split < 1:
+            raise ArgumentError(f"validation_split={split!r} must lie between 0 and 1, such as 0.2")
+        if weights is not None and not isinstance(weights, Mapping):
+            raise ArgumentError(
+                f"class_weight must be a dict such as {{0: 1.0, 1: 2.5}}, not {type(weights).__name__}"
+            )
+        _check_callbacks(self.callbacks)
         return replace(
             self,
             plan=plan,
@@ -85,13 +90,37 @@ class FitRequest:
         held_out = given.get("validation_data")
         return named if held_out is None else {**named, "validation data": held_out}
 
-    def evaluate_arguments(self) -> dict[str, Any] | None:
-        """What Keras' `fit` calls `evaluate` with to validate; None without validation data."""
-        if self.validation_data is None:
-            return None
+    def evaluate_arguments(self) -> dict[str, Any]:
+        """What Keras' `fit` calls `evaluate` with to validate."""
         x, y, weights = sources.validation_parts(self.validation_data)
         size = self.validation_batch_size or self.batch_size
         return {"x": x, "y": y, "sample_weight": weights, "batch_size": size, "steps": self.validation_steps}
+
+
+def _read_count(name: str, value: object) -> int | None:
+    """A number of steps or rows, or None. As in Keras, 0 means None."""
+    return None if value is None else whole_number(name, value, 0)
+
+
+def _check_callbacks(given: Callbacks) -> None:
+    if given is None or isinstance(given, keras.callbacks.CallbackList):
+        return
+    for one in given if isinstance(given, Iterable) else [given]:
+        if isinstance(one, type):
+            raise ArgumentError(f"callbacks: {one.__name__} is a class: give {one.__name__}(...)")
+        if not isinstance(one, keras.callbacks.Callback):
+            raise ArgumentError(f"callbacks: give objects of keras.callbacks.Callback, not {one!r}")
+
+
+def rate_factor(asked: object, replicas: int) -> float:
+    """What `scale_rate=` multiplies all rates by."""
+    if asked is False:
+        return 1.0
+    if asked is True or asked == "linear":
+        return float(replicas)
+    if asked == "sqrt":
+        return math.sqrt(replicas)
+    raise ArgumentError(f"scale_rate={asked!r}: give True (times the number of replicas), 'sqrt' or False")
 
 
 def _cap_epochs(epochs: int) -> int:

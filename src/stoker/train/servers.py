@@ -27,7 +27,7 @@ from stoker.train.execution import hooks, keras_step
 from stoker.train.execution.feeding import sources
 from stoker.train.execution.feeding.resident import map_leaves, order_of, row_count
 from stoker.train.execution.own_methods import is_own
-from stoker.train.loop.progress import Progress
+from stoker.train.loop.progress import ProgressBar
 from stoker.train.planning.plan import parse
 from stoker.train.request import FitRequest
 
@@ -62,8 +62,8 @@ class ServedTraining:
     def train(self) -> History:
         """All epochs; Keras' history, with `steps`, how many were taken in all."""
         request, model = self.request, self.model
-        listed = hooks.callback_list(
-            model, request.callbacks, request.verbose, request.epochs, self._stretches, Progress()
+        listed = hooks.list_training_callbacks(
+            model, request.callbacks, request.verbose, request.epochs, self._stretches, ProgressBar()
         )
         model.stop_training = False
         steps, logs = 0, {}
@@ -74,7 +74,7 @@ class ServedTraining:
             total, rows = self._sums.numpy()
             logs = {"loss": float(total / rows)}
             if self._held_out is not None:
-                logs["val_loss"] = self._evaluated()
+                logs["val_loss"] = self._evaluate()
             listed.on_epoch_end(epoch, logs)
             if model.stop_training:
                 break
@@ -143,7 +143,7 @@ class ServedTraining:
         rows = tf.shape(next(leaf for leaf in keras.tree.flatten(x) if leaf is not None))[0]
         return loss, tf.cast(rows, tf.float32)
 
-    def _evaluated(self) -> float:
+    def _evaluate(self) -> float:
         """The mean loss over the validation data, on the coordinator."""
         request = self.request
         size = request.validation_batch_size or self._batch

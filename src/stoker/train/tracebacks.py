@@ -27,7 +27,7 @@ _LEFT_OUT = (
 )
 
 
-def filtered(function: F) -> F:
+def filter_errors(function: F) -> F:
     """Have errors that leave the function show only frames outside of TensorFlow, Keras and the trainer."""
 
     @functools.wraps(function)

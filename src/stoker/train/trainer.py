@@ -19,7 +19,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from stoker.doctor.attach import announced
 from stoker.errors import ArgumentError
 from stoker.tf_internals.types import (
     Callbacks,
@@ -32,32 +31,27 @@ from stoker.tf_internals.types import (
     Tensor,
     Verbose,
 )
-from stoker.tracking.store.tracking import scalars
 from stoker.train.checkpoint.options import CheckpointLike
-from stoker.train.custom.parts import Options, named
+from stoker.train.custom.parts import UpdateOptions, UpdateState, name_each
 from stoker.train.custom.program import Division, Journal, Models, trainer_program
-from stoker.train.custom.state import UpdateState
-from stoker.train.custom.step import TracedSteps, takes_training, with_sum
+from stoker.train.custom.step import TracedSteps, add_sum, takes_training
 from stoker.train.custom.updating import Logs
+from stoker.train.evaluate import evaluate_program
 from stoker.train.execution.feeding import sources
-from stoker.train.execution.kept import kept
 from stoker.train.execution.model_kinds import check_backend
-from stoker.train.inference.evaluation import Evaluation
-from stoker.train.inference.tracked import tracked
 from stoker.train.planning.plan import PlanLike
 from stoker.train.preparing import prepare_run
-from stoker.train.program import Program
+from stoker.train.program import TrainingProgram
 from stoker.train.request import FitRequest
-from stoker.train.tracebacks import filtered
+from stoker.train.tracebacks import filter_errors
 from stoker.train.update.averaging import EMA
 from stoker.train.update.balancing import Balance, Weight
 from stoker.train.update.clipping import Clip
-from stoker.train.update.freezing import Span
 from stoker.train.update.means import StepResult
-from stoker.train.update.rates import Rate
+from stoker.train.update.patterns import Rate, Span
 from stoker.train.update.scaling import LossScale
 from stoker.train.update.watching import Spike
-from stoker.train.workers.distributed_data import check_distributed
+from stoker.train.workers.shares import check_distributed
 
 
 class Trainer(TracedSteps):
@@ -105,7 +99,7 @@ class Trainer(TracedSteps):
             seed: of `self.random`, the generator for what a step draws; checkpoints keep its place.
             strategy: the one the models were made under, such as `stoker.strategy()`; found from them if left out.
         """
-        options = Options(
+        options = UpdateOptions(
             losses=losses,
             clip=clip,
             rates=rates,
@@ -117,8 +111,8 @@ class Trainer(TracedSteps):
             on_spike=on_spike,
         )
         check_backend("Trainer")
-        models = named(model, keras.Model, "model")
-        optimizers = named(optimizer, keras.optimizers.Optimizer, "optimizer")
+        models = name_each(model, keras.Model, "model")
+        optimizers = name_each(optimizer, keras.optimizers.Optimizer, "optimizer")
         if set(models) != set(optimizers):
             raise ArgumentError(
                 f"models {sorted(models)}, optimizers {sorted(optimizers)}: give one for each."
@@ -169,8 +163,8 @@ class Trainer(TracedSteps):
         else:
             losses, metrics, total, gradients = self.alone(local)
             self.apply(gradients, total, part)
-        shown = self.update_state.balancing.shown(weights) if self._updating else {}
-        return {**with_sum(losses, total), **metrics, **shown}
+        shown = self.update_state.balancing.describe_weights(weights) if self._updating else {}
+        return {**add_sum(losses, total), **metrics, **shown}
 
     def test_step(self, batch: Nest) -> Logs:
         """One step of a validation; returns what the logs show."""
@@ -181,7 +175,7 @@ class Trainer(TracedSteps):
                 "with a train_step of your own, override test_step too."
             )
         losses, metrics = self._forward(step, batch, training=False)
-        return {**with_sum(losses, self._total(losses)), **metrics}
+        return {**add_sum(losses, self._total(losses)), **metrics}
 
     # What a train_step calls.
 
@@ -197,7 +191,7 @@ class Trainer(TracedSteps):
         """Update a part's weights by gradients that `gradients` gave, changed as you like."""
         super().apply(gradients, loss, part)
 
-    @filtered
+    @filter_errors
     def fit(
         self,
         x: Data = None,
@@ -243,7 +237,7 @@ class Trainer(TracedSteps):
             self.update_state.halt.clear()
         journal = Journal()
 
-        def program(division: Division) -> Program:
+        def program(division: Division) -> TrainingProgram:
             return trainer_program(self, journal, division, evaluate_every=evaluate_every, verbose=verbose)
 
         history = prepare_run(request, self.replicas.group, program).train()
@@ -257,26 +251,7 @@ class Trainer(TracedSteps):
         program = trainer_program(self, Journal())
         check_distributed(x, None, {}, self.replicas.group)
         source = sources.source(x, y, batch_size=batch_size, steps_per_epoch=steps)
-        feed = source.feed_to_test()
-        try:
-            with (
-                announced.region(announced.LOOP, batch_size=0),
-                tracked("evaluate", program.model, (x, y), batch_size=source.batch_size) as run,
-            ):
-                loop = program.loops.loop("test_step", feed, "none")
-                logs = Evaluation(
-                    program.course,
-                    loop,
-                    feed,
-                    steps=source.steps_per_epoch,
-                    adapter=source.adapter,
-                    agreed=program.group.fewest,
-                ).run()
-                run.log(0, scalars(logs))
-                return logs
-        finally:
-            kept(program.model).release()
-            feed.close()
+        return evaluate_program(program, source, (x, y))
 
     def _model_for_callbacks(self) -> Model:
         if len(self.models) > 1:

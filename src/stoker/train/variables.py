@@ -22,7 +22,7 @@ from stoker.errors import CheckpointError
 from stoker.tf_internals import keras_layers
 from stoker.tf_internals.graphs import called_graphs
 from stoker.tf_internals.types import Graph, Layer, Model, Optimizer, SeedGenerator, Variable
-from stoker.train.workers.copies import Mirrored, Part, copies_of, has_parts, part_name
+from stoker.train.workers.copies import Mirrored, ReplicaPart, copies_of, has_parts, part_name
 from stoker.train.workers.group import group_of
 
 
@@ -86,7 +86,7 @@ class _Found:
         self._seen |= {id(copy) for copy in copies}
         if has_parts(inner):
             numbered = enumerate(copies, self._first_replica)
-            self.variables |= {part_name(name, number): Part(copy) for number, copy in numbered}
+            self.variables |= {part_name(name, number): ReplicaPart(copy) for number, copy in numbered}
         else:
             self.variables[name] = inner if inner is copies[0] else Mirrored(copies)
 

@@ -91,12 +91,12 @@ def test_a_spike_that_comes_again_at_once_goes_back_further() -> None:
     trainer = stoker.Trainer(plain.model(), keras.optimizers.SGD(), plain.squared)
     journal = Journal(events=[{"event": "recovery", "step": 17}])
     course = trainer_program(trainer, journal).course
-    assert course.goes_back_before(20) == 20
+    assert course.choose_rewind_limit(20) == 20
     journal.events[0]["back_to"] = 14
     journal.events.append({"event": "recovery", "step": 17})
-    assert course.goes_back_before(20) == 14
+    assert course.choose_rewind_limit(20) == 14
     journal.events[1]["step"] = 18
-    assert course.goes_back_before(20) == 20, "it came further than the last time"
+    assert course.choose_rewind_limit(20) == 20, "it came further than the last time"
 
 
 def test_a_spike_in_the_data_is_passed_in_another_order_or_ends_the_run(tmp_path: Path) -> None:

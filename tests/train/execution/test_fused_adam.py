@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 import stoker
-from stoker.train.execution import fused_adam
-from stoker.train.execution.kept import kept
+from stoker.train.execution import fused_update
+from stoker.train.execution.kept import traces_of
 from tests.train.execution.test_fused_update import WIDTH, WORDS, model, texts
 
 pytestmark = pytest.mark.tensorflow
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.tensorflow
 
 def operations(learner: Any, kind: str) -> int:
     """How many of them the traced step of training has."""
-    (entry,) = kept(learner)._loops.values()
+    (entry,) = traces_of(learner)._loops.values()
     return sum(op.type == kind for op in entry.loop.build().graph.get_operations())
 
 
@@ -104,7 +104,7 @@ class Halved(keras.optimizers.Adam):  # type: ignore[misc]
 )
 def test_what_is_not_quite_adam_is_left_to_keras(optimizer: Any) -> None:
     learner = model(optimizer)
-    assert not fused_adam.applies(learner.optimizer)
+    assert not fused_update.is_plain_adam(learner.optimizer)
     stoker.fit(learner, texts(), epochs=1, plan="fused", verbose=0)
     assert kernels(learner) == 0
 
@@ -113,7 +113,7 @@ def test_the_graph_knows_the_variables() -> None:
     """Or a trial of XLA could not put them back."""
     learner = model("adam")
     stoker.fit(learner, texts(), epochs=1, verbose=0)
-    (entry,) = kept(learner)._loops.values()
+    (entry,) = traces_of(learner)._loops.values()
     known = {variable.ref() for variable in entry.loop.build().graph.variables}
     assert {one.value.ref() for one in (*learner.optimizer.variables, *learner.weights)} <= known
 

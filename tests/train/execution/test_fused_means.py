@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import stoker
-from stoker.train.execution import fused_means
+from stoker.train.execution import fused_layers
 from tests.train.execution.test_fused_adam import operations
 from tests.train.execution.test_fused_update import WIDTH, WORDS, model, texts
 
@@ -42,7 +42,7 @@ def answered(learner: Any, *, fused: bool) -> tuple[list[Any], Any, int]:
         return found, tf.convert_to_tensor(tape.gradient(loss, learner.trainable_variables[0].value))
 
     if fused:
-        with fused_means.fused(learner):
+        with fused_layers.fuse_means(learner):
             concrete = run.get_concrete_function()
         count = sum(op.type == SUM for op in concrete.graph.get_operations())
     found, gradient = run()
@@ -61,7 +61,7 @@ def answered(learner: Any, *, fused: bool) -> tuple[list[Any], Any, int]:
 )
 def test_answers_and_gradients_are_those_of_keras(learner: Any) -> None:
     made = learner()
-    assert fused_means.applies(made)
+    assert fused_layers.averages_embeddings(made)
     usual, gradient, _ = answered(made, fused=False)
     found, same, count = answered(made, fused=True)
     assert count >= 1
@@ -73,7 +73,7 @@ def test_answers_and_gradients_are_those_of_keras(learner: Any) -> None:
 
 def test_of_padding_alone_there_is_no_mean() -> None:
     made = means()
-    with fused_means.fused(made):
+    with fused_layers.fuse_means(made):
         found = made(tf.constant([[3, 4], [0, 0]]))
     assert np.isfinite(found[0]).all()
     assert np.isnan(found[1]).all()
@@ -83,10 +83,10 @@ def test_words_that_are_no_plain_array_are_left_to_keras() -> None:
     ids = keras.Input((None,), dtype="int32", sparse=True)
     rows = keras.layers.Embedding(WORDS, WIDTH)(ids)
     made = keras.Model(ids, keras.layers.GlobalAveragePooling1D()(rows))
-    assert not fused_means.applies(made)
+    assert not fused_layers.averages_embeddings(made)
     words = tf.sparse.from_dense([[1, 2], [3, 0]])
     usual = made(words)
-    with fused_means.fused(made):
+    with fused_layers.fuse_means(made):
         np.testing.assert_array_equal(made(words), usual)
 
 
@@ -100,7 +100,7 @@ def test_words_that_are_no_plain_array_are_left_to_keras() -> None:
 )
 def test_what_the_kernel_does_not_compute_is_left_to_keras(learner: Any) -> None:
     made = learner()
-    assert not fused_means.applies(made)
+    assert not fused_layers.averages_embeddings(made)
     usual, gradient, _ = answered(made, fused=False)
     found, same, count = answered(made, fused=True)
     assert count == 0

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 import stoker
 from stoker.errors import ArgumentError
-from stoker.train.execution.fused_normalization import applies
-from stoker.train.execution.kept import kept
+from stoker.train.execution.fused_layers import normalizes_images
+from stoker.train.execution.kept import traces_of
 from stoker.train.planning import decide
 from stoker.train.program import StepLoops
 from stoker.train.workers.group import Group
@@ -39,7 +39,7 @@ def network(normalization: Any = keras.layers.BatchNormalization, **options: Any
 
 def kernels(model: Any) -> int:
     """How many fused normalisations the traced step of training has."""
-    (entry,) = kept(model)._loops.values()
+    (entry,) = traces_of(model)._loops.values()
     return sum(op.type == "FusedBatchNormV3" for op in entry.loop.build().graph.get_operations())
 
 
@@ -172,7 +172,7 @@ def test_the_plan_says_so() -> None:
     assert plan.fused
     assert "batch normalisation is fused" in plan.line()
     assert not stoker.fit(network(), *images(), epochs=1, plan="unfused", verbose=0).plan.fused
-    assert not applies(keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]))
+    assert not normalizes_images(keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]))
 
 
 def test_a_loop_of_ones_own_is_not_fused() -> None:
@@ -185,7 +185,7 @@ def test_a_loop_of_ones_own_is_not_fused() -> None:
 def test_replicas_go_on_without_what_one_had() -> None:
     several = StepLoops(None, Group())
     several.replicated = True
-    plan = decide.fused(several, stoker.Plan(fused=True))
+    plan = decide.choose_fusing(several, stoker.Plan(fused=True))
     assert not plan.fused
     assert plan.reasons == ("under a strategy no part is fused",)
 

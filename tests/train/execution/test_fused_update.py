@@ -13,7 +13,7 @@ import stoker
 from stoker.errors import ArgumentError
 from stoker.train.execution import fused_update
 from stoker.train.execution.fused_update import refusal
-from stoker.train.execution.kept import kept
+from stoker.train.execution.kept import traces_of
 from tests.train import plain
 
 pytestmark = pytest.mark.tensorflow
@@ -72,7 +72,7 @@ def test_it_learns_what_the_plain_one_learns(optimizer: Any) -> None:
 def test_one_function_of_the_step_is_compiled(plan: str, compiled: int) -> None:
     learner = model("adam")
     stoker.fit(learner, texts(), epochs=1, plan=plan, verbose=0)
-    (entry,) = kept(learner)._loops.values()
+    (entry,) = traces_of(learner)._loops.values()
     made = entry.loop.build().graph.as_graph_def().library.function
     assert sum(one.attr["_XlaMustCompile"].b for one in made) == compiled
 

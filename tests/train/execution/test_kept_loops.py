@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import stoker
-from stoker.train.execution.feed import Feed
+from stoker.train.execution.feed import BatchFeed
 from stoker.train.execution.feeding import sources
 from stoker.train.execution.feeding.streamed import Streamed
 from tests.train import models
@@ -21,29 +21,29 @@ X, Y = models.data()
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Feed]]:
+def made(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[BatchFeed]]:
     """Every feed that is made."""
-    feeds: list[weakref.ref[Feed]] = []
-    make = sources.Source.feed
+    feeds: list[weakref.ref[BatchFeed]] = []
+    make = sources.DataSource.feed
 
-    def noted(source: sources.Source, kind: str, seed: int, **options: Any) -> Feed:
+    def noted(source: sources.DataSource, kind: str, seed: int, **options: Any) -> BatchFeed:
         feed = make(source, kind, seed, **options)
         feeds.append(weakref.ref(feed))
         return feed
 
-    monkeypatch.setattr(sources.Source, "feed", noted)
+    monkeypatch.setattr(sources.DataSource, "feed", noted)
     return feeds
 
 
 @pytest.mark.parametrize("plan", ["resident", "streamed"])
-def test_after_a_run_its_data_can_go(made: list[weakref.ref[Feed]], plan: str) -> None:
+def test_after_a_run_its_data_can_go(made: list[weakref.ref[BatchFeed]], plan: str) -> None:
     model = models.dense()
     stoker.fit(model, X, Y, validation_data=(X[:20], Y[:20]), verbose=0, plan=plan)
     gc.collect()
     assert [feed() for feed in made] == [None, None]
 
 
-def test_an_evaluation_inside_a_run_leaves_its_validation_alone(made: list[weakref.ref[Feed]]) -> None:
+def test_an_evaluation_inside_a_run_leaves_its_validation_alone(made: list[weakref.ref[BatchFeed]]) -> None:
     """The data of both has one shape, so that both use one loop."""
     x: Any = np.ones((8, 1), "float32")
     found: list[float] = []

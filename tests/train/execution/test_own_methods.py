@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 
-from stoker.train.execution.own_methods import calls_own, is_own, original_arguments, redirected
+from stoker.train.execution.own_methods import calls_own, is_own, original_arguments, redirect_method
 
 
 class Doubles(keras.Sequential):  # type: ignore[misc]
@@ -29,7 +29,7 @@ def test_one_model_in_one_thread() -> None:
     keras_predict = TensorFlowTrainer.predict
     model, other = made(), made()
     found: dict[str, Any] = {}
-    with redirected(model, "predict", lambda x, **kwds: x):
+    with redirect_method(model, "predict", lambda x, **kwds: x):
         found["model"] = model.predict(X)
         found["other model"] = other.predict(3 * X, verbose=0)
         thread = threading.Thread(target=lambda: found.update({"thread": model.predict(4 * X, verbose=0)}))
@@ -48,16 +48,16 @@ def test_two_threads_may_leave_in_any_order() -> None:
     begun, leave = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with redirected(made(), "predict", lambda x: x):
+        with redirect_method(made(), "predict", lambda x: x):
             begun.set()
             leave.wait()
 
     thread = threading.Thread(target=hold)
     model = made()
-    with redirected(model, "predict", lambda x: "ours"):
+    with redirect_method(model, "predict", lambda x: "ours"):
         thread.start()
         begun.wait()
-    with redirected(model, "predict", lambda x: "ours again"):
+    with redirect_method(model, "predict", lambda x: "ours again"):
         leave.set()
         thread.join()
         assert model.predict(X) == "ours again"
@@ -84,7 +84,7 @@ def test_an_error_puts_keras_back() -> None:
         raise OSError("disk")
 
     model = made()
-    with redirected(model, "predict", fails), pytest.raises(OSError, match="disk"):
+    with redirect_method(model, "predict", fails), pytest.raises(OSError, match="disk"):
         model.predict(X)
     assert TensorFlowTrainer.predict is keras_predict
 
@@ -94,5 +94,5 @@ def test_a_method_of_one_object_is_its_own() -> None:
     assert not is_own(plain, "predict")
     plain.predict = lambda x: TensorFlowTrainer.predict(plain, x + 1, verbose=0)
     assert is_own(plain, "predict")
-    with redirected(plain, "predict", lambda x, **kwds: x.tolist()):
+    with redirect_method(plain, "predict", lambda x, **kwds: x.tolist()):
         assert plain.predict(X) == [[2.0]] * 3

@@ -18,7 +18,7 @@ from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 
 import stoker
 from stoker.errors import StokerError
-from stoker.train.execution.kept import kept
+from stoker.train.execution.kept import traces_of
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(70, 6)).astype("float32")
@@ -263,12 +263,12 @@ def test_training_between_predictions_traces_nothing_again() -> None:
     model = dense()
     model.compile("adam", "mse")
     stoker.predict(model, X[:1])
-    before = kept(model)
+    before = traces_of(model)
     model.fit(X, X[:, :3], epochs=2, verbose=0)
     model.evaluate(X, X[:, :3], verbose=0)
     model.predict(X, verbose=0)
     stoker.predict(model, X[:2])
-    assert kept(model) is before
+    assert traces_of(model) is before
 
 
 def test_no_number_of_rows_or_length_adds_a_trace() -> None:
@@ -277,7 +277,7 @@ def test_no_number_of_rows_or_length_adds_a_trace() -> None:
         for length in (3, 5, 8):
             x: Any = np.ones((rows, length, 2), "float32")
             assert stoker.predict(model, x, batch_size=4, verbose=0).shape == (rows, 4)
-    assert len(kept(model).functions) == 2  # a single row, and any number of rows
+    assert len(traces_of(model).functions) == 2  # a single row, and any number of rows
 
 
 def test_a_model_that_is_dropped_is_freed() -> None:
@@ -358,12 +358,12 @@ def test_a_short_dataset_traces_one_function_and_a_loop_when_it_pays() -> None:
     dataset = tf.data.Dataset.from_tensor_slices(X).batch(8)
     one_batch, batches = dataset.take(1), len(dataset)
     assert_same(stoker.predict(model, one_batch, verbose=0), model.predict(one_batch, verbose=0))
-    (function,) = kept(model).functions.values()
+    (function,) = traces_of(model).functions.values()
     assert not function.has_loop("stream")
     for _ in range(1 + 32 // batches):
         assert_same(stoker.predict(model, dataset, verbose=0), model.predict(dataset, verbose=0))
     assert function.has_loop("stream")
-    assert list(kept(model).functions.values()) == [function]
+    assert list(traces_of(model).functions.values()) == [function]
 
 
 @pytest.mark.parametrize("data", ["rows", "dataset"])

@@ -15,8 +15,8 @@ import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.train.preparing import check_swaps
-from stoker.train.workers.distributed_data import check_distributed
 from stoker.train.workers.group import Group
+from stoker.train.workers.shares import check_distributed
 from tests.support import HANGS_S
 
 pytestmark = pytest.mark.tensorflow

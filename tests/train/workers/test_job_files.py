@@ -12,9 +12,9 @@ import pytest
 import tensorflow as tf
 
 from stoker.train.checkpoint import job
-from stoker.train.checkpoint.directory import CheckpointDirectory, finished, parts_of
+from stoker.train.checkpoint.directory import CheckpointDirectory, list_finished, parts_of
 from stoker.train.checkpoint.options import Checkpoint, CheckpointWarning
-from stoker.train.workers.copies import Part
+from stoker.train.workers.copies import ReplicaPart
 from stoker.train.workers.group import Group
 
 pytestmark = pytest.mark.tensorflow
@@ -29,7 +29,7 @@ class OfTwo(Group):
         super().__init__()
         self.rank, self._said = rank, said
 
-    def told(self, value: Callable[[], Any]) -> Any:
+    def ask_chief(self, value: Callable[[], Any]) -> Any:
         if self.chief:
             self._said.put(value())
             return value()
@@ -42,9 +42,11 @@ def saved(tmp_path: Path) -> Path:
     said: queue.Queue[Any] = queue.Queue()
     weight, ours, theirs = (tf.Variable(0.0) for _ in range(3))
     options = Checkpoint(tmp_path)
-    chief = job.ChiefSaver(options, {"weight": weight, "seen": Part(ours)}, "same", group=OfTwo(0, said))
+    chief = job.ChiefSaver(
+        options, {"weight": weight, "seen": ReplicaPart(ours)}, "same", group=OfTwo(0, said)
+    )
     worker = job.WorkerSaver(
-        options, {"weight": weight, "seen@1": Part(theirs)}, "same", group=OfTwo(1, said)
+        options, {"weight": weight, "seen@1": ReplicaPart(theirs)}, "same", group=OfTwo(1, said)
     )
     for saver in (chief, worker):
         saver.replicas = 2
@@ -84,7 +86,7 @@ DAMAGES: dict[str, Callable[[Path, Path], Any]] = {
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.filterwarnings(f"ignore::{CheckpointWarning.__module__}.{CheckpointWarning.__qualname__}")
 def test_what_is_not_whole_is_passed_over_and_steps_are_never_mixed(saved: Path, damage: str) -> None:
-    before, newest = finished(saved)
+    before, newest = list_finished(saved)
     assert found_in(saved).step == 20
     DAMAGES[damage](newest, before)
     found = found_in(saved)

@@ -16,12 +16,11 @@ import pytest
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
-from stoker.train.checks import rate_factor
-from stoker.train.workers import packs
+from stoker.train.request import rate_factor
+from stoker.train.workers import group
 from stoker.train.workers.group import Group
-from stoker.train.workers.leaving import Leaving, Left
-from stoker.train.workers.service import served
-from stoker.train.workers.shares import divided
+from stoker.train.workers.leaving import JobLeft, Leaving
+from stoker.train.workers.shares import divide_data, read_from_service
 from stoker.train.workers.strategy import strategy
 from stoker.train.workers.tracing import on_replica
 from tests.support import run
@@ -30,14 +29,14 @@ pytestmark = pytest.mark.tensorflow
 
 
 def test_packs_come_back_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packs, "PACK_BYTES", 16)
+    monkeypatch.setattr(group, "PACK_BYTES", 16)
     values = [
         tf.random.stateless_normal([3, 5], [1, 2]),
         tf.constant(7.0),
         tf.constant([1, 2, 3], tf.int64),
         tf.zeros([2, 0]),
     ]
-    for before, after in zip(values, packs.summed(values), strict=True):
+    for before, after in zip(values, group.sum_over_replicas(values), strict=True):
         np.testing.assert_array_equal(before, after)
         assert before.dtype == after.dtype
 
@@ -76,13 +75,13 @@ def test_rows_are_divided_without_loss() -> None:
     for rank in (0, 1):
         group = second_of_two()
         group.rank = rank
-        share = divided(x, None, None, 7, "rows", group)
+        share = divide_data(x, None, None, 7, "rows", group)
         parts.append((share.x.tolist(), share.batch_size))
     assert parts == [([0, 2, 4, 6, 8], 3), ([1, 3, 5, 7, 9], 4)]
 
 
 def test_a_pipeline_is_sliced_batch_by_batch() -> None:
-    share = divided(tf.data.Dataset.range(7).batch(4), None, None, None, "rows", second_of_two())
+    share = divide_data(tf.data.Dataset.range(7).batch(4), None, None, None, "rows", second_of_two())
     assert [batch.tolist() for batch in share.x.as_numpy_iterator()] == [[2, 3], [5, 6]]
 
 
@@ -97,7 +96,7 @@ def test_a_pipeline_is_sliced_batch_by_batch() -> None:
 )
 def test_what_cannot_be_divided_is_said_in_one_line(x: Any, divide: str, said: str) -> None:
     with pytest.raises(ArgumentError) as caught:
-        divided(x, None, None, 2, divide, second_of_two())
+        divide_data(x, None, None, 2, divide, second_of_two())
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -114,7 +113,7 @@ def test_what_cannot_be_divided_is_said_in_one_line(x: Any, divide: str, said: s
 )
 def test_a_service_that_cannot_be_used_is_one_line(x: Any, address: Any, checkpoint: bool, said: str) -> None:
     with pytest.raises(ArgumentError) as caught:
-        served(x, None, None, address, Group(), checkpoint=checkpoint)
+        read_from_service(x, None, None, address, Group(), checkpoint=checkpoint)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -174,4 +173,4 @@ def test_a_signal_is_a_wish_inside_and_what_it_was_outside() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         assert leaving.asked
         assert signal.getsignal(signal.SIGTERM) == before
-    assert Left().code == 75
+    assert JobLeft().code == 75

@@ -12,7 +12,7 @@ import tensorflow as tf
 from stoker.errors import ArgumentError
 from stoker.serve.export import names
 from stoker.tf_internals.keras_layers import maker_of, output_structure, takes_logits
-from stoker.train.execution.structures import flatten
+from stoker.train.execution.batch_function import flatten
 
 LABEL, SCORES = "label", "scores"
 _PROBABILITIES = {"softmax", "sigmoid", "hard_sigmoid"}

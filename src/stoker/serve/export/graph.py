@@ -15,7 +15,7 @@ from stoker.serve.export.faults import blamed
 from stoker.serve.export.intake import Intake
 from stoker.serve.signature import Field, Signature, identifiers
 from stoker.tf_internals.graphs import is_resource
-from stoker.train.execution.structures import flatten
+from stoker.train.execution.batch_function import flatten
 
 _PYTHON_OPS = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 

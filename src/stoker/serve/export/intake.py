@@ -20,7 +20,7 @@ from stoker.serve.examples import as_bytes
 from stoker.serve.export import names
 from stoker.serve.signature import Field, arguments
 from stoker.tf_internals.keras_layers import input_structure, maker_of
-from stoker.train.execution.structures import flatten, rebuild
+from stoker.train.execution.batch_function import flatten, rebuild
 
 # Types that clients have no plain form for: taken as float32, and cast.
 _ROUNDED = ("bfloat16", "float16")

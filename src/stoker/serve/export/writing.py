@@ -35,8 +35,8 @@ from stoker.serve.export.statistics import statistics_of
 from stoker.serve.proof import apart
 from stoker.serve.rows import as_rows
 from stoker.serve.safety.opening import sealed, write_description
+from stoker.train.execution.batch_function import flatten
 from stoker.train.execution.model_kinds import check_model
-from stoker.train.execution.structures import flatten
 
 _MOST_EXAMPLES = 16
 

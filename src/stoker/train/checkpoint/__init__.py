@@ -6,7 +6,7 @@
 | resume | what a run finds when it begins, puts back, and saves |
 | saved | the newest good checkpoint, read and checked once |
 | job | the checkpoint of a job: the chief's file and a part of each other worker |
-| saver, writer | copying the variables into memory that is allocated once; writing them in a thread |
+| saver | copying the variables into memory that is allocated once; writing them in a thread |
 | directory | names in order of saving, one process at a time (a POSIX lock, which dies with its process), pruning |
 | files, packing | the format: arrays, index, tail, checksums; plain values and arrays in one tree |
 | callback_state | what callbacks remember |

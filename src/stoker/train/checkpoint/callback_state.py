@@ -41,12 +41,12 @@ class CsvState(TypedDict):
 
 def callbacks_state(callbacks: Iterable[Callback]) -> dict[str, object]:
     """What the callbacks remember, as plain values and arrays that `Saver.save` takes within `progress`."""
-    return {name: _state(callback) for name, callback in _named(callbacks)}
+    return {name: _state(callback) for name, callback in _name_callbacks(callbacks)}
 
 
 def restore_callbacks(callbacks: Iterable[Callback], state: Mapping[str, Any]) -> None:
     """Give it back; call it after `on_train_begin`. Callbacks are matched by class and order."""
-    for name, callback in _named(callbacks):
+    for name, callback in _name_callbacks(callbacks):
         saved = state.get(name)
         if saved is None:
             _warn(f"the callback {name} was not there when the checkpoint was saved: it starts over")
@@ -63,7 +63,7 @@ def restore_callbacks(callbacks: Iterable[Callback], state: Mapping[str, Any]) -
             )
 
 
-def _named(callbacks: Iterable[Callback]) -> list[tuple[str, Callback]]:
+def _name_callbacks(callbacks: Iterable[Callback]) -> list[tuple[str, Callback]]:
     counts: dict[str, int] = {}
     named = []
     for callback in callbacks:

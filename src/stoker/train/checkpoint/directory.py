@@ -82,7 +82,7 @@ class CheckpointDirectory:
 
     def files(self) -> list[Path]:
         """The finished checkpoints, oldest first."""
-        return finished(self.path)
+        return list_finished(self.path)
 
     def new(self, step: int) -> Path:
         """The name of the next one."""
@@ -114,7 +114,7 @@ def parts_of(path: Path) -> list[Path]:
     return sorted((path.parent / PARTS).glob(f"{path.stem}.worker-*{path.suffix}"))
 
 
-def finished(directory: Path) -> list[Path]:
+def list_finished(directory: Path) -> list[Path]:
     """The finished checkpoints in it, oldest first: in the order they were saved, whatever their steps."""
     paths = directory.iterdir() if directory.is_dir() else ()
     names = ((_NAME.fullmatch(path.name), path) for path in paths)

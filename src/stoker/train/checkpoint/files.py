@@ -53,7 +53,7 @@ class DamagedFile(Exception):
 
 
 @dataclass(frozen=True)
-class Entry:
+class ArrayEntry:
     """One array in a file."""
 
     name: str
@@ -69,7 +69,7 @@ class Index:
     """What a file holds."""
 
     path: Path
-    entries: dict[str, Entry]
+    entries: dict[str, ArrayEntry]
     details: dict[str, Any]
 
 
@@ -107,7 +107,7 @@ def _write_all(file: BinaryIO, arrays: Iterable[tuple[str, Array]], details: Map
             chunk = raw[start : start + _CHUNK]
             crc = zlib.crc32(chunk, crc)
             file.write(chunk)
-        entries.append(asdict(Entry(name, array.dtype.name, tuple(array.shape), offset, len(raw), crc)))
+        entries.append(asdict(ArrayEntry(name, array.dtype.name, tuple(array.shape), offset, len(raw), crc)))
     index = json.dumps({"entries": entries, "details": details}).encode()
     offset = file.tell()
     file.write(index)
@@ -195,7 +195,7 @@ def _read_index(path: Path, file: BufferedReader) -> Index:
         raise DamagedFile("its index does not match its checksum")
     try:
         parsed = json.loads(index)
-        entries = [Entry(**{**entry, "shape": tuple(entry["shape"])}) for entry in parsed["entries"]]
+        entries = [ArrayEntry(**{**entry, "shape": tuple(entry["shape"])}) for entry in parsed["entries"]]
         details = parsed["details"]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise DamagedFile(f"its index is none of a checkpoint ({type(error).__name__})") from None
@@ -209,7 +209,7 @@ def _read_index(path: Path, file: BufferedReader) -> Index:
     return Index(path, found, details)
 
 
-def _check_entry(entry: Entry, end: int) -> None:
+def _check_entry(entry: ArrayEntry, end: int) -> None:
     """An array that the file really holds, before the index."""
     numbers = (*entry.shape, entry.offset, entry.size, entry.crc)
     if not isinstance(entry.name, str) or not all(type(one) is int and one >= 0 for one in numbers):
@@ -229,7 +229,7 @@ def _check_entry(entry: Entry, end: int) -> None:
         raise DamagedFile(f"{entry.name[:80]} does not hold as many bytes as its shape needs")
 
 
-def _read_array(file: BufferedReader, entry: Entry) -> Array:
+def _read_array(file: BufferedReader, entry: ArrayEntry) -> Array:
     array: Array = np.empty(entry.shape, np.dtype(entry.dtype))
     raw = as_bytes(array)
     file.seek(entry.offset)

@@ -25,7 +25,7 @@ from stoker.train.checkpoint.directory import CheckpointDirectory, part_path
 from stoker.train.checkpoint.options import Checkpoint
 from stoker.train.checkpoint.saved import BLOB, VARIABLE, Saved
 from stoker.train.checkpoint.saver import Saver
-from stoker.train.workers.copies import Part
+from stoker.train.workers.copies import ReplicaPart
 from stoker.train.workers.group import Group
 
 # A worker that has not written its few bytes by then never will.
@@ -41,21 +41,21 @@ class ChiefSaver(Saver):
         self._group = group
         self._given_up = threading.Event()
 
-    def _named(self, step: int) -> Path:
-        path = super()._named(step)
-        self._group.told(lambda: path.name)
+    def _new_path(self, step: int) -> Path:
+        path = super()._new_path(step)
+        self._group.ask_chief(lambda: path.name)
         return path
 
-    def _found(self, before: int | None) -> Saved | None:
-        found = super()._found(before)
-        self._group.told(lambda: None if found is None else found.path.name)
+    def _find(self, before: int | None) -> Saved | None:
+        found = super()._find(before)
+        self._group.ask_chief(lambda: None if found is None else found.path.name)
         return found
 
     def _write(self, path: Path, arrays: dict[str, Array], details: Mapping[str, object]) -> None:
-        parts = [self._written(part_path(path, rank)) for rank in range(1, self._group.count)]
+        parts = [self._wait_for_part(part_path(path, rank)) for rank in range(1, self._group.count)]
         super()._write(path, arrays, {**details, "parts": parts})
 
-    def _written(self, path: Path) -> dict[str, object]:
+    def _wait_for_part(self, path: Path) -> dict[str, object]:
         """Another worker's file, when it is on the disk."""
         deadline = clock.real_ns() + _PATIENCE_S * 1e9
         while not path.exists():
@@ -84,11 +84,11 @@ class WorkerSaver(Saver):
         """The chief says when."""
         return False
 
-    def _written_variables(self) -> Iterable[tuple[str, Variable]]:
-        return ((name, one) for name, one in self._variables.items() if isinstance(one, Part))
+    def _own_variables(self) -> Iterable[tuple[str, Variable]]:
+        return ((name, one) for name, one in self._variables.items() if isinstance(one, ReplicaPart))
 
-    def _named(self, step: int) -> Path:
-        return part_path(self._path / str(self._group.told(lambda: None)), self._group.rank)
+    def _new_path(self, step: int) -> Path:
+        return part_path(self._path / str(self._group.ask_chief(lambda: None)), self._group.rank)
 
     def _write(self, path: Path, arrays: dict[str, Array], details: Mapping[str, object]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,17 +96,17 @@ class WorkerSaver(Saver):
         stored += [(name, array) for name, array in arrays.items() if name.startswith(BLOB)]
         files.write(path, stored, {"step": details["step"]})
 
-    def _found(self, before: int | None) -> Saved | None:
-        return told_one(self._path, self._group)
+    def _find(self, before: int | None) -> Saved | None:
+        return read_chosen(self._path, self._group)
 
 
-def told_one(directory: Path, group: Group) -> Saved | None:
+def read_chosen(directory: Path, group: Group) -> Saved | None:
     """On a worker that is not the chief: the checkpoint that the chief goes on from.
 
     Raises:
         CheckpointError: it cannot be read here.
     """
-    name = group.told(lambda: None)
+    name = group.ask_chief(lambda: None)
     if name is None:
         return None
     path = directory.expanduser().absolute() / str(name)
@@ -122,5 +122,5 @@ def newest(directory: CheckpointDirectory, damaged: set[Path], group: Group) -> 
     """On the chief, or alone: the newest good checkpoint, of which the other workers are told."""
     found = saved.newest(directory, damaged)
     if not group.alone:
-        group.told(lambda: None if found is None else found.path.name)
+        group.ask_chief(lambda: None if found is None else found.path.name)
     return found

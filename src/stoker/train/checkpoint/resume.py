@@ -90,7 +90,7 @@ class Resume:
             self._directory = CheckpointDirectory(checkpoint.directory)
             self._saved = job.newest(self._directory, self._damaged, self.group)
         else:
-            self._saved = job.told_one(Path(checkpoint.directory), self.group)
+            self._saved = job.read_chosen(Path(checkpoint.directory), self.group)
 
     def _check_progress(self) -> None:
         """The checkpoint is of a run: what every one of them says stands in it, as what it is.
@@ -110,7 +110,7 @@ class Resume:
         """Where the run was; None when there is nothing to go on from."""
         return None if self._saved is None else cast(RunProgress, self._saved.progress)
 
-    def pinned(self, plan: Plan) -> Plan:
+    def pin_plan(self, plan: Plan) -> Plan:
         """The plan with what an earlier process of this run decided, where this call leaves it open."""
         if self.progress is None:
             return plan
@@ -140,7 +140,7 @@ class Resume:
         traced = list(graphs)
         for graph in traced:
             _warn_of_random_ops(graph)
-        loose = {variable.ref(): variable for graph in traced for variable in _as_traced(graph)}
+        loose = {variable.ref(): variable for graph in traced for variable in _variables_in_order(graph)}
         extra = {f"step/{number}": variable for number, variable in enumerate(loose.values())}
         self._saver = self._saver_of(state.variables(extra), fingerprint)
         self._saver.replicas = self.group.replicas
@@ -174,7 +174,7 @@ class Resume:
         assert found is not None
         progress = cast(RunProgress, found.progress)
         self.saver.put_back(found)
-        restore_callbacks(_saved_ones(callbacks), progress["callbacks"])
+        restore_callbacks(_without_bars(callbacks), progress["callbacks"])
         if epoch_steps is not None:
             # The order matters: the epochs are repeated from the random state the program began with.
             epoch_steps.repeat_epochs(progress["pace"])
@@ -227,7 +227,7 @@ class Resume:
             "step": step,
             # The name is that of the first version: files that were written then are read, too.
             "pace": epoch_steps.position(),
-            "callbacks": callbacks_state(_saved_ones(callbacks)),
+            "callbacks": callbacks_state(_without_bars(callbacks)),
             "random": host_random_state(),
             "plan": plan.to_json(),
         }
@@ -267,11 +267,11 @@ def _warn_of_random_ops(graph: Graph) -> None:
         )
 
 
-def _as_traced(graph: Graph) -> list[Variable]:
+def _variables_in_order(graph: Graph) -> list[Variable]:
     """A graph's variables in the order of tracing: `graph.variables` comes from a set, in another order every time."""
     by_handle = {id(variable.handle): variable for variable in graph.variables}
     return [by_handle[id(outer)] for outer, _ in graph.captures if id(outer) in by_handle]
 
 
-def _saved_ones(callbacks: keras.callbacks.CallbackList) -> list[Callback]:
+def _without_bars(callbacks: keras.callbacks.CallbackList) -> list[Callback]:
     return [one for one in callbacks.callbacks if not isinstance(one, keras.callbacks.ProgbarLogger)]

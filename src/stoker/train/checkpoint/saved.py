@@ -14,7 +14,7 @@ from stoker.train.checkpoint import files
 from stoker.train.checkpoint.directory import PARTS, CheckpointDirectory, step_of
 from stoker.train.checkpoint.options import CheckpointWarning
 from stoker.train.checkpoint.packing import unpack
-from stoker.train.workers.copies import Part, whole_name
+from stoker.train.workers.copies import ReplicaPart, whole_name
 
 VARIABLE, BLOB, PROGRESS = "variable/", "blob/", "progress"
 WAY_OUT = "give another directory, or delete this one to start over"
@@ -29,14 +29,14 @@ class Saved:
         self.step = int(details["step"])
         self.fingerprint = str(details["fingerprint"])
         # Version 0.1 numbered all copies, the first one too.
-        found = _named(contents, VARIABLE)
+        found = _select(contents, VARIABLE)
         self.variables = {name.removesuffix("@0"): array for name, array in found.items()}
         # Files of version 0.1 do not say it, and have copies where these have parts.
-        self.replicas = int(details.get("replicas") or _counted(self.variables))
+        self.replicas = int(details.get("replicas") or _count_replicas(self.variables))
         self._in_parts = {
             whole_name(name) for name in self.variables if "@" in name and "replicas" in details
         }
-        self.blobs = {name: array.tobytes() for name, array in _named(contents, BLOB).items()}
+        self.blobs = {name: array.tobytes() for name, array in _select(contents, BLOB).items()}
         self.progress: dict[str, Any] = unpack(details["progress"], contents.arrays)
         if not isinstance(self.progress, dict):
             raise TypeError("progress must be a dict")
@@ -60,11 +60,11 @@ class Saved:
     def put_into(self, variables: Mapping[str, Variable], replicas: int = 1) -> None:
         """Give the variables the saved values; `replicas` is how many there are now."""
         for name, variable in variables.items():
-            divided = isinstance(variable, Part) or whole_name(name) in self._in_parts
+            divided = isinstance(variable, ReplicaPart) or whole_name(name) in self._in_parts
             anew = replicas != self.replicas and divided
-            variable.assign(self._divided(name) if anew else self.variables[name])
+            variable.assign(self._divide_anew(name) if anew else self.variables[name])
 
-    def _divided(self, name: str) -> Array:
+    def _divide_anew(self, name: str) -> Array:
         """A part for another number of replicas: the first one takes over what all of them had."""
         whole = whole_name(name)
         parts = [array for other, array in self.variables.items() if whole_name(other) == whole]
@@ -80,13 +80,13 @@ def read(path: Path) -> Saved:
     contents = files.read(path)
     try:
         for part in contents.index.details.get("parts", ()):
-            contents.arrays.update(_part(path.parent / PARTS / Path(part["file"]).name, part))
+            contents.arrays.update(_read_part(path.parent / PARTS / Path(part["file"]).name, part))
         return Saved(contents)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         raise files.DamagedFile(f"its details are none of a run ({type(error).__name__})") from None
 
 
-def _part(path: Path, known: Mapping[str, object]) -> dict[str, Array]:
+def _read_part(path: Path, known: Mapping[str, object]) -> dict[str, Array]:
     try:
         found = files.checksum(path)
     except files.DamagedFile as reason:
@@ -120,13 +120,13 @@ def newest(directory: CheckpointDirectory, damaged: set[Path], before: int | Non
     return None
 
 
-def _named(contents: files.Contents, prefix: str) -> dict[str, Array]:
+def _select(contents: files.Contents, prefix: str) -> dict[str, Array]:
     return {
         name.removeprefix(prefix): array for name, array in contents.arrays.items() if name.startswith(prefix)
     }
 
 
-def _counted(variables: Mapping[str, Variable]) -> int:
+def _count_replicas(variables: Mapping[str, Variable]) -> int:
     """For files that do not say it."""
     return 1 + max((int(name.partition("@")[2] or 0) for name in variables), default=0)
 
@@ -137,14 +137,16 @@ _Kinds = Mapping[str, tuple[str, tuple[int, ...]]]
 def _differences(here: _Kinds, saved: _Kinds) -> list[str]:
     """What differs, a line each: type or shape first, since a changed layer shifts many names."""
     shared = [name for name in here if name in saved and here[name] != saved[name]]
-    lines = [f"{name} is {_shown(saved[name])} there, {_shown(here[name])} here" for name in shared]
-    lines += [f"{name} ({_shown(here[name])}) is not in the checkpoint" for name in here if name not in saved]
+    lines = [f"{name} is {_describe(saved[name])} there, {_describe(here[name])} here" for name in shared]
     lines += [
-        f"{name} ({_shown(saved[name])}) is only in the checkpoint" for name in saved if name not in here
+        f"{name} ({_describe(here[name])}) is not in the checkpoint" for name in here if name not in saved
+    ]
+    lines += [
+        f"{name} ({_describe(saved[name])}) is only in the checkpoint" for name in saved if name not in here
     ]
     return lines
 
 
-def _shown(kind: tuple[str, tuple[int, ...]]) -> str:
+def _describe(kind: tuple[str, tuple[int, ...]]) -> str:
     dtype, shape = kind
     return f"{dtype}[{', '.join(map(str, shape))}]"

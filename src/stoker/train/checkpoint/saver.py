@@ -12,7 +12,8 @@ is done by a thread. While that thread still writes, no new save is due: trainin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,15 +21,70 @@ from typing import Any
 import numpy as np
 
 from stoker import clock
-from stoker.errors import CheckpointError
 from stoker.periodic import Every
 from stoker.tf_internals.types import Array, Variable
 from stoker.train.checkpoint import files, saved
 from stoker.train.checkpoint.directory import CheckpointDirectory
-from stoker.train.checkpoint.options import Checkpoint
+from stoker.train.checkpoint.options import Checkpoint, CheckpointError
 from stoker.train.checkpoint.packing import pack
 from stoker.train.checkpoint.saved import BLOB, PROGRESS, VARIABLE, Saved
-from stoker.train.checkpoint.writer import BackgroundWriter
+
+
+class BackgroundWriter:
+    """Runs one job at a time in a thread.
+
+    Every job has its own thread and is not a daemon: a program that ends without closing still gets its file
+    finished, and one that closes waits for nothing else.
+    """
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether the last job is still at work."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, job: Callable[[], None]) -> None:
+        """Run `job` in the background; the one before must have ended.
+
+        Raises:
+            CheckpointError: the one before failed.
+        """
+        self.wait()
+        self._thread = threading.Thread(target=self._run, args=(job,), name="stoker-checkpoint")
+        self._thread.start()
+
+    def _run(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is raised again in the training's thread
+            self._failure = error
+
+    def check(self) -> None:
+        """Raise what went wrong, once.
+
+        Raises:
+            CheckpointError: the last write failed.
+        """
+        if self.busy or self._failure is None:
+            return
+        failure, self._failure = self._failure, None
+        if isinstance(failure, CheckpointError):
+            raise failure
+        raise CheckpointError(f"saving a checkpoint failed: {failure!r}") from failure
+
+    def wait(self) -> None:
+        """Wait for the last job.
+
+        Raises:
+            CheckpointError: it failed.
+        """
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self.check()
 
 
 class Saver:
@@ -118,7 +174,7 @@ class Saver:
         packed = pack(progress, arrays, PROGRESS)
         arrays |= {BLOB + name: np.frombuffer(blob, np.uint8) for name, blob in (blobs or {}).items()}
         self._copy_variables()
-        path = self._named(step)
+        path = self._new_path(step)
         details = {
             "step": step,
             "saved": clock.utc_timestamp(),
@@ -132,17 +188,17 @@ class Saver:
             self._writer.wait()
         return True
 
-    def _written_variables(self) -> Iterable[tuple[str, Variable]]:
+    def _own_variables(self) -> Iterable[tuple[str, Variable]]:
         """What this process writes."""
         return self._variables.items()
 
-    def _named(self, step: int) -> Path:
+    def _new_path(self, step: int) -> Path:
         """The file of a new checkpoint."""
         assert self._directory is not None
         return self._directory.new(step)
 
     def _copy_variables(self) -> None:
-        for name, variable in self._written_variables():
+        for name, variable in self._own_variables():
             # On a CPU this is a view of the live weights: the copy is what makes it a snapshot.
             value = np.asarray(variable.numpy())
             copy = self._copies.get(name)
@@ -177,9 +233,9 @@ class Saver:
     def newest(self, before: int | None = None) -> Saved | None:
         """The newest good checkpoint, read."""
         self._writer.wait()
-        return self._found(before)
+        return self._find(before)
 
-    def _found(self, before: int | None) -> Saved | None:
+    def _find(self, before: int | None) -> Saved | None:
         assert self._directory is not None
         return saved.newest(self._directory, self._damaged, before)
 
@@ -196,7 +252,7 @@ class Saver:
 
     def use_memory_of(self, found: Saved) -> None:
         """Copy variables to where a checkpoint's were read to, which nobody needs any more."""
-        names = [name for name, _ in self._written_variables()]
+        names = [name for name, _ in self._own_variables()]
         self._copies = {name: found.variables[name] for name in names if name in found.variables}
 
     def wait(self) -> None:

@@ -4,9 +4,8 @@
 |---|---|
 | step | one step: traced on a replica, run on all of them inside the step, so that the loop knows no replicas |
 | updating | the updates of a step: gradients, one sum over the replicas, the writing |
-| keras_model | a compiled Keras model's steps, on several replicas |
-| parts | the models, each with its optimizer and its `update.pipeline.Update` |
-| state | everything kept beside models and optimizers, in variables |
+| keras_model | a compiled Keras model as a program, on one replica and on several |
+| parts | the models, each with its optimizer and its update; everything kept beside them, in variables |
 | program | the trainer as `loop.epochs` sees it |
 
 A step that is not sane sets `Halt`: from there nothing is written until the host, after the call, stops or rewinds.

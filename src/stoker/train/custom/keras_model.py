@@ -17,21 +17,85 @@ import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.tf_internals import keras_layers, keras_training
+from stoker.tf_internals.keras_training import strategy_of, supports_xla
 from stoker.tf_internals.types import Model, Nest, Tensor, Variable
-from stoker.train.custom.parts import Options
+from stoker.train.custom.parts import UpdateOptions
 from stoker.train.custom.program import Division, TrainerLoops
 from stoker.train.custom.step import TracedSteps
-from stoker.train.execution import keras_step
-from stoker.train.execution.feeding.distributed import first_part
-from stoker.train.execution.kept import kept
-from stoker.train.execution.loop import Logs
+from stoker.train.execution import fused_update, keras_step
+from stoker.train.execution.feed import BatchFeed
+from stoker.train.execution.feeding.streamed import first_part
+from stoker.train.execution.kept import traces_of
+from stoker.train.execution.loop import CompiledLoop, Logs, Step
 from stoker.train.execution.own_methods import is_own
-from stoker.train.keras_program import KerasCourse, KerasLoops
-from stoker.train.program import CheckpointedState, Program, TrainingCourse
+from stoker.train.program import CheckpointedState, StepLoops, TrainingCourse, TrainingProgram
 from stoker.train.update.replicas import row_count
 from stoker.train.update.scaling import KerasLossScaler, LossScale
 from stoker.train.variables import named_variables
 from stoker.train.workers.copies import reset
+from stoker.train.workers.group import Group, is_replicated
+
+
+def keras_program(model: Model) -> TrainingProgram:
+    """The program of a compiled model on one replica."""
+    return TrainingProgram(
+        KerasLoops(model), KerasCourse(model), CheckpointedState(model), uses_own_evaluate=True
+    )
+
+
+class KerasLoops(StepLoops):
+    """Loops of Keras' own steps."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model, Group())
+        # A strategy's variables are of its own kind, even where it has one replica.
+        strategy = strategy_of(model)
+        self.fuses = strategy is None
+        self.replicated = not self.fuses and not is_replicated(strategy)
+        self.eager = bool(model.run_eagerly) or tf.config.functions_run_eagerly()
+
+    def step(self, kind: str) -> Step:
+        return keras_step.weak_method(self.model, kind)
+
+    def loop(self, kind: str, feed: BatchFeed, jit: str, *, fused: bool = False) -> CompiledLoop:
+        return keras_step.keras_loop(self.model, kind, feed, jit, eager=self.eager, fused=fused)
+
+    def jit_refusal(self) -> str | None:
+        if self.eager:
+            return "steps run eagerly"
+        if self.replicated:
+            return "the model was made under a strategy"
+        if not supports_xla(self.model):
+            return "a layer of the model does not support XLA"
+        # compile() turns "auto" into False on a machine with CPUs only, so False says nothing there.
+        if not fused_update.on_processors() and not self.model.jit_compile:
+            return "the model was compiled with jit_compile=False"
+        return None
+
+    def jit_demanded(self) -> bool:
+        return bool(self.model.jit_compile) and self.jit_refusal() is None
+
+    def update_refusal(self, steps: int, *, fused: bool) -> str | None:
+        if self.eager:
+            return "steps run eagerly"
+        if fused and fused_update.is_plain_adam(self.model.optimizer):
+            return "one kernel does it"
+        return fused_update.refusal(self.model, steps)
+
+
+class KerasCourse(TrainingCourse):
+    """Keras' metrics, and the end of its optimizer."""
+
+    def reset(self) -> None:
+        self.model.reset_metrics()
+
+    def results(self, logs: Logs) -> Logs:
+        return keras_step.results(self.model, logs)
+
+    def finish(self) -> None:
+        if self.model.optimizer is not None:
+            self.model.optimizer.finalize_variable_values(self.model.trainable_weights)
+
 
 # Of losses that are means over rows, those of the replicas make that of the batch, each with its rows.
 _REDUCTIONS = ("sum_over_batch_size", "mean", "auto")
@@ -48,7 +112,7 @@ class KerasSteps(TracedSteps):
         if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
             scale = LossScale(optimizer.initial_scale, optimizer.dynamic_growth_steps)
             optimizer = optimizer.inner_optimizer
-        options = Options(loss_scale=scale, stop_on_nan=False, keeps_averages=True)
+        options = UpdateOptions(loss_scale=scale, stop_on_nan=False, keeps_averages=True)
         super().__init__({"model": model}, {"model": optimizer}, options, [], seed=0)
         self.callback_model = model
 
@@ -72,21 +136,21 @@ class KerasSteps(TracedSteps):
 
         def local() -> Any:
             with tf.GradientTape() as tape:
-                loss, predicted = self._passed(batch, training=True)
+                loss, predicted = self._forward_pass(batch, training=True)
             return loss, predicted, _masks(predicted), self.gradients(tape, loss, "model")
 
         loss, predicted, masks, gradients = self.alone(local)
-        _put_on(predicted, masks)
+        _restore_masks(predicted, masks)
         self.apply(gradients, loss, "model")
         self._measure(batch, loss, predicted)
         return {}
 
     def test_step(self, batch: Nest) -> Logs:
         """The metrics alone."""
-        self._measure(batch, *self._passed(batch, training=False))
+        self._measure(batch, *self._forward_pass(batch, training=False))
         return {}
 
-    def _passed(self, batch: Nest, *, training: bool) -> tuple[Tensor, Tensor]:
+    def _forward_pass(self, batch: Nest, *, training: bool) -> tuple[Tensor, Tensor]:
         """The loss of a pass forward, and what was predicted."""
         return keras_training.forward(self.model, batch, training=training)
 
@@ -103,12 +167,12 @@ class KerasSteps(TracedSteps):
         return dict(self.model.get_metrics_result())
 
 
-def keras_replicas_program(model: Model, division: Division | None = None) -> Program:
+def keras_replicas_program(model: Model, division: Division | None = None) -> TrainingProgram:
     """The program of a compiled model on several replicas; its state and results are those of a single one."""
-    steps = kept(model).owned(KerasSteps, lambda one: one.serves(model), model)
+    steps = traces_of(model).keep_owned(KerasSteps, lambda one: one.serves(model), model)
     if division is not None:
         division.apply(steps)
-    return Program(
+    return TrainingProgram(
         KerasReplicaLoops(steps), KerasReplicaCourse(steps), KerasReplicaState(steps), uses_own_evaluate=True
     )
 
@@ -139,7 +203,7 @@ class KerasReplicaCourse(TrainingCourse):
         self._steps.reset_training_means()
 
     @contextmanager
-    def validating(self) -> Iterator[None]:
+    def validation_scope(self) -> Iterator[None]:
         reset(self.model.metrics)
         yield
 
@@ -192,7 +256,7 @@ def _masks(predicted: Tensor) -> list[Tensor]:
     return [keras_layers.mask_of(one) for one in keras.tree.flatten(predicted)]
 
 
-def _put_on(predicted: Tensor, masks: list[Tensor]) -> None:
+def _restore_masks(predicted: Tensor, masks: list[Tensor]) -> None:
     for one, mask in zip(keras.tree.flatten(predicted), masks, strict=True):
         if mask is not None:
             keras_layers.set_mask(one, mask)

@@ -6,23 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
-from stoker.tf_internals.types import Model, Optimizer, Strategy, Tensor, Variable
+from stoker.tf_internals.types import LogValue, Model, Optimizer, Strategy, Tensor, Variable
 from stoker.train.execution.model_kinds import ModelTypeError, is_keras_2
-from stoker.train.update.accumulation import Accumulation
 from stoker.train.update.averaging import EMA, Averages
-from stoker.train.update.balancing import Balance, Weight
+from stoker.train.update.balancing import Balance, Balancing, Weight
 from stoker.train.update.clipping import Clip, clip_of
-from stoker.train.update.freezing import Span, choose_spans
-from stoker.train.update.names import path_of
+from stoker.train.update.means import RunningMeans
 from stoker.train.update.optimizing import Optimizing
-from stoker.train.update.pipeline import Update, limits
-from stoker.train.update.rates import Rate, choose_rates
+from stoker.train.update.patterns import Rate, Span, choose_rates, choose_spans, path_of
+from stoker.train.update.pipeline import Accumulation, Update, limits
 from stoker.train.update.replicas import Replicas
 from stoker.train.update.scaling import LossScale, LossScaler, computes_in_float16
-from stoker.train.update.watching import LossWatch, Spike
+from stoker.train.update.watching import Halt, LossWatch, Spike, Trouble
 
 # What an option must be, and an example for the error.
 _KINDS: tuple[tuple[str, type, str], ...] = (
@@ -35,7 +34,7 @@ _KINDS: tuple[tuple[str, type, str], ...] = (
 
 
 @dataclass(frozen=True)
-class Options:
+class UpdateOptions:
     """How updates are made: the options of a trainer, checked."""
 
     losses: Mapping[str, Weight] | Balance | None = None
@@ -66,7 +65,7 @@ class Options:
 
 
 @dataclass
-class Part:
+class TrainedPart:
     """A model (or a group of variables) with its own optimizer."""
 
     name: str
@@ -93,10 +92,10 @@ def build_parts(
     models: Mapping[str, Model],
     optimizers: Mapping[str, Optimizer],
     extra: Mapping[str, Sequence[Variable]],
-    options: Options,
+    options: UpdateOptions,
     slowdown: Tensor,
     replicas: Replicas,
-) -> dict[str, Part]:
+) -> dict[str, TrainedPart]:
     """A part for each model; patterns see the paths of all of them, behind the part's name if there are several."""
     prefixes = {name: f"{name}/" if len(models) > 1 else "" for name in models}
     variables = {name: [*model.trainable_variables, *extra.get(name, ())] for name, model in models.items()}
@@ -118,11 +117,11 @@ def build_parts(
             keeps_averages=options.keeps_averages,
         )
         update = _update(model, optimizing, options, replicas)
-        parts[name] = Part(name, update, LossWatch(options.on_spike), prefixes[name])
+        parts[name] = TrainedPart(name, update, LossWatch(options.on_spike), prefixes[name])
     return parts
 
 
-def _update(model: Model, optimizing: Optimizing, options: Options, replicas: Replicas) -> Update:
+def _update(model: Model, optimizing: Optimizing, options: UpdateOptions, replicas: Replicas) -> Update:
     scale = options.loss_scale or (LossScale() if computes_in_float16(model) else None)
     weights = list(model.trainable_variables)
     return Update(
@@ -137,7 +136,7 @@ def _update(model: Model, optimizing: Optimizing, options: Options, replicas: Re
     )
 
 
-def named(given: object, kind: type, option: str) -> dict[str, Any]:
+def name_each(given: object, kind: type, option: str) -> dict[str, Any]:
     """One thing or a dict of them, as a dict."""
     found = dict(given) if isinstance(given, Mapping) else {"model": given}
     for name, one in found.items():
@@ -166,3 +165,77 @@ def common_strategy(models: Mapping[str, Model]) -> Strategy:
             "stoker.Trainer does not train under a ParameterServerStrategy: use stoker.fit, or stoker.strategy()."
         )
     return strategy
+
+
+class UpdateState:
+    """The parts with their updates, the balancing of losses, the means of the epoch, and what went wrong."""
+
+    def __init__(
+        self,
+        models: Mapping[str, Model],
+        optimizers: Mapping[str, Optimizer],
+        options: UpdateOptions,
+        replicas: Replicas,
+        *,
+        loss_names: Sequence[str],
+        log_names: Iterable[str],
+    ) -> None:
+        """loss_names: of a step that leaves the update to the trainer; empty for one that has full control."""
+        self.halt = Halt()
+        self._watched = options.watched
+        # A factor on all rates, lowered after spikes.
+        self.slowdown = tf.Variable(1.0, trainable=False)
+        self.steps = tf.Variable(0, trainable=False, dtype=tf.int64)
+        with replicas.scope():
+            self.balancing = Balancing(options.losses, loss_names)
+        trained = {"model": self.balancing.trainable_variables} if loss_names else {}
+        self.parts = build_parts(models, optimizers, trained, options, self.slowdown, replicas)
+        self._flush = tf.function(self._flush_all, autograph=False)
+        self.means = RunningMeans(dict.fromkeys([*log_names, *self.balancing.weight_names()]))
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        """For checkpoints, by names that do not depend on the process."""
+        found = {
+            "slowdown": self.slowdown,
+            "steps": self.steps,
+            **self.balancing.variables,
+            **self.halt.variables,
+        }
+        found.update(self.means.variables)
+        for part in self.parts.values():
+            found.update(part.state)
+        return found
+
+    def flush(self) -> None:
+        """On the host: write what accumulation still holds, in one compiled call."""
+        if any(part.update.accumulation is not None for part in self.parts.values()):
+            self._flush()
+
+    def _flush_all(self) -> None:
+        for part in self.parts.values():
+            part.update.flush()
+
+    def account(
+        self, logs: Mapping[str, LogValue], made: Sequence[Mapping[str, Tensor]], rows: Tensor
+    ) -> dict[str, Tensor]:
+        """In graph, after a step: what its updates came to, and the means so far."""
+        step = tf.identity(self.steps)
+        going: Tensor = tf.constant(True)
+        counted: Tensor = True
+        if self._watched:
+            going = tf.logical_not(self.halt.on)
+            for update in made:
+                for name, (loss, trouble) in update.items():
+                    self.parts[name].watch.learn(loss, going & (trouble == Trouble.NONE))
+                    self.halt.note(trouble, step, loss)
+            counted = tf.logical_not(self.halt.on)
+        if any(part.update.scaler is not None for part in self.parts.values()):
+            # A step that overflowed made no update: its loss says nothing.
+            counted &= tf.reduce_all([tf.math.is_finite(value) for value in logs.values()])
+        self.steps.assign(step + tf.cast(going, tf.int64))
+        return self.means.add(logs, rows, counted, self.halt.on if self._watched else None)
+
+
+def results_of(metrics: Sequence[keras.metrics.Metric]) -> dict[str, Tensor]:
+    return {metric.name: metric.result() for metric in metrics}

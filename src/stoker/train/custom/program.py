@@ -12,10 +12,10 @@ import keras
 
 from stoker.tf_internals.types import Model, Nest, Optimizer, Tensor, Variable, Verbose
 from stoker.train.custom.step import TracedSteps
-from stoker.train.execution.feed import Feed
-from stoker.train.execution.loop import Logs, Loop, Step
+from stoker.train.execution.feed import BatchFeed
+from stoker.train.execution.loop import CompiledLoop, Logs, Step
 from stoker.train.loop.progress import show
-from stoker.train.program import CheckpointedState, Program, StepLoops, TrainingCourse, TrainingEvent
+from stoker.train.program import CheckpointedState, StepLoops, TrainingCourse, TrainingEvent, TrainingProgram
 from stoker.train.update.watching import Trouble
 from stoker.train.variables import named_variables
 from stoker.train.workers.copies import copies_of
@@ -60,11 +60,11 @@ def trainer_program(
     *,
     evaluate_every: int | None = None,
     verbose: Verbose = 2,
-) -> Program:
+) -> TrainingProgram:
     """The program of a `stoker.Trainer`."""
     if division is not None:
         division.apply(trainer)
-    return Program(
+    return TrainingProgram(
         TrainerLoops(trainer),
         TrainerCourse(trainer, journal, evaluate_every=evaluate_every, verbose=verbose),
         TrainerState(trainer, journal),
@@ -88,7 +88,7 @@ class TrainerLoops(StepLoops):
             else self._step("run_train_step", compiled=False)
         )
 
-    def loop(self, kind: str, feed: Feed, jit: str, *, fused: bool = False) -> Loop:
+    def loop(self, kind: str, feed: BatchFeed, jit: str, *, fused: bool = False) -> CompiledLoop:
         if not self.replicated:
             return self._kept_loop(kind, feed, jit, self.step(kind), self.trainer.identity("none"))
         compiled = jit != "none" and kind == "train_step" and self.jit_refusal() is None
@@ -96,10 +96,10 @@ class TrainerLoops(StepLoops):
         owner = self.trainer.identity("step" if compiled else "none")
         return self._kept_loop(kind, feed, "none", step, owner, self._results())
 
-    def trial_loop(self, feed: Feed, jit: str, *, fused: bool = False) -> Loop:
+    def trial_loop(self, feed: BatchFeed, jit: str, *, fused: bool = False) -> CompiledLoop:
         if not self.replicated:
             return self.loop("train_step", feed, jit)
-        return Loop(self._step("run_alone", compiled=jit != "none"), feed)
+        return CompiledLoop(self._step("run_alone", compiled=jit != "none"), feed)
 
     def build(self, batch: Nest) -> None:
         self.trainer.build(batch)
@@ -172,7 +172,7 @@ class TrainerCourse(TrainingCourse):
         self.trainer.flush()
 
     @contextmanager
-    def validating(self) -> Iterator[None]:
+    def validation_scope(self) -> Iterator[None]:
         """With the averaged weights, if there are any; the training's own metrics are not touched."""
         trainer = self.trainer
         # Copy by copy: under a strategy, reading a metric adds up all of them.
@@ -191,7 +191,7 @@ class TrainerCourse(TrainingCourse):
         due = self.stop_points is not None and step % self.stop_points == 0
         return "evaluate" if due else None
 
-    def evaluated(self, step: int, logs: Mapping[str, float]) -> None:
+    def note_evaluation(self, step: int, logs: Mapping[str, float]) -> None:
         self.evaluations.append({"step": step, **logs})
         if self._verbose:
             shown = ", ".join(f"val_{name} {value:.4g}" for name, value in logs.items())
@@ -213,13 +213,13 @@ class TrainerCourse(TrainingCourse):
         self._complete({"done": done})
         return "stop"
 
-    def goes_back_before(self, step: int) -> int:
+    def choose_rewind_limit(self, step: int) -> int:
         """A spike no later than the last one: the checkpoint was taken too late, so further back than then."""
         *_, before, now = [None, *(event for event in self.events if event["event"] == "recovery")]
         again = before is not None and now is not None and now["step"] <= before["step"]
         return int(before["back_to"]) if again and before is not None else step
 
-    def rewound(self, step: int) -> int:
+    def go_on_from(self, step: int) -> int:
         """Back at a checkpoint: go on with a lower rate or another order, and write it down."""
         spike = self.trainer.options.on_spike
         assert spike is not None

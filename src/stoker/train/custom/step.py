@@ -19,13 +19,11 @@ from stoker.errors import ArgumentError
 from stoker.tf_internals.graphs import called_graphs
 from stoker.tf_internals.keras_layers import layers_of
 from stoker.tf_internals.types import Graph, Model, Nest, Optimizer, Tensor, TensorSpec, Variable
-from stoker.train.custom.parts import Options, common_strategy
-from stoker.train.custom.state import UpdateState, results_of
+from stoker.train.custom.parts import UpdateOptions, UpdateState, common_strategy, results_of
 from stoker.train.custom.updating import Logs, Moment, Updating
 from stoker.train.execution.loop import MORE
-from stoker.train.update.means import Means, StepResult, scalar, take_apart
-from stoker.train.update.replicas import Replicas, Weight
-from stoker.train.update.statistics import Statistics
+from stoker.train.update.means import RunningMeans, StepResult, scalar, take_apart
+from stoker.train.update.replicas import Replicas, Statistics, Weight
 from stoker.train.workers.copies import reset
 
 
@@ -41,7 +39,7 @@ class TracedSteps(Updating):
         self,
         models: dict[str, Model],
         optimizers: dict[str, Optimizer],
-        options: Options,
+        options: UpdateOptions,
         metrics: Sequence[keras.metrics.Metric],
         seed: int,
     ) -> None:
@@ -53,7 +51,7 @@ class TracedSteps(Updating):
         # Compiled loops know by these whose step they hold, without keeping the trainer alive.
         self._identities: dict[Hashable, object] = {}
         self._loss_names: list[str] = []
-        self._test_means: Means | None = None
+        self._test_means: RunningMeans | None = None
         # Whether a traced step has collectives of its own; and, for trials, what its gradients came to.
         self._exchanges = False
         self._size: Tensor = None
@@ -153,7 +151,7 @@ class TracedSteps(Updating):
         if self._test_means is None:
             names = self._names_of(self.test_step, batch)
             with tf.init_scope():
-                self._test_means = Means(names)
+                self._test_means = RunningMeans(names)
         logs, _, rows, going = self.replicas.run(
             lambda part, weight: self._on_replica(part, weight, more, testing=True), batch
         )
@@ -241,10 +239,10 @@ class TracedSteps(Updating):
         """The names in a step's logs, found by tracing it without updates."""
         specs = tf.nest.map_structure(_spec_of, batch)
 
-        def returned(batch: Nest, _: Weight) -> Any:
+        def show_logs(batch: Nest, _: Weight) -> Any:
             return {name: scalar(name, value) for name, value in step(batch).items()}
 
-        traced = tf.function(lambda batch: self.replicas.run(returned, batch), autograph=False)
+        traced = tf.function(lambda batch: self.replicas.run(show_logs, batch), autograph=False)
         return list(traced.get_concrete_function(specs).structured_outputs)
 
     def _forward(
@@ -283,6 +281,6 @@ def takes_training(step: Callable[..., object] | None) -> bool:
     return step is not None and "training" in inspect.signature(step).parameters
 
 
-def with_sum(losses: Logs, total: Tensor) -> dict[str, Tensor]:
+def add_sum(losses: Logs, total: Tensor) -> dict[str, Tensor]:
     """Losses as logs show them: the sum, and the single ones if there are several."""
     return {"loss": total, **(losses if len(losses) > 1 else {})}

@@ -12,11 +12,10 @@ import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.tf_internals.types import LogValue, Tensor
-from stoker.train.custom.parts import Options, Part
-from stoker.train.custom.state import UpdateState
+from stoker.train.custom.parts import TrainedPart, UpdateOptions, UpdateState
 from stoker.train.update.clipping import dense
 from stoker.train.update.means import scalar
-from stoker.train.update.replicas import Means, Replicas, Weight
+from stoker.train.update.replicas import ReplicaMeans, Replicas, Weight
 from stoker.train.update.watching import Trouble
 
 Logs = Mapping[str, LogValue]
@@ -48,7 +47,7 @@ class Updating:
     updates_last: bool = False
     """Whether a step makes its update when all else is done: then replicas make one collective of it all."""
 
-    def __init__(self, options: Options, replicas: Replicas) -> None:
+    def __init__(self, options: UpdateOptions, replicas: Replicas) -> None:
         self.options = options
         self.replicas = replicas
         self._update_state: UpdateState | None = None
@@ -92,7 +91,7 @@ class Updating:
         """Update a part's weights by gradients that `gradients` gave, changed as you like."""
         if not self._updating:
             return
-        prepared = self._part(part).update.prepared(gradients)
+        prepared = self._part(part).update.select(gradients)
         waiting = Waiting(part, prepared, scalar("loss", loss))
         if self._weighs:
             self._moment.waiting.append(waiting)
@@ -123,13 +122,13 @@ class Updating:
 
     def _together(
         self, waiting: Sequence[Waiting], values: list[Tensor], weight: Weight, more: Tensor
-    ) -> Means:
+    ) -> ReplicaMeans:
         """The step's collective: all gradients, then the losses of the updates and `values`, and who is out of data."""
         gradients = [gradient for one in waiting for gradient in one.gradients]
         losses = [one.loss for one in waiting]
         out = [] if more is None else [tf.cast(tf.logical_not(more), tf.float32)]
         if not (gradients or losses or values or out) and weight.rows is not None:
-            return Means([], [], weight.rows, [])
+            return ReplicaMeans([], [], weight.rows, [])
         return self.replicas.means([*losses, *values], weight, weighed=gradients, counts=out)
 
     def _minimize_balanced(self, tape: tf.GradientTape, losses: Logs, part: str) -> tuple[Tensor, Logs]:
@@ -148,7 +147,7 @@ class Updating:
             norm = tf.linalg.global_norm(whole)
             norms[name] = norm if scaler is None else norm / scaler.scale
         weights = balancing.weights(norms)
-        mixed = [_weighted(column, weights.values()) for column in zip(*slopes.values(), strict=True)]
+        mixed = [_weigh(column, weights.values()) for column in zip(*slopes.values(), strict=True)]
         total = tf.add_n([weights[name] * loss for name, loss in losses.items()])
         self.apply(mixed, total, part)
         self.replicas.once(lambda all_: balancing.remember({n: first(v) for n, v in all_.items()}), norms)
@@ -164,13 +163,13 @@ class Updating:
         moment: Moment = self._local.moment
         return moment
 
-    def _part(self, name: str) -> Part:
+    def _part(self, name: str) -> TrainedPart:
         parts = self.update_state.parts
         if name not in parts:
             raise ArgumentError(f"there is no part {name!r}: the trainer has {', '.join(map(repr, parts))}.")
         return parts[name]
 
 
-def _weighted(column: Sequence[Tensor], weights: Iterable[Tensor]) -> Tensor:
+def _weigh(column: Sequence[Tensor], weights: Iterable[Tensor]) -> Tensor:
     terms = [dense(one) * weight for one, weight in zip(column, weights, strict=True) if one is not None]
     return tf.add_n(terms) if terms else None

@@ -8,14 +8,42 @@ which it differs. So the number of traces is bounded.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import keras
 import tensorflow as tf
 
 from stoker.tf_internals.types import Nest, Tensor, TensorSpec
-from stoker.train.execution.structures import Skeleton, rebuild
-from stoker.train.execution.trivial_products import without_trivial_products
+from stoker.train.execution.tracing import drop_trivial_products
+
+LEAF = "*"
+ABSENT = "-"
+# A leaf, nothing, or the names (None for a tuple) and the skeletons of the children.
+Skeleton: TypeAlias = str | tuple[Any, ...]
+
+
+def flatten(value: Nest, leaves: list[Tensor]) -> Skeleton:
+    """Appends the leaves of `value` in order; the skeleton that `rebuild` takes."""
+    if value is None:
+        return ABSENT
+    if isinstance(value, Mapping):
+        names = tuple(sorted(value))
+        return (names, *(flatten(value[name], leaves) for name in names))
+    if isinstance(value, (list, tuple)):
+        return (None, *(flatten(child, leaves) for child in value))
+    leaves.append(value)
+    return LEAF
+
+
+def rebuild(skeleton: Skeleton, leaves: Iterator[Tensor]) -> Nest:
+    """The structure again, with the next leaves in it."""
+    if isinstance(skeleton, str):
+        return next(leaves) if skeleton == LEAF else None
+    names, *children = skeleton
+    parts = tuple(rebuild(child, leaves) for child in children)
+    return parts if names is None else dict(zip(names, parts, strict=True))
+
 
 BatchStep = Callable[[Nest], Nest]
 Inner = tuple[int | None, ...]
@@ -39,9 +67,7 @@ class BatchFunction:
         def one_batch(*leaves: Tensor) -> Nest:
             return compiled(rebuild(skeleton, iter(leaves)))
 
-        function = tf.function(
-            without_trivial_products(one_batch), input_signature=self.specs, autograph=False
-        )
+        function = tf.function(drop_trivial_products(one_batch), input_signature=self.specs, autograph=False)
         self.call = function.get_concrete_function()
         self.outputs = tf.nest.map_structure(_spec_of, self.call.structured_outputs)
         self._loops: dict[str, Callable[..., Nest]] = {}

@@ -6,8 +6,8 @@ import warnings
 from typing import Protocol, TypedDict, runtime_checkable
 
 from stoker.tf_internals.keras_data import py_dataset
-from stoker.tf_internals.types import Data, DataAdapter
-from stoker.train.execution.feed import Feed, FeedPosition
+from stoker.tf_internals.types import Data, DataAdapter, Model
+from stoker.train.execution.feed import BatchFeed, FeedPosition
 
 _RAN_OUT = (
     "Your input ran out of data; interrupting training. Make sure that your dataset or generator can generate at "
@@ -37,6 +37,11 @@ class EpochPosition(TypedDict):
     feed: FeedPosition
 
 
+def steps_per_execution(model: Model) -> int:
+    """As `compile` has set it; a trainer's model need not be compiled."""
+    return int(getattr(model, "steps_per_execution", 1))
+
+
 def whole_executions(steps: int, steps_per_execution: int) -> int:
     """So many steps in executions that are never cut: as many as Keras runs."""
     return -(-steps // steps_per_execution) * steps_per_execution
@@ -47,7 +52,7 @@ class EpochSteps:
 
     def __init__(
         self,
-        feed: Feed,
+        feed: BatchFeed,
         steps_per_epoch: int | None,
         adapter: DataAdapter = None,
         steps_per_execution: int = 1,

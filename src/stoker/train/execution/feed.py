@@ -44,7 +44,7 @@ class FeedPosition(TypedDict, total=False):
     order_version: int
 
 
-class Feed(Protocol):
+class BatchFeed(Protocol):
     """One pass over the data after another, as batches."""
 
     steps: int | None

@@ -5,30 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
-import tensorflow as tf
-
-from stoker.tf_internals.types import Model, Variable
-from stoker.train.execution import fused_adam, fused_means, fused_normalization
-
-# Smaller variables are in the processor's caches, whichever way they are updated.
-LARGE = 1 << 16
+from stoker.tf_internals.types import Model
+from stoker.train.execution import fused_layers, fused_update
 
 
-def on_processors() -> bool:
-    """Whether there are only processors, where this has been measured: on a GPU, XLA fuses."""
-    return all(device.device_type == "CPU" for device in tf.config.list_physical_devices())
-
-
-def found_in(model: Model) -> list[str]:
+def find_parts(model: Model) -> list[str]:
     """What is worth fusing of its step, as reasons for the plan."""
-    normalization, update = fused_normalization.applies(model), _fuses_update(model)
+    normalization, update = fused_layers.normalizes_images(model), _fuses_update(model)
     found = [
         "batch normalisation is fused" if normalization else None,
-        "the mean of embeddings is fused" if update and fused_means.applies(model) else None,
+        "the mean of embeddings is fused" if update and fused_layers.averages_embeddings(model) else None,
         "the update is fused" if update else None,
     ]
     reasons = [reason for reason in found if reason is not None]
-    if not normalization and fused_normalization.may_apply(model):
+    if not normalization and fused_layers.may_normalize_images(model):
         reasons.append(
             "batch normalisation is fused if it turns out to be of images, when the model is built"
         )
@@ -37,21 +27,22 @@ def found_in(model: Model) -> list[str]:
 
 def _fuses_update(model: Model) -> bool:
     """Whether the update is worth it: of a small network without such layers, Keras' very bits are not given up."""
-    return fused_adam.applies(model.optimizer) and (fused_normalization.applies(model) or _has_large(model))
+    return fused_update.is_plain_adam(model.optimizer) and (
+        fused_layers.normalizes_images(model) or _has_large(model)
+    )
 
 
 def _has_large(model: Model) -> bool:
     # Of float32, since the kernel updates no others.
-    return any(size_of(one) >= LARGE for one in model.trainable_variables if one.dtype == "float32")
-
-
-def size_of(variable: Variable) -> int:
-    """How many weights it has."""
-    return int(tf.TensorShape(variable.shape).num_elements() or 0)
+    return any(
+        fused_update.size_of(one) >= fused_update.LARGE
+        for one in model.trainable_variables
+        if one.dtype == "float32"
+    )
 
 
 @contextmanager
-def fused(model: Model) -> Iterator[None]:
+def fuse_parts(model: Model) -> Iterator[None]:
     """What is traced inside has these parts fused."""
     normalized = False
 
@@ -64,9 +55,11 @@ def fused(model: Model) -> Iterator[None]:
         return normalized or _has_large(model)
 
     with (
-        fused_normalization.fused(model, note),
+        fused_layers.fuse_normalization(model, note),
         # Alone it would keep XLA out, which may gain more.
-        fused_means.fused(model) if _fuses_update(model) else nullcontext(),
-        fused_adam.fused(model.optimizer, worth_it) if fused_adam.applies(model.optimizer) else nullcontext(),
+        fused_layers.fuse_means(model) if _fuses_update(model) else nullcontext(),
+        fused_update.fuse_adam(model.optimizer, worth_it)
+        if fused_update.is_plain_adam(model.optimizer)
+        else nullcontext(),
     ):
         yield

@@ -1,22 +1,121 @@
-"""The optimizer's update of large variables, compiled by XLA: one pass over memory in place of one for each op.
+"""The optimizer's update with fewer passes over memory: Adam's by its kernel, that of others compiled by XLA.
 
-RMSprop and its kin do several things to every weight at every step. On a processor that takes as long as the memory
-needs, and it can be compiled by itself where the step cannot: with text, lengths that change, masks that XLA would draw
-otherwise. For Adam there is `fused_adam`.
+Keras 3 writes Adam as some fourteen ops, of which six go over every weight, even over the rows of a table of embeddings
+that no word of the batch has. For small variables, running and tracing the ops themselves takes the time. TensorFlow's
+kernel is one op a variable.
+
+RMSprop and its kin do several things to every weight at every step too. On a processor that takes as long as the memory
+needs, and it can be compiled by itself where the step cannot: with text, changing lengths, or masks that XLA would draw
+differently.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 import keras
 import tensorflow as tf
 
 from stoker.tf_internals.keras_layers import layers_of
-from stoker.tf_internals.keras_optimizers import Update, update_replaced
+from stoker.tf_internals.keras_optimizers import Update, slots_of_adam, update_replaced
 from stoker.tf_internals.types import Layer, Model, Optimizer, Tensor, Variable
-from stoker.train.execution.fused_parts import LARGE, on_processors, size_of
+from stoker.train.execution.fused_layers import SharedRows
+
+# Smaller variables are in the processor's caches, whichever way they are updated.
+LARGE = 1 << 16
+
+
+def on_processors() -> bool:
+    """Whether there are only processors, where this has been measured: on a GPU, XLA fuses."""
+    return all(device.device_type == "CPU" for device in tf.config.list_physical_devices())
+
+
+def size_of(variable: Variable) -> int:
+    """How many weights it has."""
+    return int(tf.TensorShape(variable.shape).num_elements() or 0)
+
+
+# `AdamW` decays the weights before, and is Adam then.
+_ADAM = (keras.optimizers.Adam, keras.optimizers.AdamW)
+
+
+def is_plain_adam(optimizer: Optimizer) -> bool:
+    """Whether the kernel computes what this optimizer does."""
+    return (
+        type(optimizer) in _ADAM
+        and not optimizer.amsgrad
+        and min(optimizer.beta_1, optimizer.beta_2) > 0
+        # Keras then looks at the update first, without variables.
+        and not optimizer.gradient_accumulation_steps
+        and "update_step" not in vars(optimizer)
+    )
+
+
+@contextmanager
+def fuse_adam(optimizer: Optimizer, worth_it: Callable[[], bool] = lambda: True) -> Iterator[None]:
+    """What is traced inside has the kernel update the variables, if it is worth it by then."""
+    plain = optimizer.update_step
+
+    def update_step(gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        if variable.dtype != tf.float32 or not worth_it():
+            plain(gradient, variable, learning_rate)
+            return
+        m, v = (slot.value for slot in slots_of_adam(optimizer, variable))
+        for one in (variable, m, v):
+            # The graph knows variables by their reads.
+            tf.compat.v1.get_default_graph().watch_variable(one)
+        if isinstance(gradient, tf.IndexedSlices):
+            gradient = _add_rows(gradient, m, v, optimizer)
+        step = tf.cast(optimizer.iterations.value + 1, tf.float32)
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle,
+            m=m.handle,
+            v=v.handle,
+            beta1_power=tf.pow(optimizer.beta_1, step),
+            beta2_power=tf.pow(optimizer.beta_2, step),
+            lr=tf.cast(learning_rate, tf.float32),
+            beta1=optimizer.beta_1,
+            beta2=optimizer.beta_2,
+            epsilon=optimizer.epsilon,
+            grad=tf.cast(gradient, tf.float32),
+        )
+
+    optimizer.update_step = update_step
+    try:
+        yield
+    finally:
+        del optimizer.update_step
+
+
+def _add_rows(gradient: tf.IndexedSlices, m: tf.Variable, v: tf.Variable, optimizer: Optimizer) -> tf.Tensor:
+    """Put the gradients of some rows of a table into `m` and `v`; the kernel then finds a gradient of zeros.
+
+    It will make both smaller, by as much as these are made larger before. So no gradient of all rows has to be made,
+    and `v` gets the sum of the squares of a row that a batch has several times, as in Keras, not the square of the sum.
+    """
+    # Each row once: those that come again would be added in any order.
+    rows, place = tf.unique(gradient.indices)
+    sums, squares = _sums(gradient, place, tf.size(rows))
+    for one, added, beta in ((m, sums, optimizer.beta_1), (v, squares, optimizer.beta_2)):
+        tf.raw_ops.ResourceScatterAdd(resource=one.handle, indices=rows, updates=added * ((1 - beta) / beta))
+        # A variable that rows were added to is otherwise copied whole by every op that updates all of it.
+        tf.raw_ops.DisableCopyOnRead(resource=one.handle)
+    with tf.init_scope():
+        return tf.zeros(v.shape)
+
+
+def _sums(gradient: tf.IndexedSlices, place: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients that have the same place, and their squares."""
+    if isinstance(gradient, SharedRows):
+        each = gradient.of_texts
+        return gradient.summed(each, place, count), gradient.summed(tf.square(each), place, count)
+    values = tf.cast(gradient.values, tf.float32)
+    return (
+        tf.math.unsorted_segment_sum(values, place, count),
+        tf.math.unsorted_segment_sum(tf.square(values), place, count),
+    )
+
 
 # Those whose update looks at each weight alone, in several ops, and keeps nothing for all variables (Nadam does).
 _OPTIMIZERS = (
@@ -51,22 +150,22 @@ def _is_table(layer: Layer) -> bool:
     return isinstance(layer, keras.layers.Embedding)
 
 
-def _is_compiled(gradient: Tensor, variable: Variable) -> bool:
+def _is_worth_compiling(gradient: Tensor, variable: Variable) -> bool:
     # Of some rows XLA would compile an update for each number of them; as a whole they would be summed before they are
     # squared, which Keras does not do.
     return size_of(variable) >= LARGE and not isinstance(gradient, tf.IndexedSlices)
 
 
-def fused(optimizer: Optimizer) -> AbstractContextManager[None]:
+def compile_update(optimizer: Optimizer) -> AbstractContextManager[None]:
     """What is traced inside has the optimizer's update of large variables compiled."""
-    return update_replaced(optimizer, _compiled)
+    return update_replaced(optimizer, _compile_large)
 
 
-def _compiled(plain: Update) -> Update:
+def _compile_large(plain: Update) -> Update:
     def update(gradients: Sequence[Tensor], variables: Sequence[Variable], rate: Tensor) -> None:
         pairs = list(zip(gradients, variables, strict=True))
-        large = [pair for pair in pairs if _is_compiled(*pair)]
-        others = [pair for pair in pairs if not _is_compiled(*pair)]
+        large = [pair for pair in pairs if _is_worth_compiling(*pair)]
+        others = [pair for pair in pairs if not _is_worth_compiling(*pair)]
         if others:
             plain(*map(list, zip(*others, strict=True)), rate)
         if large:

@@ -14,7 +14,17 @@ TEST = ("on_test_batch_begin", "on_test_batch_end")
 PREDICT = ("on_predict_batch_begin", "on_predict_batch_end")
 
 
-def callback_list(
+def list_callbacks(
+    model: Model, callbacks: Callbacks, verbose: Verbose, steps: int | None
+) -> keras.callbacks.CallbackList:
+    """The callbacks of an evaluation or a prediction as Keras lists them, with its bar unless silent."""
+    if isinstance(callbacks, keras.callbacks.CallbackList):
+        return callbacks
+    params = {"verbose": verbose, "epochs": 1, "steps": steps}
+    return keras.callbacks.CallbackList(callbacks, add_progbar=verbose != 0, model=model, **params)
+
+
+def list_training_callbacks(
     model: Model, callbacks: Callbacks, verbose: Verbose, epochs: int, steps: int | None, progress: Callback
 ) -> keras.callbacks.CallbackList:
     """The callbacks with a history and, unless silent or there is one, the progress bar: in Keras' order."""

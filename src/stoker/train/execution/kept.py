@@ -8,36 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
 
+from stoker.tf_internals.keras_layers import layers_of
+from stoker.tf_internals.keras_training import BOOKKEEPING, Trainer
 from stoker.tf_internals.types import Array, Model, Tensor, TensorSpec
 from stoker.train.execution.batch_function import (
     BatchFunction,
     BatchStep,
     Inner,
     InnerShapes,
+    Skeleton,
     accepts,
     tracing,
 )
-from stoker.train.execution.feed import Feed
-from stoker.train.execution.loop import Loop
-from stoker.train.execution.staleness import ATTRIBUTE, PythonSide
-from stoker.train.execution.structures import Skeleton
+from stoker.train.execution.feed import BatchFeed
+from stoker.train.execution.loop import CompiledLoop
 
 Owned = TypeVar("Owned")
 
 
 @dataclass
 class _Entry:
-    loop: Loop
+    loop: CompiledLoop
     shapes: InnerShapes | None
     step: Hashable
 
 
-class Kept:
+class KeptTraces:
     """What has been traced of one model."""
 
     def __init__(self, model: Model) -> None:
@@ -50,13 +52,13 @@ class Kept:
     def loop(
         self,
         kind: str,
-        feed: Feed,
-        make: Callable[[], Loop],
+        feed: BatchFeed,
+        make: Callable[[], CompiledLoop],
         *,
         jit: str = "none",
         owner: object = None,
         fused: bool = False,
-    ) -> Loop:
+    ) -> CompiledLoop:
         """The loop of this kind of step for feeds like this one; `make` makes it at its first use.
 
         Args:
@@ -76,7 +78,7 @@ class Kept:
             feed.widen(found.shapes)
         loop = make()
         loop.owner = owner  # or its id could become another's
-        loop.when_traced = self._traced
+        loop.when_traced = self._note_trace
         # Another number of rows, or another way of feeding: the step itself is the same if its batches are.
         step = (kind, fused, id(owner), repr(feed.spec()))
         for entry in self._loops.values():
@@ -85,14 +87,14 @@ class Kept:
         self._loops[key] = _Entry(loop, feed.shapes, step)
         return loop
 
-    def owned(self, kind: type[Owned], holds: Callable[[Owned], bool], *given: object) -> Owned:
+    def keep_owned(self, kind: type[Owned], holds: Callable[[Owned], bool], *given: object) -> Owned:
         """What makes the steps of loops, one of its kind, for as long as it `holds`."""
         found = self._owned.get(kind)
         if found is None or not holds(found):
             found = self._owned[kind] = kind(*given)
         return found
 
-    def _traced(self) -> None:
+    def _note_trace(self) -> None:
         """Tracing builds what was not built yet."""
         self.python_side = PythonSide(self.model)
 
@@ -117,26 +119,65 @@ class Kept:
             return found
         with tracing:
             if found is not None:
-                inner = tuple(map(_widened, found.inner, inner))
+                inner = tuple(map(_widen, found.inner, inner))
             specs = [
                 tf.TensorSpec([rows, *sizes], leaf.dtype) for sizes, leaf in zip(inner, leaves, strict=True)
             ]
             traced = BatchFunction(self.model, step(self.model), skeleton, specs)
             self.functions[key] = traced
-            self._traced()
+            self._note_trace()
         return traced
 
 
-def kept(model: keras.Model) -> Kept:
+def traces_of(model: keras.Model) -> KeptTraces:
     """What is traced of the model, empty if the model is not what it was."""
-    found: Kept | None = model.__dict__.get(ATTRIBUTE)
+    found: KeptTraces | None = model.__dict__.get(ATTRIBUTE)
     if found is not None and found.model is model and found.python_side.holds(model):
         return found
-    fresh = Kept(model)
+    fresh = KeptTraces(model)
     # On the model itself, so that both go together; past Keras' and TensorFlow's tracking of attributes.
     model.__dict__[ATTRIBUTE] = fresh
     return fresh
 
 
-def _widened(known: Inner, given: Inner) -> Inner:
+def _widen(known: Inner, given: Inner) -> Inner:
     return tuple(size if size == other else None for size, other in zip(known, given, strict=True))
+
+
+# Where a model has what was traced of it.
+ATTRIBUTE = "_stoker_compiled"
+_BOOKKEEPING = BOOKKEEPING | {ATTRIBUTE}
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+class PythonSide:
+    """The Python side of a model at one moment: its layers, and the attributes of each."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, model: Model) -> None:
+        self._values = _values(model)
+
+    def holds(self, model: Model) -> bool:
+        """Whether the model, apart from the values of its weights, is still as it was."""
+        then, now = self._values, _values(model)
+        if len(then) != len(now):
+            return False
+        return all(map(is_, then, now)) or all(map(_same, then, now))
+
+
+def _values(model: Model) -> list[object]:
+    values: list[object] = []
+    for layer in layers_of(model):
+        values.append(layer)
+        attributes = layer.__dict__
+        if isinstance(layer, Trainer):
+            values += [value for name, value in attributes.items() if name not in _BOOKKEEPING]
+        else:
+            values += attributes.values()
+    return values
+
+
+def _same(then: object, now: object) -> bool:
+    """The same object, or a plain value set again to what it was."""
+    return then is now or (type(then) is type(now) and isinstance(now, _PLAIN) and bool(then == now))

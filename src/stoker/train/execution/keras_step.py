@@ -12,9 +12,9 @@ from stoker.tf_internals import keras_training
 from stoker.tf_internals.keras_training import TensorFlowTrainer, Trainer
 from stoker.tf_internals.types import Model, Nest, Strategy
 from stoker.train.execution import fused_parts, fused_update
-from stoker.train.execution.feed import Feed
-from stoker.train.execution.kept import kept
-from stoker.train.execution.loop import Logs, Loop, numbers
+from stoker.train.execution.feed import BatchFeed
+from stoker.train.execution.kept import traces_of
+from stoker.train.execution.loop import CompiledLoop, Logs, numbers
 
 # What a step calls, whose results are then those of the model's metrics and nothing else.
 _THEIRS = {
@@ -29,12 +29,12 @@ STEPS = tuple(_THEIRS)
 
 
 def keras_loop(
-    model: Model, kind: str, feed: Feed, jit: str, *, eager: bool = False, fused: bool = False
-) -> Loop:
+    model: Model, kind: str, feed: BatchFeed, jit: str, *, eager: bool = False, fused: bool = False
+) -> CompiledLoop:
     """The kept loop of the model's "train_step" or "test_step" over a feed: one for `fit` and `evaluate`."""
     testing = kind == "test_step"
 
-    def make() -> Loop:
+    def make() -> CompiledLoop:
         strategy = keras_training.strategy_of(model)
         if strategy is not None:
             # Before tracing, as Keras does it: a step on a replica may not make variables.
@@ -42,27 +42,27 @@ def keras_loop(
                 keras_training.build(model, feed.spec())
         elif not testing:
             _build_loss_scale(model, feed)
-        step = weakly(model, kind) if testing else _train_step(model, jit == "update", fused)
+        step = weak_method(model, kind) if testing else _train_step(model, jit == "update", fused)
         if strategy is not None:
-            return Loop(_on_the_replica(step, strategy), feed, eager=eager)
+            return CompiledLoop(_run_on_replica(step, strategy), feed, eager=eager)
         # A test's steps need not compute results that nobody reads.
-        results = weakly(model, "get_metrics_result") if testing and returns_metrics(model) else None
-        return Loop(step, feed, jit=jit, eager=eager, results=results)
+        results = weak_method(model, "get_metrics_result") if testing and returns_metrics(model) else None
+        return CompiledLoop(step, feed, jit=jit, eager=eager, results=results)
 
     owner = None if testing else model.optimizer
-    return kept(model).loop(
+    return traces_of(model).loop(
         kind, feed, make, jit="eager" if eager else jit, owner=owner, fused=fused and not testing
     )
 
 
-def _build_loss_scale(model: Model, feed: Feed) -> None:
+def _build_loss_scale(model: Model, feed: BatchFeed) -> None:
     """Before tracing: a `LossScaleOptimizer` that is not built would put its first scale into the graph, for good."""
     optimizer = model.optimizer
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer) and not optimizer.built:
         keras_training.build(model, feed.spec())
 
 
-def _on_the_replica(step: Callable[..., Logs], strategy: Strategy) -> Callable[..., Logs]:
+def _run_on_replica(step: Callable[..., Logs], strategy: Strategy) -> Callable[..., Logs]:
     """The step as a strategy of one replica runs it."""
 
     def run(batch: Nest) -> Logs:
@@ -73,21 +73,21 @@ def _on_the_replica(step: Callable[..., Logs], strategy: Strategy) -> Callable[.
 
 
 def _train_step(model: Model, compiled_update: bool, fused: bool) -> Callable[..., Logs]:
-    plain, weak = weakly(model, "train_step"), weakref.ref(model)
+    plain, weak = weak_method(model, "train_step"), weakref.ref(model)
 
     def step(*args: Nest) -> Logs:
         owner = weak()
         assert owner is not None
         with (
-            fused_update.fused(owner.optimizer) if compiled_update else nullcontext(),
-            fused_parts.fused(owner) if fused else nullcontext(),
+            fused_update.compile_update(owner.optimizer) if compiled_update else nullcontext(),
+            fused_parts.fuse_parts(owner) if fused else nullcontext(),
         ):
             return plain(*args)
 
     return step
 
 
-def weakly(model: Model, name: str) -> Callable[..., Logs]:
+def weak_method(model: Model, name: str) -> Callable[..., Logs]:
     """A method of the model that does not keep it alive: loops are kept for the model's next run."""
     weak = weakref.ref(model)
 

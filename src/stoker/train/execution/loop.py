@@ -15,9 +15,8 @@ from stoker.errors import ArgumentError
 from stoker.tf_internals.functions import silence_retracing_warning
 from stoker.tf_internals.keras_training import to_numbers
 from stoker.tf_internals.types import CompiledFunction, ConcreteFunction, LogValue, Nest, Optional, Tensor
-from stoker.train.execution.feed import Feed, without_optionals
-from stoker.train.execution.lifting import lifting
-from stoker.train.execution.trivial_products import without_trivial_products
+from stoker.train.execution.feed import BatchFeed, without_optionals
+from stoker.train.execution.tracing import drop_trivial_products, lift_variables
 
 Logs = dict[str, LogValue]
 # Among a step's logs, for the loop alone: whether all workers' streams have another batch.
@@ -25,13 +24,13 @@ MORE = "stoker/more"
 Step = Callable[..., Logs]
 
 
-class Loop:
+class CompiledLoop:
     """Runs a step over a feed's batches, `count` of them in one call."""
 
     def __init__(
         self,
         step: Step,
-        feed: Feed,
+        feed: BatchFeed,
         *,
         jit: str = "none",
         eager: bool = False,
@@ -70,14 +69,14 @@ class Loop:
         self._closing = closing
         self._together = together if feed.kind == "streamed" else None
         self._for_any_rows: ConcreteFunction = None
-        self._step = _compiled(without_trivial_products(lifting(step)), jit == "step", autograph)
+        self._step = _compile(drop_trivial_products(lift_variables(step)), jit == "step", autograph)
         self._traced: ConcreteFunction = None
         self._logs: Nest = None
-        self._many = _compiled(self._many_steps, jit == "loop")
-        self._until_out = _compiled(self._steps_until_out, False)
-        self._last = _compiled(self._last_step, jit == "loop")
+        self._many = _compile(self._many_steps, jit == "loop")
+        self._until_out = _compile(self._steps_until_out, False)
+        self._last = _compile(self._last_step, jit == "loop")
 
-    def share(self, other: Loop) -> None:
+    def share(self, other: CompiledLoop) -> None:
         """Take over another loop's traced step, if it has one: the same step, with XLA around it or not at all."""
         alike = not {"step", "update"} & {self.jit, other.jit} and (self._together is None) == (
             other._together is None
@@ -152,7 +151,7 @@ class Loop:
 
         def body(index: tf.Tensor, _: Nest) -> Nest:
             batch = self.feed.batch(operands, index, whole=self.jit == "loop")
-            return index + 1, self._carried(self._traced(batch))
+            return index + 1, self._carry(self._traced(batch))
 
         _, logs = tf.while_loop(
             lambda index, _: index < end,
@@ -160,7 +159,7 @@ class Loop:
             (first, self._zeros()),
             shape_invariants=(tf.TensorShape([]), self._shapes()),
         )
-        return self._final(logs)
+        return self._finish(logs)
 
     def _steps_until_out(self, count: tf.Tensor, operands: Nest) -> Nest:
         # The loop asks whether there is a batch, so that the step is not inside a `cond` of its own, which would
@@ -173,7 +172,7 @@ class Loop:
             return self._together_until_out(count, taken_if)
 
         def body(ran: tf.Tensor, taken: Optional, _: Nest) -> Nest:
-            logs = self._carried(self._traced(without_optionals(taken.get_value())))
+            logs = self._carry(self._traced(without_optionals(taken.get_value())))
             return ran + 1, taken_if(ran + 1 < count), logs
 
         taken = taken_if(count > 0)
@@ -183,7 +182,7 @@ class Loop:
             (tf.constant(0), taken, self._zeros()),
             shape_invariants=(tf.TensorShape([]), tf.type_spec_from_value(taken), self._shapes()),
         )
-        return ran, self._final(logs)
+        return ran, self._finish(logs)
 
     def _together_until_out(self, count: tf.Tensor, taken_if: Callable[[Tensor], Optional]) -> Nest:
         """Workers stay in step: the step's own collective says whether all of them have another batch."""
@@ -194,7 +193,7 @@ class Loop:
             more = following.has_value() | (ran + 1 >= count)
             logs = dict(self._traced(without_optionals(taken.get_value()), more))
             going = logs.pop(MORE)
-            return ran + 1, going & (ran + 1 < count), following, self._carried(logs)
+            return ran + 1, going & (ran + 1 < count), following, self._carry(logs)
 
         taken = taken_if(count > 0)
         ran, _, _, logs = tf.while_loop(
@@ -208,16 +207,16 @@ class Loop:
                 self._shapes(),
             ),
         )
-        return ran, self._final(logs)
+        return ran, self._finish(logs)
 
     def _last_step(self, operands: Nest) -> Nest:
-        return self._final(self._carried(self._traced(self.feed.tail(operands))))
+        return self._finish(self._carry(self._traced(self.feed.tail(operands))))
 
-    def _carried(self, logs: Nest) -> Nest:
+    def _carry(self, logs: Nest) -> Nest:
         """What goes from step to step."""
         return {} if self._results is not None else _tensors(logs)
 
-    def _final(self, logs: Nest) -> Nest:
+    def _finish(self, logs: Nest) -> Nest:
         """What a call returns, after its last step."""
         if self._results is not None:
             return _tensors(self._results())
@@ -268,7 +267,7 @@ def _tensors(logs: Nest) -> Nest:
     return tf.nest.map_structure(tf.convert_to_tensor, logs)
 
 
-def _compiled(function: Callable[..., object], jit: bool, autograph: bool = False) -> CompiledFunction:
+def _compile(function: Callable[..., object], jit: bool, autograph: bool = False) -> CompiledFunction:
     compiled = tf.function(function, autograph=autograph, jit_compile=True if jit else None)
     # Every loop has functions of its own, traced once: what TensorFlow would warn of is a second model.
     silence_retracing_warning(compiled)

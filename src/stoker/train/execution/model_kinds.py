@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import keras
+import tensorflow as tf
 
 from stoker.errors import ArgumentError
-from stoker.tf_internals.keras_training import KERAS_2, Trainer
+from stoker.tf_internals.keras_layers import layers_of
+from stoker.tf_internals.keras_training import KERAS_2, Trainer, strategy_of
+from stoker.tf_internals.types import Model
 from stoker.tf_internals.versions import KERAS
+from stoker.train.execution.own_methods import is_own, is_set_by_user
 
 
 class ModelTypeError(ArgumentError, TypeError):
@@ -31,6 +35,14 @@ def check_model(model: object, verb: str) -> None:
     check_backend(verb)
 
 
+def check_compiled(model: Model, verb: str) -> None:
+    """Refuse a model without a loss and an optimizer."""
+    if not model.compiled:
+        raise ArgumentError(
+            f"the model is not compiled. You must call `compile()` before stoker.{verb}: model.compile(optimizer, loss)"
+        )
+
+
 def check_backend(verb: str) -> None:
     """Refuse to run where Keras does not run on TensorFlow, or is one that was never tried."""
     if not KERAS.includes(keras.__version__):
@@ -51,3 +63,24 @@ def _usage(verb: str) -> str:
     if verb not in ("fit", "evaluate", "predict"):
         return ""
     return f": stoker.{verb}(model, x) stands for model.{verb}(x)"
+
+
+def keras_must(model: Model, verb: str) -> bool:
+    """Eager steps, several replicas, a state kept from batch to batch, or the model's own function for the verb.
+
+    A worker of a job has the whole model, and predicts by itself: Keras would wait there for the other workers.
+    """
+    check_model(model, verb)
+    if model.run_eagerly or tf.config.functions_run_eagerly():
+        return True
+    strategy = strategy_of(model)
+    in_a_job = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+    if tf.distribute.has_strategy() or (strategy is not None and not (in_a_job and verb == "predict")):
+        return True
+    if keras.distribution.distribution() is not None:
+        return True
+    # Their state is of batches of one size, and some versions of Keras cannot be traced for others.
+    if any(isinstance(layer, keras.layers.RNN) and layer.stateful for layer in layers_of(model)):
+        return True
+    function = "predict_function" if verb == "predict" else "test_function"
+    return is_own(model, f"make_{function}") or is_set_by_user(model, function)

@@ -94,7 +94,7 @@ def calls_own(function: F) -> F:
             return function(model, *inner, **{**added, **named})
 
         redirect = Redirect(model, name, target, given)
-        with _redirected(redirect):
+        with _install_redirect(redirect):
             result = getattr(model, name)(*args, **kwds)
         if not redirect.calls:
             _warn_of_no_call(model, name, added)
@@ -104,9 +104,9 @@ def calls_own(function: F) -> F:
 
 
 @contextmanager
-def redirected(model: Model, name: str, target: Callable[..., object]) -> Iterator[None]:
+def redirect_method(model: Model, name: str, target: Callable[..., object]) -> Iterator[None]:
     """In this thread, Keras' method of this name is `target` where the model's own method calls it."""
-    with _redirected(Redirect(model, name, target)):
+    with _install_redirect(Redirect(model, name, target)):
         yield
 
 
@@ -126,10 +126,10 @@ def _active(model: Model, name: str) -> Redirect | None:
 
 
 @contextmanager
-def _redirected(redirect: Redirect) -> Iterator[None]:
+def _install_redirect(redirect: Redirect) -> Iterator[None]:
     token = _redirects.set((*_redirects.get(), redirect))
     try:
-        with _dispatchers.installed(redirect.name):
+        with _dispatchers.install(redirect.name):
             yield
     finally:
         _redirects.reset(token)
@@ -144,7 +144,7 @@ class _Dispatchers:
         self._replaced: dict[str, tuple[Callable[..., object], Callable[..., object]]] = {}
 
     @contextmanager
-    def installed(self, name: str) -> Iterator[None]:
+    def install(self, name: str) -> Iterator[None]:
         with self._lock:
             self._users[name] = self._users.get(name, 0) + 1
             if self._users[name] == 1:

@@ -5,16 +5,45 @@ from __future__ import annotations
 import tensorflow as tf
 
 from stoker import clock
-from stoker.train.execution.call_length import CallLength
 from stoker.train.execution.epoch_steps import EpochSteps
-from stoker.train.execution.loop import Logs, Loop, numbers
+from stoker.train.execution.loop import CompiledLoop, Logs, numbers
+
+# A call this long hides a millisecond of host work around it (under 1 %), and the bar moves twice a second and more.
+CALL_SECONDS = 0.3
+_FIRST = 16
+_GROWTH = 16
+
+
+class CallLength:
+    """Grows or shrinks the calls towards `CALL_SECONDS`, unless their length is fixed."""
+
+    def __init__(self, fixed: int | None = None, step_seconds: float | None = None) -> None:
+        self.fixed = fixed
+        self.steps = fixed or _FIRST
+        self.step_seconds = step_seconds
+        if fixed is None and step_seconds:
+            self.steps = max(1, int(CALL_SECONDS / step_seconds))
+
+    def ask(self, room: int | None) -> int:
+        """How many steps to run now, of those there is room for."""
+        return self.steps if room is None else min(self.steps, room)
+
+    def record(self, steps: int, seconds: float) -> None:
+        """A call of so many steps took so long. The first one compiled: it says nothing."""
+        if steps == 0:
+            return
+        first, self.step_seconds = self.step_seconds is None, seconds / steps
+        if self.fixed is not None or first:
+            return
+        wanted = int(CALL_SECONDS * steps / max(seconds, 1e-9))
+        self.steps = max(1, min(wanted, self.steps * _GROWTH))
 
 
 class Stretch:
     """A loop, where in the data it is, and how many steps its calls run."""
 
     def __init__(
-        self, loop: Loop, epoch_steps: EpochSteps, length: CallLength, steps_per_execution: int = 1
+        self, loop: CompiledLoop, epoch_steps: EpochSteps, length: CallLength, steps_per_execution: int = 1
     ) -> None:
         self.loop = loop
         self.epoch_steps = epoch_steps
@@ -23,7 +52,7 @@ class Stretch:
         """The number of the last call's last batch, as callbacks are told it."""
         self._per_execution = steps_per_execution
 
-    def ahead(self, limit: int | None = None) -> int:
+    def next_length(self, limit: int | None = None) -> int:
         """How many steps the next call would run: 0 when the epoch is over."""
         room = self.epoch_steps.room()
         return 0 if room == 0 else self.length.ask(room if limit is None else min(room or limit, limit))
@@ -51,7 +80,7 @@ class Stretch:
         self.last_index = self._index_after(first, limit)
         values = numbers(logs) if ran else {}
         warm = self.length.step_seconds is not None
-        self.length.took(ran, (clock.now_ns() - begin) / 1e9)
+        self.length.record(ran, (clock.now_ns() - begin) / 1e9)
         if warm:
             self.loop.step_seconds = self.length.step_seconds
         return ran, values

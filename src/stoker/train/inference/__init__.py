@@ -2,10 +2,9 @@
 
 | module | subject |
 |---|---|
-| predict, evaluate | the two verbs |
-| eligibility | which models Keras has to run itself |
+| predict | the verb |
 | evaluation | one evaluation with its callbacks: of `evaluate`, of a trainer, of every validation |
-| arrays, streams | what predict was given: arrays cut into batches, or a tf.data pipeline |
+| inputs | what predict was given: arrays cut into batches, or a tf.data pipeline |
 | tracked | an evaluation or a prediction in the store |
-| batch_loops, batch_runs, callbacks | predict: many batches in one call; a pass over the data; its callbacks |
+| batch_runs | predict: many batches in one call; a pass over the data; its callbacks |
 """

@@ -9,20 +9,135 @@ import tensorflow as tf
 
 from stoker import clock
 from stoker.doctor.attach import announced
-from stoker.tf_internals.types import DatasetIterator, Nest, Tensor
+from stoker.tf_internals.types import (
+    Callbacks,
+    DatasetIterator,
+    LogValue,
+    Model,
+    Nest,
+    Optional,
+    Tensor,
+    Verbose,
+)
 from stoker.train.execution.batch_function import BatchFunction
-from stoker.train.execution.call_length import CallLength
-from stoker.train.inference.arrays import Rows, ran_out
-from stoker.train.inference.batch_loops import Outcome, loop_over_rows, loop_over_stream
-from stoker.train.inference.callbacks import PredictHooks
-from stoker.train.inference.streams import Stream, element_leaves
+from stoker.train.execution.epoch_steps import steps_per_execution
+from stoker.train.execution.hooks import PREDICT, list_callbacks, wanting_every_batch
+from stoker.train.execution.stretch import CallLength
+from stoker.train.inference.inputs import PredictRows, Stream, element_leaves, warn_ran_out
+
+Arrays = list[Tensor]  # TensorArrays, one for each output
+LogsOf = Callable[[Nest], dict[str, Nest]]
 
 _CHUNK_BYTES = 64 << 20
 # Of a short dataset: tracing a loop takes longer than calling the function of one batch so many times.
 _WORTH_A_LOOP = 32
 
 
-class Source(Protocol):
+class PredictHooks:
+    """The callbacks of one prediction, called between compiled calls.
+
+    A callback with hooks on batches gets every batch (every execution, if the model was compiled with
+    `steps_per_execution`), at the price of one call for each. Otherwise the bar is called once a compiled call.
+    """
+
+    def __init__(self, model: Model, callbacks: Callbacks, verbose: Verbose, batches: int | None) -> None:
+        self._list = list_callbacks(model, callbacks, verbose, batches)
+        self._model = model
+        self.each_batch = bool(wanting_every_batch(self._list.callbacks, PREDICT))
+        self.per_execution = steps_per_execution(model)
+
+    def begin(self) -> None:
+        self._model.stop_predicting = False
+        self._list.on_predict_begin()
+
+    def before_batch(self, batch: int) -> None:
+        self._list.on_predict_batch_begin(batch)
+
+    def after_batch(self, batch: int, logs: LogValue) -> bool:
+        """False where a callback wants to stop."""
+        self._list.on_predict_batch_end(batch, logs)
+        return not self._model.stop_predicting
+
+    def end(self) -> None:
+        self._list.on_predict_end()
+
+
+class Outputs:
+    """In graph: the outputs of batch after batch, joined by rows; what has no rows is stacked."""
+
+    def __init__(self, function: BatchFunction, count: Tensor | None) -> None:
+        """`count`: how many batches there will be; None where the data may end sooner."""
+        self._structure = function.outputs
+        self._specs = tf.nest.flatten(function.outputs)
+        self.empty = [
+            tf.TensorArray(
+                spec.dtype,
+                size=0 if count is None else count,
+                dynamic_size=count is None,
+                element_shape=spec.shape,
+                infer_shape=False,
+            )
+            for spec in self._specs
+        ]
+
+    def add(self, index: Tensor, outputs: Nest, state: Arrays) -> Arrays:
+        """After batch number `index`."""
+        flat = tf.nest.flatten(outputs)
+        return [array.write(index, value) for array, value in zip(state, flat, strict=True)]
+
+    def join(self, state: Arrays) -> Nest:
+        """After the last batch."""
+        flat = [
+            array.concat() if spec.shape.rank else array.stack()
+            for array, spec in zip(state, self._specs, strict=True)
+        ]
+        return tf.nest.pack_sequence_as(self._structure, flat)
+
+
+def loop_over_rows(function: BatchFunction) -> Callable[..., Nest]:
+    """`loop(batch, count, *leaves)`: `count` full batches of `batch` rows."""
+    size = tf.TensorSpec([], tf.int32)
+
+    def loop(batch: Tensor, count: Tensor, *leaves: Tensor) -> Nest:
+        whole = Outputs(function, count)
+
+        def body(index: Tensor, state: Arrays) -> tuple[Tensor, Arrays]:
+            first = index * batch
+            outputs = function.call(*[leaf[first : first + batch] for leaf in leaves])
+            return index + 1, whole.add(index, outputs, state)
+
+        _, state = tf.while_loop(lambda index, _: index < count, body, (0, whole.empty))
+        return whole.join(state)
+
+    compiled = tf.function(loop, input_signature=[size, size, *function.specs], autograph=False)
+    concrete: Callable[..., Nest] = compiled.get_concrete_function()
+    return concrete
+
+
+def loop_over_stream(function: BatchFunction) -> Callable[..., Nest]:
+    """`loop(iterator, count)`: up to `count` batches; how many there were, and their outputs."""
+
+    def loop(iterator: DatasetIterator, count: Tensor) -> Nest:
+        whole = Outputs(function, None)
+
+        def more(index: Tensor, element: Optional, _: Arrays) -> Tensor:
+            return tf.logical_and(index < count, element.has_value())
+
+        def body(index: Tensor, element: Optional, state: Arrays) -> tuple[Tensor, Optional, Arrays]:
+            outputs = function.call(*element_leaves(element.get_value()))
+            # The element behind the last wanted one is left to whoever reads next.
+            following = tf.cond(index + 1 < count, iterator.get_next_as_optional, lambda: element)
+            return index + 1, following, whole.add(index, outputs, state)
+
+        first = iterator.get_next_as_optional()
+        ran, _, state = tf.while_loop(more, body, (0, first, whole.empty))
+        return ran, whole.join(state)
+
+    compiled: Callable[..., Nest] = tf.function(loop, autograph=False)
+    return compiled
+
+
+class BatchSource(Protocol):
     """Batches that can be run, several in one call."""
 
     function: BatchFunction
@@ -44,8 +159,8 @@ class Source(Protocol):
 class RowSource:
     """Arrays, a bounded chunk of them on the device at a time."""
 
-    def __init__(self, rows: Rows, function: BatchFunction, outcome: Outcome) -> None:
-        self.function, self._rows, self._outcome = function, rows, outcome
+    def __init__(self, rows: PredictRows, function: BatchFunction) -> None:
+        self.function, self._rows = function, rows
         self._done = 0
         self.most = max(1, _CHUNK_BYTES // max(1, rows.bytes_per_row * rows.batch))
 
@@ -53,7 +168,7 @@ class RowSource:
         rows, first = self._rows, self._done
         count = min(count, rows.full_batches - first)
         if count > 1:
-            loop = self.function.loop("rows", lambda: loop_over_rows(self.function, self._outcome))
+            loop = self.function.loop("rows", lambda: loop_over_rows(self.function))
             tensors = rows.tensors(first * rows.batch, (first + count) * rows.batch)
             self._done += count
             return count, loop(tf.constant(rows.batch), tf.constant(count), *tensors)
@@ -75,9 +190,8 @@ class StreamSource:
 
     most = 4096
 
-    def __init__(self, stream: Stream, steps: int | None, function: BatchFunction, outcome: Outcome) -> None:
+    def __init__(self, stream: Stream, steps: int | None, function: BatchFunction) -> None:
         self.function, self._stream, self._steps = function, stream, steps
-        self._outcome = outcome
         self._iterator: DatasetIterator = None
         self._done = 0
         known = stream.batches is not None and not function.has_loop("stream")
@@ -96,7 +210,7 @@ class StreamSource:
         found, outcome = self._run_one() if self._short else self._run_loop(count)
         self._done += found
         if found < count and self._steps is not None and self._done < self._steps:
-            ran_out(self._steps, self._done)
+            warn_ran_out(self._steps, self._done)
         return found, outcome
 
     def _run_one(self) -> tuple[int, Nest]:
@@ -107,7 +221,7 @@ class StreamSource:
         return 1, self.function.call(*element_leaves(element))
 
     def _run_loop(self, count: int) -> tuple[int, Nest]:
-        loop = self.function.loop("stream", lambda: loop_over_stream(self.function, self._outcome))
+        loop = self.function.loop("stream", lambda: loop_over_stream(self.function))
         ran, outcome = loop(self._iterator, tf.constant(count))
         return int(ran), outcome
 
@@ -118,20 +232,18 @@ class StreamSource:
         self._stream.adapter.on_epoch_end()
 
 
-def run_all(source: Source, hooks: PredictHooks | None, take: Callable[[Nest], dict[str, Nest]]) -> int:
+def run_all(source: BatchSource, hooks: PredictHooks | None, take: LogsOf) -> int:
     """Runs everything; `take` gets the outcome of each call and returns the logs for the callbacks."""
     try:
         with announced.region(announced.LOOP, batch_size=0):
             if hooks is not None and hooks.each_batch:
-                return _by_execution(source, hooks, take)
-            return _in_large_calls(source, hooks, take)
+                return _run_by_execution(source, hooks, take)
+            return _run_in_large_calls(source, hooks, take)
     finally:
         source.close()
 
 
-def _in_large_calls(
-    source: Source, hooks: PredictHooks | None, take: Callable[[Nest], dict[str, Nest]]
-) -> int:
+def _run_in_large_calls(source: BatchSource, hooks: PredictHooks | None, take: LogsOf) -> int:
     length = CallLength(step_seconds=source.function.batch_seconds)
     done = 0
     while not source.ended():
@@ -140,7 +252,7 @@ def _in_large_calls(
         if count == 0:
             break
         seconds = (clock.now_ns() - started) / 1e9
-        length.took(count, seconds)
+        length.record(count, seconds)
         source.function.batch_seconds = seconds / count
         done += count
         logs = take(outcome)
@@ -151,7 +263,7 @@ def _in_large_calls(
     return done
 
 
-def _by_execution(source: Source, hooks: PredictHooks, take: Callable[[Nest], dict[str, Nest]]) -> int:
+def _run_by_execution(source: BatchSource, hooks: PredictHooks, take: LogsOf) -> int:
     """As many batches between two hooks as the model has steps an execution, numbered as Keras numbers them."""
     done = first = 0
     while not source.ended():
@@ -164,13 +276,13 @@ def _by_execution(source: Source, hooks: PredictHooks, take: Callable[[Nest], di
                 break
             done += count
             outcomes.append(outcome)
-        if not outcomes or not hooks.after_batch(last - 1, take(_together(outcomes))):
+        if not outcomes or not hooks.after_batch(last - 1, take(_join_outputs(outcomes))):
             break
         first = last
     return done
 
 
-def _together(outcomes: list[Nest]) -> Nest:
+def _join_outputs(outcomes: list[Nest]) -> Nest:
     """The outcomes of several calls as one; of a single batch, what has no rows is a scalar."""
     if len(outcomes) == 1:
         return outcomes[0]

@@ -12,14 +12,14 @@ from typing import Protocol
 import keras
 
 from stoker.tf_internals.keras_training import SORTS_RESULTS, to_numbers
-from stoker.tf_internals.types import DataAdapter, Model
+from stoker.tf_internals.types import Model
 from stoker.train.execution import hooks
-from stoker.train.execution.call_length import CallLength
-from stoker.train.execution.epoch_steps import EpochSteps
-from stoker.train.execution.feed import Feed
+from stoker.train.execution.epoch_steps import EpochSteps, steps_per_execution
+from stoker.train.execution.feed import BatchFeed
+from stoker.train.execution.feeding.sources import DataSource
 from stoker.train.execution.keras_step import returns_metrics
-from stoker.train.execution.loop import Logs, Loop
-from stoker.train.execution.stretch import Stretch
+from stoker.train.execution.loop import CompiledLoop, Logs
+from stoker.train.execution.stretch import CallLength, Stretch
 
 
 class Tested(Protocol):
@@ -27,7 +27,7 @@ class Tested(Protocol):
 
     model: Model
 
-    def validating(self) -> AbstractContextManager[None]:
+    def validation_scope(self) -> AbstractContextManager[None]:
         """Around the steps: metrics from zero, and whatever else the test needs."""
 
     def results(self, logs: Logs) -> Logs:
@@ -40,32 +40,35 @@ class Evaluation:
     def __init__(
         self,
         tested: Tested,
-        loop: Loop,
-        feed: Feed,
+        loop: CompiledLoop,
+        feed: BatchFeed,
+        source: DataSource,
         *,
-        callbacks: keras.callbacks.CallbackList | None = None,
-        steps: int | None = None,
-        adapter: DataAdapter = None,
-        agreed: Callable[[int], int] | None = None,
+        callbacks: keras.callbacks.CallbackList | None,
+        agreed: Callable[[int], int],
     ) -> None:
         """Nothing is traced before the first `run`.
 
         Args:
             tested: the model, and what surrounds its test steps.
             loop: of its test steps.
-            feed: the data.
+            feed: the data, batch by batch.
+            source: the data as it was given; Keras' reader is told of the beginning and end of a pass.
             callbacks: told of the test and its batches.
-            steps: how many batches, if not all.
-            adapter: Keras' reader of the data; told of the beginning and end of a pass.
-            agreed: of the steps this worker would run next, what all workers run.
+            agreed: of the steps that this worker would run next, how many all workers run.
         """
         self._tested = tested
         self._callbacks = callbacks
         self._agreed = agreed
         wanting = hooks.wanting_every_batch(callbacks.callbacks, hooks.TEST) if callbacks is not None else []
-        per_execution = int(getattr(tested.model, "steps_per_execution", 1))
+        per_execution = steps_per_execution(tested.model)
         length = CallLength(per_execution if wanting else None, loop.step_seconds)
-        self.stretch = Stretch(loop, EpochSteps(feed, steps, adapter, per_execution), length, per_execution)
+        self.stretch = Stretch(
+            loop,
+            EpochSteps(feed, source.steps_per_epoch, source.adapter, per_execution),
+            length,
+            per_execution,
+        )
         self.steps_ran = 0
 
     def run(self) -> Logs:
@@ -76,10 +79,10 @@ class Evaluation:
         epoch_steps.reset()
         if callbacks is not None:
             callbacks.on_test_begin()
-        with self._tested.validating():
+        with self._tested.validation_scope():
             epoch_steps.begin_epoch()
             logs: Logs = {}
-            while steps := self._ahead():
+            while steps := self._agreed(self.stretch.next_length()):
                 logs = self._call(steps) or logs
                 # As Keras does: a wish to stop is heard after a batch, not before the first.
                 if self._tested.model.stop_evaluating:
@@ -96,10 +99,6 @@ class Evaluation:
         if SORTS_RESULTS or not isinstance(model, keras.Model) or returns_metrics(model):
             return to_numbers(found)
         return found
-
-    def _ahead(self) -> int:
-        steps = self.stretch.ahead()
-        return steps if self._agreed is None else self._agreed(steps)
 
     def _call(self, steps: int) -> Logs:
         if self._callbacks is not None:

@@ -12,18 +12,16 @@ import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.tf_internals.keras_training import TensorFlowTrainer
-from stoker.tf_internals.types import Array, Callbacks, Data, Nest, Tensor
+from stoker.tf_internals.types import Array, Callbacks, Data, Nest, Tensor, Verbose
 from stoker.train.execution.batch_function import BatchFunction, BatchStep
-from stoker.train.execution.feeding.distributed import is_distributed
-from stoker.train.execution.kept import kept
+from stoker.train.execution.epoch_steps import steps_per_execution
+from stoker.train.execution.feeding.streamed import is_distributed
+from stoker.train.execution.kept import traces_of
+from stoker.train.execution.model_kinds import keras_must
 from stoker.train.execution.own_methods import calls_own
-from stoker.train.inference.arrays import Rows, as_rows, is_arrays
-from stoker.train.inference.batch_loops import Joined
-from stoker.train.inference.batch_runs import RowSource, Source, StreamSource, run_all
-from stoker.train.inference.callbacks import PredictHooks, Verbose
-from stoker.train.inference.eligibility import keras_must
-from stoker.train.inference.streams import Stream, as_stream
-from stoker.train.inference.tracked import tracked
+from stoker.train.inference.batch_runs import BatchSource, PredictHooks, RowSource, StreamSource, run_all
+from stoker.train.inference.inputs import PredictRows, Stream, as_rows, as_stream, is_arrays
+from stoker.train.inference.tracked import track_run
 
 
 @calls_own
@@ -45,7 +43,7 @@ def predict(
     """
     if not track:
         return _predict(model, x, batch_size, verbose, steps, callbacks)
-    with tracked("predict", model, (x,), batch_size=batch_size):
+    with track_run("predict", model, (x,), batch_size=batch_size):
         return _predict(model, x, batch_size, verbose, steps, callbacks)
 
 
@@ -62,23 +60,23 @@ def _predict(
 
     if keras_must(model, "predict") or is_distributed(x):
         return by_keras(x, batch_size)
-    per_execution = int(getattr(model, "steps_per_execution", 1))
+    per_execution = steps_per_execution(model)
     rows = as_rows(x, batch_size, steps, per_execution) if is_arrays(x) else None
     if rows is not None:
         if rows.count == 1 and not callbacks and verbose in (0, "auto"):
-            return tf.nest.map_structure(_on_host, _function(model, rows, 1).call(*rows.tensors(0, 1)))
+            return tf.nest.map_structure(_read, _function(model, rows, 1).call(*rows.tensors(0, 1)))
         function = _function(model, rows)
         if rows.batches <= 1 and not callbacks and verbose in (0, "auto"):
-            return tf.nest.map_structure(_on_host, function.call(*rows.tensors(0, rows.count)))
+            return tf.nest.map_structure(_read, function.call(*rows.tensors(0, rows.count)))
         if function.joinable():
-            source: Source = RowSource(rows, function, Joined(function))
+            source: BatchSource = RowSource(rows, function)
             return _collect(source, _hooks(model, callbacks, verbose, rows.batches))
         return by_keras(x, batch_size)
     stream = as_stream(x, batch_size, steps, per_execution)
     if stream.loopable:
         function = _function(model, stream)
         if function.joinable():
-            source = StreamSource(stream, steps, function, Joined(function))
+            source = StreamSource(stream, steps, function)
             return _collect(source, _hooks(model, callbacks, verbose, stream.batches))
     return by_keras(stream.adapter)
 
@@ -88,8 +86,8 @@ def _step(model: keras.Model) -> BatchStep:
     return step
 
 
-def _function(model: keras.Model, data: Rows | Stream, rows: int | None = None) -> BatchFunction:
-    return kept(model).batch_function("predict", _step, data.skeleton, data.leaves, rows)
+def _function(model: keras.Model, data: PredictRows | Stream, rows: int | None = None) -> BatchFunction:
+    return traces_of(model).batch_function("predict", _step, data.skeleton, data.leaves, rows)
 
 
 def _hooks(
@@ -100,12 +98,12 @@ def _hooks(
     return PredictHooks(model, callbacks, verbose, batches)
 
 
-def _collect(source: Source, hooks: PredictHooks | None) -> Nest:
+def _collect(source: BatchSource, hooks: PredictHooks | None) -> Nest:
     """The outputs of all calls, joined once at the end."""
     parts: list[Tensor] = []
 
     def take(outputs: Nest) -> dict[str, Nest]:
-        parts.append(tf.nest.map_structure(_on_host, outputs))
+        parts.append(tf.nest.map_structure(_read, outputs))
         return {"outputs": outputs}
 
     if hooks is not None:
@@ -114,13 +112,13 @@ def _collect(source: Source, hooks: PredictHooks | None) -> Nest:
         raise ArgumentError("there is nothing to predict: the data had no batch")
     if hooks is not None:
         hooks.end()
-    return parts[0] if len(parts) == 1 else tf.nest.map_structure(_joined, *parts)
+    return parts[0] if len(parts) == 1 else tf.nest.map_structure(_join, *parts)
 
 
-def _on_host(output: Tensor) -> Nest:
+def _read(output: Tensor) -> Nest:
     return output.numpy() if isinstance(output, tf.Tensor) else output
 
 
-def _joined(*parts: Array) -> Array:
+def _join(*parts: Array) -> Array:
     whole: Array = np.concatenate([np.atleast_1d(part) for part in parts])
     return whole

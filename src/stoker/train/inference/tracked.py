@@ -8,7 +8,7 @@ from stoker.tracking.store.tracking import TrackedRun
 from stoker.train.execution.own_methods import original_arguments
 
 
-def tracked(kind: str, model: Model, data: tuple[Data, ...], **params: object) -> TrackedRun:
+def track_run(kind: str, model: Model, data: tuple[Data, ...], **params: object) -> TrackedRun:
     """A run of this kind that begins now, linked to its data by content."""
     name = str(model.name)
     run = TrackedRun(name, {"model": name, **params}, store=address.find(), kind=kind)

@@ -4,7 +4,7 @@
 |---|---|
 | run | from data and a program to epochs that train: the plan decided, the loop found or compiled |
 | epochs | epochs of compiled calls, with callbacks, validation, history and checkpoints around them |
-| own_evaluation | validation through an `evaluate` of the model's own |
+| validation | the data held out, and how it is evaluated |
 | effects | what the chief's callbacks change, on all workers of a job |
 | tracked | the run in the store |
 | progress | the bar, and the lines about plan and checkpoint |

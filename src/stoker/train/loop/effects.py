@@ -14,8 +14,8 @@ import keras
 import numpy as np
 
 from stoker.tf_internals.types import Callback, Variable
-from stoker.train.program import Program
-from stoker.train.workers.copies import Part
+from stoker.train.program import TrainingProgram
+from stoker.train.workers.copies import ReplicaPart
 
 # Keras' own that read and write files, or ask to stop, and change no variable.
 _READERS = (
@@ -32,22 +32,22 @@ _READERS = (
 class CallbackEffects:
     """Around the hooks of callbacks that may change what is trained."""
 
-    def __init__(self, program: Program, callbacks: keras.callbacks.CallbackList) -> None:
+    def __init__(self, program: TrainingProgram, callbacks: keras.callbacks.CallbackList) -> None:
         self._program = program
         self._group = program.group
         self._callbacks = callbacks
 
     @contextmanager
-    def shared(self, *, last: bool = False) -> Iterator[None]:
+    def share(self, *, last: bool = False) -> Iterator[None]:
         """What happens inside on the chief holds for all workers; `last`: the hooks of the end of training."""
         if self._group.alone:
             yield
             return
         looks = self._group.chief and any(_may_change(one, last) for one in self._callbacks.callbacks)
-        before = self._looked_at() if looks else None
+        before = self._checksums() if looks else None
         yield
         model = self._program.model
-        changed = looks and self._looked_at() != before
+        changed = looks and self._checksums() != before
         said = self._group.agree(changed=changed, stop=bool(model.stop_training))
         if said["changed"][0]:
             self._group.broadcast(self._shared_variables())
@@ -55,9 +55,9 @@ class CallbackEffects:
 
     def _shared_variables(self) -> dict[str, Variable]:
         everything = self._program.state.variables({})
-        return {name: one for name, one in everything.items() if not isinstance(one, Part)}
+        return {name: one for name, one in everything.items() if not isinstance(one, ReplicaPart)}
 
-    def _looked_at(self) -> list[int]:
+    def _checksums(self) -> list[int]:
         variables = self._shared_variables().values()
         return [zlib.crc32(np.ascontiguousarray(one.numpy()).view(np.uint8).data) for one in variables]
 

@@ -2,90 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import keras
 
 from stoker.periodic import steps_until
-from stoker.tf_internals.keras_training import is_validated, restored_epoch
-from stoker.tf_internals.types import History, Model
+from stoker.tf_internals.keras_training import restored_epoch
+from stoker.tf_internals.types import History
 from stoker.train.checkpoint.resume import Resume
+from stoker.train.execution.epoch_steps import steps_per_execution
 from stoker.train.execution.loop import Logs
 from stoker.train.execution.stretch import Stretch
 from stoker.train.loop.effects import CallbackEffects
 from stoker.train.loop.tracked import Tracked
+from stoker.train.loop.validation import Validation
 from stoker.train.planning.plan import Plan
-from stoker.train.program import Program
-from stoker.train.workers.leaving import Leaving, Left
+from stoker.train.program import TrainingProgram
+from stoker.train.request import FitRequest
+from stoker.train.workers.leaving import JobLeft, Leaving
 
 
 @dataclass
-class Validation:
-    """How to evaluate, and when."""
-
-    evaluate: Callable[[], Logs]
-    frequency: int | Sequence[int]
-
-    def due(self, model: Model, epoch: int) -> bool:
-        return is_validated(model, epoch, self.frequency)
-
-
 class Epochs:
-    """All epochs of one training run."""
+    """All epochs of one training run.
 
-    def __init__(
-        self,
-        program: Program,
-        training: Stretch,
-        callbacks: keras.callbacks.CallbackList,
-        *,
-        epochs: int,
-        initial_epoch: int = 0,
-        validation: Validation | None = None,
-        plan: Plan,
-        resume: Resume | None = None,
-        tracked: Tracked,
-        leaving: Leaving,
-        interrupted: Leaving,
-    ) -> None:
-        self.program = program
-        self.training = training
-        self.callbacks = callbacks
-        self.epochs = epochs
-        self.initial_epoch = initial_epoch
-        self.validation = validation
-        self.plan = plan
-        self.resume = resume
-        self.tracked = tracked
-        self.leaving = leaving
-        self.interrupted = interrupted
-        self.group = program.group
-        self.effects = CallbackEffects(program, callbacks)
-        self.epoch = 0
-        self.step = 0
-        self.logs: Logs = {}
-        self._done = False
-        self._stop_at_once = False
+    Attributes:
+        program: what is trained.
+        request: as `fit` was called.
+        training: the loop of its steps, and where in the data it is.
+        callbacks: Keras' list of them.
+        validation: what to validate on, if there is anything.
+        plan: how it runs.
+        resume: its checkpoints, if it has any.
+        tracked: the run in the store.
+        leaving, interrupted: whether the process was asked to go by SIGTERM, or by Ctrl-C.
+    """
+
+    program: TrainingProgram
+    request: FitRequest
+    training: Stretch
+    callbacks: keras.callbacks.CallbackList
+    validation: Validation | None
+    plan: Plan
+    resume: Resume | None
+    tracked: Tracked
+    leaving: Leaving
+    interrupted: Leaving
+    epoch: int = 0
+    step: int = 0
+    logs: Logs = field(default_factory=dict)
+    _done: bool = False
+    _stop_at_once: bool = False
+
+    def __post_init__(self) -> None:
+        self.group = self.program.group
+        self.effects = CallbackEffects(self.program, self.callbacks)
 
     def train(self) -> History:
         """All epochs; the Keras history, with the plan."""
         model = self.program.model
         logs: Logs | None = None
-        self.epoch = restored_epoch(model) or self.initial_epoch
-        resuming = self._resuming()
+        self.epoch = restored_epoch(model) or self.request.initial_epoch
+        resuming = self._begin()
         if self._done:
             return self._history()
-        while self.epoch < self.epochs:
+        while self.epoch < self.request.epochs:
             self.program.course.reset()
-            with self.effects.shared():
+            with self.effects.share():
                 self.callbacks.on_epoch_begin(self.epoch)
             if resuming:
-                self._go_on()
+                self._restore()
             else:
                 self.training.epoch_steps.begin_epoch()
-                self._keep_the_start()
+                self._save_start()
             try:
                 logs = self._epoch()
             except _Rewound:
@@ -95,39 +85,38 @@ class Epochs:
             self.epoch += 1
             if model.stop_training:
                 break
-        if self.epochs > 0:
+        if self.request.epochs > 0:
             self.program.course.finish()
-        with self.effects.shared(last=True):
+        with self.effects.share(last=True):
             self.callbacks.on_train_end(logs)
-        self._keep_the_end()
+        self._save_end()
         if self.interrupted.asked:
             raise KeyboardInterrupt
         return self._history()
 
     def _epoch(self) -> Logs:
         """An epoch, from where it stands to its end."""
-        model = self.program.model
         begun = False
-        while not self._stop_at_once and (steps := self._ahead(begun)):
+        while not self._stop_at_once and (steps := self._plan_call(begun)):
             self._call(steps)
             begun = True
         self.training.epoch_steps.end_epoch()
         self.program.course.end_epoch()
         logs = dict(self.program.course.results(self.logs))
-        if self.validation is not None and self.validation.due(model, self.epoch):
-            logs.update({f"val_{name}": value for name, value in self.validation.evaluate().items()})
-        self.tracked.epoch_ended(self.step, self.epoch, logs)
-        with self.effects.shared():
+        if self.validation is not None and self.validation.is_due(self.epoch):
+            logs.update({f"val_{name}": value for name, value in self.validation.run().items()})
+        self.tracked.log_epoch(self.step, self.epoch, logs)
+        with self.effects.share():
             self.callbacks.on_epoch_end(self.epoch, logs)
         return logs
 
-    def _ahead(self, begun: bool) -> int:
+    def _plan_call(self, begun: bool) -> int:
         """How many steps the next call runs, on all workers: 0 when the epoch is over for one of them.
 
         As Keras does, a wish to stop is heard after a batch, also one from before the epoch.
         """
         wish = begun and bool(self.program.model.stop_training)
-        asked = 0 if wish else self.training.ahead(self._limit())
+        asked = 0 if wish else self.training.next_length(self._limit())
         if self.group.alone:
             if self.leaving.asked:
                 self._leave()
@@ -155,7 +144,7 @@ class Epochs:
         """This worker, or another, was asked to go: all save what they have done, and go."""
         self._save_now()
         self.group.agree(saved=True)
-        raise Left
+        raise JobLeft
 
     def _save_now(self) -> None:
         if self.resume is not None:
@@ -163,13 +152,13 @@ class Epochs:
 
     def _call(self, steps: int) -> None:
         self.callbacks.on_train_batch_begin(self.training.epoch_steps.step)
-        with self.group.running(steps, self.training.length.step_seconds):
+        with self.group.watch_call(steps, self.training.length.step_seconds):
             ran, values = self.training.call(steps, self._limit())
         if not ran:
             return
         self.step += ran
         self.logs = values
-        self.tracked.called(self.step, ran, values)
+        self.tracked.log_call(self.step, ran, values)
         try:
             self.callbacks.on_train_batch_end(self.training.last_index, values)
         except KeyboardInterrupt:
@@ -184,7 +173,7 @@ class Epochs:
     def _limit(self) -> int | None:
         """How many steps until something is due at a step of its own: an evaluation, a checkpoint."""
         if self.program.model.stop_training:
-            return int(getattr(self.program.model, "steps_per_execution", 1))
+            return steps_per_execution(self.program.model)
         saving = None if self.resume is None else self.resume.checkpoint.every_steps
         return steps_until(self.step, self.program.course.stop_points, saving)
 
@@ -192,11 +181,11 @@ class Epochs:
         if wish == "stop":
             self.program.model.stop_training = True
         elif wish == "evaluate" and self.validation is not None:
-            logs = self.validation.evaluate()
-            self.tracked.evaluated(self.step, logs)
-            self.program.course.evaluated(self.step, logs)
+            logs = self.validation.run()
+            self.tracked.note_evaluation(self.step, logs)
+            self.program.course.note_evaluation(self.step, logs)
         elif wish == "rewind":
-            goal = self.program.course.goes_back_before(self.step)
+            goal = self.program.course.choose_rewind_limit(self.step)
             if self.resume is None or not (self.resume.rewind(goal) or self.resume.rewind(self.step)):
                 self.program.model.stop_training = True
                 return
@@ -222,7 +211,7 @@ class Epochs:
             "program": self.program.state.progress(),
         }
 
-    def _go_on(self) -> None:
+    def _restore(self) -> None:
         """In an epoch that has begun: everything as it was when the checkpoint was taken."""
         assert self.resume is not None
         rewound = self.step
@@ -231,13 +220,13 @@ class Epochs:
         self.logs = dict(progress["logs"])
         self.program.model.stop_training = self._stop_at_once = bool(progress["stop_training"])
         if rewound > self.step:
-            salt = self.program.course.rewound(self.step)
+            salt = self.program.course.go_on_from(self.step)
             if salt:
                 self.training.epoch_steps.feed.reseed(salt)
             # The newest checkpoint must be the one that was gone back to.
             self.resume.save(self.step, wait=True, **self._progress())
 
-    def _resuming(self) -> bool:
+    def _begin(self) -> bool:
         """Begin where the checkpoint was taken; True if that was inside an epoch."""
         progress = self.resume.progress if self.resume is not None else None
         if self.resume is None or progress is None:
@@ -246,19 +235,19 @@ class Epochs:
         self.epoch = int(progress["epoch"])
         if progress["begun"]:
             return True
-        self._done = self.epoch >= self.epochs or bool(progress["stop_training"])
+        self._done = self.epoch >= self.request.epochs or bool(progress["stop_training"])
         self.resume.put_back(None if self._done else self.training.epoch_steps, self.callbacks)
         self.step = int(progress["step"])
         if self._done:
             self.callbacks.on_train_end(dict(progress["logs"]))
         return False
 
-    def _keep_the_start(self) -> None:
+    def _save_start(self) -> None:
         """What there is to go back to before the first checkpoint is due."""
         if self.resume is not None and self.program.state.saves_start and self.step == 0:
             self.resume.save(self.step, wait=True, **self._progress())
 
-    def _keep_the_end(self) -> None:
+    def _save_end(self) -> None:
         """The same call again must find that it is done."""
         if self.resume is None:
             return

@@ -32,7 +32,7 @@ class Bar(keras_training.SpeedBar):
         return f" {shown} {unit}s/s"
 
 
-class Progress(keras_training.BarCallback):
+class ProgressBar(keras_training.BarCallback):
     """The progress bar of `fit`."""
 
     def make_bar(self) -> Bar:

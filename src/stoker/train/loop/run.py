@@ -16,26 +16,21 @@ from stoker.tf_internals.types import Callbacks, Data, History, Model
 from stoker.train.checkpoint.options import Checkpoint
 from stoker.train.checkpoint.resume import Resume
 from stoker.train.execution import hooks
-from stoker.train.execution.call_length import CallLength
-from stoker.train.execution.epoch_steps import EpochSteps
-from stoker.train.execution.feed import Feed
-from stoker.train.execution.feeding import sources
-from stoker.train.execution.feeding.resident import Resident
-from stoker.train.execution.feeding.sources import Source
-from stoker.train.execution.kept import kept
-from stoker.train.execution.loop import Loop
-from stoker.train.execution.own_methods import is_own
-from stoker.train.execution.stretch import Stretch
-from stoker.train.inference.evaluation import Evaluation
+from stoker.train.execution.epoch_steps import EpochSteps, steps_per_execution
+from stoker.train.execution.feed import BatchFeed
+from stoker.train.execution.feeding.sources import DataSource
+from stoker.train.execution.kept import traces_of
+from stoker.train.execution.loop import CompiledLoop
+from stoker.train.execution.stretch import CallLength, Stretch
 from stoker.train.loop.effects import CallbackEffects
-from stoker.train.loop.epochs import Epochs, Validation
-from stoker.train.loop.own_evaluation import OwnEvaluation
-from stoker.train.loop.progress import Progress, show_plan, show_resume
+from stoker.train.loop.epochs import Epochs
+from stoker.train.loop.progress import ProgressBar, show_plan, show_resume
 from stoker.train.loop.tracked import Tracked
+from stoker.train.loop.validation import Validation
 from stoker.train.planning import decide
 from stoker.train.planning.largest_batch import too_large
 from stoker.train.planning.plan import Plan, parse
-from stoker.train.program import Program
+from stoker.train.program import TrainingProgram
 from stoker.train.request import FitRequest
 from stoker.train.workers.leaving import Leaving, in_a_job
 from stoker.train.workers.shares import Share
@@ -45,24 +40,22 @@ from stoker.train.workers.shares import Share
 class TrainingRun:
     """What to train, on what, how long."""
 
-    program: Program
+    program: TrainingProgram
     request: FitRequest
-    data: Source
+    data: DataSource
     # What is asked for, and what preparing the data has decided already.
     plan: Plan
     # Which rows this worker reads.
     share: Share
     # The data as it was given, by name, for the store.
     given: Mapping[str, Data]
-    _held_out_feed: Feed | None = None
     _leaving: Leaving = field(default_factory=lambda: Leaving(listen=False))
     _interrupted: Leaving = field(default_factory=lambda: Leaving(listen=False))
 
     def __post_init__(self) -> None:
         self.group = self.program.group
-        # The same, as arguments of `evaluate` and as something to read.
-        self.validation = self.request.evaluate_arguments()
-        self.held_out = None if self.validation is None else _held_out(**self.validation)
+        held_out = self.request.validation_data is not None
+        self.validation = Validation(self.program, self.request) if held_out else None
 
     def _own_rows(self) -> int:
         """Of a batch, the rows that are this worker's: the books of a job add up those of all."""
@@ -84,7 +77,7 @@ class TrainingRun:
                 history.run = tracked.run.id
                 return history
             finally:
-                kept(self.program.model).release()
+                traces_of(self.program.model).release()
                 if resume is not None:
                     resume.close(sys.exc_info()[1])
 
@@ -102,27 +95,27 @@ class TrainingRun:
         }
 
     def _train(self, resume: Resume | None, tracked: Tracked) -> History:
-        plan = self.plan if resume is None else resume.pinned(self.plan)
-        kind = decide.fused(self.program.loops, decide.feed_kind(self.data, plan))
-        plan = self._told(lambda: kind)
+        plan = self.plan if resume is None else resume.pin_plan(self.plan)
+        kind = decide.choose_fusing(self.program.loops, decide.choose_feed(self.data, plan))
+        plan = self._agree_on(lambda: kind)
         feed = self.data.feed(plan.feed or "resident", self._seed())
         try:
             return self._train_on(feed, plan, resume, tracked)
         except tf.errors.ResourceExhaustedError as error:
             raise too_large(self.program.loops, self.data) from error
         finally:
-            for used in (feed, self._held_out_feed):
-                if used is not None:
-                    used.close()
+            feed.close()
+            if self.validation is not None:
+                self.validation.close()
 
-    def _train_on(self, feed: Feed, plan: Plan, resume: Resume | None, tracked: Tracked) -> History:
+    def _train_on(self, feed: BatchFeed, plan: Plan, resume: Resume | None, tracked: Tracked) -> History:
         model, request = self.program.model, self.request
         epoch_steps = EpochSteps(
-            feed, self.data.steps_per_epoch, self.data.adapter, _steps_per_execution(model)
+            feed, self.data.steps_per_epoch, self.data.adapter, steps_per_execution(model)
         )
         epoch_steps.reset()
-        listed = hooks.callback_list(
-            model, request.callbacks, request.verbose, request.epochs, epoch_steps.target, Progress()
+        listed = hooks.list_training_callbacks(
+            model, request.callbacks, request.verbose, request.epochs, epoch_steps.target, ProgressBar()
         )
         model.stop_training = False
         if resume is not None:
@@ -130,22 +123,23 @@ class TrainingRun:
         elif not self.group.alone:
             # What callbacks change is looked for in the variables: they must be there.
             self._training_loop(feed, plan).build()
-        with CallbackEffects(self.program, listed).shared():
+        with CallbackEffects(self.program, listed).share():
             listed.on_train_begin()
         wanted = plan
-        plan = self._told(lambda: self._decided(wanted, feed, epoch_steps, listed))
+        plan = self._agree_on(lambda: self._decide(wanted, feed, epoch_steps, listed))
         if request.verbose:
             show_plan(plan)
         if request.verbose and resume is not None and resume.progress is not None:
             show_resume(resume.progress, resume.checkpoint.directory, request.epochs)
         loop = self._training_loop(feed, plan)
+        if self.validation is not None:
+            self.validation.prepare(plan, listed)
         epochs = Epochs(
-            self.program,
-            Stretch(loop, epoch_steps, _call_length(plan, loop), _steps_per_execution(model)),
-            listed,
-            epochs=request.epochs,
-            initial_epoch=request.initial_epoch,
-            validation=self._validation(listed, plan),
+            program=self.program,
+            request=request,
+            training=Stretch(loop, epoch_steps, _call_length(plan, loop), steps_per_execution(model)),
+            callbacks=listed,
+            validation=self.validation,
             plan=plan,
             resume=resume,
             tracked=tracked,
@@ -156,79 +150,27 @@ class TrainingRun:
         tracked.run.params(feed=plan.feed, jit=plan.jit, fused=plan.fused, **tuned)
         return epochs.train()
 
-    def _training_loop(self, feed: Feed, plan: Plan) -> Loop:
+    def _training_loop(self, feed: BatchFeed, plan: Plan) -> CompiledLoop:
         return self.program.loops.loop("train_step", feed, plan.jit or "none", fused=bool(plan.fused))
 
-    def _told(self, decide: Callable[[], Plan]) -> Plan:
+    def _agree_on(self, decide: Callable[[], Plan]) -> Plan:
         """The chief's plan: what it measured, and what its callbacks ask for, holds for all workers."""
-        return decide() if self.group.alone else parse(self.group.told(lambda: decide().to_json()))
+        return decide() if self.group.alone else parse(self.group.ask_chief(lambda: decide().to_json()))
 
-    def _begin(self, resume: Resume, feed: Feed, plan: Plan) -> None:
+    def _begin(self, resume: Resume, feed: BatchFeed, plan: Plan) -> None:
         graphs = [self._training_loop(feed, plan).build().graph]
-        # What a model's own `evaluate` makes of the data is seen when it is called.
-        if self.held_out is not None and not self._evaluates_itself():
-            graphs.append(self._held_out_loop(plan)[1].build().graph)
-        resume.begin(self.program.state, graphs, str(self.group.told(self.data.fingerprint)))
+        if self.validation is not None:
+            graphs += self.validation.graphs(plan)
+        resume.begin(self.program.state, graphs, str(self.group.ask_chief(self.data.fingerprint)))
 
-    def _decided(self, plan: Plan, feed: Feed, epoch_steps: EpochSteps, listed: Callbacks) -> Plan:
+    def _decide(self, plan: Plan, feed: BatchFeed, epoch_steps: EpochSteps, listed: Callbacks) -> Plan:
         plan = _with_hooks(plan, self.program.model, listed)
         steps = epoch_steps.target and epoch_steps.target * (self.request.epochs - self.request.initial_epoch)
 
-        def loops(jit: str) -> Loop:
+        def loops(jit: str) -> CompiledLoop:
             return self.program.loops.trial_loop(feed, jit, fused=bool(plan.fused))
 
-        return decide.jit(self.program.loops, feed, loops, plan, steps)
-
-    def _evaluates_itself(self) -> bool:
-        return self.program.uses_own_evaluate and is_own(self.program.model, "evaluate")
-
-    def _held_out_loop(self, plan: Plan) -> tuple[Feed, Loop]:
-        assert self.held_out is not None
-        feed = self._held_out_feed or self.held_out.feed_to_test()
-        self._held_out_feed, loop = self._test_loop(feed, plan)
-        return self._held_out_feed, loop
-
-    def _test_loop(self, feed: Feed, plan: Plan) -> tuple[Feed, Loop]:
-        jit = "none"
-        if plan.jit not in ("none", "update", None) and not self.program.loops.replicated:
-            jit = "loop" if feed.kind == "resident" else "step"
-        if jit == "loop" and isinstance(feed, Resident):
-            feed = feed.of_these_rows()
-        loop = self.program.loops.loop("test_step", feed, jit, fused=bool(plan.fused))
-        if jit == "loop" and loop.logs_are_open:
-            loop = self.program.loops.loop("test_step", feed, "step", fused=bool(plan.fused))
-        return feed, loop
-
-    def _validation(self, listed: Callbacks, plan: Plan) -> Validation | None:
-        if self.held_out is None:
-            return None
-        source = self.held_out
-        if not self._evaluates_itself():
-            feed, loop = self._held_out_loop(plan)
-            return Validation(self._evaluation(source, feed, loop, listed).run, self.request.validation_freq)
-
-        def evaluation(source: Source, feed: Feed, callbacks: Callbacks) -> Evaluation:
-            return self._evaluation(source, *self._test_loop(feed, plan), callbacks)
-
-        own = OwnEvaluation(
-            self.program.model,
-            self.validation or {},
-            listed,
-            evaluation,
-            (source, lambda: self._held_out_loop(plan)[0]),
-        )
-        return Validation(own.run, self.request.validation_freq)
-
-    def _evaluation(self, source: Source, feed: Feed, loop: Loop, callbacks: Callbacks) -> Evaluation:
-        return Evaluation(
-            self.program.course,
-            loop,
-            feed,
-            callbacks=callbacks,
-            steps=source.steps_per_epoch,
-            adapter=source.adapter,
-            agreed=self.group.fewest,
-        )
+        return decide.choose_jit(self.program.loops, feed, loops, plan, steps)
 
     def _seed(self) -> int:
         """From TensorFlow's global seed, if there is one, and the updates done so far: no two calls in a row
@@ -239,13 +181,7 @@ class TrainingRun:
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "big")
 
 
-def _held_out(x: Data, y: Data, sample_weight: Data, batch_size: int | None, steps: int | None) -> Source:
-    return sources.source(
-        x, y, sample_weight, batch_size=batch_size, steps_per_epoch=steps, name="validation_data"
-    )
-
-
-def _call_length(plan: Plan, loop: Loop) -> CallLength:
+def _call_length(plan: Plan, loop: CompiledLoop) -> CallLength:
     measured = plan.figures.get(f"{plan.jit}_us")
     return CallLength(plan.steps_per_call, measured / 1e6 if measured else loop.step_seconds)
 
@@ -255,11 +191,6 @@ def _with_hooks(plan: Plan, model: Model, listed: Callbacks) -> Plan:
     wanting = hooks.wanting_every_batch(listed.callbacks, hooks.TRAIN)
     if not wanting:
         return plan
-    count = _steps_per_execution(model)
+    count = steps_per_execution(model)
     reason = f"{', '.join(wanting)} acts at every batch"
     return replace(plan, steps_per_call=count, reasons=(*plan.reasons, reason))
-
-
-def _steps_per_execution(model: Model) -> int:
-    # A trainer's model need not be compiled: only compile() sets it.
-    return int(getattr(model, "steps_per_execution", 1))

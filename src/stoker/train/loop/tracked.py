@@ -14,7 +14,7 @@ from stoker.tracking.store import address
 from stoker.tracking.store.origins import note_origin
 from stoker.tracking.store.surroundings import describe_optimizer
 from stoker.tracking.store.tracking import TrackedRun, scalars
-from stoker.train.program import Program
+from stoker.train.program import TrainingProgram
 
 
 class Tracked:
@@ -26,7 +26,7 @@ class Tracked:
 
     def __init__(
         self,
-        program: Program,
+        program: TrainingProgram,
         params: Mapping[str, int | None],
         data: Mapping[str, Data],
         callbacks: Callbacks = None,
@@ -55,7 +55,7 @@ class Tracked:
     def __exit__(self, *error: Any) -> None:
         for event in self._program.course.events:
             self.run.log(int(event["step"]), {f"event/{event['event']}": float(event["loss"])})
-        for file in _saved(self._callbacks):
+        for file in _saved_models(self._callbacks):
             self.run.artifact(file, kind="model")
         self.run.change(steps=self._steps, **self._rates())
         self.run.__exit__(*error)
@@ -69,7 +69,7 @@ class Tracked:
         rows = {} if not self._batch_size else {"examples_per_s": rate * float(self._batch_size)}
         return {"steps_per_s": rate, **rows}
 
-    def called(self, step: int, ran: int, values: Mapping[str, LogValue]) -> None:
+    def log_call(self, step: int, ran: int, values: Mapping[str, LogValue]) -> None:
         """A compiled call has run, up to this step of the run."""
         self._steps += ran
         self._last = (step, clock.real_ns())
@@ -78,17 +78,17 @@ class Tracked:
         self._logged = set(numbers)
         self.run.log(step, numbers)
 
-    def evaluated(self, step: int, logs: Mapping[str, LogValue]) -> None:
+    def note_evaluation(self, step: int, logs: Mapping[str, LogValue]) -> None:
         """A validation inside an epoch."""
         self.run.log(step, {f"val_{name}": value for name, value in scalars(logs).items()})
 
-    def epoch_ended(self, step: int, epoch: int, logs: Mapping[str, LogValue]) -> None:
+    def log_epoch(self, step: int, epoch: int, logs: Mapping[str, LogValue]) -> None:
         """The results of an epoch, without what its last call has told already."""
         numbers = {name: value for name, value in scalars(logs).items() if name not in self._logged}
         self.run.log(step, {**numbers, "epoch": epoch + 1})
 
 
-def _saved(callbacks: Callbacks) -> list[Path]:
+def _saved_models(callbacks: Callbacks) -> list[Path]:
     """The models that Keras' own callback has written: each is what `stoker export RUN` can start from."""
     listed = getattr(callbacks, "callbacks", callbacks)
     if not isinstance(listed, list | tuple):

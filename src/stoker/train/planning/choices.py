@@ -87,13 +87,13 @@ def recall(key: str) -> Choice | None:
 def remember(key: str, choice: Choice) -> Choice:
     """Keep a choice, and give the one that holds: another process' that was first, or none if it cannot be kept."""
     try:
-        return _kept(key, choice)
+        return _store(key, choice)
     except OSError as error:
         reason = f"{DIRECTORY} cannot be written ({error.strerror}): no choice by the clock"
         return {"jit": "none", "reason": reason, "figures": {}}
 
 
-def _kept(key: str, choice: Choice) -> Choice:
+def _store(key: str, choice: Choice) -> Choice:
     path = DIRECTORY / f"{key}.json"
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -6,8 +6,6 @@ What can (XLA) is decided by rules that do not look at the clock, or measured on
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import keras
@@ -15,41 +13,21 @@ import tensorflow as tf
 
 from stoker import clock
 from stoker.errors import ArgumentError
-from stoker.tf_internals.types import ConcreteFunction, Graph
-from stoker.train.execution import fused_parts
-from stoker.train.execution.feed import Feed
-from stoker.train.execution.feeding.sources import Source
-from stoker.train.execution.loop import Loop
+from stoker.tf_internals.types import Graph
+from stoker.train.execution import fused_parts, fused_update
+from stoker.train.execution.feed import BatchFeed
+from stoker.train.execution.feeding.sources import DataSource
 from stoker.train.planning import choices
-from stoker.train.planning.choices import Choice
-from stoker.train.planning.disturbance import Disturbance
 from stoker.train.planning.plan import Plan
-from stoker.train.planning.snapshot import Snapshot, difference
+from stoker.train.planning.trials import MakeLoop, Trial
 from stoker.train.program import StepLoops
 from stoker.train.variables import STATEFUL_RANDOM
 
 # Compiling takes XLA a second or more: below this many steps it never pays, so it is not tried.
 FEWEST_STEPS_FOR_XLA = 1000
-# A job that takes less than this without XLA would not earn back what compiling and trying cost.
-_SHORTEST_JOB_S = 8.0
-# Steps from one start by which the results of two candidates are compared, and how far apart they may end.
-_STEPS_COMPARED = 8
-_TOLERANCE = 0.05
-# A trial call takes about so long, at most this share of the job. The candidates take turns: so often at least, more
-# often while there is time, since the machine may be busy with other things during some of them.
-_TRIAL_S = 0.1
-_TRIAL_SHARE = 0.005
-_FEWEST_TRIALS = 3
-_MOST_TRIALS = 15
-_TRIALS_S = 1.0
-_TRIALS_SHARE = 0.05
-# The choice is kept for good, so a gain that a busy machine could fake does not count.
-_LEAST_GAIN = 1.2
-
-Maker = Callable[[str], Loop]
 
 
-def feed_kind(source: Source, wanted: Plan) -> Plan:
+def choose_feed(source: DataSource, wanted: Plan) -> Plan:
     """Resident or streamed."""
     if source.rows is None:
         if wanted.feed == "resident":
@@ -63,7 +41,7 @@ def feed_kind(source: Source, wanted: Plan) -> Plan:
     return wanted.because(feed="resident")
 
 
-def fused(steps: StepLoops, plan: Plan) -> Plan:
+def choose_fusing(steps: StepLoops, plan: Plan) -> Plan:
     """Parts of the step by one kernel, or in Keras' own ops. A rule: the clock is not asked."""
     if plan.fused and steps.replicated:
         # As of XLA over the update: it may have been saved by a job of another size.
@@ -72,19 +50,21 @@ def fused(steps: StepLoops, plan: Plan) -> Plan:
         raise ArgumentError("plan: fused=True is for stoker.fit, on one replica")
     if plan.fused is not None:
         return plan
-    possible = steps.fuses and not steps.eager and fused_parts.on_processors()
-    found = fused_parts.found_in(steps.model) if possible else []
+    possible = steps.fuses and not steps.eager and fused_update.on_processors()
+    found = fused_parts.find_parts(steps.model) if possible else []
     return plan.because(*found, fused=bool(found))
 
 
-def jit(steps: StepLoops, feed: Feed, loops: Maker, plan: Plan, total_steps: int | None) -> Plan:
+def choose_jit(
+    steps: StepLoops, feed: BatchFeed, loops: MakeLoop, plan: Plan, total_steps: int | None
+) -> Plan:
     """XLA over the loop, over the step, or none. May run trial steps; leaves the state as it was, bit for bit.
 
     On replicas "step" is what each of them computes before the collective, and the trial is of that alone: `loops`
     makes loops without collectives, so that one worker may try it and tell the others.
     """
     if plan.jit is not None and steps.replicated:
-        return _pinned_on_replicas(steps, plan)
+        return _adapt_to_replicas(steps, plan)
     if plan.jit is not None:
         if plan.jit == "loop" and feed.kind != "resident":
             raise ArgumentError(
@@ -98,7 +78,7 @@ def jit(steps: StepLoops, feed: Feed, loops: Maker, plan: Plan, total_steps: int
         whole = feed.kind == "resident" and not steps.replicated and not loops("none").logs_are_open
         chosen = "loop" if whole else "step"
         return plan.because("the model was compiled with jit_compile=True", jit=chosen)
-    refusal = refusal or _refused_by_rule(feed, total_steps)
+    refusal = refusal or _find_refusal(feed, total_steps)
     if refusal is not None:
         alone = steps.fuses and not steps.replicated
         if (
@@ -110,13 +90,13 @@ def jit(steps: StepLoops, feed: Feed, loops: Maker, plan: Plan, total_steps: int
         return plan.because(refusal, jit="none")
     assert total_steps is not None
     if not steps.replicated:
-        return _measured(feed, loops, plan, total_steps, "loop")
-    decided = _measured(feed, loops, plan, total_steps, "step")
+        return _choose_by_trial(feed, loops, plan, total_steps, "loop")
+    decided = _choose_by_trial(feed, loops, plan, total_steps, "step")
     # Not what a step takes: the collective is left out.
     return replace(decided, figures={f"alone_{name}": value for name, value in decided.figures.items()})
 
 
-def _pinned_on_replicas(steps: StepLoops, plan: Plan) -> Plan:
+def _adapt_to_replicas(steps: StepLoops, plan: Plan) -> Plan:
     """What was asked for, or saved by a job of another size, as far as several replicas can do it."""
     refusal = steps.jit_refusal()
     if plan.jit != "none" and refusal is not None:
@@ -128,7 +108,7 @@ def _pinned_on_replicas(steps: StepLoops, plan: Plan) -> Plan:
     return plan
 
 
-def _refused_by_rule(feed: Feed, total_steps: int | None) -> str | None:
+def _find_refusal(feed: BatchFeed, total_steps: int | None) -> str | None:
     """Reasons against trying XLA that need no clock."""
     if feed.kind != "resident":
         return "streamed data cannot feed a loop inside XLA"
@@ -141,13 +121,13 @@ def _refused_by_rule(feed: Feed, total_steps: int | None) -> str | None:
     return None
 
 
-def _measured(feed: Feed, loops: Maker, plan: Plan, total_steps: int, way: str) -> Plan:
+def _choose_by_trial(feed: BatchFeed, loops: MakeLoop, plan: Plan, total_steps: int, way: str) -> Plan:
     begin = clock.now_ns()
     plain = loops("none")
     concrete = plain.build()
     if plain.logs_are_open:
         return plan.because("a step returns values whose shape XLA does not know beforehand", jit="none")
-    hidden = _hidden_random_state(concrete.graph)
+    hidden = _find_hidden_state(concrete.graph)
     if hidden:
         return plan.because(f"{hidden} keeps its random state where a trial cannot put it back", jit="none")
     # A much longer job decides again.
@@ -156,7 +136,7 @@ def _measured(feed: Feed, loops: Maker, plan: Plan, total_steps: int, way: str) 
     if choice is None:
         if not choices.can_remember():
             return plan.because(f"{choices.DIRECTORY} cannot be written: no choice by the clock", jit="none")
-        choice = choices.remember(key, _trial(feed, loops, concrete, total_steps, way))
+        choice = choices.remember(key, Trial(feed, loops, total_steps, way).run(concrete))
         figures = {**choice["figures"], "deciding_s": round((clock.now_ns() - begin) / 1e9, 3)}
         reason = f"{choice['reason']}; deciding took {figures['deciding_s']:.1f} s"
     else:
@@ -165,107 +145,10 @@ def _measured(feed: Feed, loops: Maker, plan: Plan, total_steps: int, way: str) 
     return plan.because(reason, jit=choice["jit"], figures={**plan.figures, **figures})
 
 
-def _trial(feed: Feed, loops: Maker, concrete: ConcreteFunction, total_steps: int, way: str) -> Choice:
-    """Run both candidates from the same state, without XLA and with XLA this way; which one to take, and why."""
-    state = Snapshot.of_step(concrete)
-    feed.begin_epoch(0)
-    try:
-        return _compared(feed, loops, state, total_steps, way)
-    finally:
-        state.restore()
-
-
-def _compared(feed: Feed, loops: Maker, state: Snapshot, total_steps: int, way: str) -> Choice:
-    full = feed.full_steps
-    assert full is not None
-    few = min(_STEPS_COMPARED, full)
-    plain = loops("none")
-    _timed(plain, few)
-    plain_end = state.now()
-    job_s = _timed(plain, few) * total_steps
-    steps = min(full, max(few, int(min(_TRIAL_S, _TRIAL_SHARE * job_s) * total_steps / job_s)))
-    plain_s = _timed(plain, steps)
-    job_s = plain_s * total_steps
-    figures = {"none_us": round(plain_s * 1e6, 1)}
-    if job_s < _SHORTEST_JOB_S:
-        reason = f"XLA not tried: {job_s:.1f} s of training would not repay compiling"
-        return {"jit": "none", "reason": reason, "figures": figures}
-    state.restore()
-    compiled = loops(way)
-    begin = clock.now_ns()
-    try:
-        _timed(compiled, few)
-    except tf.errors.OpError as error:
-        reason = f"XLA cannot compile it: {str(error.message).strip().splitlines()[0][:120]}"
-        return {"jit": "none", "reason": reason, "figures": figures}
-    figures["compile_s"] = round((clock.now_ns() - begin) / 1e9, 3)
-    apart = difference(state.values, plain_end, state.now())
-    figures["apart"] = apart if apart < 1e9 else 1e9
-    if apart > _TOLERANCE:
-        return {"jit": "none", "reason": "XLA's results differ", "figures": figures}
-    return _faster(plain, compiled, steps, total_steps, figures, way)
-
-
-def _faster(
-    plain: Loop, compiled: Loop, steps: int, total_steps: int, figures: dict[str, float], way: str
-) -> Choice:
-    none: list[float] = []
-    loop: list[float] = []
-    begin = clock.now_ns()
-    budget = min(_TRIALS_S, _TRIALS_SHARE * figures["none_us"] / 1e6 * total_steps)
-    while len(none) < _FEWEST_TRIALS or (
-        len(none) < _MOST_TRIALS and (clock.now_ns() - begin) / 1e9 < budget
-    ):
-        # Who comes first changes: neither is always the one that runs on warm caches.
-        if len(none) % 2:
-            loop.append(_undisturbed(compiled, steps))
-        none.append(_undisturbed(plain, steps))
-        if len(loop) < len(none):
-            loop.append(_undisturbed(compiled, steps))
-    figures |= {
-        "none_us": round(min(none) * 1e6, 1),
-        f"{way}_us": round(min(loop) * 1e6, 1),
-        "trials": len(none),
-    }
-    chosen, reason = by_times(none, loop, total_steps, figures["compile_s"], way)
-    return {"jit": chosen, "reason": reason, "figures": figures}
-
-
-def by_times(
-    none: Sequence[float], loop: Sequence[float], total_steps: int, compile_s: float, way: str = "loop"
-) -> tuple[str, str]:
-    """What the trials speak for, seconds a step of each candidate: XLA only if the best and the median agree on it."""
-    pairs = [(min(none), min(loop)), (statistics.median(none), statistics.median(loop))]
-    gain = min(without / within for without, within in pairs)
-    saved_s = min(without - within for without, within in pairs) * total_steps
-    if gain < _LEAST_GAIN:
-        return "none", f"XLA is only {gain:.2f}x as fast"
-    # Every later run compiles again: what is saved must be more than that.
-    if saved_s <= compile_s:
-        return "none", f"XLA is {gain:.1f}x as fast, which saves less than compiling takes"
-    return way, f"XLA is {gain:.1f}x as fast"
-
-
-def _undisturbed(loop: Loop, steps: int) -> float:
-    """Seconds a step, had the threads not waited for cores: busy ones make many threads as slow as one."""
-    waited = Disturbance()
-    seconds = _timed(loop, steps)
-    return seconds * waited.ran_share()
-
-
-def _timed(loop: Loop, steps: int) -> float:
-    """Seconds a step, of one call that was waited for."""
-    begin = clock.now_ns()
-    logs = loop.run(0, steps)
-    for value in tf.nest.flatten(logs):
-        value.numpy()
-    return (clock.now_ns() - begin) / 1e9 / steps
-
-
 _HIDDEN = STATEFUL_RANDOM | {"PyFunc", "EagerPyFunc"}
 
 
-def _hidden_random_state(graph: Graph) -> str | None:
+def _find_hidden_state(graph: Graph) -> str | None:
     """The first op, in the graph or a function of it, whose state is in its kernel."""
     definition = graph.as_graph_def()
     nodes = list(definition.node) + [node for made in definition.library.function for node in made.node_def]

@@ -7,9 +7,9 @@ import tensorflow as tf
 from stoker.errors import StokerError
 from stoker.tf_internals.types import Nest, Tensor
 from stoker.train.execution.feeding.resident import Resident
-from stoker.train.execution.feeding.sources import Source, on_device
-from stoker.train.execution.loop import Loop
-from stoker.train.planning.snapshot import Snapshot
+from stoker.train.execution.feeding.sources import DataSource, on_device
+from stoker.train.execution.loop import CompiledLoop
+from stoker.train.planning.trials import Snapshot
 from stoker.train.program import StepLoops
 
 
@@ -17,7 +17,7 @@ class BatchTooLargeError(StokerError, MemoryError):
     """A step on this batch needs more memory than there is."""
 
 
-def too_large(loops: StepLoops, data: Source) -> BatchTooLargeError:
+def too_large(loops: StepLoops, data: DataSource) -> BatchTooLargeError:
     """The error to raise, after trying smaller batches; the state is left as it was."""
     if data.rows is None:
         return BatchTooLargeError("a batch does not fit into memory: give a dataset of smaller batches")
@@ -32,7 +32,7 @@ def too_large(loops: StepLoops, data: Source) -> BatchTooLargeError:
     )
 
 
-def largest(loops: StepLoops, data: Source, size: int) -> int | None:
+def largest(loops: StepLoops, data: DataSource, size: int) -> int | None:
     """The last of 1, 2, 4, ... below `size` with which a step runs.
 
     From below, because TensorFlow waits ten seconds for memory before it gives up: this way it does so once.
@@ -47,7 +47,7 @@ def largest(loops: StepLoops, data: Source, size: int) -> int | None:
 
 def _runs(loops: StepLoops, rows: Tensor, size: int) -> bool:
     try:
-        loop = Loop(loops.step("train_step"), Resident(on_device(rows), size), eager=loops.eager)
+        loop = CompiledLoop(loops.step("train_step"), Resident(on_device(rows), size), eager=loops.eager)
         state = Snapshot.of_step(loop.build())
     except tf.errors.ResourceExhaustedError:
         # Not even the copies that put the state back.

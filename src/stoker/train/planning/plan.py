@@ -38,9 +38,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.feed is not None and self.feed not in FEEDS:
-            raise ArgumentError(f"plan: feed={self.feed!r} is not one of {_listed(FEEDS)}")
+            raise ArgumentError(f"plan: feed={self.feed!r} is not one of {_quote(FEEDS)}")
         if self.jit is not None and self.jit not in JITS:
-            raise ArgumentError(f"plan: jit={self.jit!r} is not one of {_listed(JITS)}")
+            raise ArgumentError(f"plan: jit={self.jit!r} is not one of {_quote(JITS)}")
         count = self.steps_per_call
         if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
             raise ArgumentError(f"plan: steps_per_call={count!r} must be a whole number of at least 1")
@@ -85,7 +85,7 @@ def parse(pinned: PlanLike) -> Plan:
         known = [entry.name for entry in fields(Plan)]
         for name in pinned:
             if name not in known:
-                raise ArgumentError(f"plan: {name!r} is not a field of a plan; there are {_listed(known)}")
+                raise ArgumentError(f"plan: {name!r} is not a field of a plan; there are {_quote(known)}")
         return Plan(**{**pinned, "reasons": tuple(pinned.get("reasons", ()))})
     raise ArgumentError(
         f"plan must be a stoker.Plan, a string such as 'resident, loop' or a dict, not {type(pinned).__name__}"
@@ -106,8 +106,8 @@ def _from_words(text: str) -> dict[str, Any]:
             name, value = _SWITCHES[word]
         else:
             raise ArgumentError(
-                f"plan: {word!r} is neither a feed ({_listed(FEEDS)}), nor a way to compile ({_listed(JITS)}), "
-                f"nor a number of steps per call, nor one of {_listed(_SWITCHES)}"
+                f"plan: {word!r} is neither a feed ({_quote(FEEDS)}), nor a way to compile ({_quote(JITS)}), "
+                f"nor a number of steps per call, nor one of {_quote(_SWITCHES)}"
             )
         if name in chosen:
             raise ArgumentError(f"plan: {text!r} gives {name} twice")
@@ -115,5 +115,5 @@ def _from_words(text: str) -> dict[str, Any]:
     return chosen
 
 
-def _listed(words: Iterable[str]) -> str:
+def _quote(words: Iterable[str]) -> str:
     return ", ".join(repr(word) for word in words)

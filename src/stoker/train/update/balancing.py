@@ -109,12 +109,12 @@ class Balancing:
         memory = self._balance.memory
         return tf.where(self._steps == 0, norm, memory * self._norms[name] + (1 - memory) * norm)
 
-    def shown(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def describe_weights(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The automatic weights, for the logs."""
         by_uncertainty = {name: tf.exp(-tf.convert_to_tensor(s)) for name, s in self._spreads.items()}
         return {f"{name}_weight": weight for name, weight in {**by_uncertainty, **weights}.items()}
 
-    def shown_names(self) -> list[str]:
+    def weight_names(self) -> list[str]:
         return [f"{name}_weight" for name in [*self._spreads, *self._norms]]
 
 

@@ -14,7 +14,7 @@ from stoker.tf_internals.types import Nest, Tensor, TensorLike, Variable
 StepResult: TypeAlias = Nest
 
 
-class Means:
+class RunningMeans:
     """The means of named scalars over the rows seen since `reset`."""
 
     def __init__(self, names: Iterable[str]) -> None:

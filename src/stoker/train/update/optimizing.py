@@ -16,8 +16,7 @@ from stoker.errors import ArgumentError
 from stoker.tf_internals import keras_optimizers
 from stoker.tf_internals.types import Optimizer, Tensor, Variable
 from stoker.train.update.clipping import Clip
-from stoker.train.update.freezing import Span, by_span, mask, trained
-from stoker.train.update.rates import Rate, rate_at
+from stoker.train.update.patterns import Rate, Span, by_span, is_trained, mask, rate_at
 from stoker.train.update.replicas import Replicas
 
 
@@ -64,13 +63,13 @@ class Optimizing:
         factor = self._replicas.rate_factor
         slowdown = self._slowdown if factor == 1 else self._slowdown * factor
         rates = [rate_at(rate, step, base) * slowdown for rate in self._rates]
-        limited = self._clipped(gradients, step)
+        limited = self._clip_factors(gradients, step)
         # What an optimizer does once a step, whatever the variables: Nadam's product of momentums.
         if not self._replicas.distributed:
             keras_optimizers.update_all(self.optimizer, [], [], rates[0])
         averages = self._averages()
         for span, indices in self._groups.items():
-            on = trained(span, step)
+            on = is_trained(span, step)
 
             def write_group(indices: list[int] = indices) -> None:
                 for index in indices:
@@ -90,14 +89,14 @@ class Optimizing:
     def _base_rate(self) -> Tensor:
         return tf.cast(tf.convert_to_tensor(self.optimizer.learning_rate), tf.float32)
 
-    def _clipped(self, gradients: Sequence[Tensor], step: Tensor) -> dict[int, tuple[Tensor, Tensor]]:
+    def _clip_factors(self, gradients: Sequence[Tensor], step: Tensor) -> dict[int, tuple[Tensor, Tensor]]:
         """For each variable that takes part its gradient and the factor that clips it."""
         present = {index: gradient for index, gradient in enumerate(gradients) if gradient is not None}
         if self.clip is None:
             return {index: (gradient, None) for index, gradient in present.items()}
         active: dict[int, Tensor] = {}
         for span, indices in self._groups.items():
-            active.update(dict.fromkeys(indices, trained(span, step)))
+            active.update(dict.fromkeys(indices, is_trained(span, step)))
         firsts = [self._replicas.first(gradient) for gradient in present.values()]
         factors = self.clip.factors(mask(firsts, [active.get(index, False) for index in present]))
         return dict(zip(present, zip(present.values(), factors, strict=True), strict=True))

@@ -6,21 +6,98 @@ to write, and the writing, happens once for all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
-from stoker.tf_internals.types import Tensor
-from stoker.train.update.accumulation import Accumulation
+from stoker.tf_internals.types import Tensor, Variable
 from stoker.train.update.averaging import Averages
 from stoker.train.update.clipping import Clip, dense
-from stoker.train.update.conditional import write_if
-from stoker.train.update.names import path_of
 from stoker.train.update.optimizing import Optimizing
+from stoker.train.update.patterns import path_of
 from stoker.train.update.replicas import Replicas
 from stoker.train.update.scaling import LossScaler, all_finite
+
+
+class Accumulation:
+    """The gradients since the last update, added up, and over how many rows."""
+
+    def __init__(self, batches: int, variables: Sequence[Variable]) -> None:
+        self._batches = batches
+        self._sums = [tf.Variable(tf.zeros(one.shape, one.dtype), trainable=False) for one in variables]
+        self._rows = tf.Variable(0.0, trainable=False)
+        self._count = tf.Variable(0, trainable=False, dtype=tf.int64)
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return {
+            **{f"accumulation/{number}": total for number, total in enumerate(self._sums)},
+            "accumulation/rows": self._rows,
+            "accumulation/count": self._count,
+        }
+
+    def add(self, gradients: Sequence[Tensor], rows: Tensor) -> None:
+        """Take in the mean gradient of a batch of so many rows; None where a variable takes no part."""
+        for total, gradient in zip(self._sums, gradients, strict=True):
+            if gradient is not None:
+                total.assign_add(gradient * tf.cast(rows, gradient.dtype))
+        self._rows.assign_add(rows)
+
+    def turn(self) -> Tensor:
+        """Count a batch, good or left out; whether it was the last of its round."""
+        last = self._count + 1 >= self._batches
+        self._count.assign(tf.where(last, tf.zeros_like(self._count), self._count + 1))
+        return last
+
+    @property
+    def pending(self) -> Tensor:
+        """Whether anything waits for an update."""
+        return self._rows > 0
+
+    def take(self) -> list[Tensor]:
+        """The mean gradient of all rows taken in; the sums start over."""
+        # Identities, because the variables are cleared before the means are used.
+        rows = tf.identity(self._rows)
+        means = [tf.identity(total) / tf.cast(rows, total.dtype) for total in self._sums]
+        with tf.control_dependencies(means):
+            for total in self._sums:
+                total.assign(tf.zeros_like(total))
+            self._rows.assign(0.0)
+            self._count.assign(0)
+        return means
+
+
+# Weights and slots up to this size are copied and put back in about the time a host takes to be asked.
+LARGEST_COPIED = 16 * 2**20
+
+
+def write_if(good: Tensor, write: Callable[[], object], state: Sequence[Tensor]) -> None:
+    """In graph: change variables if `good`.
+
+    Args:
+        good: a truth value on the device.
+        write: changes variables of `state`, and no others.
+        state: TensorFlow's variables, on one device.
+    """
+    if not _better_put_back(state):
+        tf.cond(good, lambda: _and_done(write), lambda: False)
+        return
+    before = [tf.identity(variable) for variable in state]
+    write()
+    for variable, value in zip(state, before, strict=True):
+        variable.assign(tf.where(good, variable, value))
+
+
+def _better_put_back(state: Sequence[Tensor]) -> bool:
+    size = sum(variable.dtype.size * (variable.shape.num_elements() or 0) for variable in state)
+    return size <= LARGEST_COPIED and any("CPU" not in str(variable.device) for variable in state)
+
+
+def _and_done(write: Callable[[], object]) -> bool:
+    write()
+    return True
 
 
 class Update:
@@ -44,7 +121,7 @@ class Update:
         self._guarded = guarded or scaler is not None
         self._present: list[int] = []
 
-    def prepared(self, gradients: Sequence[Tensor]) -> list[Tensor]:
+    def select(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """Of this replica's gradients those that take part, as they can be added to the other replicas'.
 
         Args:
@@ -70,7 +147,7 @@ class Update:
             allowed: False keeps the step from writing.
         """
         present, count = self._present, len(self.optimizing.variables)
-        whole = self._unscaled(means)
+        whole = self._unscale(means)
         finite = all_finite([_values(gradient) for gradient in whole]) if self._guarded else tf.constant(True)
 
         def write(values: Sequence[Tensor], *flags: Tensor) -> None:
@@ -83,9 +160,9 @@ class Update:
         """Write what accumulation still holds, when the host says so, at the end of an epoch."""
         if self.accumulation is not None:
             waiting = self.accumulation
-            tf.cond(waiting.pending, lambda: self._write_now(self._taken(waiting)), lambda: False)
+            tf.cond(waiting.pending, lambda: self._write_now(self._take_means(waiting)), lambda: False)
 
-    def _unscaled(self, gradients: Sequence[Tensor]) -> list[Tensor]:
+    def _unscale(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """The gradient of the whole batch's mean loss."""
         if self.scaler is None:
             return list(gradients)
@@ -130,9 +207,9 @@ class Update:
 
         tf.cond(good, take_in, lambda: False)
         last = sums.turn()
-        tf.cond(last & sums.pending, lambda: self._write_now(self._taken(sums)), lambda: False)
+        tf.cond(last & sums.pending, lambda: self._write_now(self._take_means(sums)), lambda: False)
 
-    def _taken(self, sums: Accumulation) -> list[Tensor]:
+    def _take_means(self, sums: Accumulation) -> list[Tensor]:
         means = sums.take()
         return _spread([means[index] for index in self._present], self._present, len(means))
 

@@ -6,17 +6,17 @@ for the writing, where `each` changes a variable on every device. Without a stra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from stoker.tf_internals.types import Nest, Strategy, Tensor, Variable
-from stoker.train.execution.feeding.distributed import has_parts
-from stoker.train.workers.group import Group, group_of
-from stoker.train.workers.packs import summed
+from stoker.tf_internals.keras_layers import layers_of, own_state
+from stoker.tf_internals.types import Model, Nest, Strategy, Tensor, Variable
+from stoker.train.execution.feeding.streamed import is_divided
+from stoker.train.workers.group import Group, group_of, sum_over_replicas
 from stoker.train.workers.tracing import on_replica
 
 
@@ -32,7 +32,7 @@ class Weight:
     rows: Tensor
 
 
-class Means(NamedTuple):
+class ReplicaMeans(NamedTuple):
     """What `Replicas.means` found."""
 
     values: list[Tensor]
@@ -70,7 +70,7 @@ class Replicas:
         """
         if not self.distributed:
             return step(batch, Weight(tf.ones([]), _rows(batch)))
-        function = self._on_part if has_parts(batch) else self._on_replica
+        function = self._on_part if is_divided(batch) else self._on_replica
         results = self.strategy.run(function, args=(step, batch, apart))
         return tf.nest.map_structure(self.first, results)
 
@@ -96,7 +96,7 @@ class Replicas:
         *,
         weighed: Sequence[Tensor] = (),
         counts: Sequence[Tensor] = (),
-    ) -> Means:
+    ) -> ReplicaMeans:
         """Means over the rows of all replicas, in one collective if the values are small.
 
         Args:
@@ -106,7 +106,7 @@ class Replicas:
             counts: what is added up and not divided.
         """
         if not self.distributed:
-            return Means(list(values), list(weighed), weight.rows, list(counts))
+            return ReplicaMeans(list(values), list(weighed), weight.rows, list(counts))
         # A replica without rows has a mean over nothing, NaN: it takes no part.
         own = [
             tf.where(weight.own > 0, one * tf.cast(weight.own, one.dtype), tf.zeros_like(one))
@@ -119,11 +119,11 @@ class Replicas:
         if rows is None:
             rows = sums[-1]
             found = [one / tf.cast(rows, one.dtype) for one in found]
-        return Means(found[: len(values)], found[len(values) :], rows, counted)
+        return ReplicaMeans(found[: len(values)], found[len(values) :], rows, counted)
 
     def add(self, values: Sequence[Tensor]) -> list[Tensor]:
         """The sum of each value over the replicas, on every replica: packed, so that it is one for small values."""
-        return summed(values) if self.distributed else list(values)
+        return sum_over_replicas(values) if self.distributed else list(values)
 
     def once(self, write: Callable[..., None], *arguments: Nest) -> None:
         """Leave the replicas and write: each replica's own tensor arrives as one value of all."""
@@ -155,3 +155,42 @@ def _rows(batch: Nest) -> Tensor:
 def row_count(batch: Nest) -> Tensor:
     """How many rows a batch has: the leading dimension of its first tensor."""
     return tf.shape(next(leaf for leaf in tf.nest.flatten(batch) if leaf is not None))[0]
+
+
+class Statistics:
+    """Made before the forward pass, on a replica; knows then what it changed."""
+
+    def __init__(self, models: Iterable[Model], replicas: Replicas) -> None:
+        self._replicas = replicas
+        self._variables = _own_state(models) if replicas.distributed else []
+        self._before = [tf.identity(variable) for variable in self._variables]
+
+    def changes(self) -> list[Tensor]:
+        """By how much this replica's copies were moved."""
+        # A difference, so that what was not touched stays exactly as it is.
+        pairs = zip(self._variables, self._before, strict=True)
+        return [tf.convert_to_tensor(variable) - before for variable, before in pairs]
+
+    def write(self, changes: Sequence[Tensor]) -> None:
+        """Give all copies the mean move over all replicas."""
+        if not self._variables:
+            return
+        values = [before + change for before, change in zip(self._before, changes, strict=True)]
+
+        def all_copies(values: Sequence[Tensor]) -> None:
+            for variable, value in zip(self._variables, values, strict=True):
+                self._replicas.each(variable, lambda copy, new: copy.assign(new), value)
+
+        self._replicas.once(all_copies, values)
+
+
+def _own_state(models: Iterable[Model]) -> list[Variable]:
+    """Floating-point variables that layers made not to be trained; a frozen kernel is none."""
+    found: dict[int, Tensor] = {}
+    for model in models:
+        for layer in layers_of(model):
+            for variable in own_state(layer):
+                inner = variable.value
+                if inner.dtype.is_floating and isinstance(inner, tf.distribute.DistributedValues):
+                    found[id(inner)] = inner
+    return list(found.values())

@@ -3,13 +3,10 @@
 | module | subject |
 |---|---|
 | strategy | `stoker.strategy()`: the strategy that fits the environment |
-| group | the workers of a job: who they are, how they agree before a call, what the chief tells the others |
+| group | the workers of a job: who they are, how they agree before a call, how they add up values |
 | patience | how long a worker waits for the others |
-| packs | many values in few sums: one collective a step |
 | tracing | what Keras does differently on a replica, while a step is traced: losses, random draws |
-| shares | which rows a worker reads |
-| distributed_data | where `fit` can train on datasets that a strategy has distributed already |
-| service | rows that a tf.data service hands out |
+| shares | which rows a worker reads, from arrays, pipelines, a tf.data service or a distributed dataset |
 | copies | a variable that has a copy on every device, as one that can be saved and put back |
 | leaving | a worker that is asked to leave: all save the same step and end with exit code 75 |
 

@@ -33,7 +33,7 @@ class Mirrored:
             copy.assign(value)
 
 
-class Part:
+class ReplicaPart:
     """What one replica holds of a variable that is added up when it is read."""
 
     def __init__(self, copy: tf.Variable) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -12,8 +13,44 @@ import tensorflow as tf
 
 from stoker.tf_internals import distribution
 from stoker.tf_internals.types import Nest, Strategy, Tensor, TensorLike, Variable
-from stoker.train.workers.packs import summed
 from stoker.train.workers.patience import Patience
+
+# Packs of this size were the fastest for 16 MiB of gradients between processes of one machine.
+PACK_BYTES = 4 * 1024 * 1024
+
+
+def sum_over_replicas(values: Sequence[Tensor]) -> list[Tensor]:
+    """On a replica: each value added up over all replicas; one collective, if all are small and of one type.
+
+    Shapes must be known: all replicas have to send the same packs.
+    """
+    results: list[Tensor] = [None] * len(values)
+    by_type: dict[tf.DType, list[int]] = {}
+    for index, value in enumerate(values):
+        by_type.setdefault(value.dtype, []).append(index)
+    for indices in by_type.values():
+        flat = tf.concat([tf.reshape(values[index], [-1]) for index in indices], 0)
+        whole = tf.concat(_reduce(_cut(flat)), 0)
+        sizes = [math.prod(values[index].shape) for index in indices]
+        for index, part in zip(indices, tf.split(whole, sizes), strict=True):
+            results[index] = tf.reshape(part, values[index].shape)
+    return results
+
+
+def _reduce(packs: list[Tensor]) -> list[Tensor]:
+    # Left to itself TensorFlow makes one pack of them all again.
+    options = tf.distribute.experimental.CommunicationOptions(bytes_per_pack=1)
+    replica = tf.distribute.get_replica_context()
+    return list(replica.all_reduce(tf.distribute.ReduceOp.SUM, packs, options))
+
+
+def _cut(flat: Tensor) -> list[Tensor]:
+    size = int(flat.shape[0])
+    most = PACK_BYTES // flat.dtype.size
+    if size <= most:
+        return [flat]
+    return list(tf.split(flat, [min(most, size - start) for start in range(0, size, most)]))
+
 
 _PREFIX = "stoker"
 
@@ -52,18 +89,18 @@ class Group:
         """Of the steps that each worker would run next, what all of them run."""
         return int(min(self.agree(steps=steps)["steps"]))
 
-    def told(self, value: Callable[[], Any]) -> Any:
+    def ask_chief(self, value: Callable[[], Any]) -> Any:
         """What the chief says: its `value()`, which must be plain JSON; the others do not compute theirs."""
         return value()
 
     def broadcast(self, variables: Mapping[str, Variable]) -> None:
         """Give variables the chief's values, on all workers."""
 
-    def everywhere(self, flag: Tensor) -> Tensor:
+    def is_everywhere(self, flag: Tensor) -> Tensor:
         """In graph: whether a flag is set on all workers."""
         return flag
 
-    def running(self, steps: int, step_s: float | None) -> AbstractContextManager[None]:
+    def watch_call(self, steps: int, step_s: float | None) -> AbstractContextManager[None]:
         """Around a call of so many steps, of which one last took so long: a call that takes much longer is ended."""
         return nullcontext()
 
@@ -77,16 +114,16 @@ class Workers(Group):
         self._strategy = weakref.ref(strategy)
         self._patience = Patience(strategy)
         self._said = 0
-        self._gather = tf.function(self._gathered, autograph=False)
-        self._send = tf.function(self._sent, autograph=False, reduce_retracing=True)
+        self._gather = tf.function(self._gather_rows, autograph=False)
+        self._send = tf.function(self._send_chief, autograph=False, reduce_retracing=True)
 
     def agree(self, **values: float) -> dict[str, list[float]]:
         own = tf.constant([float(value) for value in values.values()], tf.float64)
-        with self._patience.agreeing():
+        with self._patience.watch_agreement():
             table = self._gather(own).numpy()
         return {name: [float(value) for value in table[:, column]] for column, name in enumerate(values)}
 
-    def told(self, value: Callable[[], Any]) -> Any:
+    def ask_chief(self, value: Callable[[], Any]) -> Any:
         # Every worker comes here equally often: the number says which message it is.
         self._said += 1
         key = f"{_PREFIX}/{self._said}"
@@ -98,27 +135,29 @@ class Workers(Group):
         return json.loads(said)
 
     def broadcast(self, variables: Mapping[str, Variable]) -> None:
-        with self._patience.agreeing():
-            sent = self._send([_sendable(variable.numpy()) for variable in variables.values()])
+        with self._patience.watch_agreement():
+            sent = self._send([_as_sendable(variable.numpy()) for variable in variables.values()])
         for variable, value in zip(variables.values(), sent, strict=True):
             variable.assign(tf.cast(value, variable.dtype))
 
-    def everywhere(self, flag: Tensor) -> Tensor:
+    def is_everywhere(self, flag: Tensor) -> Tensor:
         missing = tf.cast(tf.logical_not(flag), tf.float32)
-        return self._summed(lambda first: tf.where(first, missing, 0.0)) == 0
+        return self._sum_first(lambda first: tf.where(first, missing, 0.0)) == 0
 
-    def running(self, steps: int, step_s: float | None) -> AbstractContextManager[None]:
-        return self._patience.running(steps, step_s)
+    def watch_call(self, steps: int, step_s: float | None) -> AbstractContextManager[None]:
+        return self._patience.watch_call(steps, step_s)
 
-    def _gathered(self, own: Tensor) -> Tensor:
+    def _gather_rows(self, own: Tensor) -> Tensor:
         row = tf.one_hot(self.rank, self.count, dtype=own.dtype)[:, None] * own[None]
-        return self._summed(lambda first: tf.where(first, row, tf.zeros_like(row)))
+        return self._sum_first(lambda first: tf.where(first, row, tf.zeros_like(row)))
 
-    def _sent(self, held: list[Tensor]) -> Nest:
+    def _send_chief(self, held: list[Tensor]) -> Nest:
         chief = tf.constant(self.chief)
-        return self._summed(lambda first: [tf.where(first & chief, one, tf.zeros_like(one)) for one in held])
+        return self._sum_first(
+            lambda first: [tf.where(first & chief, one, tf.zeros_like(one)) for one in held]
+        )
 
-    def _summed(self, part: Callable[[Tensor], Nest]) -> Nest:
+    def _sum_first(self, part: Callable[[Tensor], Nest]) -> Nest:
         """In graph: the sum of what each worker's first replica gives."""
         strategy = self._strategy()
         assert strategy is not None
@@ -128,13 +167,13 @@ class Workers(Group):
             replica = tf.distribute.get_replica_context()
             first = tf.equal(tf.cast(replica.replica_id_in_sync_group, tf.int32) % local, 0)
             parts = part(first)
-            return tf.nest.pack_sequence_as(parts, summed(tf.nest.flatten(parts)))
+            return tf.nest.pack_sequence_as(parts, sum_over_replicas(tf.nest.flatten(parts)))
 
         results = strategy.run(on_replica)
         return tf.nest.map_structure(lambda one: strategy.experimental_local_results(one)[0], results)
 
 
-def _sendable(value: TensorLike) -> Tensor:
+def _as_sendable(value: TensorLike) -> Tensor:
     """Workers can add floats and signed numbers, which hold all others exactly."""
     tensor = tf.convert_to_tensor(value)
     if tensor.dtype.is_floating:
@@ -145,7 +184,7 @@ def _sendable(value: TensorLike) -> Tensor:
 _groups: weakref.WeakKeyDictionary[Strategy, Group] = weakref.WeakKeyDictionary()
 
 
-def replicated(strategy: Strategy) -> bool:
+def is_replicated(strategy: Strategy) -> bool:
     """Whether a strategy has several replicas, or may have: a job of one worker is one that others left."""
     several = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
     return several or int(strategy.num_replicas_in_sync) > 1

@@ -17,7 +17,7 @@ from typing import Any
 EXIT_CODE = 75
 
 
-class Left(SystemExit):
+class JobLeft(SystemExit):
     """The job was asked to leave and has saved what it did."""
 
     def __init__(self) -> None:

@@ -41,13 +41,13 @@ class Patience:
         self._thread: threading.Thread | None = None
 
     @contextmanager
-    def agreeing(self) -> Iterator[None]:
+    def watch_agreement(self) -> Iterator[None]:
         """Around a wait for the others."""
         with self._until(self.seconds):
             yield
 
     @contextmanager
-    def running(self, steps: int, step_s: float | None) -> Iterator[None]:
+    def watch_call(self, steps: int, step_s: float | None) -> Iterator[None]:
         """Around a call of some steps; `step_s` is what one took last, if that is known."""
         each = self.seconds if step_s is None else _SLOWER * step_s
         with self._until(self.seconds + steps * each):

@@ -13,6 +13,10 @@ Where workers read rows of their own, the shorter of two ends the epoch for both
 
 from __future__ import annotations
 
+import re
+import socket
+import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import keras
@@ -21,6 +25,8 @@ import tensorflow as tf
 from stoker.errors import ArgumentError
 from stoker.tf_internals.pipelines import batch_size_of, shard_by_files
 from stoker.tf_internals.types import Data, Dataset, Nest, Tensor
+from stoker.train.execution.feeding.sources import validation_parts
+from stoker.train.execution.feeding.streamed import is_distributed, replicas_of
 from stoker.train.workers.group import Group
 
 WAYS = ("share", "rows", "files")
@@ -42,7 +48,7 @@ class Share:
     again: bool = True
 
 
-def divided(
+def divide_data(
     x: Data, y: Data, sample_weight: Data, batch_size: int | None, divide: str, group: Group
 ) -> Share:
     """This worker's part of the training data.
@@ -59,7 +65,7 @@ def divided(
     if divide == "files":
         if not pipeline:
             raise ArgumentError(f"divide='files' needs a tf.data.Dataset of files, not {type(x).__name__}")
-        return Share(_of_files(x, group), y, sample_weight, batch_size, apart=True, again=False)
+        return Share(_take_files(x, group), y, sample_weight, batch_size, apart=True, again=False)
     own = x.for_worker(group.rank, group.count) if hasattr(x, "for_worker") else None
     if own is not None:
         return Share(own, y, sample_weight, batch_size, apart=True)
@@ -68,10 +74,10 @@ def divided(
     if pipeline:
         own = x.map(lambda *batch: _slice(batch, group), num_parallel_calls=tf.data.AUTOTUNE)
         return Share(own, y, sample_weight, batch_size, apart=True, again=False)
-    return _of_rows(whole, group)
+    return _take_rows(whole, group)
 
 
-def _of_rows(whole: Share, group: Group) -> Share:
+def _take_rows(whole: Share, group: Group) -> Share:
     def own(leaf: Tensor) -> Nest:
         return None if leaf is None else leaf[group.rank :: group.count]
 
@@ -83,7 +89,7 @@ def _of_rows(whole: Share, group: Group) -> Share:
     return Share(x, y, weights, own_size(whole.batch_size or 32, group), apart=True, again=False)
 
 
-def _of_files(dataset: Dataset, group: Group) -> Dataset:
+def _take_files(dataset: Dataset, group: Group) -> Dataset:
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.FILE
     try:
@@ -122,3 +128,97 @@ def _slice(batch: Nest, group: Group) -> Nest:
     rows = tf.shape(tf.nest.flatten(parts)[0])[0]
     start, stop = rows * group.rank // group.count, rows * (group.rank + 1) // group.count
     return tf.nest.map_structure(lambda leaf: leaf[start:stop], parts)
+
+
+def check_distributed(x: Data, validation_data: Data, options: Mapping[str, object], group: Group) -> None:
+    """Refuse what cannot be done with a distributed dataset.
+
+    Args:
+        x: the training data.
+        validation_data: as `fit` takes it.
+        options: by name, arguments of `fit` that need the pipeline itself; None where they were not given.
+        group: the workers and replicas of the model's strategy.
+
+    Raises:
+        ArgumentError: the line says what to do instead.
+    """
+    held_out = None if validation_data is None else validation_parts(validation_data)[0]
+    for name, data in (("x", x), ("validation_data", held_out)):
+        if is_distributed(data):
+            _check_replicas(name, replicas_of(data), group)
+    given = [name for name, value in options.items() if value is not None]
+    if is_distributed(x) and given:
+        raise ArgumentError(
+            f"{given[0]}= cannot be used with a distributed dataset: pass the tf.data.Dataset itself, "
+            "stoker divides its batches among the replicas"
+        )
+
+
+def _check_replicas(name: str, replicas: int, group: Group) -> None:
+    if not group.alone:
+        raise ArgumentError(
+            f"{name} is a distributed dataset, which a job of {group.count} workers cannot train on: pass the "
+            "tf.data.Dataset itself, stoker divides its batches among the workers (divide=)"
+        )
+    if replicas > 1 and replicas != group.replicas:
+        raise ArgumentError(
+            f"{name} was distributed to {replicas} replicas, but the model has {group.replicas}: make model and "
+            "dataset under the same strategy"
+        )
+
+
+# A dispatcher that takes longer to accept a connection is not there.
+_ANSWERS_S = 10.0
+
+
+def read_from_service(
+    x: Data, y: Data, sample_weight: Data, address: object, group: Group, *, checkpoint: bool
+) -> Share:
+    """This worker's part of the batches that the service makes of the pipeline `x`.
+
+    Raises:
+        ArgumentError: it is no pipeline, nobody listens there, or what else is asked for cannot be had.
+    """
+    target = _target(address)
+    if not isinstance(x, tf.data.Dataset):
+        raise ArgumentError(f"data_service= runs a tf.data.Dataset, not {type(x).__name__}")
+    if checkpoint:
+        raise ArgumentError(
+            "data_service= cannot be used with checkpoint=: the place in what a service hands out cannot be saved"
+        )
+    _check_reachable(target)
+    # Each call of fit is a job of its own there, and all workers of ours take part in the same one.
+    name = str(group.ask_chief(lambda: f"stoker-{uuid.uuid4().hex}"))
+    own = x if group.alone else x.rebatch(own_size(size_of_batch(x, "data_service="), group))
+    policy = tf.data.experimental.service.ShardingPolicy.DYNAMIC
+    spread = tf.data.experimental.service.distribute(
+        processing_mode=policy, service=target, job_name=name, max_outstanding_requests=_AHEAD
+    )
+    return Share(own.apply(spread), y, sample_weight, None, apart=True, again=False)
+
+
+# Batches asked for ahead: what one worker holds when another is out is not trained on in that epoch.
+_AHEAD = 2
+
+
+def _target(address: object) -> str:
+    match = (
+        re.fullmatch(r"(?:(\w+)://)?([^/\s:]+|\[[^\]\s]+\]):(\d+)", address)
+        if isinstance(address, str)
+        else None
+    )
+    if match is None:
+        raise ArgumentError(
+            f"data_service={address!r}: give the dispatcher's address, such as 'grpc://host:5050'"
+        )
+    return f"{match[1] or 'grpc'}://{match[2]}:{match[3]}"
+
+
+def _check_reachable(target: str) -> None:
+    """Who asks a service that is not there would wait for ever."""
+    host, _, port = target.partition("://")[2].rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWERS_S):
+            pass
+    except (OSError, OverflowError) as error:
+        raise ArgumentError(f"data_service={target!r}: no dispatcher answers there ({error})") from None

@@ -42,16 +42,16 @@ def strategy(*, timeout: float = patience.DEFAULT_S, heartbeat: float = 10.0) ->
     """
     given = os.environ.get("TF_CONFIG", "")
     if given not in _made:
-        _made[given] = _made_for(given, timeout, heartbeat)
+        _made[given] = _make(given, timeout, heartbeat)
     return _made[given]
 
 
-def _made_for(given: str, timeout: float, heartbeat: float) -> Strategy:
+def _make(given: str, timeout: float, heartbeat: float) -> Strategy:
     cluster, task, index = _read(given)
     if "ps" in cluster:
-        return _of_servers(task)
+        return _make_for_servers(task)
     if cluster:
-        return _of_workers(cluster, task, index, timeout, heartbeat)
+        return _make_for_workers(cluster, task, index, timeout, heartbeat)
     if len(tf.config.list_logical_devices("GPU")) > 1:
         return tf.distribute.MirroredStrategy()
     return tf.distribute.get_strategy()
@@ -73,7 +73,7 @@ def _read(given: str) -> tuple[dict[str, list[str]], str, int]:
     return cluster, job, index
 
 
-def _of_servers(job: str) -> Strategy:
+def _make_for_servers(job: str) -> Strategy:
     """The strategy, on the coordinator; servers and workers do what it says, and never return."""
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     if job == "chief":
@@ -89,7 +89,7 @@ def _of_servers(job: str) -> Strategy:
     raise SystemExit(0)
 
 
-def _of_workers(
+def _make_for_workers(
     cluster: dict[str, list[str]], job: str, index: int, timeout: float, heartbeat: float
 ) -> Strategy:
     _watch_for_lost_workers(cluster, heartbeat)

@@ -48,16 +48,16 @@ def _count(change: int) -> None:
     with _lock:
         _users += change
         patched = _users > 0
-        _losses.scale_loss_for_distribution = _plain_or(_scale) if patched else _scale
-        _losses.unscale_loss_for_distribution = _plain_or(_unscale) if patched else _unscale
-        keras.random.SeedGenerator.next = _drawn if patched else _next
+        _losses.scale_loss_for_distribution = _skip_on_replicas(_scale) if patched else _scale
+        _losses.unscale_loss_for_distribution = _skip_on_replicas(_unscale) if patched else _unscale
+        keras.random.SeedGenerator.next = _draw_seed if patched else _next
 
 
-def _plain_or(theirs: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+def _skip_on_replicas(theirs: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     return lambda value: theirs(value) if getattr(_local, "number", None) is None else value
 
 
-def _drawn(generator: SeedGenerator, ordered: bool = True) -> Tensor:
+def _draw_seed(generator: SeedGenerator, ordered: bool = True) -> Tensor:
     seed = _next(generator, ordered)
     number = getattr(_local, "number", None)
     if number is None:

@@ -15,8 +15,8 @@ import numpy as np
 import tensorflow as tf
 
 import stoker
-from stoker.train.execution.kept import kept
-from stoker.train.planning import decide
+from stoker.train.execution.kept import traces_of
+from stoker.train.planning import decide, trials
 from stoker.train.workers.group import group_of
 
 STRATEGY = stoker.strategy()
@@ -225,7 +225,7 @@ def compiled_alone() -> dict[str, Any]:
     asked = stoker.fit(again, *data(), **unshuffled, plan="step", validation_data=data())
     own = trainer(clip=stoker.Clip(global_norm=0.1))
     own.fit(*data(), **KERAS, plan="loop")
-    graph: Any = next(entry for entry in kept(again)._loops.values()).loop.build().graph
+    graph: Any = next(entry for entry in traces_of(again)._loops.values()).loop.build().graph
     definitions = graph.as_graph_def().library.function
     synchronized = compiled(lambda: layers.BatchNormalization(synchronized=True))
     refused = stoker.fit(synchronized, *data(), **{**KERAS, "epochs": 1}, plan="step")
@@ -240,11 +240,11 @@ def compiled_alone() -> dict[str, Any]:
 
 def tried() -> dict[str, Any]:
     """XLA is tried on one worker, though the job is short: all hear what came of it, and go on from the same bits."""
-    before = decide.FEWEST_STEPS_FOR_XLA, decide._SHORTEST_JOB_S
-    decide.FEWEST_STEPS_FOR_XLA, decide._SHORTEST_JOB_S = 10, 0.0
+    before = decide.FEWEST_STEPS_FOR_XLA, trials.SHORTEST_JOB_S
+    decide.FEWEST_STEPS_FOR_XLA, trials.SHORTEST_JOB_S = 10, 0.0
     model = compiled(keras.layers.BatchNormalization)
     history = stoker.fit(model, *data(), **KERAS)
-    decide.FEWEST_STEPS_FOR_XLA, decide._SHORTEST_JOB_S = before
+    decide.FEWEST_STEPS_FOR_XLA, trials.SHORTEST_JOB_S = before
     plan = history.plan
     return state(model, jit=plan.jit, reasons=list(plan.reasons), figures=sorted(plan.figures))
 
@@ -327,7 +327,7 @@ def collectives() -> dict[str, int]:
     made.fit(*data(), **KERAS)
     found = {}
     for kind, one in (("fit", model), ("trainer", made.model)):
-        (entry,) = kept(one)._loops.values()
+        (entry,) = traces_of(one)._loops.values()
         graph: Any = entry.loop.build().graph
         found[kind] = sum(op.type.startswith("CollectiveReduce") for op in graph.get_operations())
     return found

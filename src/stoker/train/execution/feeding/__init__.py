@@ -4,8 +4,6 @@
 |---|---|
 | sources | what `fit` and `evaluate` were given, read by Keras' own adapters |
 | memory | how much of it may lie on the device |
-| resident, streamed | rows on the device; pipelines and rows in host memory |
-| distributed | datasets that a strategy has distributed already |
-| iterator_state, host_random | where a stream is, so that a resumed run goes on there |
-| release | letting go of iterators without waiting for them |
+| resident, streamed | rows on the device; pipelines, distributed datasets and rows in host memory |
+| iterator_state | where a stream is, so that a resumed run goes on there |
 """

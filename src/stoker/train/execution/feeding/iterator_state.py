@@ -27,12 +27,12 @@ _SAVED_SHUFFLE = b"num_random_samples"
 def capture(iterator: DatasetIterator) -> bytes | None:
     """The iterator's position; None where TensorFlow cannot save it."""
     try:
-        return _saved(iterator)
+        return _save(iterator)
     except (tf.errors.FailedPreconditionError, tf.errors.UnimplementedError):
         return None
 
 
-def _saved(iterator: DatasetIterator) -> bytes:
+def _save(iterator: DatasetIterator) -> bytes:
     with tempfile.TemporaryDirectory(prefix="stoker-") as directory:
         tf.train.Checkpoint(iterator=iterator).write(str(Path(directory, _PREFIX)))
         packed = io.BytesIO()

@@ -17,15 +17,20 @@ from stoker import units
 from stoker.errors import ArgumentError
 from stoker.tf_internals import keras_data
 from stoker.tf_internals.types import Array, ClassWeight, Data, DataAdapter, Nest, Tensor
-from stoker.train.execution.feed import Feed
+from stoker.train.execution.feed import BatchFeed
 from stoker.train.execution.feeding import memory
-from stoker.train.execution.feeding.distributed import Distributed, global_batch_size, is_distributed
 from stoker.train.execution.feeding.resident import Resident
-from stoker.train.execution.feeding.streamed import Streamed, StreamedRows
+from stoker.train.execution.feeding.streamed import (
+    Distributed,
+    Streamed,
+    StreamedRows,
+    global_batch_size,
+    is_distributed,
+)
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """Data as the user gave it, read by Keras' adapter.
 
     Attributes:
@@ -72,11 +77,11 @@ class Source:
         size, room = self.bytes, memory.room_for_data()
         return f"{units.size(size)} of data, room for {units.size(room)}" if size > room else None
 
-    def feed_to_test(self) -> Feed:
+    def feed_to_test(self) -> BatchFeed:
         """The feed of an evaluation: one compiled loop serves any number of rows."""
         return self.feed("resident" if self.too_large() is None else "streamed", 0, any_rows=True)
 
-    def feed(self, kind: str, seed: int, *, any_rows: bool = False) -> Feed:
+    def feed(self, kind: str, seed: int, *, any_rows: bool = False) -> BatchFeed:
         """The feed of this kind; `any_rows` as `Resident` has it."""
         if self.rows is None:
             dataset = self.adapter.get_tf_dataset()
@@ -99,7 +104,7 @@ def source(
     class_weight: ClassWeight = None,
     name: str = "x",
     empty: str | None = None,
-) -> Source:
+) -> DataSource:
     """Read the arguments that say what to run over; `name` is what the user calls them, `empty` an error to raise."""
     if x is None:
         raise ArgumentError(f"{name} is missing: give arrays, tensors, a tf.data.Dataset or a PyDataset")
@@ -117,14 +122,14 @@ def source(
     )
     given = keras_data.array_inputs(adapter)
     if given is None:
-        return Source(adapter, None, steps_per_epoch, f"the data is a {_spoken(x)}")
+        return DataSource(adapter, None, steps_per_epoch, f"the data is a {_describe(x)}")
     leaves = [_dense(leaf) for leaf in keras.tree.flatten(given)]
     if adapter.num_batches == 0:
         raise ArgumentError(empty or f"{name} has no rows")
     if any(leaf is _NOT_DENSE for leaf in leaves):
-        return Source(adapter, None, steps_per_epoch, "the data is sparse or ragged")
+        return DataSource(adapter, None, steps_per_epoch, "the data is sparse or ragged")
     rows = keras.tree.pack_sequence_as(given, leaves)
-    return Source(adapter, keras.tree.lists_to_tuples(rows), steps_per_epoch)
+    return DataSource(adapter, keras.tree.lists_to_tuples(rows), steps_per_epoch)
 
 
 def validation_parts(validation_data: Data) -> tuple[Data, Data, Data]:
@@ -163,7 +168,7 @@ def _dense(leaf: Data) -> Any:
     return _NOT_DENSE
 
 
-def _spoken(x: Data) -> str:
+def _describe(x: Data) -> str:
     if is_distributed(x):
         return "distributed dataset"
     if isinstance(x, tf.data.Dataset):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Hashable, Iterator
 
 import numpy as np
 import tensorflow as tf
 
-from stoker.tf_internals.types import Array, DatasetIterator, Nest
+from stoker.tf_internals.distribution import replica_specs
+from stoker.tf_internals.iterators import resource
+from stoker.tf_internals.types import Array, Data, Dataset, DatasetIterator, Nest, Tensor
 from stoker.train.execution.batch_function import InnerShapes
 from stoker.train.execution.feed import (
     FeedPosition,
@@ -16,8 +19,31 @@ from stoker.train.execution.feed import (
     restore_host_random_state,
     without_optionals,
 )
-from stoker.train.execution.feeding import iterator_state, release
+from stoker.train.execution.feeding import iterator_state
 from stoker.train.execution.feeding.resident import map_leaves, order_of, row_count
+
+_PLACE = "stoker/iterators to let go"
+
+
+def hand_over(iterator: DatasetIterator) -> None:
+    """Give an iterator to TensorFlow alone; the caller then drops its own references.
+
+    That of a distributed dataset is several iterators and a strategy: it goes with its last reference.
+    """
+    if isinstance(iterator, tf.distribute.DistributedIterator):
+        return
+    with tf.device("CPU"):
+        tf.raw_ops.Stage(values=[resource(iterator)], shared_name=_PLACE)
+
+
+def let_go() -> None:
+    """Drop the iterators that were handed over; returns at once."""
+    threading.Thread(target=_drop, name="stoker-release").start()
+
+
+def _drop() -> None:
+    with tf.device("CPU"):
+        tf.raw_ops.StageClear(dtypes=[tf.resource], shared_name=_PLACE)
 
 
 class Streamed:
@@ -50,17 +76,17 @@ class Streamed:
         self._random = host_random_state()
         begun = self._iterator is not None
         if begun:
-            release.hand_over(self._iterator)
+            hand_over(self._iterator)
         self._iterator = iter(self.dataset)
         if begun:
-            release.let_go()
+            let_go()
 
     def close(self) -> None:
         """The last pass is over: let go of its iterator, and of the batches made ahead."""
         if self._iterator is not None:
-            release.hand_over(self._iterator)
+            hand_over(self._iterator)
             self._iterator = None
-            release.let_go()
+            let_go()
 
     def operands(self) -> DatasetIterator:
         return self._iterator
@@ -169,3 +195,49 @@ class StreamedRows(Streamed):
 
     def reseed(self, salt: int) -> None:
         self.seed += salt
+
+
+class Distributed(Streamed):
+    """The batches of a distributed dataset.
+
+    TensorFlow may count the batches of one replica where it should count those of all of them, so `steps` is what Keras
+    shows, and only running out tells how many there are.
+    """
+
+    @property
+    def counted(self) -> bool:
+        return False
+
+
+def is_distributed(x: Data) -> bool:
+    """Whether a strategy has distributed the dataset."""
+    return isinstance(x, tf.distribute.DistributedDataset)
+
+
+def replicas_of(dataset: Dataset) -> int:
+    """For how many replicas a distributed dataset has batches."""
+    return max(len(replica_parts(leaf)) for leaf in tf.nest.flatten(dataset.element_spec))
+
+
+def global_batch_size(dataset: Dataset) -> int | None:
+    """Rows in a batch of all replicas together; None where they are not known beforehand."""
+    sizes = [part.shape[0] for part in replica_parts(tf.nest.flatten(dataset.element_spec)[0])]
+    return None if None in sizes else sum(sizes)
+
+
+def replica_parts(leaf: Tensor) -> list[Nest]:
+    """What each replica gets of a leaf of a batch, or of its spec: the leaf itself where it is not distributed."""
+    specs = replica_specs(leaf)
+    if specs is not None:
+        return specs
+    return list(leaf.values) if isinstance(leaf, tf.distribute.DistributedValues) else [leaf]
+
+
+def first_part(batch: Nest) -> Nest:
+    """The batch (or its spec) as the first replica sees it."""
+    return tf.nest.map_structure(lambda leaf: replica_parts(leaf)[0], batch)
+
+
+def is_divided(batch: Nest) -> bool:
+    """Whether a batch has the rows of each replica apart."""
+    return any(isinstance(leaf, tf.distribute.DistributedValues) for leaf in tf.nest.flatten(batch))

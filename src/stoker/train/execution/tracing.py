@@ -13,11 +13,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from stoker.tf_internals.graphs import add_control_inputs, set_input
-from stoker.tf_internals.types import Graph, Nest
+from stoker.tf_internals.graphs import add_control_inputs, make_variable, set_input
+from stoker.tf_internals.types import Graph, Nest, Variable
 
 
-def without_trivial_products(step: Callable[..., Any]) -> Callable[..., Any]:
+def drop_trivial_products(step: Callable[..., Any]) -> Callable[..., Any]:
     """The step, for tracing."""
 
     def run(*args: Nest) -> Nest:
@@ -53,3 +53,44 @@ def _is_one(tensor: tf.Tensor) -> bool:
     if tensor.op.type != "Const" or tensor.shape.rank != 0 or not tensor.dtype.is_floating:
         return False
     return bool(tf.get_static_value(tensor) == 1)
+
+
+_OPTIONS = frozenset(
+    {
+        "aggregation",
+        "caching_device",
+        "constraint",
+        "dtype",
+        "initial_value",
+        "name",
+        "shape",
+        "synchronization",
+        "trainable",
+        "validate_shape",
+    }
+)
+
+
+def lift_variables(step: Callable[..., Any]) -> Callable[..., Any]:
+    """The step, for tracing."""
+
+    def run(*args: Nest) -> Nest:
+        with tf.variable_creator_scope(_make_outside):
+            return step(*args)
+
+    return run
+
+
+def _make_outside(next_creator: Callable[..., Variable], **options: object) -> Variable:
+    given = {name: value for name, value in options.items() if value is not None and name in _OPTIONS}
+    # A strategy has its own way of making variables, and a value of the graph exists only there.
+    if tf.distribute.has_strategy() or isinstance(given.get("initial_value"), tf.Tensor):
+        return next_creator(**options)
+    try:
+        with tf.init_scope():
+            if not tf.executing_eagerly():
+                return next_creator(**options)
+            return make_variable(**given)
+    except TypeError:
+        # An initializer that uses a tensor of the graph: TensorFlow raises this for one that is out of its scope.
+        return next_creator(**options)

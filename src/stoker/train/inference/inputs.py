@@ -12,18 +12,19 @@ import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.tf_internals.graphs import is_composite
-from stoker.tf_internals.keras_data import check_arrays, to_sliceable
+from stoker.tf_internals.keras_data import adapter_for, check_arrays, to_sliceable
 from stoker.tf_internals.keras_data import is_arrays as is_arrays
-from stoker.tf_internals.types import Array, Data, Tensor
+from stoker.tf_internals.types import Array, Data, DataAdapter, Nest, Tensor
+from stoker.train.execution.batch_function import Skeleton, flatten
 from stoker.train.execution.epoch_steps import whole_executions
-from stoker.train.execution.structures import Skeleton, flatten
+from stoker.train.execution.feed import without_optionals
 
 DEFAULT_BATCH = 32
 _STRING_BYTES = 64  # what a string is taken for when a chunk is sized
 
 
 @dataclass(frozen=True)
-class Rows:
+class PredictRows:
     """Equally long dense arrays, and how many of their rows are wanted, in batches of what size."""
 
     skeleton: Skeleton
@@ -50,7 +51,9 @@ class Rows:
         return [tf.convert_to_tensor(leaf[start:stop]) for leaf in self.leaves]
 
 
-def as_rows(x: Data, batch_size: int | None, steps: int | None, steps_per_execution: int = 1) -> Rows | None:
+def as_rows(
+    x: Data, batch_size: int | None, steps: int | None, steps_per_execution: int = 1
+) -> PredictRows | None:
     """The arrays as rows; None where one is ragged or sparse, which only Keras' own pipeline cuts.
 
     Of `steps` that are no multiple of `steps_per_execution`, the last execution is run in full, as by Keras.
@@ -63,12 +66,12 @@ def as_rows(x: Data, batch_size: int | None, steps: int | None, steps_per_execut
         data = check_arrays(x)
     leaves: list[Tensor] = []
     skeleton = flatten(data, leaves)
-    leaves = [_converted(leaf) for leaf in leaves]
+    leaves = [_convert(leaf) for leaf in leaves]
     if not leaves or any(is_composite(leaf) for leaf in leaves):
         return None
     rows = int(leaves[0].shape[0])
     batch = batch_size or (max(1, -(-rows // steps)) if steps else DEFAULT_BATCH)
-    return Rows(skeleton, leaves, _wanted(rows, batch, steps, steps_per_execution), batch)
+    return PredictRows(skeleton, leaves, _count_wanted(rows, batch, steps, steps_per_execution), batch)
 
 
 def check_positive(name: str, value: int | None) -> None:
@@ -86,20 +89,20 @@ def _check_rows(data: Data) -> None:
             )
 
 
-def ran_out(steps: int, found: int) -> None:
+def warn_ran_out(steps: int, found: int) -> None:
     """Says that a dataset ended before the steps that were asked for."""
     warnings.warn(f"the data ended after {found} of {steps} steps", stacklevel=4)
 
 
-def _wanted(rows: int, batch: int, steps: int | None, steps_per_execution: int) -> int:
+def _count_wanted(rows: int, batch: int, steps: int | None, steps_per_execution: int) -> int:
     if steps is None:
         return rows
     if steps > -(-rows // batch):
-        ran_out(steps, -(-rows // batch))
+        warn_ran_out(steps, -(-rows // batch))
     return min(rows, whole_executions(steps, steps_per_execution) * batch)
 
 
-def _converted(leaf: Data) -> Array | Tensor:
+def _convert(leaf: Data) -> Array | Tensor:
     """As Keras converts what it is given: floats to floatx, strings to string tensors, frames to arrays."""
     if type(leaf) is np.ndarray and leaf.dtype == keras.config.floatx():
         return leaf
@@ -123,3 +126,40 @@ def _is_text(array: Array) -> bool:
 def _bytes_per_row(leaf: Array | Tensor) -> int:
     dtype = tf.as_dtype(leaf.dtype)
     return int(math.prod(leaf.shape[1:])) * (_STRING_BYTES if dtype == tf.string else int(dtype.size))
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A pipeline of batches, and Keras' adapter behind it, which can be handed on to Keras."""
+
+    adapter: DataAdapter
+    dataset: tf.data.Dataset
+    batches: int | None
+    skeleton: Skeleton
+    leaves: list[tf.TensorSpec]
+
+    @property
+    def loopable(self) -> bool:
+        """Dense batches of known rank: what a compiled step can be traced for ahead of the data."""
+        return all(isinstance(leaf, tf.TensorSpec) and leaf.shape.rank for leaf in self.leaves)
+
+
+def as_stream(x: Data, batch_size: int | None, steps: int | None, steps_per_execution: int = 1) -> Stream:
+    """The data as batches; of `steps` that are no multiple of `steps_per_execution`, the last is run in full."""
+    check_positive("steps", steps)
+    adapter = adapter_for(x, batch_size=batch_size, steps_per_epoch=steps)
+    dataset = adapter.get_tf_dataset()
+    leaves: list[Tensor] = []
+    skeleton = flatten(without_optionals(dataset.element_spec), leaves)
+    if isinstance(x, tf.data.Dataset):
+        # A generator is not read ahead: what is left of it belongs to the caller.
+        dataset = dataset.prefetch(tf.data.AUTOTUNE)
+    batches = adapter.num_batches if steps is None else whole_executions(steps, steps_per_execution)
+    return Stream(adapter, dataset, batches, skeleton, leaves)
+
+
+def element_leaves(element: Nest) -> list[Nest]:
+    """The tensors of one element, in the order of `Stream.leaves`."""
+    leaves: list[Tensor] = []
+    flatten(without_optionals(element), leaves)
+    return leaves

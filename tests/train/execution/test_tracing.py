@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import stoker
-from stoker.train.execution.trivial_products import without_trivial_products
+from stoker.train.execution.tracing import drop_trivial_products
 
 pytestmark = pytest.mark.tensorflow
 
@@ -79,7 +79,7 @@ def test_steps_per_execution_changes_no_bit_of_swish(steps: int) -> None:
 
 
 def traced(step: Any) -> Any:
-    function = tf.function(without_trivial_products(step), autograph=False)
+    function = tf.function(drop_trivial_products(step), autograph=False)
     return function.get_concrete_function(tf.TensorSpec([None, 3])).graph
 
 
@@ -102,7 +102,7 @@ def test_other_products_stay(factor: Any) -> None:
 
 
 def test_a_product_that_is_returned_has_its_value() -> None:
-    function = tf.function(without_trivial_products(lambda x: (1.0 * x, tf.sin(x * 1.0))), autograph=False)
+    function = tf.function(drop_trivial_products(lambda x: (1.0 * x, tf.sin(x * 1.0))), autograph=False)
     product, sine = function(tf.constant([0.0, 2.0]))
     np.testing.assert_array_equal(product, [0.0, 2.0])
     np.testing.assert_array_equal(sine, np.sin(np.array([0.0, 2.0], np.float32)))

@@ -1,0 +1,219 @@
+"""Trials of a compiled loop with and without XLA, from the same state, which is put back bit for bit."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tensorflow as tf
+
+from stoker import clock
+from stoker.tf_internals.types import ConcreteFunction, Tensor
+from stoker.train.execution.feed import BatchFeed
+from stoker.train.execution.loop import CompiledLoop
+from stoker.train.planning.choices import Choice
+
+# A job that takes less than this without XLA would not earn back what compiling and trying cost.
+SHORTEST_JOB_S = 8.0
+# Steps from one start by which the results of two candidates are compared, and how far apart they may end.
+_STEPS_COMPARED = 8
+_TOLERANCE = 0.05
+# A trial call takes about so long, at most this share of the job. The candidates take turns: so often at least, more
+# often while there is time, since the machine may be busy with other things during some of them.
+_TRIAL_S = 0.1
+_TRIAL_SHARE = 0.005
+_FEWEST_TRIALS = 3
+_MOST_TRIALS = 15
+_TRIALS_S = 1.0
+_TRIALS_SHARE = 0.05
+# The choice is kept for good, so a gain that a busy machine could fake does not count.
+_LEAST_GAIN = 1.2
+
+# Makes the loop to try, given what XLA compiles of it.
+MakeLoop = Callable[[str], CompiledLoop]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is tried.
+
+    Attributes:
+        feed: the data.
+        loops: makes the candidates.
+        total_steps: of the whole job.
+        way: what XLA compiles: the "loop" or the "step".
+    """
+
+    feed: BatchFeed
+    loops: MakeLoop
+    total_steps: int
+    way: str
+
+    def run(self, concrete: ConcreteFunction) -> Choice:
+        """Run both candidates from the same state; which one to take, and why."""
+        state = Snapshot.of_step(concrete)
+        self.feed.begin_epoch(0)
+        try:
+            return self._compare(state)
+        finally:
+            state.restore()
+
+    def _compare(self, state: Snapshot) -> Choice:
+        full = self.feed.full_steps
+        assert full is not None
+        few = min(_STEPS_COMPARED, full)
+        plain = self.loops("none")
+        _time(plain, few)
+        plain_end = state.read()
+        job_s = _time(plain, few) * self.total_steps
+        steps = min(full, max(few, int(min(_TRIAL_S, _TRIAL_SHARE * job_s) * self.total_steps / job_s)))
+        plain_s = _time(plain, steps)
+        job_s = plain_s * self.total_steps
+        figures = {"none_us": round(plain_s * 1e6, 1)}
+        if job_s < SHORTEST_JOB_S:
+            reason = f"XLA not tried: {job_s:.1f} s of training would not repay compiling"
+            return {"jit": "none", "reason": reason, "figures": figures}
+        state.restore()
+        compiled = self.loops(self.way)
+        begin = clock.now_ns()
+        try:
+            _time(compiled, few)
+        except tf.errors.OpError as error:
+            reason = f"XLA cannot compile it: {str(error.message).strip().splitlines()[0][:120]}"
+            return {"jit": "none", "reason": reason, "figures": figures}
+        figures["compile_s"] = round((clock.now_ns() - begin) / 1e9, 3)
+        apart = difference(state.values, plain_end, state.read())
+        figures["apart"] = apart if apart < 1e9 else 1e9
+        if apart > _TOLERANCE:
+            return {"jit": "none", "reason": "XLA's results differ", "figures": figures}
+        return self._choose_faster(plain, compiled, steps, figures)
+
+    def _choose_faster(
+        self, plain: CompiledLoop, compiled: CompiledLoop, steps: int, figures: dict[str, float]
+    ) -> Choice:
+        none: list[float] = []
+        loop: list[float] = []
+        begin = clock.now_ns()
+        budget = min(_TRIALS_S, _TRIALS_SHARE * figures["none_us"] / 1e6 * self.total_steps)
+        while len(none) < _FEWEST_TRIALS or (
+            len(none) < _MOST_TRIALS and (clock.now_ns() - begin) / 1e9 < budget
+        ):
+            # They take turns in going first: neither always runs on warm caches.
+            if len(none) % 2:
+                loop.append(_time_undisturbed(compiled, steps))
+            none.append(_time_undisturbed(plain, steps))
+            if len(loop) < len(none):
+                loop.append(_time_undisturbed(compiled, steps))
+        figures |= {
+            "none_us": round(min(none) * 1e6, 1),
+            f"{self.way}_us": round(min(loop) * 1e6, 1),
+            "trials": len(none),
+        }
+        jit, reason = choose_by_times(none, loop, self.total_steps, figures["compile_s"], self.way)
+        return {"jit": jit, "reason": reason, "figures": figures}
+
+
+def choose_by_times(
+    none: Sequence[float], loop: Sequence[float], total_steps: int, compile_s: float, way: str = "loop"
+) -> tuple[str, str]:
+    """The choice, given seconds a step of each candidate: XLA only if it wins by the best and by the median."""
+    pairs = [(min(none), min(loop)), (statistics.median(none), statistics.median(loop))]
+    gain = min(without / within for without, within in pairs)
+    saved_s = min(without - within for without, within in pairs) * total_steps
+    if gain < _LEAST_GAIN:
+        return "none", f"XLA is only {gain:.2f}x as fast"
+    # Every later run compiles again: what is saved must be more than that.
+    if saved_s <= compile_s:
+        return "none", f"XLA is {gain:.1f}x as fast, which saves less than compiling takes"
+    return way, f"XLA is {gain:.1f}x as fast"
+
+
+def _time_undisturbed(loop: CompiledLoop, steps: int) -> float:
+    """Seconds a step, had the threads not waited for cores: busy ones make many threads as slow as one."""
+    waited = Disturbance()
+    seconds = _time(loop, steps)
+    return seconds * waited.ran_share()
+
+
+def _time(loop: CompiledLoop, steps: int) -> float:
+    """Seconds a step, of one call that was waited for."""
+    begin = clock.now_ns()
+    logs = loop.run(0, steps)
+    for value in tf.nest.flatten(logs):
+        value.numpy()
+    return (clock.now_ns() - begin) / 1e9 / steps
+
+
+_TASKS = Path("/proc/self/task")
+
+
+class Disturbance:
+    """From its making on: the share of the wanted time in which the threads ran."""
+
+    def __init__(self) -> None:
+        self._begin = _run_and_wait()
+
+    def ran_share(self) -> float:
+        """1 when no thread had to wait, and where nobody counts."""
+        run, wait = (now - before for now, before in zip(_run_and_wait(), self._begin, strict=True))
+        return run / (run + wait) if run > 0 and wait > 0 else 1.0
+
+
+def _run_and_wait() -> tuple[int, int]:
+    """Nanoseconds of all threads, running and waiting to run."""
+    run = wait = 0
+    try:
+        for task in os.listdir(_TASKS):
+            words = (_TASKS / task / "schedstat").read_text(encoding="ascii").split()
+            run, wait = run + int(words[0]), wait + int(words[1])
+    except OSError:
+        # Another system, or a thread that ended while it was asked: no figure rather than a wrong one.
+        return 0, 0
+    return run, wait
+
+
+class Snapshot:
+    """Copies of variables, on the device they live on."""
+
+    def __init__(self, variables: Iterable[tf.Variable]) -> None:
+        self.variables = list(variables)
+        self.values = [tf.identity(variable.read_value()) for variable in self.variables]
+
+    @classmethod
+    def of_step(cls, concrete: tf.types.experimental.ConcreteFunction) -> Snapshot:
+        """All that a traced step reads or writes: weights, optimizer, metrics, random seeds, whatever else."""
+        return cls(concrete.graph.variables)
+
+    def restore(self) -> None:
+        """Put the copies back."""
+        for variable, value in zip(self.variables, self.values, strict=True):
+            variable.assign(value)
+
+    def read(self) -> list[tf.Tensor]:
+        """What the variables hold now."""
+        return [tf.identity(variable.read_value()) for variable in self.variables]
+
+
+def difference(start: Sequence[tf.Tensor], one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
+    """How far two ends of the same steps lie apart, as a share of the way they went; inf if they disagree.
+
+    Rounding makes single weights differ (an optimizer may turn a gradient of 1e-12 into a full step either way), so
+    the measure is taken over all weights. Counters and seeds must agree exactly.
+    """
+    apart = 0.0
+    way = 0.0
+    for before, left, right in zip(start, one, other, strict=True):
+        if not before.dtype.is_floating:
+            if not bool(tf.reduce_all(tf.equal(left, right))):
+                return float("inf")
+            continue
+        gap = tf.cast(left, tf.float64) - tf.cast(right, tf.float64)
+        moved = tf.cast(left, tf.float64) - tf.cast(before, tf.float64)
+        apart += float(tf.reduce_sum(gap * gap))
+        way += float(tf.reduce_sum(moved * moved))
+    if apart != apart or way != way:
+        return float("inf")
+    return float((apart / way) ** 0.5) if way else float(apart > 0)
