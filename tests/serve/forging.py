@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stoker.serve import bundle
-from stoker.serve.safety.opening import sealed, write_description
+from stoker.serve.safety.opening import seal, write_description
 
 
 def reseal(place: Path, change: Callable[[dict[str, Any]], Any] | None = None) -> Path:
@@ -17,5 +17,5 @@ def reseal(place: Path, change: Callable[[dict[str, Any]], Any] | None = None) -
     if change is not None:
         change(description)
     description["files"] = bundle.hashes(place)
-    write_description(place, sealed(description))
+    write_description(place, seal(description))
     return place

@@ -1,4 +1,4 @@
-"""The line before an engine: nobody waits for company, everybody gets their own answer."""
+"""The queue before an engine: nobody waits for company, everybody gets their own answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stoker.serve.batching import Batcher, BusyError, DeadlineError
+from stoker.serve.batching import BusyError, CallerQueue, DeadlineError
+from stoker.serve.rows import InputRows
 from tests.support import HANGS_S, wait_until
 
 
@@ -34,14 +35,18 @@ def engine() -> Gated:
     return Gated()
 
 
+def rows_of(array: Any) -> InputRows:
+    return InputRows([array], len(array), False)
+
+
 def asked(
-    batcher: Batcher, found: dict[int, Any], number: int, shape: tuple[int, ...] = (1, 2)
+    queue: CallerQueue, found: dict[int, Any], number: int, shape: tuple[int, ...] = (1, 2)
 ) -> threading.Thread:
     """A thread that asks for rows of this number, and what it was told."""
 
     def ask() -> None:
         try:
-            found[number] = batcher.ask([np.full(shape, number)], shape[0])
+            found[number] = queue.ask(rows_of(np.full(shape, number)))
         except (ValueError, BusyError) as error:
             found[number] = error
 
@@ -51,12 +56,12 @@ def asked(
 
 
 def test_who_waits_is_answered_together(engine: Gated) -> None:
-    batcher, found = Batcher(engine.run, 100, 100), dict[int, Any]()
-    threads = [asked(batcher, found, 0)]
+    queue, found = CallerQueue(engine.run, 100, 100), dict[int, Any]()
+    threads = [asked(queue, found, 0)]
     assert engine.entered.wait(HANGS_S)
     for place, (number, shape) in enumerate([*((n, (1, 2)) for n in (*range(1, 9), -1)), (50, (3, 4))], 1):
-        threads.append(asked(batcher, found, number, shape))
-        wait_until(lambda place=place: len(batcher._waiting) == place)  # type: ignore[misc]
+        threads.append(asked(queue, found, number, shape))
+        wait_until(lambda place=place: len(queue._waiting) == place)  # type: ignore[misc]
     engine.go.set()
     for thread in threads:
         thread.join(HANGS_S)
@@ -66,33 +71,33 @@ def test_who_waits_is_answered_together(engine: Gated) -> None:
     assert found[50][0].shape == (3, 4)
     # One alone; then all that fit into one array, which fails and is run one by one; another shape by itself.
     assert engine.calls == [1, 9, *[1] * 9, 3]
-    assert not batcher._busy
-    assert batcher.ask([np.ones((1, 2))], 1)[0].sum() == 4
+    assert not queue._busy
+    assert queue.ask(rows_of(np.ones((1, 2))))[0].sum() == 4
 
 
 def test_batches_are_not_larger_than_they_may_be(engine: Gated) -> None:
-    batcher, found = Batcher(engine.run, 4, 100), dict[int, Any]()
-    threads = [asked(batcher, found, 0)]
+    queue, found = CallerQueue(engine.run, 4, 100), dict[int, Any]()
+    threads = [asked(queue, found, 0)]
     assert engine.entered.wait(HANGS_S)
-    threads += [asked(batcher, found, number) for number in range(1, 11)]
-    wait_until(lambda: len(batcher._waiting) == 10)
+    threads += [asked(queue, found, number) for number in range(1, 11)]
+    wait_until(lambda: len(queue._waiting) == 10)
     engine.go.set()
     for thread in threads:
         thread.join(HANGS_S)
     assert engine.calls == [1, 4, 4, 2]
 
 
-def test_a_full_line_refuses_and_a_late_caller_leaves(engine: Gated) -> None:
-    batcher, found = Batcher(engine.run, 100, 2), dict[int, Any]()
-    threads = [asked(batcher, found, 0)]
+def test_a_full_queue_refuses_and_a_late_caller_leaves(engine: Gated) -> None:
+    queue, found = CallerQueue(engine.run, 100, 2), dict[int, Any]()
+    threads = [asked(queue, found, 0)]
     assert engine.entered.wait(HANGS_S)
     with pytest.raises(DeadlineError, match=r"no answer within 0\.01 s"):
-        batcher.ask([np.ones((1, 2))], 1, timeout=0.01)
-    assert batcher._rows == 0
-    threads += [asked(batcher, found, number) for number in (1, 2)]
-    wait_until(lambda: batcher._rows == 2)
+        queue.ask(rows_of(np.ones((1, 2))), timeout=0.01)
+    assert queue.rows == 0
+    threads += [asked(queue, found, number) for number in (1, 2)]
+    wait_until(lambda: queue.rows == 2)
     with pytest.raises(BusyError, match=r"Queue full \(2 rows\)"):
-        batcher.ask([np.ones((1, 2))], 1)
+        queue.ask(rows_of(np.ones((1, 2))))
     engine.go.set()
     for thread in threads:
         thread.join(HANGS_S)
@@ -101,18 +106,18 @@ def test_a_full_line_refuses_and_a_late_caller_leaves(engine: Gated) -> None:
 
 
 def test_who_leaves_while_chosen_runs_for_the_others(engine: Gated) -> None:
-    batcher, found = Batcher(engine.run, 100, 100), dict[int, Any]()
-    first = asked(batcher, found, 0)
+    queue, found = CallerQueue(engine.run, 100, 100), dict[int, Any]()
+    first = asked(queue, found, 0)
     assert engine.entered.wait(HANGS_S)
-    threads = [asked(batcher, found, number) for number in (1, 2)]
-    wait_until(lambda: len(batcher._waiting) == 2)
-    gone = batcher._waiting[0]
+    threads = [asked(queue, found, number) for number in (1, 2)]
+    wait_until(lambda: len(queue._waiting) == 2)
+    gone = queue._waiting[0]
     # As if its thread were interrupted at the moment it was chosen.
-    batcher._waiting.popleft()
-    gone.batch = [gone, batcher._waiting.popleft()]
-    batcher._rows = 0
+    queue._waiting.popleft()
+    gone.batch = [gone, queue._waiting.popleft()]
+    queue.rows = 0
     leaving = gone.batch
-    batcher._withdraw(gone)
+    queue._withdraw(gone)
     assert leaving[1].answers is not None
     assert gone.answers is None
     gone.error = ValueError("interrupted")
@@ -120,4 +125,4 @@ def test_who_leaves_while_chosen_runs_for_the_others(engine: Gated) -> None:
     engine.go.set()
     for thread in (first, *threads):
         thread.join(HANGS_S)
-    assert batcher.ask([np.ones((1, 2))], 1)[0].sum() == 4
+    assert queue.ask(rows_of(np.ones((1, 2))))[0].sum() == 4

@@ -8,7 +8,6 @@ import threading
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +38,14 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import PredictionServic
 
 import stoker
 from stoker.serve.grpc.messages import CLASSES, PACKAGE
-from stoker.serve.grpc.service import CALLS, started
+from stoker.serve.grpc.service import CALLS, start_server
 from stoker.serve.grpc.tensors import rows_of_examples, rows_of_tensors
 from stoker.serve.http.app import App
-from stoker.serve.http.messages import HttpError
-from stoker.serve.http.settings import Settings
-from stoker.serve.http.supervising import Tls
+from stoker.serve.plane.errors import RequestError
+from stoker.serve.plane.settings import ServerSettings
 from stoker.serve.signature import Field
 from tests.serve.bundles import rows
-from tests.serve.http.asking import application
+from tests.serve.http.asking import application, variant
 from tests.support import HANGS_S
 
 TOKEN = [("authorization", "Bearer secret")]
@@ -65,8 +63,9 @@ class Stub(PredictionServiceStub):  # type: ignore[misc]
 @contextmanager
 def served(app: App, loop: asyncio.AbstractEventLoop) -> Iterator[Any]:
     """A channel to a server of the application."""
-    server = asyncio.run_coroutine_threadsafe(started(app, "127.0.0.1:0", Tls()), loop).result(HANGS_S)
-    with grpc.insecure_channel(f"127.0.0.1:{server.bound}") as channel:
+    starting = asyncio.run_coroutine_threadsafe(start_server(app.plane, "127.0.0.1:0"), loop)
+    server, port = starting.result(HANGS_S)
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield channel
     asyncio.run_coroutine_threadsafe(server.stop(None), loop).result(HANGS_S)
 
@@ -180,17 +179,17 @@ def test_what_is_repeated_counts_as_if_it_were_sent() -> None:
     text = [Field("text", "string", (), "text")]
     tensor = tf.make_tensor_proto([b"x" * 1000])
     tensor.tensor_shape.dim[0].size = 2000
-    with pytest.raises(HttpError, match="the inputs take 2015000 bytes; the limit is 1000000"):
-        rows_of_tensors(text, {"text": tensor}, Settings({}, body_bytes=1_000_000))
+    with pytest.raises(RequestError, match="the inputs take 2015000 bytes; the limit is 1000000"):
+        rows_of_tensors(text, {"text": tensor}, ServerSettings({}, body_bytes=1_000_000))
     whole = tf.make_tensor_proto([b"x", b"y" * 900_000])
-    assert rows_of_tensors(text, {"text": whole}, Settings({}, body_bytes=1_000_000)).count == 2
+    assert rows_of_tensors(text, {"text": whole}, ServerSettings({}, body_bytes=1_000_000)).count == 2
     given = input_pb2.Input()
     held = given.example_list_with_context
     held.context.features.feature["text"].bytes_list.value.append(b"x" * 1000)
     for _ in range(2000):
         held.examples.add()
-    with pytest.raises(HttpError, match=r"a context of 10\d\d bytes for each of 2000 examples"):
-        rows_of_examples(text, given, Settings({}, body_bytes=1_000_000))
+    with pytest.raises(RequestError, match=r"a context of 10\d\d bytes for each of 2000 examples"):
+        rows_of_examples(text, given, ServerSettings({}, body_bytes=1_000_000))
 
 
 def test_many_tasks_are_many_rows(stub: Any) -> None:
@@ -227,7 +226,7 @@ def test_so_many_calls_at_a_time(stub: Any, pets: tuple[Any, Path]) -> None:
         assert answered.wait(HANGS_S)
         yield from ()
 
-    few = App(replace(stub.app.settings, connections=1), stub.app.models, stub.app.metrics, print)
+    few = variant(stub.app, connections=1)
     with served(few, stub.loop) as channel:
         raw = channel.stream_unary(f"/{PACKAGE}.PredictionService/Predict")
         found = [raw.future(nothing(), timeout=HANGS_S, metadata=TOKEN) for _ in range(2)]
@@ -280,7 +279,7 @@ def test_an_example_may_hold_an_image_file() -> None:
     given = input_pb2.Input()
     feature = given.example_list.examples.add().features.feature["image"]
     feature.bytes_list.value.append(tf.io.encode_png(pixels).numpy())
-    found = rows_of_examples([Field("image", "uint8", (6, 8, 3), "image")], given, Settings({}))
+    found = rows_of_examples([Field("image", "uint8", (6, 8, 3), "image")], given, ServerSettings({}))
     np.testing.assert_array_equal(found.arrays[0][0], pixels)
 
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import stoker
 from stoker.errors import ArgumentError
-from stoker.serve.engines.choosing import chosen
+from stoker.serve.engines.choosing import choose_engine
 from tests.serve.bundles import LABELS, rows
 from tests.serve.forging import reseal
 from tests.support import HANGS_S
@@ -76,7 +76,7 @@ def test_all_engines_give_the_same(bundle: tuple[keras.Model, Path]) -> None:
     with pytest.raises(
         stoker.BundleError, match="engine 'quantum' is none of session, threads, function, xla"
     ):
-        chosen(predictors[0].bundle, "quantum")
+        choose_engine(predictors[0].bundle, "quantum")
 
 
 def test_every_thread_gets_its_own_answers(predictor: stoker.Predictor) -> None:

@@ -20,7 +20,7 @@ from stoker.cli._paths import local_path
 from stoker.cli._trust import add_trust, trust_of
 from stoker.errors import UsageError
 from stoker.printing import print_answer
-from stoker.serve.packaging.writing import Options, package_bundle, package_program
+from stoker.serve.packaging.writing import PackageOptions, package_bundle, package_program
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--base", default="", metavar="IMAGE", help="the base image (python:3.x-slim-bookworm)"
     )
     parser.add_argument(
-        "--python", default=Options.python, metavar="3.x", help="the Python version (this one)"
+        "--python", default=PackageOptions.python, metavar="3.x", help="the Python version (this one)"
     )
     parser.add_argument("--image", default="", metavar="NAME", help="the image's name (NAME:VERSION)")
     parser.add_argument("--port", type=int, default=8501, help="where a server listens (8501)")
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"there is no {path}")
     if args.include and path.is_dir():
         raise UsageError("--include is for programs only: a bundle is complete")
-    options = Options(
+    options = PackageOptions(
         args.name or _name(path),
         device=args.device,
         base=args.base,

@@ -28,9 +28,9 @@ from stoker.cli._trust import add_trust, trust_of
 from stoker.errors import UsageError
 from stoker.logs import LOGGER, use_handler
 from stoker.loopback import NAMES, is_loopback, name_of
-from stoker.serve.http import sockets, supervising
-from stoker.serve.http.log import Log
-from stoker.serve.http.settings import Settings
+from stoker.serve.plane.settings import ServerSettings
+from stoker.serve.server import sockets, supervising
+from stoker.serve.server.log import ServerLog
 from stoker.tracking.store import address
 
 _IN_FLIGHT = 256 << 20
@@ -131,7 +131,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the request, listen, serve."""
-    with use_handler(Log()):
+    with use_handler(ServerLog()):
         return _run(args, LOGGER.info)
 
 
@@ -146,7 +146,7 @@ def _run(args: argparse.Namespace, say: Callable[[str], None]) -> int:
             raise UsageError(f"stoker serve needs {name}: install it with pip install 'stoker[{extra}]'")
     token = _tokens.read_token(args, "STOKER_SERVE_TOKEN") or ""
     trust = trust_of(args)
-    settings = Settings(
+    settings = ServerSettings(
         models,
         token=token,
         hosts=_hosts(args.allowed_hosts, args.host, token),
@@ -167,11 +167,13 @@ def _run(args: argparse.Namespace, say: Callable[[str], None]) -> int:
         record=args.record,
         allow_ops=trust.allow_ops,
         public_key=trust.public_key,
+        tls_certificate=args.tls_cert,
+        tls_key=args.tls_key,
     )
     store = address.find(getattr(args, "store", None))
     if args.record and store is None:
         raise UsageError("--record needs a store: STOKER_STORE says off; give --store URL")
-    sock = sockets.listening(args.host, args.port)
+    sock = sockets.listen(args.host, args.port)
     shared = sockets.reserve(args.host, args.grpc_port) if args.grpc_port else None
     if shared is not None and args.workers == 1:
         shared.close()  # one process alone takes the address for itself, and shares it with nobody
@@ -183,18 +185,17 @@ def _run(args: argparse.Namespace, say: Callable[[str], None]) -> int:
             f"warning: anyone who can reach {args.host} can use these models: "
             "set STOKER_SERVE_TOKEN (or --token) to ask for a token"
         )
-    tls = supervising.Tls(args.tls_cert, args.tls_key)
-    from stoker.serve.http import deployment  # needs orjson, an extra
+    from stoker.serve.plane import deployment  # needs orjson, an extra
 
-    kept = deployment.begun(settings, store)
+    kept = deployment.begin_run(settings, store)
     url = "" if store is None else store.url or f"sqlite:///{store.path}"
     settings = replace(settings, run=kept.id, store=url)
     try:
-        code = _served(settings, sock, tls, say, args.workers)
+        code = _serve(settings, sock, say, args.workers)
     except BaseException as error:
-        deployment.ended(kept, error)
+        deployment.end_run(kept, error)
         raise
-    deployment.ended(kept, code=code)
+    deployment.end_run(kept, code=code)
     return code
 
 
@@ -215,15 +216,13 @@ def _hosts(allowed: str, host: str, token: str) -> tuple[str, ...]:
     return () if "*" in names else (*names, *local)
 
 
-def _served(
-    settings: Settings, sock: socket.socket, tls: supervising.Tls, say: Callable[[str], None], workers: int
-) -> int:
+def _serve(settings: ServerSettings, sock: socket.socket, say: Callable[[str], None], workers: int) -> int:
     if workers > 1:
-        return supervising.supervise(settings, sock, tls, say, workers)
+        return supervising.supervise(settings, sock, say, workers)
     with quiet_tensorflow():
-        from stoker.serve.http.running import serve
+        from stoker.serve.server.running import serve
 
-    return serve(settings, sock, tls, say)
+    return serve(settings, sock, say)
 
 
 def _named(word: str) -> tuple[str, str]:

@@ -16,10 +16,12 @@
 | export | a model becomes a bundle |
 | saved_models | the model that a run of the store has made |
 | engines | what computes the answers, chosen by measuring |
-| batching | callers of several threads, answered together |
+| batching | the queue before an engine, whose rows are answered together |
 | predictor | `Predictor`: a bundle that answers |
 | drift | whether what is asked is still what the model was trained on |
 | packaging | `stoker package`: images of bundles and of training programs |
-| http | `stoker serve`: bundles over HTTP |
-| grpc | `stoker serve --grpc-port`: TensorFlow Serving's PredictionService |
+| plane | from a question to its answer, whatever protocol it came in |
+| http | TensorFlow Serving's REST API and the Open Inference Protocol over HTTP |
+| grpc | TensorFlow Serving's PredictionService over gRPC |
+| server | the processes of `stoker serve` |
 """

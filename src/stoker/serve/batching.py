@@ -1,49 +1,41 @@
-"""Callers of several threads, batched together without a timer: whoever finds the engine idle runs at once.
+"""The queue before an engine: rows that wait are answered together, without a timer.
 
-A caller who finds it busy waits in line. Whoever has run hands the engine over to the first in line, who runs for
-all who wait by then. So an idle engine never waits, a batch is as large as the load makes it, and no thread is needed
-beside the callers' own.
+A request that finds the engine idle runs at once. Requests that arrive while it is busy wait, and the next call answers
+all of them. So an idle engine never waits, and a batch is as large as the load makes it.
+
+`RowQueue` keeps the jobs and cuts the batches. Its two kinds differ in who calls the engine: for `Predictor` one of the
+waiting threads (`CallerQueue`), for a server the event loop (`LoopQueue`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from stoker import clock
 from stoker.errors import StokerError
+from stoker.serve.rows import InputRows
+from stoker.serve.signature import Array
 
-Run = Callable[[list[Any]], list[Any]]
+Run = Callable[[list[Array]], list[Array]]
 """An array for each input, in the order of the signature, to one for each output."""
+
+# A call that takes longer than this does not run on the event loop.
+_QUICK_S = 0.01
 
 
 class BusyError(StokerError, RuntimeError):
-    """Too many rows wait already: try again a little later."""
+    """The queue is full: try again a little later."""
 
 
 class DeadlineError(StokerError, TimeoutError):
-    """The answer did not come within the time it was wanted in."""
-
-
-class Job:
-    """One caller's rows, and what becomes of them."""
-
-    __slots__ = ("answers", "arrays", "batch", "deadline", "error", "rows", "woken")
-
-    def __init__(self, arrays: list[Any], rows: int, deadline: float | None) -> None:
-        self.arrays, self.rows, self.deadline = arrays, rows, deadline
-        self.answers: list[Any] | None = None
-        self.error: BaseException | None = None
-        self.batch: list[Job] | None = None  # this caller's to run
-        self.woken = threading.Event()
-
-    def late(self) -> bool:
-        """Nobody waits for it any more."""
-        return self.deadline is not None and now() > self.deadline
+    """The answer did not come in time."""
 
 
 def now() -> float:
@@ -51,88 +43,161 @@ def now() -> float:
     return clock.now_ns() / 1e9
 
 
-def run_together(run: Run, jobs: Sequence[Job]) -> None:
-    """Run all jobs in one call and give each its own rows of the answer.
+class Job:
+    """The rows of one request, and what becomes of them: `answers` or an `error`; neither if it was too late."""
 
-    If the call fails, each runs alone, so that a row that cannot be answered is the trouble of its own caller only.
-    """
-    try:
-        if len(jobs) == 1:
-            jobs[0].answers = run(jobs[0].arrays)
-            return
-        joined = [np.concatenate(parts) for parts in zip(*(job.arrays for job in jobs), strict=True)]
-        answers = run(joined)
-        first = 0
-        for job in jobs:
-            job.answers = [one[first : first + job.rows] for one in answers]
-            first += job.rows
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is raised again for whom it concerns
-        if len(jobs) == 1:
-            jobs[0].error = error
-            return
-        for job in jobs:
-            run_together(run, [job])
+    __slots__ = ("answers", "batch_s", "engine_s", "error", "put_at", "queue_s", "rows", "timeout")
 
+    def __init__(self, rows: InputRows, timeout: float | None) -> None:
+        self.rows, self.timeout, self.put_at = rows, timeout, now()
+        self.answers: list[Array] | None = None
+        self.error: BaseException | None = None
+        # Seconds in the queue, in the engine, and spent on joining and cutting the batch.
+        self.queue_s = self.engine_s = self.batch_s = 0.0
 
-def take(waiting: deque[Job], most_rows: int) -> tuple[list[Job], list[Job]]:
-    """From the front of the line: the next batch of like shapes, and who is late."""
-    batch: list[Job] = []
-    late: list[Job] = []
-    rows = 0
-    while waiting:
-        job = waiting[0]
-        if job.late():
-            late.append(waiting.popleft())
-            continue
-        if batch and (rows + job.rows > most_rows or not _alike(batch[0], job)):
-            break
-        batch.append(waiting.popleft())
-        rows += job.rows
-    return batch, late
+    def is_late(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self.timeout is not None and now() > self.put_at + self.timeout
 
+    def settle(self) -> None:
+        """Tell whoever waits what became of it."""
+        raise NotImplementedError
 
-def _alike(one: Job, other: Job) -> bool:
-    """Sizes that are free may differ between callers; such rows cannot be one array."""
-    return all(a.shape[1:] == b.shape[1:] for a, b in zip(one.arrays, other.arrays, strict=True))
-
-
-class Batcher:
-    """The line before one engine."""
-
-    def __init__(self, run: Run, most_rows: int, most_waiting: int) -> None:
-        self._run, self._most_rows, self._most_waiting = run, most_rows, most_waiting
-        self._lock = threading.Lock()
-        self._waiting: deque[Job] = deque()
-        self._rows = 0
-        self._busy = False
-
-    def ask(self, arrays: list[Any], rows: int, timeout: float | None = None) -> list[Any]:
-        """The answers for these rows.
+    def result(self) -> list[Array]:
+        """The answers.
 
         Raises:
-            BusyError: the line is full.
+            DeadlineError: there are none yet.
+            BaseException: whatever the engine raised.
+        """
+        if self.error is not None:
+            raise self.error
+        if self.answers is None:
+            raise DeadlineError(f"there was no answer within {self.timeout:g} s")
+        return self.answers
+
+
+J = TypeVar("J", bound=Job)
+
+
+def run_jobs(run: Run, jobs: Sequence[Job]) -> float:
+    """Answer all jobs in one call, and return how long the engine ran.
+
+    If the call fails, each job runs alone, so that a row that cannot be answered fails its own request only.
+    """
+    engine_s = 0.0
+    try:
+        alone = len(jobs) == 1
+        parts = (job.rows.arrays for job in jobs)
+        joined = (
+            jobs[0].rows.arrays if alone else [np.concatenate(column) for column in zip(*parts, strict=True)]
+        )
+        started = now()
+        try:
+            answers = run(joined)
+        finally:
+            engine_s = now() - started
+        first = 0
+        for job in jobs:
+            last = first + job.rows.count
+            job.answers = answers if alone else [output[first:last] for output in answers]
+            first = last
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is raised again for the request that caused it
+        if len(jobs) > 1:
+            return engine_s + sum(run_jobs(run, [job]) for job in jobs)
+        jobs[0].error = error
+    return engine_s
+
+
+class RowQueue(Generic[J]):
+    """Jobs that wait for one engine. `option` is how a user raises the limit of waiting rows."""
+
+    def __init__(self, run: Run, most_rows: int, most_waiting: int, option: str) -> None:
+        self._run, self._most_rows, self._most_waiting, self._option = run, most_rows, most_waiting, option
+        self._waiting: deque[J] = deque()
+        self._busy = False  # the engine runs, or is about to
+        self.rows = 0  # that wait
+
+    def _refuse(self) -> BusyError:
+        return BusyError(f"Queue full ({self._most_waiting} rows). Retry later, or raise {self._option}.")
+
+    def _append(self, job: J) -> None:
+        self._waiting.append(job)
+        self.rows += job.rows.count
+
+    def _take(self) -> tuple[list[J], list[J]]:
+        """From the front of the queue: the next batch of like shapes, and the jobs that are late."""
+        batch: list[J] = []
+        late: list[J] = []
+        rows = 0
+        while self._waiting:
+            job = self._waiting[0]
+            if job.is_late():
+                late.append(job)
+            elif batch and (rows + job.rows.count > self._most_rows or not _is_alike(batch[0], job)):
+                break
+            else:
+                batch.append(job)
+                rows += job.rows.count
+            self._waiting.popleft()
+            self.rows -= job.rows.count
+        return batch, late
+
+
+def _is_alike(one: Job, other: Job) -> bool:
+    """Whether their rows fit into one array: sizes that are free may differ between requests."""
+    return all(a.shape[1:] == b.shape[1:] for a, b in zip(one.rows.arrays, other.rows.arrays, strict=True))
+
+
+class _CallerJob(Job):
+    """The job of a thread that waits."""
+
+    __slots__ = ("batch", "woken")
+
+    def __init__(self, rows: InputRows, timeout: float | None) -> None:
+        super().__init__(rows, timeout)
+        self.batch: list[_CallerJob] | None = None  # the batch this caller has to run
+        self.woken = threading.Event()
+
+    def settle(self) -> None:
+        self.woken.set()
+
+
+class CallerQueue(RowQueue[_CallerJob]):
+    """The queue of a `Predictor`, run by its callers' own threads.
+
+    A caller that has run hands the engine over to the first that waits, which runs for all who wait by then.
+    """
+
+    def __init__(self, run: Run, most_rows: int, most_waiting: int) -> None:
+        super().__init__(run, most_rows, most_waiting, "queue=")
+        self._lock = threading.Lock()
+
+    def ask(self, rows: InputRows, timeout: float | None = None) -> list[Array]:
+        """Answer these rows.
+
+        Raises:
+            BusyError: the queue is full.
             DeadlineError: the time was over first.
         """
         with self._lock:
-            alone = not self._busy
-            if alone:
-                self._busy = True
-            else:
-                if self._rows + rows > self._most_waiting:
-                    raise BusyError(f"Queue full ({self._most_waiting} rows). Retry later, or raise queue=.")
-                job = Job(arrays, rows, None if timeout is None else now() + timeout)
-                self._waiting.append(job)
-                self._rows += rows
-        if not alone:
-            return self._wait(job, timeout)
+            job = None
+            if self._busy:
+                if self.rows + rows.count > self._most_waiting:
+                    raise self._refuse()
+                job = _CallerJob(rows, timeout)
+                self._append(job)
+            self._busy = True
+        if job is not None:
+            return self._wait(job)
         try:
-            return self._run(arrays)
+            return self._run(rows.arrays)
         finally:
             self._hand_over()
 
-    def _wait(self, job: Job, timeout: float | None) -> list[Any]:
+    def _wait(self, job: _CallerJob) -> list[Array]:
         try:
-            job.woken.wait(timeout)
+            job.woken.wait(job.timeout)
         except BaseException:
             self._withdraw(job)
             raise
@@ -140,42 +205,142 @@ class Batcher:
             self._withdraw(job)
         if job.batch is not None:
             self._lead(job.batch)
-        if job.error is not None:
-            raise job.error
-        if job.answers is None:
-            raise DeadlineError(f"there was no answer within {timeout:g} s")
-        return job.answers
+        return job.result()
 
-    def _withdraw(self, job: Job) -> None:
-        """Its caller has gone."""
+    def _withdraw(self, job: _CallerJob) -> None:
+        """Take back the job of a caller that has left."""
         with self._lock:
             if job in self._waiting:
                 self._waiting.remove(job)
-                self._rows -= job.rows
+                self.rows -= job.rows.count
                 return
         if job.batch is not None:
             # It had been chosen to run for others.
             self._lead([one for one in job.batch if one is not job])
             job.batch = None
 
-    def _lead(self, batch: list[Job]) -> None:
+    def _lead(self, batch: list[_CallerJob]) -> None:
         try:
             if batch:
-                run_together(self._run, batch)
+                run_jobs(self._run, batch)
         finally:
             for job in batch:
-                job.woken.set()
+                job.settle()
             self._hand_over()
 
     def _hand_over(self) -> None:
         with self._lock:
-            batch, late = take(self._waiting, self._most_rows)
-            self._rows -= sum(job.rows for job in (*batch, *late))
+            batch, late = self._take()
+            self._busy = bool(batch)
             if batch:
                 batch[0].batch = batch
-            else:
-                self._busy = False
+        for job in (*late, *batch[:1]):
+            job.settle()
+
+
+class LoopQueue(RowQueue[Job]):
+    """The queue of a served model, run by an event loop.
+
+    A quick model runs on the loop itself, which is the cheapest way; a slow one in a thread, so that the loop can still
+    refuse requests and answer health checks.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        row_seconds: float,
+        most_rows: int,
+        most_waiting: int,
+        observe: Callable[[int, float], None] = lambda rows, seconds: None,
+    ) -> None:
+        super().__init__(run, most_rows, most_waiting, "--queue")
+        self._observe = observe
+        self._threads: ThreadPoolExecutor | None = None
+        self._seconds = row_seconds  # that a call takes, by experience
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether calls run in a thread, so that the wait may be long."""
+        return self._seconds > _QUICK_S
+
+    @property
+    def is_full(self) -> bool:
+        """Whether not one more row may wait."""
+        return self.rows >= self._most_waiting
+
+    def check(self, rows: int = 1) -> None:
+        """Check that there is room for so many rows; before a request is parsed, a refusal costs next to nothing.
+
+        A quick model makes room by answering: it is idle whenever the loop can ask, and refusing would cost as much.
+
+        Raises:
+            BusyError: there is none.
+        """
+        if self.rows and self.rows + rows > self._most_waiting and not self.is_slow:
+            batch = self._take_batch()
+            if batch:
+                started = now()
+                self._settle(batch, started, self._call(batch))
+        if self.rows and self.rows + rows > self._most_waiting:
+            raise self._refuse()
+
+    def put(self, job: Job) -> None:
+        """Have a job answered; it is settled on the event loop.
+
+        Raises:
+            BusyError: the queue is full.
+        """
+        self.check(job.rows.count)
+        self._append(job)
+        if not self._busy:
+            self._busy = True
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._run_next, loop)  # after all requests that arrived with it
+
+    def close(self) -> None:
+        """End the thread, after the last request."""
+        if self._threads is not None:
+            self._threads.shutdown(wait=False)
+
+    def _take_batch(self) -> list[Job]:
+        batch, late = self._take()
         for job in late:
-            job.woken.set()
-        if batch:
-            batch[0].woken.set()
+            job.settle()
+        return batch
+
+    def _run_next(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch, started = self._take_batch(), now()
+        if not batch:
+            self._busy = False
+        elif self.is_slow:
+            self._threads = self._threads or ThreadPoolExecutor(1, "stoker-model")
+            done = loop.run_in_executor(self._threads, self._call, batch)
+            done.add_done_callback(lambda call: self._go_on(loop, batch, started, call.result()))
+        else:
+            self._go_on(loop, batch, started, self._call(batch))
+
+    def _call(self, batch: list[Job]) -> tuple[float, float]:
+        """Seconds of the whole call, and of the engine in it."""
+        started = now()
+        engine_s = run_jobs(self._run, batch)
+        return now() - started, engine_s
+
+    def _go_on(
+        self, loop: asyncio.AbstractEventLoop, batch: list[Job], started: float, call: tuple[float, float]
+    ) -> None:
+        self._settle(batch, started, call)
+        if self._waiting:
+            loop.call_soon(self._run_next, loop)
+        else:
+            self._busy = False
+
+    def _settle(self, batch: list[Job], started: float, call: tuple[float, float]) -> None:
+        call_s, engine_s = call
+        self._seconds += 0.2 * (call_s - self._seconds)
+        batch_s, rows = max(0.0, now() - started - engine_s), 0
+        for job in batch:
+            job.queue_s, job.batch_s, job.engine_s = started - job.put_at, batch_s, engine_s
+            rows += job.rows.count
+        self._observe(rows, call_s)
+        for job in batch:
+            job.settle()

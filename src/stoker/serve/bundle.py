@@ -6,8 +6,8 @@
         model.keras     the same model, for Keras
         examples.npz    a few rows with their answers
 
-The seal is a hash over everything else that `bundle.json` says, and perhaps its signature. Bundles that were written
-before there was one have none. Reading one needs no TensorFlow.
+The seal is a hash over everything else in `bundle.json`, and its signature if there is one. Older bundles have none.
+Reading a bundle needs no TensorFlow.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import stat
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from stoker.errors import StokerError, check_local_path
 from stoker.serve.signature import Signature
@@ -34,9 +34,9 @@ SIGNATURE = "serving_default"
 SEAL = "seal"
 # The same function for other engines.
 CONVERTED = {"litert": "model.tflite", "onnx": "model.onnx"}
-# Of the vocabularies that are described in it; ten times what the largest has.
+# The limit of `bundle.json`, which may list vocabularies: ten times the largest we know.
 _MOST_BYTES = 256 << 20
-# What may stand in a description, and as what.
+# The types of what may be in a description.
 _KINDS: dict[str, type | tuple[type, ...]] = {
     "created": str,
     "model": str,
@@ -52,12 +52,30 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 }
 
 
+Description = dict[str, Any]
+"""What `bundle.json` holds."""
+
+
+class FileHash(TypedDict):
+    """A file of a bundle."""
+
+    bytes: int
+    sha256: str
+
+
 class BundleError(StokerError, ValueError):
     """A bundle cannot be made of this model, or is missing, damaged or of another schema."""
 
 
 class BundleWarning(UserWarning):
-    """A bundle is right, but something beside it is not as it could be."""
+    """A bundle works, but something about it could be better."""
+
+
+class Proof(TypedDict):
+    """How many examples were answered, and why `model.keras` does not load by itself, if it does not."""
+
+    rows: int
+    keras: str | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,16 +83,16 @@ class Bundle:
     """What `bundle.json` says.
 
     Attributes:
-        path: of the directory.
+        path: the directory.
         signature: inputs and outputs.
-        labels: of a classifier: what its classes are called.
+        labels: the names of a classifier's classes.
         description: all of the file.
     """
 
     path: Path
     signature: Signature
     labels: tuple[str, ...] | None
-    description: dict[str, Any]
+    description: Description
 
     def __repr__(self) -> str:
         takes, gives = (
@@ -84,17 +102,17 @@ class Bundle:
 
     @property
     def version(self) -> int:
-        """Grows from one export to the next: the second it was made in."""
+        """The second it was made in, which grows from one export to the next."""
         return int(self.description["version"])
 
     @property
     def bytes(self) -> int:
-        """Of all files but the description."""
+        """The size of all files but the description."""
         return sum(int(one["bytes"]) for one in self.description["files"].values())
 
     @property
     def weight_bytes(self) -> int:
-        """Of the weights."""
+        """The size of the weights."""
         return int(self.description.get("weights", {}).get("bytes", 0))
 
     @property
@@ -150,7 +168,7 @@ def read(path: str | os.PathLike[str]) -> Bundle:
     return bundle
 
 
-def _parse(place: Path, file: Path) -> Any:
+def _parse(place: Path, file: Path) -> object:
     try:
         with open(file, "rb") as stream:
             text = stream.read(_MOST_BYTES + 1)
@@ -168,7 +186,7 @@ def _parse(place: Path, file: Path) -> Any:
         raise BundleError(f"{file} cannot be read: {error}") from None
 
 
-def _labels(found: Any) -> tuple[str, ...] | None:
+def _labels(found: object) -> tuple[str, ...] | None:
     if found is None:
         return None
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
@@ -181,17 +199,17 @@ def _shorten(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def digest(description: Mapping[str, Any]) -> str:
-    """SHA-256 of all that a description says but for its seal, however it is spaced and ordered."""
+def digest(description: Mapping[str, object]) -> str:
+    """SHA-256 of a description without its seal, however it is spaced and ordered."""
     said = {key: value for key, value in description.items() if key != SEAL}
     return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def hashes(directory: Path) -> dict[str, dict[str, Any]]:
+def hashes(directory: Path) -> dict[str, FileHash]:
     """Length and SHA-256 of every file but the description, by path.
 
     Raises:
-        BundleError: it has something else than plain files in directories.
+        BundleError: it holds anything but plain files and directories.
     """
     return {
         name: {"bytes": size, "sha256": _sha256(directory / name)} for name, size in _plain_files(directory)
@@ -199,11 +217,11 @@ def hashes(directory: Path) -> dict[str, dict[str, Any]]:
 
 
 def check_files(bundle: Bundle, unread: Collection[str] = ()) -> None:
-    """The files are the ones that were exported.
+    """Check that the files are the ones that were exported.
 
     Args:
         bundle: as it was read.
-        unread: files that will not be loaded: of these only the length is compared.
+        unread: files that will not be loaded, of which only the length is compared.
 
     Raises:
         BundleError: one is missing, changed or new, or is a link.
@@ -214,14 +232,14 @@ def check_files(bundle: Bundle, unread: Collection[str] = ()) -> None:
             raise BundleError(f"{bundle.path} is damaged: {name} is missing")
         if name not in known:
             raise BundleError(f"{bundle.path} was changed: {name} was not exported with it")
-        # The length first: what is cut short or grown need not be read.
+        # The length first: a file of another length need not be read.
         same = known[name]["bytes"] == found[name]
         if not same or (name not in unread and known[name]["sha256"] != _sha256(bundle.path / name)):
             raise BundleError(f"{bundle.path} is damaged: {name} is not what was exported")
 
 
 def _plain_files(directory: Path) -> Iterator[tuple[str, int]]:
-    """Path and length of every file but the description. A link, a pipe or a device is no part of a bundle."""
+    """Path and length of every file but the description. Links, pipes and devices are refused."""
     try:
         for folder, folders, files in os.walk(directory, onerror=_raise):
             for one in sorted((*folders, *files)):

@@ -1,7 +1,7 @@
-"""Whether what is asked is still what the model was trained on: sampled rows against the training rows' statistics.
+"""Drift: whether requests still look like the training rows, by comparing sampled rows with their statistics.
 
-Of numbers the mean, told in deviations of the training rows, the spread, and how many are missing; of categories how
-many the training rows did not have. Old rows count less and less, so that it is about now.
+For numbers: the mean (in standard deviations of the training rows), the spread, and the share of missing values. For
+categories: the share that the training rows did not have. Old rows count less and less.
 """
 
 from __future__ import annotations
@@ -9,31 +9,41 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
 from stoker.serve.examples import as_bytes
-from stoker.serve.signature import MISSING_CATEGORY, Field
+from stoker.serve.signature import MISSING_CATEGORY, Array, Field
 
-# From here on it is told, if it cannot be chance.
+# A shift beyond these is reported, if it cannot be chance.
 _LIMITS = {"mean": 0.5, "spread": 1.0, "missing": 0.1, "unseen": 0.05}
 _SURE = 4.0
 _FEWEST = 50
-# With more rows than this, all that was seen counts half.
+# With more rows than this, everything seen so far counts half.
 _MOST = 10_000
+
+
+class InputStatistics(TypedDict, total=False):
+    """What `bundle.json` says of the training rows of one input: of numbers, or of categories."""
+
+    rows: int
+    mean: float
+    deviation: float
+    missing: float
+    words: list[str]
 
 
 @dataclass(frozen=True)
 class Shift:
-    """How far one input is from training, in one respect.
+    """How far one input is from the training rows, in one respect.
 
     Attributes:
         input: its name.
         of: "mean" (in deviations), "spread" (in powers of two), "missing" or "unseen" (shares).
         amount: how far.
-        sure: it is more than chance, and more than is usual.
-        line: in words.
+        sure: whether it is more than chance, and large enough to report.
+        line: the same in words.
     """
 
     input: str
@@ -44,9 +54,9 @@ class Shift:
 
 
 class Drift:
-    """What was asked of one bundle, summed up."""
+    """The requests of one bundle, summed up."""
 
-    def __init__(self, fields: Sequence[Field], statistics: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(self, fields: Sequence[Field], statistics: Mapping[str, InputStatistics]) -> None:
         self._inputs = [
             (place, field.name, _Words(known["words"]) if "words" in known else _Numbers(known))
             for place, field in enumerate(fields)
@@ -54,26 +64,26 @@ class Drift:
         ]
 
     def __bool__(self) -> bool:
-        """Something is known of the training rows."""
+        """Whether anything is known of the training rows."""
         return bool(self._inputs)
 
-    def add(self, arrays: Sequence[Any]) -> None:
-        """Rows that were asked for."""
+    def add(self, arrays: Sequence[Array]) -> None:
+        """Add rows of a request."""
         for place, _, seen in self._inputs:
             seen.add(arrays[place])
 
     def shifts(self) -> list[Shift]:
-        """How far each input is from training by now."""
+        """How far each input is from the training rows by now."""
         return [shift for _, name, seen in self._inputs for shift in seen.shifts(name)]
 
 
 class _Numbers:
-    def __init__(self, known: Mapping[str, Any]) -> None:
+    def __init__(self, known: InputStatistics) -> None:
         self._mean, self._deviation = float(known["mean"]), float(known["deviation"])
         self._missing = float(known["missing"])
         self._rows = self._all = self._there = self._sum = self._squares = 0.0
 
-    def add(self, array: Any) -> None:
+    def add(self, array: Array) -> None:
         numbers = np.asarray(array, np.float64) - self._mean  # small numbers: their squares stay exact
         there = numbers[np.isfinite(numbers)]
         self._rows += len(numbers)
@@ -110,7 +120,7 @@ class _Words:
         self._rows = self._unseen = 0.0
         self._example = ""
 
-    def add(self, array: Any) -> None:
+    def add(self, array: Array) -> None:
         for one in np.asarray(array, object).ravel():
             text = as_bytes(one)
             if text not in self._known:

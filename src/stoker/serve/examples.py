@@ -1,7 +1,7 @@
 """The recorded examples of a bundle: a few rows and their answers, in one `.npz` file without pickle.
 
-NumPy has no type for strings of any length that it can store plainly, so an array of strings is stored as its bytes,
-where each string ends, and its shape.
+NumPy cannot store strings of any length without pickle, so an array of strings is stored as three: all bytes, where
+each string ends, and the shape.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from typing import Any
 
 import numpy as np
 
-Arrays = dict[str, Any]
+from stoker.serve.signature import Array
+
+Arrays = dict[str, Array]
 # A few rows, uncompressed.
 _MOST_BYTES = 1 << 30
 
 
-def write(path: Path, inputs: Mapping[str, Any], answers: Mapping[str, Any]) -> None:
+def write(path: Path, inputs: Mapping[str, Array], answers: Mapping[str, Array]) -> None:
     """Store the examples."""
-    stored: Arrays = {}
+    stored: dict[str, Any] = {}
     for part, arrays in (("input", inputs), ("answer", answers)):
         for name, array in arrays.items():
             for what, plain in _plain(np.asarray(array)).items():
@@ -44,7 +46,7 @@ def read(path: Path) -> tuple[Arrays, Arrays]:
                 part, _, rest = member.filename.removesuffix(".npy").partition("/")
                 name, _, what = rest.rpartition("/")
                 found[part].setdefault(name, {})[what] = _read_array(archive, member)
-        return _joined(found["input"]), _joined(found["answer"])
+        return _join_strings(found["input"]), _join_strings(found["answer"])
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -61,7 +63,7 @@ def read(path: Path) -> tuple[Arrays, Arrays]:
 
 
 def _checked_members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """The arrays in a file, if they are of a size that examples have."""
+    """The arrays in a file, if they are no larger than examples are."""
     members = archive.infolist()
     size = sum(one.file_size for one in members)
     if size > _MOST_BYTES:
@@ -69,8 +71,8 @@ def _checked_members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     return members
 
 
-def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
-    """One array. Nothing is allocated before its shape is known to fit the bytes that are there."""
+def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
+    """Read an array, allocating nothing before its shape is known to fit the bytes that are there."""
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         header = (
@@ -83,21 +85,21 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
         content = stream.read()
         if min(shape, default=0) < 0 or count * dtype.itemsize != len(content):
             raise ValueError(f"{member.filename} does not hold as many bytes as its shape needs")
-    found: Any = np.frombuffer(bytearray(content), dtype) if content else np.empty(count, dtype)
+    found = np.frombuffer(bytearray(content), dtype) if content else np.empty(count, dtype)
     return found.reshape(shape, order="F" if by_columns else "C")
 
 
-def is_text(array: Any) -> bool:
-    """An array of strings, in any of the ways NumPy has for them."""
+def is_text(array: Array) -> bool:
+    """Whether it is an array of strings, in any of NumPy's ways."""
     return array.dtype.kind in "OSU"
 
 
-def as_bytes(value: Any) -> bytes:
-    """One string as TensorFlow has it."""
+def as_bytes(value: object) -> bytes:
+    """A string as TensorFlow stores it."""
     return value if isinstance(value, bytes) else str(value).encode("utf-8")
 
 
-def _plain(array: Any) -> Arrays:
+def _plain(array: Array) -> Arrays:
     if not is_text(array):
         return {"values": array}
     strings = [as_bytes(one) for one in array.ravel()]
@@ -108,14 +110,14 @@ def _plain(array: Any) -> Arrays:
     }
 
 
-def _joined(parts: dict[str, Arrays]) -> Arrays:
+def _join_strings(parts: dict[str, Arrays]) -> Arrays:
     return {name: one["values"] if "values" in one else _strings(one) for name, one in parts.items()}
 
 
-def _strings(stored: Arrays) -> Any:
+def _strings(stored: Arrays) -> Array:
     text, ends = stored["bytes"].tobytes(), stored["ends"].tolist()
     if ends != sorted(ends) or any(not 0 <= end <= len(text) for end in ends):
         raise ValueError("its strings do not end where they should")
-    array: Any = np.empty(len(ends), object)
+    array = np.empty(len(ends), object)
     array[:] = [text[first:last] for first, last in zip([0, *ends[:-1]], ends, strict=True)]
     return array.reshape(stored["shape"])

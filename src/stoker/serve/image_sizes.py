@@ -1,4 +1,4 @@
-"""How many pixels an image file holds, from its head: a small file may hold more than a server has memory for."""
+"""Counting the pixels of an image file from its header: a small file may hold more than a server has memory for."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import struct
 
 
 def pixels_in(raw: bytes) -> int:
-    """As many as its decoder would make room for; 0 of what is no image, which no decoder takes."""
+    """As many pixels as the decoder would allocate; 0 for what is not an image, which no decoder takes."""
     try:
         return _pixels_in(raw)
     except (struct.error, IndexError):
-        return 0  # cut off within its head
+        return 0  # cut off within the header
 
 
 def _pixels_in(raw: bytes) -> int:
@@ -30,7 +30,7 @@ def _pixels_in(raw: bytes) -> int:
 
 
 def _of_jpeg(raw: bytes) -> tuple[int, int]:
-    """Asked of the decoder itself, which finds its way through more than well-formed files."""
+    """Width and height from the decoder itself, which reads more than well-formed files."""
     import tensorflow as tf
 
     try:
@@ -53,22 +53,22 @@ def _of_webp(raw: bytes) -> tuple[int, int]:
 
 
 def _in_gif(raw: bytes) -> int:
-    """Of all its pictures: they are all decoded, though only the first is taken."""
+    """The pixels of all pictures in a GIF: all are decoded, though only the first is used."""
     width, height, flags = struct.unpack_from("<HHB", raw, 6)
-    pixels, place = width * height, 13 + _colours(flags)
+    pixels, place = width * height, 13 + _color_bytes(flags)
     while place < len(raw) and raw[place] in (0x21, 0x2C):
         if raw[place] == 0x21:
             place += 2
         else:
             width, height, flags = struct.unpack_from("<HHB", raw, place + 5)
             pixels += width * height
-            place += 11 + _colours(flags)
+            place += 11 + _color_bytes(flags)
         while place < len(raw) and raw[place]:
             place += 1 + raw[place]
         place += 1
     return int(pixels)
 
 
-def _colours(flags: int) -> int:
-    """The bytes of a table of colours, if there is one."""
+def _color_bytes(flags: int) -> int:
+    """The bytes of a color table, if there is one."""
     return 6 << (flags & 7) if flags & 0x80 else 0

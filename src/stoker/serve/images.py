@@ -1,32 +1,32 @@
-"""Image files among the rows: they become pixels as the images of training did."""
+"""Image files among the rows become pixels, just as the images of training did."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from stoker.errors import ArgumentError
 from stoker.serve.image_sizes import pixels_in
-from stoker.serve.signature import Field
+from stoker.serve.signature import Array, Field
 
-# What the images of one request over the network may hold, in the files and as the model takes them. They are decoded
-# where requests are parsed, for about a second at most.
+# The most pixels in the images of one network request, counted both in the files and as the model takes them. Decoding
+# them takes about a second.
 MOST_PIXELS = 100_000_000
 _CHANNELS = (1, 3, 4)
-# No JSON and no tensor becomes a path: a client cannot have the server's files read.
-_FILE = (bytes, bytearray, os.PathLike)
+# A client of the server cannot name its files: no JSON and no tensor becomes a path.
+_File = bytes | bytearray | os.PathLike[str]
+_FILES = (bytes, bytearray, os.PathLike)
 
 
 class ImageFault(ArgumentError):
-    """An image file that cannot be taken."""
+    """An image file that cannot be used."""
 
 
 def takes_files(field: Field) -> bool:
-    """Whether it is a field of images, of a size that files can be brought to."""
+    """Whether it is a field of images, of a size that files can be resized to."""
     return (
         field.dtype == "uint8"
         and len(field.shape) == 3
@@ -35,34 +35,34 @@ def takes_files(field: Field) -> bool:
     )
 
 
-def expected(field: Field) -> str:
+def describe_expected(field: Field) -> str:
     """What to send for a field of images."""
     return f"send the bytes of an image file, or pixels of shape {list(field.shape)}, 0 to 255"
 
 
-def with_pixels(field: Field, value: Any, most: int | None) -> Any:
-    """The value, with pixels where it has image files; any other value as it is.
+def with_pixels(field: Field, value: object, most: int | None) -> object:
+    """Replace image files in a value by their pixels; return any other value as it is.
 
     Args:
         field: one that `takes_files`.
         value: of one row, or of many.
-        most: how many pixels the files may hold, and as many again as the model takes them; None for any.
+        most: how many pixels there may be, in the files and as the model takes them; None for any number.
 
     Raises:
-        ImageFault: a file is no image, or they hold more.
+        ImageFault: a file is not an image, or there are more pixels.
     """
-    value = _unwrapped(value)
-    if isinstance(value, _FILE):
+    value = _unwrap(value)
+    if isinstance(value, _FILES):
         return _decoder(field, most)(value)
-    if not isinstance(value, list | tuple) or not any(isinstance(one, _FILE) for one in value):
+    if not isinstance(value, list | tuple) or not any(isinstance(one, _FILES) for one in value):
         return value
     decode = _decoder(field, most)
-    height, width, _ = (size or 0 for size in field.shape)
+    height, width, channels = (size or 0 for size in field.shape)
     if most is not None and len(value) * height * width > most:
         raise ImageFault(_too_many(most))  # before there is room for them
-    if not all(isinstance(one, _FILE) for one in value):
-        return [decode(one) if isinstance(one, _FILE) else one for one in value]
-    pixels: Any = np.empty((len(value), *field.shape), np.uint8)
+    if not all(isinstance(one, _FILES) for one in value):
+        return [decode(one) if isinstance(one, _FILES) else one for one in value]
+    pixels = np.empty((len(value), height, width, channels), np.uint8)
     for number, one in enumerate(value):
         try:
             pixels[number] = decode(one)
@@ -71,17 +71,18 @@ def with_pixels(field: Field, value: Any, most: int | None) -> Any:
     return pixels
 
 
-def _unwrapped(value: Any) -> Any:
-    """Out of tensors and arrays of bytes: one file, or a list of them."""
-    if callable(getattr(value, "numpy", None)) and value.dtype.name == "string":  # an eager tensor
-        value = value.numpy()
+def _unwrap(value: object) -> object:
+    """The file or the list of files in a tensor or array of bytes."""
+    numpy = getattr(value, "numpy", None)  # an eager tensor
+    if callable(numpy) and getattr(getattr(value, "dtype", None), "name", "") == "string":
+        value = numpy()
     if isinstance(value, np.ndarray) and value.dtype.kind in "OS" and value.ndim <= 1:
         return value.tolist()
     return value
 
 
-def _decoder(field: Field, most: int | None) -> Callable[[Any], Any]:
-    """From a file to its pixels, counting them."""
+def _decoder(field: Field, most: int | None) -> Callable[[_File], Array]:
+    """A function from a file to its pixels, which counts them."""
     import tensorflow as tf
 
     from stoker.data.image_bytes import decode, fit
@@ -89,7 +90,7 @@ def _decoder(field: Field, most: int | None) -> Callable[[Any], Any]:
     height, width, channels = (size or 0 for size in field.shape)
     left = most
 
-    def pixels_of(file: Any) -> Any:
+    def pixels_of(file: _File) -> Array:
         nonlocal left
         raw = bytes(file) if isinstance(file, bytes | bytearray) else _read(file)
         if left is not None:
@@ -99,9 +100,10 @@ def _decoder(field: Field, most: int | None) -> Callable[[Any], Any]:
         try:
             # As the readers do: another device may round otherwise.
             with tf.device("/CPU:0"):
-                return fit(decode(raw, channels), (height, width)).numpy()
+                pixels: Array = fit(decode(raw, channels), (height, width)).numpy()
+                return pixels
         except tf.errors.OpError:
-            raise ImageFault(f"{_shown(raw)} is not a valid image: {expected(field)}") from None
+            raise ImageFault(f"{_shorten(raw)} is not a valid image: {describe_expected(field)}") from None
 
     return pixels_of
 
@@ -110,12 +112,12 @@ def _too_many(most: int | None) -> str:
     return f"the images hold more than {most:,} pixels: send smaller ones, or fewer at once"
 
 
-def _read(file: Any) -> bytes:
+def _read(file: os.PathLike[str]) -> bytes:
     try:
         return Path(file).read_bytes()
     except OSError as error:
         raise ImageFault(f"{file} cannot be read: {error.strerror}") from None
 
 
-def _shown(raw: bytes) -> str:
+def _shorten(raw: bytes) -> str:
     return repr(raw if len(raw) <= 16 else raw[:16]) + ("..." if len(raw) > 16 else "")

@@ -1,4 +1,4 @@
-"""`stoker.Predictor`: a bundle that answers, for one row or a million, for one thread or many."""
+"""`stoker.Predictor`: answers of a bundle, for one row or a million, from one thread or many."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ import numpy as np
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
-from stoker.serve.batching import Batcher
+from stoker.serve.batching import CallerQueue
 from stoker.serve.bundle import KERAS, BundleWarning
-from stoker.serve.engines.choosing import chosen
-from stoker.serve.proof import recorded
-from stoker.serve.rows import Rows, as_rows
+from stoker.serve.engines.choosing import choose_engine
+from stoker.serve.proof import read_recordings
+from stoker.serve.rows import InputRows, as_rows
 from stoker.serve.safety.opening import Trust, open_bundle
+from stoker.serve.signature import Array
+from stoker.tf_internals.types import Dataset
 
 _CHUNK_BYTES = 4 << 20
 _CHUNK_ROWS = (32, 16_384)
@@ -25,6 +27,8 @@ _STRING_BYTES = 64  # what a string is taken for when a chunk is sized
 _MOST_TOGETHER = 256
 _MOST_WAITING = 8192
 _LABEL = "label"
+Outputs = dict[str, Any]
+"""The outputs by name: arrays, or the values of one row."""
 
 
 class Predictor:
@@ -63,13 +67,13 @@ class Predictor:
         self.bundle = open_bundle(path, Trust.of(allow_ops, require_signature), unread=[KERAS])
         if self.bundle.note:
             warnings.warn(self.bundle.note, BundleWarning, stacklevel=2)
-        self.engine = chosen(self.bundle, engine)
+        self.engine = choose_engine(self.bundle, engine)
         self.run = self.engine.run
         self._inputs, self._outputs = self.bundle.signature.inputs, self.bundle.signature.outputs
-        self._batcher = Batcher(self.run, _MOST_TOGETHER, queue)
+        self._queue = CallerQueue(self.run, _MOST_TOGETHER, queue)
         self._words = {word.encode("utf-8"): word for word in self.bundle.labels or ()}
 
-    def predict(self, rows: Any, *, timeout: float | None = None) -> dict[str, Any]:
+    def predict(self, rows: object, *, timeout: float | None = None) -> Outputs:
         """Answer.
 
         Args:
@@ -87,25 +91,23 @@ class Predictor:
             DeadlineError: the time was over first.
         """
         if isinstance(rows, tf.data.Dataset):
-            return self._joined([self._chunks(as_rows(self._inputs, part)) for part in self._parts(rows)])
+            return self._join([self._chunks(as_rows(self._inputs, part)) for part in self._parts(rows)])
         ready = as_rows(self._inputs, rows)
         if ready.count == 0:
             return self.named(self._none())
-        if ready.count <= _MOST_TOGETHER:
-            answers = self._batcher.ask(ready.arrays, ready.count, timeout)
-        else:
-            answers = self._chunks(ready)
+        small = ready.count <= _MOST_TOGETHER
+        answers = self._queue.ask(ready, timeout) if small else self._chunks(ready)
         return self.named([one[0] for one in answers] if ready.alone else answers)
 
     def warm(self) -> None:
         """Run the recorded examples, alone and together, so that the first caller does not pay for what comes once."""
-        inputs, _ = recorded(self.bundle)
+        inputs, _ = read_recordings(self.bundle)
         arrays = [inputs[field.name] for field in self._inputs]
         self.run([one[:1] for one in arrays])
         self.run(arrays)
         self.run([np.concatenate([one] * -(-_MOST_TOGETHER // len(one)))[:_MOST_TOGETHER] for one in arrays])
 
-    def named(self, answers: list[Any]) -> dict[str, Any]:
+    def named(self, answers: list[Array]) -> Outputs:
         """Outputs in order, by name; labels as text."""
         found = {field.name: one for field, one in zip(self._outputs, answers, strict=True)}
         if self._words and _LABEL in found:
@@ -116,10 +118,10 @@ class Predictor:
     def _text(self, label: bytes) -> str:
         return self._words.get(label) or label.decode("utf-8", "replace")
 
-    def _texts(self, labels: Any) -> Any:
+    def _texts(self, labels: Array) -> Array:
         return np.array([self._text(one) for one in labels], dtype=object)
 
-    def _chunks(self, rows: Rows) -> list[Any]:
+    def _chunks(self, rows: InputRows) -> list[Array]:
         """Many rows in calls of a size at which the model is quick and its memory small."""
         each = sum(_bytes_per_row(array) for array in rows.arrays)
         size = max(_CHUNK_ROWS[0], min(_CHUNK_ROWS[1], _CHUNK_BYTES // max(1, each)))
@@ -129,12 +131,12 @@ class Predictor:
         ]
         return parts[0] if len(parts) == 1 else [np.concatenate(one) for one in zip(*parts, strict=True)]
 
-    def _joined(self, parts: list[list[Any]]) -> dict[str, Any]:
+    def _join(self, parts: list[list[Array]]) -> Outputs:
         if not parts:
             return self.named(self._none())
         return self.named([np.concatenate(one) for one in zip(*parts, strict=True)])
 
-    def _parts(self, dataset: Any) -> Iterator[Any]:
+    def _parts(self, dataset: Dataset) -> Iterator[object]:
         """The inputs of each batch; rows that come one by one are batched."""
         spec = dataset.element_spec
         spec = spec[0] if isinstance(spec, tuple) else spec
@@ -150,7 +152,7 @@ class Predictor:
         for element in dataset.prefetch(2).as_numpy_iterator():
             yield element[0] if isinstance(element, tuple) else element
 
-    def _none(self) -> list[Any]:
+    def _none(self) -> list[Array]:
         return [
             np.empty(
                 (0, *(size or 0 for size in field.shape)), object if field.dtype == "string" else field.dtype
@@ -159,6 +161,6 @@ class Predictor:
         ]
 
 
-def _bytes_per_row(array: Any) -> int:
+def _bytes_per_row(array: Array) -> int:
     each = _STRING_BYTES if array.dtype == object else int(array.dtype.itemsize)
     return int(math.prod(array.shape[1:])) * each

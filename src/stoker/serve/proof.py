@@ -1,25 +1,26 @@
-"""A bundle proves itself: it gives the recorded answers, twice the same, for one row and for batches of odd sizes."""
+"""Proving a bundle: it gives its recorded answers, twice the same, for single rows and for batches of odd sizes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from stoker.data.layer_names import any_column_names
 from stoker.serve import bundle, examples
 from stoker.serve.batching import Run
-from stoker.serve.bundle import Bundle, BundleError
+from stoker.serve.bundle import Bundle, BundleError, Proof
 from stoker.serve.engines import converted
+from stoker.serve.examples import Arrays
 from stoker.serve.safety.keras_files import KerasFileError, check_keras_file
 from stoker.serve.safety.opening import Trust, open_bundle
-from stoker.serve.signature import Field
+from stoker.serve.signature import Array, Field
 from stoker.tf_internals.keras_layers import input_structure
+from stoker.tf_internals.types import ConcreteFunction, Model, Nest, SavedModelObject
 
-# How far answers may be apart, for the largest answer: the order of a sum changes with the number of rows.
+# How far answers may differ, relative to the largest: the order of a sum changes with the number of rows.
 _TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float64": 1e-5}
 _OTHER_TOLERANCE = 1e-4
 _MIXED = ": an answer depends on the other rows of its batch (padding without a mask, a layer that looks at all rows)"
@@ -29,39 +30,39 @@ def prove(
     path: Path,
     *,
     lenient: bool = False,
-    early: Mapping[str, Any] | None = None,
+    early: Mapping[str, SavedModelObject] | None = None,
     trust: Trust | None = None,
-) -> dict[str, Any]:
+) -> Proof:
     """Check a bundle's files and answers, of every engine it has.
 
     Args:
         path: the bundle.
         lenient: leave out engines that are not installed.
-        early: those of its models that have been loaded, as `LOADERS` names them.
+        early: models of it that are already loaded, by their names in `LOADERS`.
         trust: what may be in it, and who must have signed it.
 
     Returns:
-        `rows`, how many examples were answered, and `keras`: None, or why `model.keras` does not load by itself.
+        What was found out.
 
     Raises:
         BundleError: something is not what was exported; one line says what.
     """
     early = early or {}
     known = open_bundle(path, trust)
-    recordings = recorded(known)
-    function = loaded(known, early.get("saved_model"))
+    recordings = read_recordings(known)
+    function = load_function(known, early.get("saved_model"))
     names = [field.tensor for field in known.signature.inputs]
     wanted = [field.tensor for field in known.signature.outputs]
 
-    def run(arrays: list[Any]) -> list[Any]:
+    def run(arrays: list[Array]) -> list[Array]:
         found = call(function, dict(zip(names, arrays, strict=True)))
         return [found[name] for name in wanted]
 
     try:
-        rows = _proven(known, run, recordings, "")
+        rows = _prove(known, run, recordings, "")
         for name in converted.names_of(known):
-            if not lenient or converted.runnable(name):
-                _proven(known, converted.loaded(known, name), recordings, f"engine {name!r}: ")
+            if not lenient or converted.is_installed(name):
+                _prove(known, converted.load_engine(known, name), recordings, f"engine {name!r}: ")
     except BundleError:
         raise
     except Exception as error:  # noqa: BLE001 - an engine raises what it likes when a model is not as it is described
@@ -69,25 +70,25 @@ def prove(
     return {"rows": rows, "keras": _keras_fault(known, *recordings, early.get("keras"))}
 
 
-def _proven(known: Bundle, run: Run, recordings: tuple[dict[str, Any], dict[str, Any]], who: str) -> int:
-    """Every recorded example, alone and in batches, twice."""
+def _prove(known: Bundle, run: Run, recordings: tuple[Arrays, Arrays], who: str) -> int:
+    """Run every recorded example twice, alone and in batches, and return how many there are."""
     inputs, answers = recordings
     rows = len(next(iter(inputs.values())))
     for what, first, last in _batches(rows):
         given = [inputs[field.name][first:last] for field in known.signature.inputs]
         found = dict(zip((field.name for field in known.signature.outputs), run(given), strict=True))
         for field in known.signature.outputs:
-            difference = apart(field, found[field.name], answers[field.name][first:last], found)
+            difference = describe_difference(field, found[field.name], answers[field.name][first:last], found)
             if difference:
                 why = "" if last - first == rows else _MIXED
                 raise BundleError(f"{who}output {field.name!r} {difference}, asked for {what}{why}")
         for field, again in zip(known.signature.outputs, run(given), strict=True):
-            if not _identical(found[field.name], again):
+            if not _is_identical(found[field.name], again):
                 raise BundleError(f"{who}output {field.name!r} changes when asked again, for {what}")
     return rows
 
 
-def recorded(known: Bundle) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_recordings(known: Bundle) -> tuple[Arrays, Arrays]:
     """Inputs and answers of the recorded examples, by name.
 
     Raises:
@@ -119,8 +120,8 @@ def recorded(known: Bundle) -> tuple[dict[str, Any], dict[str, Any]]:
     return inputs, answers
 
 
-def loaded(known: Bundle, early: Any = None) -> Any:
-    """The SavedModel's function; `early` is the SavedModel, if that has been loaded.
+def load_function(known: Bundle, early: SavedModelObject = None) -> ConcreteFunction:
+    """The SavedModel's function; `early` is the SavedModel, if it is already loaded.
 
     Raises:
         BundleError: it cannot be loaded, or takes something else than the description says.
@@ -131,7 +132,7 @@ def loaded(known: Bundle, early: Any = None) -> Any:
         function = model.signatures[bundle.SIGNATURE]
     except Exception as error:  # noqa: BLE001 - TensorFlow raises whatever it meets first in a damaged graph
         raise BundleError(f"{place} cannot be loaded: {first_line(error)}") from None
-    function.owner = model  # or its variables would go
+    function.owner = model  # keeps its variables alive
     takes = {name: spec.dtype.name for name, spec in function.structured_input_signature[1].items()}
     said = {field.tensor: field.dtype for field in known.signature.inputs}
     if takes != said:
@@ -144,21 +145,21 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def call(function: Any, arrays: dict[str, Any]) -> dict[str, Any]:
-    """The function with NumPy in and out."""
+def call(function: ConcreteFunction, arrays: Arrays) -> Arrays:
+    """Call the function with NumPy in and out."""
     import tensorflow as tf
 
     outputs = function(**{name: tf.constant(array) for name, array in arrays.items()})
     return {name: output.numpy() for name, output in outputs.items()}
 
 
-def apart(field: Field, found: Any, wanted: Any, beside: dict[str, Any]) -> str:
+def describe_difference(field: Field, found: Array, wanted: Array, beside: Mapping[str, Array | None]) -> str:
     """How an answer differs from the one wanted; empty if it does not."""
     if found.shape != wanted.shape:
         return f"has shape {list(found.shape)} instead of {list(wanted.shape)}"
     if found.dtype.kind not in "fc":
         differing = (found != wanted).reshape(len(found), -1).any(-1).tolist()
-        odd = [row for row, differs in enumerate(differing) if differs and not _tied(row, beside)]
+        odd = [row for row, differs in enumerate(differing) if differs and not _is_tied(row, beside)]
         return f"is {found[odd[0]]!r} instead of {wanted[odd[0]]!r} in row {odd[0] + 1}" if odd else ""
     one, other = found.astype(np.float64), wanted.astype(np.float64)
     if not np.array_equal(np.isfinite(one), np.isfinite(other)):
@@ -170,8 +171,8 @@ def apart(field: Field, found: Any, wanted: Any, beside: dict[str, Any]) -> str:
     return f"is off by {distance:.3g} (of {largest:.3g})" if distance > allowed else ""
 
 
-def _tied(row: int, beside: dict[str, Any]) -> bool:
-    """Two classes have the same score to the last digits: either label is right."""
+def _is_tied(row: int, beside: Mapping[str, Array | None]) -> bool:
+    """Whether two classes have the same score but for the last digits, so that either label is right."""
     scores = beside.get("scores")
     if scores is None or scores.ndim != 2 or scores.shape[1] < 2:
         return False
@@ -188,12 +189,12 @@ def _batches(rows: int) -> Iterator[tuple[str, int, int]]:
             yield f"{size} rows", rows - size, rows
 
 
-def _identical(one: Any, other: Any) -> bool:
+def _is_identical(one: Array, other: Array) -> bool:
     return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
 
 
-def _keras_words(error: Exception) -> str:
-    """Keras' reason in one line; what it could not find stands deep in its message."""
+def _explain_keras(error: Exception) -> str:
+    """Keras' reason in one line; the name it could not find is deep in its message."""
     if isinstance(error, KerasFileError):
         return str(error)
     unknown = re.search(r"Could not locate \w+ '([^']+)'", str(error))
@@ -203,13 +204,13 @@ def _keras_words(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[0] if lines else ''}"
 
 
-def _load_saved_model(place: Path) -> Any:
+def _load_saved_model(place: Path) -> SavedModelObject:
     import tensorflow as tf
 
     return tf.saved_model.load(str(place))
 
 
-def _load_keras(file: Path) -> Any:
+def _load_keras(file: Path) -> Model:
     import keras
 
     check_keras_file(file)
@@ -218,12 +219,13 @@ def _load_keras(file: Path) -> Any:
         return keras.models.load_model(file, compile=False, safe_mode=True)
 
 
-LOADERS: dict[str, Callable[[Path], Any]] = {"saved_model": _load_saved_model, "keras": _load_keras}
+LOADERS: dict[str, Callable[[Path], SavedModelObject]] = {
+    "saved_model": _load_saved_model,
+    "keras": _load_keras,
+}
 
 
-def _keras_fault(
-    known: Bundle, inputs: dict[str, Any], answers: dict[str, Any], early: Any = None
-) -> str | None:
+def _keras_fault(known: Bundle, inputs: Arrays, answers: Arrays, early: Model = None) -> str | None:
     """Why `model.keras` does not load here by itself, or answers otherwise; None if it does as it should."""
     import tensorflow as tf
 
@@ -236,14 +238,14 @@ def _keras_fault(
         given = [tf.constant(one) for one in ordered]
         names = [field.name for field in known.signature.inputs]
         takes = input_structure(model)
-        x: Any = dict(zip(names, given, strict=True)) if isinstance(takes, dict) else given
+        x: Nest = dict(zip(names, given, strict=True)) if isinstance(takes, dict) else given
         # Not `predict`: tracing it would take longer than all the rest.
         outputs = model(x if len(given) > 1 or isinstance(x, dict) else given[0], training=False)
     except Exception as error:  # noqa: BLE001 - whatever a file of the user's layers raises is the answer
-        return _keras_words(error)
+        return _explain_keras(error)
     found = tf.nest.flatten(outputs)
     for field, one in zip(known.signature.outputs, found, strict=False):
-        difference = apart(field, np.asarray(one), answers[field.name], {})
+        difference = describe_difference(field, np.asarray(one), answers[field.name], {})
         if difference:
             return f"output {field.name!r} {difference}"
     return None

@@ -1,22 +1,22 @@
-"""What people call rows, as one array for each input: checked, converted, in the order of the signature.
+"""Rows in any of the usual forms become one array for each input: checked, converted, in the order of the signature.
 
 One row or many: a dict of values or of columns, a list of dicts, an array or nested lists (of a single input), a tuple
-of one array for each input, a pandas or polars frame. Images may be the bytes of their files. What does not fit is one
-line that names the field.
+of one array for each input, a pandas or polars frame. Images may be the bytes of their files. An error is one line that
+names the field.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from stoker.errors import ArgumentError
 from stoker.serve import images
-from stoker.serve.signature import Field
+from stoker.serve.signature import Array, Field
 
 UNITS = {"days": "D", "seconds": "s"}
 
@@ -26,28 +26,44 @@ class RowError(ArgumentError):
 
 
 @dataclass(frozen=True)
-class Rows:
+class InputRows:
     """Arrays with the rows along their first axis, in the order of the inputs; `alone` if a bare row was given."""
 
-    arrays: list[Any]
+    arrays: list[Array]
     count: int
     alone: bool
 
 
-def as_rows(fields: Sequence[Field], given: Any, most_pixels: int | None = None) -> Rows:
-    """Convert.
+@runtime_checkable
+class FrameLike(Protocol):
+    """A frame of pandas or polars."""
+
+    @property
+    def columns(self) -> Iterable[str]: ...
+    def to_numpy(self) -> Array: ...
+    def __getitem__(self, name: str) -> ColumnLike: ...
+
+
+class ColumnLike(Protocol):
+    """A column of a frame."""
+
+    def to_numpy(self) -> Array: ...
+
+
+def as_rows(fields: Sequence[Field], given: object, most_pixels: int | None = None) -> InputRows:
+    """Convert rows.
 
     Args:
         fields: the inputs.
         given: one row, or many.
-        most_pixels: what image files in a column may hold; None for any number.
+        most_pixels: the most pixels that image files of a column may hold; None for any number.
 
     Raises:
         RowError: they do not fit.
     """
-    usual = _usual(fields[0], given) if len(fields) == 1 else None
+    usual = _convert_plainly(fields[0], given) if len(fields) == 1 else None
     if usual is not None:
-        return Rows([usual], len(usual), False)
+        return InputRows([usual], len(usual), False)
     values = _columns(fields, given)
     arrays = [_array(field, value, most_pixels) for field, value in zip(fields, values, strict=True)]
     alone = {array.ndim == len(field.shape) for field, array in zip(fields, arrays, strict=True)}
@@ -59,11 +75,11 @@ def as_rows(fields: Sequence[Field], given: Any, most_pixels: int | None = None)
     counts = {len(array) for array in arrays}
     if len(counts) > 1:
         raise RowError(f"the inputs have different numbers of rows: {_shapes(fields, arrays)}")
-    return Rows(arrays, counts.pop(), bare)
+    return InputRows(arrays, counts.pop(), bare)
 
 
-def as_asked(fields: Sequence[Field], given: Any) -> Rows:
-    """`as_rows` for what comes over the network, where a small request must not become many pixels.
+def as_asked(fields: Sequence[Field], given: object) -> InputRows:
+    """Convert rows that come over the network, where a small request must not become many pixels.
 
     Raises:
         RowError: they do not fit.
@@ -71,8 +87,8 @@ def as_asked(fields: Sequence[Field], given: Any) -> Rows:
     return as_rows(fields, given, images.MOST_PIXELS)
 
 
-def _usual(field: Field, given: Any) -> Any:
-    """Most rows of one input: an array that fits, or lists of numbers as JSON has them. None for all else."""
+def _convert_plainly(field: Field, given: object) -> Array | None:
+    """The usual rows of one input: an array that fits, or lists of numbers as JSON has them. None for all else."""
     if type(given) is dict and len(given) == 1:
         given = given.get(field.name)
     if type(given) is list and field.dtype in ("float32", "float64"):
@@ -96,35 +112,34 @@ def _usual(field: Field, given: Any) -> Any:
     return None
 
 
-def _shapes(fields: Sequence[Field], arrays: list[Any]) -> str:
+def _shapes(fields: Sequence[Field], arrays: list[Array]) -> str:
     return ", ".join(f"{field.name} {list(array.shape)}" for field, array in zip(fields, arrays, strict=True))
 
 
-def _columns(fields: Sequence[Field], given: Any) -> list[Any]:
+def _columns(fields: Sequence[Field], given: object) -> list[object]:
     """A value for each field."""
     if isinstance(given, Mapping):
         unknown = [name for name in given if not any(field.name == name for field in fields)]
         if unknown:
-            raise RowError(f"there is no input {unknown[0]!r}: the inputs are {_listed(fields)}")
-        return [_named(fields, field, given) for field in fields]
-    if hasattr(given, "columns") and hasattr(given, "to_numpy"):
-        return _of_frame(fields, given)
+            raise RowError(f"there is no input {unknown[0]!r}: the inputs are {_list_names(fields)}")
+        lost = next((field.name for field in fields if field.name not in given), None)
+        if lost is not None:
+            raise RowError(f"there is no value for {lost!r}: the inputs are {_list_names(fields)}")
+        return [given[field.name] for field in fields]
     if isinstance(given, Sequence) and given and isinstance(given[0], Mapping):
-        return _of_dicts(fields, given)
+        return _columns_of_dicts(fields, given)
+    if isinstance(given, FrameLike):
+        return _columns_of_frame(fields, given)
     if len(fields) == 1:
         return [given]
     if isinstance(given, tuple) and len(given) == len(fields):
         return list(given)
-    raise RowError(f"rows of several inputs must be dicts with {_listed(fields)}; got {type(given).__name__}")
+    raise RowError(
+        f"rows of several inputs must be dicts with {_list_names(fields)}; got {type(given).__name__}"
+    )
 
 
-def _named(fields: Sequence[Field], field: Field, row: Mapping[str, Any]) -> Any:
-    if field.name not in row:
-        raise RowError(f"there is no value for {field.name!r}: the inputs are {_listed(fields)}")
-    return row[field.name]
-
-
-def _of_dicts(fields: Sequence[Field], rows: Sequence[Any]) -> list[Any]:
+def _columns_of_dicts(fields: Sequence[Field], rows: Sequence[Mapping[str, object]]) -> list[object]:
     names = {field.name for field in fields}
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
@@ -135,26 +150,26 @@ def _of_dicts(fields: Sequence[Field], rows: Sequence[Any]) -> list[Any]:
             wrong = (
                 f"has no value for {sorted(lost)[0]!r}" if lost else f"has {extra[0]!r}, which is no input"
             )
-            raise RowError(f"row {number + 1} {wrong}: the inputs are {_listed(fields)}")
+            raise RowError(f"row {number + 1} {wrong}: the inputs are {_list_names(fields)}")
     return [[row[field.name] for row in rows] for field in fields]
 
 
-def _of_frame(fields: Sequence[Field], frame: Any) -> list[Any]:
-    """By column; columns that are no input (the label, say) are left out."""
+def _columns_of_frame(fields: Sequence[Field], frame: FrameLike) -> list[object]:
+    """Columns that are no input (the label, say) are left out."""
     names = set(frame.columns)
     if len(fields) == 1 and fields[0].name not in names:
         return [frame.to_numpy()]
     lost = [field.name for field in fields if field.name not in names]
     if lost:
-        raise RowError(f"the frame has no column {lost[0]!r}: the inputs are {_listed(fields)}")
+        raise RowError(f"the frame has no column {lost[0]!r}: the inputs are {_list_names(fields)}")
     return [frame[field.name].to_numpy() for field in fields]
 
 
-def _listed(fields: Sequence[Field]) -> str:
+def _list_names(fields: Sequence[Field]) -> str:
     return ", ".join(str(field) for field in fields)
 
 
-def _array(field: Field, value: Any, most_pixels: int | None) -> Any:
+def _array(field: Field, value: object, most_pixels: int | None) -> Array:
     """One field's values, in its type."""
     if images.takes_files(field):
         try:
@@ -180,7 +195,7 @@ def _sizes(shape: tuple[int | None, ...]) -> str:
     return "[" + ", ".join("?" if size is None else str(size) for size in shape) + "]"
 
 
-def _plain(field: Field, value: Any) -> Any:
+def _plain(field: Field, value: object) -> Array:
     if type(value) is np.ndarray:
         return value
     numpy = getattr(value, "numpy", None)  # an eager tensor
@@ -188,7 +203,7 @@ def _plain(field: Field, value: Any) -> Any:
         if field.dtype == "string" and not callable(numpy):
             return np.array(value, dtype=object)  # bytes keep their zeros
         found = np.asarray(numpy() if callable(numpy) else value)
-        # Numbers among texts have become texts, and which was which is to be said.
+        # Numbers among texts have become texts; the error is to name the number.
         return (
             np.array(value, dtype=object) if found.dtype.kind in "US" and isinstance(value, list) else found
         )
@@ -198,7 +213,7 @@ def _plain(field: Field, value: Any) -> Any:
         ) from None
 
 
-def _texts(field: Field, array: Any) -> Any:
+def _texts(field: Field, array: Array) -> Array:
     if array.dtype.kind in "SU":
         return array.astype(object)
     missing = field.missing if field.kind == "category" else ""
@@ -211,16 +226,16 @@ def _texts(field: Field, array: Any) -> Any:
             raise _misfit(field, one)
     if not any(absent):
         return array
-    filled: Any = np.empty(len(flat), object)
+    filled = np.empty(len(flat), object)
     filled[:] = [missing if gone else one for one, gone in zip(flat, absent, strict=True)]
     return filled.reshape(array.shape)
 
 
-def _numbers(field: Field, array: Any) -> Any:
-    """Whole numbers for numbers are as good; numbers for whole ones only without a fraction."""
+def _numbers(field: Field, array: Array) -> Array:
+    """Numbers of the field's type; where that is a whole one, they must have no fraction."""
     dtype = np.dtype(field.dtype)
     if array.dtype.kind == "O":
-        array = _unboxed(field, array)
+        array = _unbox(field, array)
     if array.dtype.kind not in "biuf":
         raise _misfit(field, array.ravel()[0] if array.size else array.dtype)
     if dtype.kind not in "biu":
@@ -233,8 +248,8 @@ def _numbers(field: Field, array: Any) -> Any:
     return cast
 
 
-def _unboxed(field: Field, array: Any) -> Any:
-    """Python's numbers; None is a missing one."""
+def _unbox(field: Field, array: Array) -> Array:
+    """Python's numbers as NumPy's; None is a missing one."""
     for one in array.ravel():
         if one is not None and not isinstance(one, int | float | np.number | np.bool_):
             raise _misfit(field, one)
@@ -246,8 +261,8 @@ def _unboxed(field: Field, array: Any) -> Any:
         raise _misfit(field, bad) from None
 
 
-def _dates(field: Field, array: Any) -> Any:
-    """Dates as people write them, as counts of the unit since 1970."""
+def _dates(field: Field, array: Array) -> Array:
+    """Dates as people write them become counts of the unit since 1970."""
     if array.dtype.kind not in "OUM":
         return array
     if array.dtype.kind == "O" and not any(
@@ -255,7 +270,7 @@ def _dates(field: Field, array: Any) -> Any:
     ):
         return array
     for one in array.ravel() if array.dtype.kind != "M" else ():
-        # NumPy takes more than dates for one: "NaT" and "" for none, "today" and "now" for another each time.
+        # NumPy takes more than dates: "NaT" and "" for a missing one, and "today" and "now", which change.
         if isinstance(one, str) and not one[:1].isdigit() and one[:1] not in ("-", "+"):
             raise _misfit(field, one)
     try:
@@ -270,12 +285,12 @@ def _dates(field: Field, array: Any) -> Any:
     return np.where(missing, np.nan, moments.astype(np.int64).astype(np.float64))
 
 
-def _misfit(field: Field, value: Any) -> RowError:
+def _misfit(field: Field, value: object) -> RowError:
     shown = repr(value.item() if isinstance(value, np.generic) else value)
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     return RowError(f"{field.name!r}: expected {field.dtype}, got {shown}{_advice(field)}")
 
 
 def _advice(field: Field) -> str:
-    """What else could be sent, where the type alone does not say it."""
-    return f": {images.expected(field)}" if images.takes_files(field) else ""
+    """What else to send, where the type alone does not say it."""
+    return f": {images.describe_expected(field)}" if images.takes_files(field) else ""

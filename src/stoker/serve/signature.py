@@ -6,9 +6,13 @@ import keyword
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-# What the lookup of a category takes for missing, and for whatever the training rows did not have.
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+FieldRow: TypeAlias = dict[str, Any]  # a field as JSON
+# How the lookup of a category spells a missing one, and any that the training rows did not have.
 MISSING_CATEGORY = "[UNK]"
 
 
@@ -18,12 +22,12 @@ class Field:
 
     Attributes:
         name: as people write it.
-        dtype: of its tensor: "float32", "string", ...
-        shape: of one row; None where a size is free.
+        dtype: the type of its tensor: "float32", "string", ...
+        shape: the shape of one row; None where a size is free.
         tensor: its name in the SavedModel, which must be a Python identifier (`identifiers`, `arguments`).
-        kind: of a column of a table: "category", "date", ...; empty otherwise.
-        unit: of a date: what is counted from 1970 on.
-        missing: of a category: the text that null is looked up as.
+        kind: the kind of a table's column: "category", "date", ...; empty otherwise.
+        unit: for a date: what is counted since 1970.
+        missing: for a category: the text that null is looked up as.
     """
 
     name: str
@@ -46,15 +50,15 @@ class Signature:
     inputs: tuple[Field, ...]
     outputs: tuple[Field, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """As `bundle.json` has it."""
+    def to_json(self) -> dict[str, list[FieldRow]]:
+        """The signature as `bundle.json` stores it."""
         return {
             "inputs": [_row(one) for one in self.inputs],
             "outputs": [_row(one) for one in self.outputs],
         }
 
     @staticmethod
-    def from_json(data: dict[str, Any]) -> Signature:
+    def from_json(data: dict[str, list[FieldRow]]) -> Signature:
         """The reverse of `to_json`.
 
         Raises:
@@ -63,15 +67,15 @@ class Signature:
         return Signature(_fields(data["inputs"]), _fields(data["outputs"]))
 
 
-def _row(field: Field) -> dict[str, Any]:
-    """Without what is said of few fields only, so that other bundles are what they were before it could be said."""
+def _row(field: Field) -> FieldRow:
+    """A field as JSON. The default of a later addition is left out, so that most bundles stay as they were."""
     row = asdict(field)
     if field.missing == MISSING_CATEGORY:
         del row["missing"]
     return row
 
 
-def _fields(rows: list[dict[str, Any]]) -> tuple[Field, ...]:
+def _fields(rows: list[FieldRow]) -> tuple[Field, ...]:
     found = tuple(Field(**{**row, "shape": tuple(row["shape"])}) for row in rows)
     for field in found:
         texts = (field.name, field.dtype, field.tensor, field.kind, field.unit, field.missing)
@@ -85,7 +89,7 @@ def _fields(rows: list[dict[str, Any]]) -> tuple[Field, ...]:
 
 
 def identifiers(names: Iterable[str]) -> list[str]:
-    """A Python identifier for each name, no two alike; a name that is one stays itself."""
+    """A unique Python identifier for each name; a name that already is one stays as it is."""
     found: list[str] = []
     for name in names:
         found.append(_free(_identifier(name), found))
@@ -93,9 +97,9 @@ def identifiers(names: Iterable[str]) -> list[str]:
 
 
 def arguments(names: Iterable[str]) -> list[str]:
-    """The same for what a SavedModel takes, where TensorFlow wants more of a name.
+    """The same for the inputs of a SavedModel, where TensorFlow has more rules.
 
-    An argument is a node of the graph too: it must not begin with an underscore, and `x` and `X` are one name.
+    An argument is also a node of the graph: it must not begin with an underscore, and `x` and `X` are the same name.
     """
     found: list[str] = []
     for name in names:
@@ -113,7 +117,7 @@ def _identifier(name: str) -> str:
 
 
 def _free(plain: str, taken: Collection[str], folded: Callable[[str], str] = str) -> str:
-    """The name, numbered if another one has it."""
+    """The name, numbered if it is taken."""
     number, free = 1, plain
     while folded(free) in taken:
         number += 1

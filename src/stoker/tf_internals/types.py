@@ -33,6 +33,7 @@ Strategy: TypeAlias = Any  # tf.distribute.Strategy
 CompiledFunction: TypeAlias = Any  # what tf.function gives
 ConcreteFunction: TypeAlias = Any
 StageFunction: TypeAlias = Any  # the traced function of a stage, as tf.data keeps it
+SavedModelObject: TypeAlias = Any  # what tf.saved_model.load gives
 Graph: TypeAlias = Any
 Operation: TypeAlias = Any  # a node of a graph
 ProtoMessage: TypeAlias = Any  # GraphDef, NodeDef and other messages of TensorFlow

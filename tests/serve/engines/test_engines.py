@@ -104,7 +104,7 @@ def test_an_engine_with_other_answers_is_refused(
     known = stoker.Predictor(pets[1], engine="session").bundle
     file = converted.FILES[engine]
     traced = converting_of(other, known)
-    converting.convert(engine, traced, known.signature.inputs, converted.computed(known), copy / file)
+    converting.convert(engine, traced, known.signature.inputs, converted.computed_outputs(known), copy / file)
     reseal(copy)
     with pytest.raises(stoker.BundleError, match=f"engine '{engine}' does not give the recorded answers"):
         stoker.Predictor(copy, engine=engine)

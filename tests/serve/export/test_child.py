@@ -28,7 +28,7 @@ def test_the_one_that_was_prepared_proves_the_next_bundle(tmp_path: Path) -> Non
         prover.load(keras=tmp_path / "model.keras", saved_model=tmp_path / "saved_model")
         with pytest.raises(BundleError, match="bundle"):
             prover.prove(tmp_path)
-    assert not prover.waits
+    assert not prover.is_alive
     with child.next_prover() as another:
         assert another is not prepared
 
@@ -37,15 +37,15 @@ def test_one_that_is_gone_is_not_waited_for() -> None:
     child.prepare()
     (prepared,) = child._prepared
     os.kill(prepared._process.pid, signal.SIGKILL)
-    wait_until(lambda: not prepared.waits)
+    wait_until(lambda: not prepared.is_alive)
     with child.next_prover() as prover:
         assert prover is not prepared
-        assert prover.waits
+        assert prover.is_alive
 
 
 def test_one_that_is_not_needed_goes() -> None:
     child.prepare()
     (prepared,) = child._prepared
     child.dismiss_prepared()
-    assert not prepared.waits
+    assert not prepared.is_alive
     assert not child._prepared

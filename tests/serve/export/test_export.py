@@ -19,7 +19,7 @@ import stoker
 from stoker.cli import main
 from stoker.data.layer_names import any_column_names
 from stoker.errors import ArgumentError
-from stoker.serve.export.faults import restless
+from stoker.serve.export.faults import find_restless_layer
 from stoker.serve.export.intake import intake_of
 from stoker.serve.signature import Signature
 from tests.data.frames import mixed
@@ -290,7 +290,7 @@ def refused(model: keras.Model, directory: Path, **options: Any) -> str:
 def test_a_layer_that_never_rests_is_named(tmp_path: Path) -> None:
     line = refused(around(Dice(name="dice")), tmp_path)
     assert line.startswith("layer 'dice' (Dice) answers the same rows differently each time")
-    assert restless(around(Doubled()), np.ones((2, 3), "float32")) is None
+    assert find_restless_layer(around(Doubled()), np.ones((2, 3), "float32")) is None
 
 
 def test_a_layer_that_runs_python_is_named(tmp_path: Path) -> None:

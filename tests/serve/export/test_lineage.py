@@ -13,8 +13,8 @@ import pytest
 import stoker
 from stoker.cli import main
 from stoker.errors import ArgumentError
-from stoker.serve.http.deployment import begun, ended
-from stoker.serve.http.settings import Settings
+from stoker.serve.plane.deployment import begin_run, end_run
+from stoker.serve.plane.settings import ServerSettings
 from stoker.tracking.store import address
 from stoker.tracking.store.queries import open_reader
 from stoker.tracking.store.verifying import verify
@@ -71,8 +71,8 @@ def test_from_training_to_the_server(tmp_path: Path, store: address.Address, cap
     assert bundle.path == str(tmp_path / "bundle")
 
     # A server uses the bundle, and what it answers is sampled.
-    settings = Settings({"pets": str(tmp_path / "bundle")}, record=1.0)
-    run = begun(settings, store)
+    settings = ServerSettings({"pets": str(tmp_path / "bundle")}, record=1.0)
+    run = begin_run(settings, store)
     app, said = application(
         {"pets": tmp_path / "bundle"}, record=1.0, run=run.id, store=f"sqlite:///{tmp_path}/stoker.db"
     )
@@ -85,7 +85,7 @@ def test_from_training_to_the_server(tmp_path: Path, store: address.Address, cap
     assert 'stoker_drift{model="pets",input="input",of="mean",worker="0"} ' in metrics
     assert json.loads(answered(app, "GET", "/try/pets"))["drift"][0].startswith("'input' has drifted")
     app.models.close()
-    ended(run)
+    end_run(run)
     (file,) = (tmp_path / ".stoker" / "answers").iterdir()
     first = json.loads(file.read_text().splitlines()[0])
     assert set(first["answers"]) == {"output", "label", "scores"}

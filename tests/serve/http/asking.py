@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from stoker.serve.http.app import App
-from stoker.serve.http.metrics import Metrics
-from stoker.serve.http.models import Models
-from stoker.serve.http.settings import Settings
+from stoker.serve.plane.answering import DataPlane
+from stoker.serve.plane.metrics import Metrics
+from stoker.serve.plane.models import ServedModels
+from stoker.serve.plane.settings import ServerSettings
 
 
 @dataclass
@@ -26,13 +27,19 @@ class Answer:
 def application(paths: dict[str, Path], **options: Any) -> tuple[App, list[str]]:
     """An application with these models, and the lines it says."""
     said: list[str] = []
-    settings = Settings({name: str(path) for name, path in paths.items()}, **options)
+    settings = ServerSettings({name: str(path) for name, path in paths.items()}, **options)
     metrics = Metrics(list(paths))
-    models = Models(settings, metrics, said.append)
+    models = ServedModels(settings, metrics, said.append)
     models.load()
-    app = App(settings, models, metrics, said.append)
-    app.ready = True
+    plane = DataPlane(settings, models, metrics, said.append)
+    plane.is_ready = True
+    app = App(plane)
     return app, said
+
+
+def variant(app: App, **changed: Any) -> App:
+    """The same models with other settings."""
+    return App(DataPlane(replace(app.settings, **changed), app.models, app.metrics, print))
 
 
 async def ask(app: App, method: str, path: str, body: Any = b"", **headers: str) -> Answer:

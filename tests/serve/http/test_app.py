@@ -198,7 +198,7 @@ ONE = {"numbers": [1, 2, 3, 4], "width": 1}
             400,
             "a context of 813 bytes for each of 50 examples takes 40650 bytes; the limit is 20000",
         ),
-        (PREDICT, {"instances": [{"numbers": {"b64": "!"}, "width": 1}]}, 400, '"b64" is no base64'),
+        (PREDICT, {"instances": [{"numbers": {"b64": "!"}, "width": 1}]}, 400, '"b64" is not valid base64'),
         (PREDICT, b"[" * 100_000, 413, "limit is 20000"),
         (PREDICT, b"[" * 10_000, 400, "the body is not JSON"),
         (PREDICT, b'{"inputs": ' + b"[" * 500 + b"]" * 500 + b"}", 400, "nested more than 32 deep"),
@@ -302,18 +302,18 @@ def test_nothing_a_client_sends_makes_the_server_fail(app: App, value: Any, key:
 
 
 def test_bytes_in_base64_and_long_strings() -> None:
-    from stoker.serve.http.tensorflow_rest import decoded
+    from stoker.serve.http.tensorflow_rest import decode_base64
 
     text = base64.b64encode(b"\0\xff").decode()
-    assert decoded({"a": [{"b64": text}], "c": [1, 2]}) == {"a": [b"\0\xff"], "c": [1, 2]}
+    assert decode_base64({"a": [{"b64": text}], "c": [1, 2]}) == {"a": [b"\0\xff"], "c": [1, 2]}
 
 
 def test_requests_that_meet_are_answered_by_one_call(app: App, bundle: Path) -> None:
     right = wanted(bundle, 40)["scores"]
     calls: list[int] = []
-    line = app.models.version("pets").line
-    plain = line._ran
-    line._ran = lambda rows, seconds: calls.append(rows)
+    queue = app.models.version("pets").queue
+    plain = queue._observe
+    queue._observe = lambda rows, seconds: calls.append(rows)
 
     async def all_at_once() -> list[Answer]:
         return list(
@@ -321,15 +321,15 @@ def test_requests_that_meet_are_answered_by_one_call(app: App, bundle: Path) -> 
         )
 
     found = [one.json()["predictions"][0]["scores"] for one in asyncio.run(all_at_once())]
-    line._ran = plain
+    queue._observe = plain
     np.testing.assert_allclose(found, right, atol=1e-5)
     assert sum(calls) == 40
     assert len(calls) < 10
 
 
-def test_the_line_is_bounded_and_time_runs_out(bundle: Path) -> None:
+def test_the_queue_is_bounded_and_time_runs_out(bundle: Path) -> None:
     app, _ = application({"pets": bundle}, queue=3, timeout=0.0)
-    app.models.version("pets").line._seconds = 1.0  # a quick model would make room by answering
+    app.models.version("pets").queue._seconds = 1.0  # a quick model would make room by answering
 
     async def many() -> list[Answer]:
         return list(
@@ -345,11 +345,11 @@ def test_the_line_is_bounded_and_time_runs_out(bundle: Path) -> None:
 
 
 def test_a_quick_model_makes_room_by_answering(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stoker.serve.http.line._QUICK_S", 1e9)  # quick also on a busy machine
+    monkeypatch.setattr("stoker.serve.batching._QUICK_S", 1e9)  # quick also on a busy machine
     app, _ = application({"pets": bundle}, queue=3)
-    line = app.models.version("pets").line
+    queue = app.models.version("pets").queue
     calls: list[int] = []
-    line._ran = lambda rows, seconds: calls.append(rows)
+    queue._observe = lambda rows, seconds: calls.append(rows)
 
     async def many() -> list[Answer]:
         return list(
@@ -384,7 +384,7 @@ def test_token_health_and_request_ids(bundle: Path) -> None:
     paths = ("/readyz", "/v2/health/ready", "/v2/models/pets/ready")
     token = {"authorization": "Bearer secret"}
     assert [asked(app, "GET", path, **token).status for path in paths] == [200] * 3
-    app.ready = False
+    app.plane.is_ready = False
     assert [asked(app, "GET", path, **token).status for path in paths] == [503] * 3
     assert asked(app, "GET", "/healthz").status == 200
     app.models.close()
@@ -403,10 +403,10 @@ def test_metrics_count(bundle: Path) -> None:
     assert 'stoker_request_seconds_count{model="pets"} 4' in text
     assert 'stoker_request_seconds_bucket{model="pets",le="+Inf"} 4' in text
     # To the last digit: a counter that is rounded stands still.
-    app.metrics.answered("pets", 200, 0.0, 123_456_786)
+    app.metrics.count_answer("pets", 200, 0.0, 123_456_786)
     text = app.metrics.text()
     assert 'stoker_rows_total{model="pets"} 123456792' in text
-    app.metrics.answered("pets", 200, 1e7 + 0.015625, 1)
+    app.metrics.count_answer("pets", 200, 1e7 + 0.015625, 1)
     assert re.search(r'stoker_request_seconds_sum{model="pets"} 10000000\.0\d{5}', app.metrics.text())
     app.models.close()
 
@@ -423,9 +423,9 @@ def test_the_page_and_what_it_asks(app: App) -> None:
 
 def test_a_slow_model_leaves_the_loop_free_and_a_client_who_leaves_is_forgotten(bundle: Path) -> None:
     app, _ = application({"pets": bundle})
-    line = app.models.version("pets").line
+    queue = app.models.version("pets").queue
     entered, go, calls = threading.Event(), threading.Event(), list[int]()
-    run = line._run
+    run = queue._run
 
     def slowly(arrays: list[Any]) -> list[Any]:
         calls.append(len(arrays[0]))
@@ -433,7 +433,7 @@ def test_a_slow_model_leaves_the_loop_free_and_a_client_who_leaves_is_forgotten(
         assert go.wait(600)
         return run(arrays)
 
-    line._run, line._seconds = slowly, 1.0
+    queue._run, queue._seconds = slowly, 1.0
 
     async def meanwhile() -> tuple[int, int, int]:
         first = asyncio.ensure_future(ask(app, "POST", PREDICT, {"instances": [ONE]}))
@@ -442,7 +442,7 @@ def test_a_slow_model_leaves_the_loop_free_and_a_client_who_leaves_is_forgotten(
         health = await ask(app, "GET", "/healthz")
         gone = asyncio.ensure_future(ask(app, "POST", PREDICT, {"instances": [ONE] * 3}))
         stays = asyncio.ensure_future(ask(app, "POST", PREDICT, {"instances": [ONE] * 2}))
-        while line.rows < 5:
+        while queue.rows < 5:
             await asyncio.sleep(0)
         gone.cancel()
         await asyncio.sleep(0)

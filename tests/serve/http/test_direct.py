@@ -9,7 +9,6 @@ import re
 import socket
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from uvicorn.server import ServerState
 
 from stoker.serve.http.app import App
 from stoker.serve.http.transport import Protocol
-from tests.serve.http.asking import application
+from tests.serve.http.asking import application, variant
 from tests.support import HANGS_S
 
 PREDICT = "/v1/models/pets:predict"
@@ -88,7 +87,7 @@ def connected(app: App, protocol: type[Protocol]) -> tuple[Protocol, Written]:
 def test_a_client_that_does_not_go_on_is_left(app: App, sent: bytes) -> None:
     """A connection, a head or a body of which nothing more comes must not stay open for ever."""
 
-    hasty = App(replace(app.settings, body_timeout=1), app.models, app.metrics, print)
+    hasty = variant(app, body_timeout=1)
 
     async def left() -> bytes:
         config = uvicorn.Config(
@@ -122,10 +121,10 @@ def request(
 
 async def quiet(app: App) -> None:
     """Until nothing is under way: a few turns of the loop in which the model has nothing to do."""
-    turns, line = 0, app.models.version("pets").line
+    turns, queue = 0, app.models.version("pets").queue
     while turns < 20:
         await asyncio.sleep(0)
-        turns = 0 if line._busy else turns + 1
+        turns = 0 if queue._busy else turns + 1
 
 
 async def sent(app: App, protocol: type[Protocol], data: bytes, cuts: list[int]) -> bytes:
@@ -227,21 +226,21 @@ def test_who_would_like_another_protocol_is_answered_in_this_one(app: App, piece
 
 
 def test_a_client_who_leaves_is_forgotten(app: App) -> None:
-    line = app.models.version("pets").line
+    queue = app.models.version("pets").queue
     calls: list[int] = []
 
     async def gone() -> bytes:
         made, written = connected(app, Protocol)
         made.data_received(request())
-        assert line.rows == 1
+        assert queue.rows == 1
         made.connection_lost(None)
         await quiet(app)
         return written.data
 
-    plain, line._ran = line._ran, lambda rows, seconds: calls.append(rows)
+    plain, queue._observe = queue._observe, lambda rows, seconds: calls.append(rows)
     before = app.metrics.total("stoker_requests_total", "pets", 'status="499"')
     assert asyncio.run(gone()) == b""
-    line._ran = plain
+    queue._observe = plain
     assert calls == []
     assert app.metrics.total("stoker_requests_total", "pets", 'status="499"') == before + 1
 
@@ -316,11 +315,6 @@ def test_headers_without_end_are_refused(app: App) -> None:
     assert data.startswith(b"HTTP/1.1 400 ")
 
 
-def variant(app: App, **changed: Any) -> App:
-    """The same models with other settings."""
-    return App(replace(app.settings, **changed), app.models, app.metrics, print)
-
-
 def head(length: int, *more: str) -> bytes:
     lines = [f"POST {PREDICT} HTTP/1.1", "Host: x", f"Content-Length: {length}", *more]
     return "\r\n".join([*lines, "", ""]).encode()
@@ -355,7 +349,7 @@ def test_a_request_is_refused_before_its_body_is_read(
             await asyncio.sleep(0)
         early, written.data = written.data, b""
         made.data_received((body + b"\r\n0\r\n\r\n" if chunked else body)[:200])
-        held = made_app.admission.held
+        held = made_app.plane.held
         made.data_received((body + b"\r\n0\r\n\r\n" if chunked else body)[200:])
         made.data_received(request("GET", "/healthz", b""))
         await quiet(made_app)
@@ -371,7 +365,7 @@ def test_a_request_is_refused_before_its_body_is_read(
         assert early.startswith(b"HTTP/1.1 %d " % status), early
         assert held == 0
         assert later.startswith(b"HTTP/1.1 200 "), later
-    assert made_app.admission.held == 0
+    assert made_app.plane.held == 0
 
 
 def test_a_scheme_is_read_in_any_case_and_health_under_any_name(app: App) -> None:
@@ -395,12 +389,12 @@ def test_bodies_together_take_no_more_than_they_may(app: App, extra: list[str]) 
             made.data_received(data[:-9])  # its end does not come
             for _ in range(5):
                 await asyncio.sleep(0)
-        held = small.admission.held
+        held = small.plane.held
         for made, _ in clients:
             made.connection_lost(None)
         for _ in range(20):
             await asyncio.sleep(0)
-        return [written.data for _, written in clients], held, small.admission.held
+        return [written.data for _, written in clients], held, small.plane.held
 
     found, held, left = asyncio.run(crowd())
     assert [one[:13] for one in found] == [b"", b"", b"HTTP/1.1 503 ", b"HTTP/1.1 503 "]
@@ -408,20 +402,20 @@ def test_bodies_together_take_no_more_than_they_may(app: App, extra: list[str]) 
     assert held <= 1000
     assert left == 0
     assert asyncio.run(sent(small, Protocol, data, [])).startswith(b"HTTP/1.1 200 ")
-    assert small.admission.held == 0
+    assert small.plane.held == 0
 
 
 def test_a_large_body_is_parsed_while_others_are_answered(app: App) -> None:
     roomy = variant(app, body_bytes=1 << 20)
     entered, go = threading.Event(), threading.Event()
-    parse = roomy.parse
+    parse = roomy.plane.parse
 
-    def slowly(request: Any, unparsed: Any) -> Any:
+    def slowly(inquiry: Any, question: Any) -> Any:
         entered.set()
         assert go.wait(HANGS_S)
-        return parse(request, unparsed)
+        return parse(inquiry, question)
 
-    roomy.parse = slowly  # type: ignore[method-assign]
+    roomy.plane.parse = slowly  # type: ignore[method-assign]
     body = json.dumps({"instances": [ROW], "more": "z" * 200_000}).encode()
 
     async def meanwhile() -> tuple[list[bytes], bytes]:
@@ -460,7 +454,7 @@ def test_a_client_that_trickles_is_left(app: App) -> None:
         return written.data
 
     assert asyncio.run(trickle()).startswith(b"HTTP/1.1 408 ")
-    assert hasty.admission.held == 0
+    assert hasty.plane.held == 0
 
 
 def test_connections_beyond_the_most_are_told_so(app: App) -> None:

@@ -235,10 +235,10 @@ def test_a_package_is_replaced_only_when_told(made: Path, wheels: Path, capsys: 
 def test_wheels_that_cannot_be(wheels: Path) -> None:
     (wheels / "stoker-2.0-py3-none-any.whl").write_bytes(b"")
     with pytest.raises(Exception, match=r"has stoker twice, in versions 1\.0 and 2\.0"):
-        wheelhouse.pinned(wheels)
+        wheelhouse.pin_wheels(wheels)
     (wheels / "stoker-2.0-py3-none-any.whl").rename(wheels / "other-2.0-cp311-cp311-win_amd64.whl")
     with pytest.raises(Exception, match="is for win_amd64, and images are Linux"):
-        wheelhouse.pinned(wheels)
+        wheelhouse.pin_wheels(wheels)
 
 
 def test_what_is_trusted_goes_into_the_image(made: Path, wheels: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from stoker.cli import main
 from stoker.serve.bundle import BundleError, hashes, read
-from stoker.serve.proof import recorded
+from stoker.serve.proof import read_recordings
 from stoker.serve.safety.opening import open_bundle
 from tests.serve.forging import reseal
 from tests.serve.safety.mutations import copy_of, describe_otherwise, mutate
@@ -19,7 +19,7 @@ from tests.serve.safety.mutations import copy_of, describe_otherwise, mutate
 def refusal(place: Path) -> str:
     """Why a bundle is not opened; "" if it is."""
     try:
-        recorded(open_bundle(place))
+        read_recordings(open_bundle(place))
     except BundleError as error:
         return str(error)
     return ""

@@ -221,7 +221,7 @@ def test_a_signature_is_demanded(copy: Path, tmp_path: Path, capsys: pytest.Capt
 
 
 def test_the_server_demands_a_signature_too(copy: Path, tmp_path: Path) -> None:
-    from stoker.serve.http.models import Models
+    from stoker.serve.plane.models import ServedModels
     from tests.serve.http.asking import application
 
     app, _ = application({"pets": copy})
@@ -232,9 +232,9 @@ def test_the_server_demands_a_signature_too(copy: Path, tmp_path: Path) -> None:
 
     settings = replace(app.models.settings, public_key=public)
     with pytest.raises(stoker.BundleError, match="is not signed"):
-        Models(settings, app.models.metrics, lambda line: None).load()
+        ServedModels(settings, app.models.metrics, lambda line: None).load()
     sign_bundle(copy, key)
-    models = Models(settings, app.models.metrics, lambda line: None)
+    models = ServedModels(settings, app.models.metrics, lambda line: None)
     models.load()
     models.close()
 

@@ -1,11 +1,11 @@
-"""What computes a bundle's answers. Each engine is one function from arrays to arrays, for any number of rows.
+"""The engines that compute a bundle's answers. Each is a function from arrays to arrays, for any number of rows.
 
 | module | subject |
 |---|---|
 | tensorflow | the SavedModel: in a session, as its function, or compiled by XLA |
-| padding | engines that are made for one number of rows |
-| converted | the model in another engine's file: what the bundle's description says of it, labels made of scores |
+| padding | running engines that take only fixed numbers of rows |
+| converted | models in another engine's file, with labels made of their scores |
 | litert | `model.tflite` |
 | onnx | `model.onnx` |
-| choosing | which one: the quickest of those that give the recorded answers, remembered |
+| choosing | the fastest of those that give the recorded answers, remembered |
 """

@@ -1,8 +1,8 @@
-"""Which engine answers: the quickest on the bundle's own examples, of those that give their answers; remembered.
+"""Choosing an engine: the fastest on the bundle's own examples among those that reproduce their answers.
 
-One row and many rows are measured apart: an engine that is quick for one may not be for a batch. The choice is kept in
-`.stoker/plans`, under the content of the bundle, the machine and the versions; where that cannot be written, it is made
-anew.
+One row and many rows are measured separately: an engine that is fast for one may not be for a batch. The choice is kept
+in `.stoker/plans`, by the content of the bundle, the machine and the versions. Where that cannot be written, engines
+are measured anew each time.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -25,30 +24,32 @@ from stoker.files import PLANS, write_atomically
 from stoker.serve.batching import Run
 from stoker.serve.bundle import Bundle, BundleError
 from stoker.serve.engines import converted, tensorflow
-from stoker.serve.proof import apart, first_line, recorded
+from stoker.serve.examples import Arrays
+from stoker.serve.proof import describe_difference, first_line, read_recordings
+from stoker.serve.signature import Array
 
-# Weights of more than this are not loaded several times to compare: the first way that is right is taken.
+# Larger weights are not loaded several times to compare: the first engine that is right is taken.
 _MOST_COMPARED_BYTES = 256 << 20
 _TRIES, _MANY_TRIES = 20, 5
 _MANY = 64
-# XLA compiles for every number of rows, seconds each: nobody is made to wait for that unasked.
+# XLA compiles for every number of rows, which takes seconds each: only for those who ask for it.
 _ONLY_NAMED = ("xla",)
-# Two engines in memory must be worth it.
+# How much faster a second engine must be for many rows to be worth its memory.
 _WORTH = 1.5
 _WRONG = "{} does not give its recorded answers here: see stoker bundle --verify"
-_Recorded = tuple[dict[str, Any], dict[str, Any]]
+_Recorded = tuple[Arrays, Arrays]
 
 
 @dataclass(frozen=True)
 class Engine:
-    """What computes.
+    """What computes the answers.
 
     Attributes:
         name: of the engine for one row.
         run: arrays to arrays.
-        row_seconds: what a single row took.
-        many: the name of the engine for more rows than one.
-        figures: seconds of one row and of `_MANY` rows, of every engine that was compared.
+        row_seconds: how long a single row took.
+        many: the name of the engine for several rows.
+        figures: seconds for one row and for `_MANY` rows, by engine, if they were compared.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Engine:
     figures: dict[str, tuple[float, float]] | None = None
 
     def __str__(self) -> str:
-        """One line: which, how quick, and against what."""
+        """One line: which engine, how fast, and compared with which."""
         line = f"engine {self.name}, {1e6 * self.row_seconds:.0f} us a row"
         if self.many and self.many != self.name:
             line += f"; {self.many} for several rows"
@@ -67,18 +68,18 @@ class Engine:
 
 
 def ways_of(known: Bundle) -> dict[str, Callable[[], Run]]:
-    """Every engine this bundle can have, and how it is loaded."""
+    """Every engine this bundle can have, with its loader."""
     ways: dict[str, Callable[[], Run]] = {
         "session": functools.partial(tensorflow.session, known, "SINGLE_THREADED_EXECUTOR"),
         "threads": functools.partial(tensorflow.session, known, ""),
         "function": functools.partial(tensorflow.function, known),
         "xla": functools.partial(tensorflow.xla, known),
     }
-    return ways | {name: functools.partial(converted.loaded, known, name) for name in converted.FILES}
+    return ways | {name: functools.partial(converted.load_engine, known, name) for name in converted.FILES}
 
 
-def chosen(known: Bundle, name: str | None = None) -> Engine:
-    """The engine to use.
+def choose_engine(known: Bundle, name: str | None = None) -> Engine:
+    """Choose the engine to use.
 
     Args:
         known: the bundle.
@@ -88,27 +89,29 @@ def chosen(known: Bundle, name: str | None = None) -> Engine:
         BundleError: there is no such engine, or none gives the recorded answers.
     """
     ways = ways_of(known)
-    examples = recorded(known)
+    examples = read_recordings(known)
     if name is not None:
-        return _named(known, ways, name, examples)
+        return _use_named_engine(known, ways, name, examples)
     key = _key(known)
-    kept = _recalled(key, ways)
+    kept = _recall(key, ways)
     if kept is not None:
         one, many = ways[kept[0]](), ways[kept[1]]() if kept[1] != kept[0] else None
-        right = all(_right(known, run, examples) for run in (one, many) if run is not None)
+        right = all(_is_right(known, run, examples) for run in (one, many) if run is not None)
         if right:
-            run = one if many is None else _split(one, many)
+            run = one if many is None else _split_by_rows(one, many)
             return Engine(kept[0], run, _seconds(known, one, examples, 1, _TRIES), kept[1])
-    found = _compared(known, ways, examples)
+    found = _compare_engines(known, ways, examples)
     _remember(key, found)
     return found
 
 
-def _named(known: Bundle, ways: dict[str, Callable[[], Run]], name: str, examples: _Recorded) -> Engine:
+def _use_named_engine(
+    known: Bundle, ways: dict[str, Callable[[], Run]], name: str, examples: _Recorded
+) -> Engine:
     if name not in ways:
         raise BundleError(f"engine {name!r} is none of {', '.join(ways)}")
     run = ways[name]()
-    right = _right(known, run, examples)
+    right = _is_right(known, run, examples)
     if right is None:
         raise BundleError(f"engine {name!r} cannot run {known.path}: it lacks an operation")
     if not right:
@@ -116,21 +119,21 @@ def _named(known: Bundle, ways: dict[str, Callable[[], Run]], name: str, example
     return Engine(name, run, _seconds(known, run, examples, 1, _TRIES), name)
 
 
-def _compared(known: Bundle, ways: dict[str, Callable[[], Run]], examples: _Recorded) -> Engine:
+def _compare_engines(known: Bundle, ways: dict[str, Callable[[], Run]], examples: _Recorded) -> Engine:
     have = converted.names_of(known)
     runs: dict[str, Run] = {}
     figures: dict[str, tuple[float, float]] = {}
     for way in ways:
         if way in _ONLY_NAMED:
             continue
-        if way in converted.FILES and (way not in have or not converted.runnable(way)):
+        if way in converted.FILES and (way not in have or not converted.is_installed(way)):
             continue
         if runs and known.weight_bytes > _MOST_COMPARED_BYTES:
             break
         run = ways[way]()
-        right = _right(known, run, examples)
+        right = _is_right(known, run, examples)
         if right is False and way not in converted.FILES:
-            # Another engine may round otherwise on another machine; the SavedModel itself does not.
+            # A converted model may round differently on another machine; the SavedModel must not.
             raise BundleError(_WRONG.format(known.path))
         if right:
             runs[way] = run
@@ -144,15 +147,15 @@ def _compared(known: Bundle, ways: dict[str, Callable[[], Run]], examples: _Reco
     many = min(figures, key=lambda way: figures[way][1])
     if figures[one][1] < _WORTH * figures[many][1]:
         many = one
-    run = runs[one] if one == many else _split(runs[one], runs[many])
+    run = runs[one] if one == many else _split_by_rows(runs[one], runs[many])
     return Engine(one, run, figures[one][0], many, figures)
 
 
-def _split(one: Run, many: Run) -> Run:
+def _split_by_rows(one: Run, many: Run) -> Run:
     return lambda arrays: (one if len(arrays[0]) == 1 else many)(arrays)
 
 
-def _right(known: Bundle, run: Run, examples: _Recorded) -> bool | None:
+def _is_right(known: Bundle, run: Run, examples: _Recorded) -> bool | None:
     """Whether it gives the recorded answers; None if it cannot run at all."""
     inputs, answers = examples
     try:
@@ -163,12 +166,13 @@ def _right(known: Bundle, run: Run, examples: _Recorded) -> bool | None:
         raise BundleError(f"{known.path} cannot answer its own examples: {first_line(error)}") from None
     beside = {field.name: one for field, one in zip(known.signature.outputs, found, strict=True)}
     return not any(
-        apart(field, beside[field.name], answers[field.name], beside) for field in known.signature.outputs
+        describe_difference(field, beside[field.name], answers[field.name], beside)
+        for field in known.signature.outputs
     )
 
 
 def _seconds(known: Bundle, run: Run, examples: _Recorded, rows: int, tries: int) -> float:
-    """The middle of some calls."""
+    """The median time of some calls."""
     inputs, _ = examples
     given = [_rows(inputs[field.name], rows) for field in known.signature.inputs]
     run(given)
@@ -180,7 +184,7 @@ def _seconds(known: Bundle, run: Run, examples: _Recorded, rows: int, tries: int
     return sorted(times)[tries // 2] / 1e9
 
 
-def _rows(array: Any, rows: int) -> Any:
+def _rows(array: Array, rows: int) -> Array:
     return array[:1] if rows == 1 else np.concatenate([array] * -(-rows // len(array)))[:rows]
 
 
@@ -205,7 +209,7 @@ def _versions(modules: Iterable[str]) -> Iterable[str]:
             yield ""
 
 
-def _recalled(key: str, ways: dict[str, Any]) -> tuple[str, str] | None:
+def _recall(key: str, ways: Collection[str]) -> tuple[str, str] | None:
     try:
         choice = json.loads((PLANS / f"{key}.json").read_text(encoding="utf-8"))
         found = (str(choice["engine"]), str(choice["many"]))
@@ -220,4 +224,4 @@ def _remember(key: str, engine: Engine) -> None:
         PLANS.mkdir(parents=True, exist_ok=True)
         write_atomically(PLANS / f"{key}.json", json.dumps(kept))
     except OSError:
-        return  # a read-only place: it is measured anew each time
+        return  # a read-only place: engines are measured anew each time

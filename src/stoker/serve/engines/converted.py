@@ -1,6 +1,6 @@
-"""The model in another engine's file, as part of a bundle. Its labels are made of its scores here, not in the file.
+"""Models converted into another engine's file. Their labels are made of the scores here, not in the file.
 
-Reading one needs no TensorFlow.
+Running one needs no TensorFlow.
 """
 
 from __future__ import annotations
@@ -8,21 +8,20 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from stoker.serve.batching import Run
 from stoker.serve.bundle import CONVERTED, Bundle, BundleError
 from stoker.serve.engines import litert, onnx
-from stoker.serve.signature import Field
+from stoker.serve.signature import Array, Field
 
 FILES = CONVERTED
 RUNTIMES = {"litert": "ai_edge_litert", "onnx": "onnxruntime"}
 # From a file, the inputs and the outputs.
 LOADERS: dict[str, Callable[[Path, Sequence[Field], Sequence[Field]], Run]] = {
-    "litert": litert.loaded,
-    "onnx": onnx.loaded,
+    "litert": litert.load,
+    "onnx": onnx.load,
 }
 _LABEL, _SCORES = "label", "scores"
 
@@ -32,40 +31,40 @@ def names_of(known: Bundle) -> list[str]:
     return list(known.description.get("engines") or {})
 
 
-def runnable(name: str) -> bool:
-    """What the engine needs is installed here."""
+def is_installed(name: str) -> bool:
+    """Whether the engine's runtime is installed."""
     return importlib.util.find_spec(RUNTIMES[name]) is not None
 
 
-def computed(known: Bundle) -> list[Field]:
+def computed_outputs(known: Bundle) -> list[Field]:
     """The outputs that the file gives: all but the label."""
     return [one for one in known.signature.outputs if known.labels is None or one.name != _LABEL]
 
 
-def loaded(known: Bundle, name: str) -> Run:
-    """The engine over its file.
+def load_engine(known: Bundle, name: str) -> Run:
+    """Load an engine with its file.
 
     Raises:
         BundleError: it has no file, its runtime is not installed, or cannot load it.
     """
     if name not in names_of(known):
         raise BundleError(f"{known.path} has no {FILES[name]}: export it with engines=[{name!r}]")
-    if not runnable(name):
+    if not is_installed(name):
         raise BundleError(f"engine {name!r} needs {RUNTIMES[name]}: pip install 'stoker[{name}]'")
-    outputs = computed(known)
+    outputs = computed_outputs(known)
     file = known.path / FILES[name]
     try:
         run = LOADERS[name](file, known.signature.inputs, outputs)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise BundleError(f"{file} cannot be loaded: {(str(error).splitlines() or [''])[0]}") from None
-    return labelled(run, known)
+    return add_labels(run, known)
 
 
-def labelled(run: Run, known: Bundle) -> Run:
-    """With the label beside what is computed, where the bundle has labels."""
+def add_labels(run: Run, known: Bundle) -> Run:
+    """Add the label to what the engine computes, where the bundle has labels."""
     if known.labels is None:
         return run
-    outputs = computed(known)
+    outputs = computed_outputs(known)
     scores = next((one for one in outputs if one.name == _SCORES), None)
     if scores is None or scores.shape[-1:] != (len(known.labels),):
         raise BundleError(
@@ -74,7 +73,7 @@ def labelled(run: Run, known: Bundle) -> Run:
     words = np.array([word.encode("utf-8") for word in known.labels], dtype=object)
     order = [one.name for one in known.signature.outputs]
 
-    def whole(arrays: list[Any]) -> list[Any]:
+    def whole(arrays: list[Array]) -> list[Array]:
         found = dict(zip((one.name for one in outputs), run(arrays), strict=True))
         found[_LABEL] = words[found[_SCORES].argmax(-1)]
         return [found[name] for name in order]

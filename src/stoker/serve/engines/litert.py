@@ -1,7 +1,7 @@
 """`model.tflite` on LiteRT.
 
-An interpreter has memory for one number of rows and one caller. There is one for each power of two, made when it is
-first needed; callers that meet get another.
+An interpreter has memory for a fixed number of rows and one caller. There is one for each power of two, made when first
+needed, and another for callers that meet.
 """
 
 from __future__ import annotations
@@ -9,26 +9,29 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from stoker.serve.batching import Run
-from stoker.serve.engines.padding import padded
-from stoker.serve.signature import Field
+from stoker.serve.engines.padding import pad_rows
+from stoker.serve.signature import Array, Field
+
+if TYPE_CHECKING:
+    from ai_edge_litert.interpreter import Interpreter
 
 
-def loaded(file: Path, inputs: Sequence[Field], outputs: Sequence[Field]) -> Run:
-    """A function over the file.
+def load(file: Path, inputs: Sequence[Field], outputs: Sequence[Field]) -> Run:
+    """Load the file.
 
     Raises:
         ValueError, RuntimeError: it cannot be loaded.
     """
     interpreters = _Interpreters(file.read_bytes(), inputs, outputs)
-    interpreters.give_back(1, interpreters.take(1))  # what is wrong with it shows now
-    return padded(interpreters.run)
+    interpreters.give_back(1, interpreters.take(1))  # so that errors show now
+    return pad_rows(interpreters.run)
 
 
 class _Interpreters:
-    """Those that are free, by number of rows."""
+    """The free interpreters, by number of rows."""
 
     def __init__(self, content: bytes, inputs: Sequence[Field], outputs: Sequence[Field]) -> None:
         self._content = content
@@ -37,9 +40,9 @@ class _Interpreters:
         takes, gives = runner.get_input_details(), runner.get_output_details()
         self._given = [int(takes[field.tensor]["index"]) for field in inputs]
         self._wanted = [int(gives[field.tensor]["index"]) for field in outputs]
-        self._free: defaultdict[int, deque[Any]] = defaultdict(deque)
+        self._free: defaultdict[int, deque[Interpreter]] = defaultdict(deque)
 
-    def take(self, rows: int) -> Any:
+    def take(self, rows: int) -> Interpreter:
         try:
             return self._free[rows].pop()
         except IndexError:
@@ -49,10 +52,10 @@ class _Interpreters:
             made.allocate_tensors()
             return made
 
-    def give_back(self, rows: int, one: Any) -> None:
+    def give_back(self, rows: int, one: Interpreter) -> None:
         self._free[rows].append(one)
 
-    def run(self, arrays: list[Any], rows: int) -> list[Any]:
+    def run(self, arrays: list[Array], rows: int) -> list[Array]:
         taken = self.take(rows)
         for place, array in zip(self._given, arrays, strict=True):
             taken.set_tensor(place, array)
@@ -62,7 +65,7 @@ class _Interpreters:
         return answers
 
 
-def _interpreter(content: bytes) -> Any:
+def _interpreter(content: bytes) -> Interpreter:
     from ai_edge_litert.interpreter import Interpreter
 
     return Interpreter(model_content=content, num_threads=1)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from stoker.serve.batching import Run
-from stoker.serve.signature import Field
+from stoker.serve.signature import Array, Field
 
 _ONLY_ERRORS = 3
 
 
-def loaded(file: Path, inputs: Sequence[Field], outputs: Sequence[Field]) -> Run:
-    """A function over the file.
+def load(file: Path, inputs: Sequence[Field], outputs: Sequence[Field]) -> Run:
+    """Load the file.
 
     Raises:
         ValueError, RuntimeError: it cannot be loaded, or takes something else.
@@ -23,7 +22,7 @@ def loaded(file: Path, inputs: Sequence[Field], outputs: Sequence[Field]) -> Run
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _ONLY_ERRORS
-    # One row is over before other threads would have begun.
+    # A row is done before other threads would have begun.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     try:
         session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
@@ -37,8 +36,8 @@ def loaded(file: Path, inputs: Sequence[Field], outputs: Sequence[Field]) -> Run
         raise ValueError(f"it takes {', '.join(sorted(given))} instead of {', '.join(named)}")
     wanted = [field.tensor for field in outputs]
 
-    def run(arrays: list[Any]) -> list[Any]:
-        found: list[Any] = session.run(wanted, dict(zip(named, arrays, strict=True)))
+    def run(arrays: list[Array]) -> list[Array]:
+        found: list[Array] = session.run(wanted, dict(zip(named, arrays, strict=True)))
         return found
 
     return run

@@ -1,12 +1,10 @@
-"""The SavedModel: in a session, in which a row takes a tenth of the time, as its function, or compiled by XLA.
+"""Engines that run the SavedModel: in a session, which takes a tenth of the time for a row, as its function, or by XLA.
 
-A session is called without a look at its arguments, and runs a small graph in the caller's thread. Graphs with loops
-need the session's threads. All take any number of rows without tracing again, and any number of threads at once.
+A session does not check its arguments, and runs a small graph in the caller's thread; graphs with loops need the
+session's own threads. All take any number of rows without tracing again, and any number of threads at once.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import tensorflow as tf
 
@@ -14,18 +12,20 @@ from stoker.serve import bundle
 from stoker.serve.batching import Run
 from stoker.serve.bundle import Bundle, BundleError
 from stoker.serve.engines import converted
-from stoker.serve.engines.padding import padded
-from stoker.serve.proof import first_line, loaded
+from stoker.serve.engines.padding import pad_rows
+from stoker.serve.proof import first_line, load_function
+from stoker.serve.signature import Array
 from stoker.tf_internals.saving import load_into_session, session_callable
+from stoker.tf_internals.types import Tensor
 
 
 def function(known: Bundle) -> Run:
     """The SavedModel's function."""
-    called = loaded(known)
+    called = load_function(known)
     inputs = [field.tensor for field in known.signature.inputs]
     outputs = [field.tensor for field in known.signature.outputs]
 
-    def run(arrays: list[Any]) -> list[Any]:
+    def run(arrays: list[Array]) -> list[Array]:
         given = {name: tf.constant(array) for name, array in zip(inputs, arrays, strict=True)}
         answers = called(**given)
         return [answers[name].numpy() for name in outputs]
@@ -35,17 +35,17 @@ def function(known: Bundle) -> Run:
 
 def xla(known: Bundle) -> Run:
     """The SavedModel's function, compiled for each power of two of rows. XLA has no strings, so none for labels."""
-    called = loaded(known)
+    called = load_function(known)
     inputs = [field.tensor for field in known.signature.inputs]
-    outputs = [field.tensor for field in converted.computed(known)]
+    outputs = [field.tensor for field in converted.computed_outputs(known)]
 
     @tf.function(jit_compile=True, autograph=False)  # type: ignore[untyped-decorator]
-    def compiled(*tensors: Any) -> list[Any]:
+    def compiled(*tensors: Tensor) -> list[Tensor]:
         answers = called(**dict(zip(inputs, tensors, strict=True)))
         return [answers[name] for name in outputs]
 
-    run = padded(lambda arrays, rows: [one.numpy() for one in compiled(*map(tf.constant, arrays))])
-    return converted.labelled(run, known)
+    run = pad_rows(lambda arrays, rows: [one.numpy() for one in compiled(*map(tf.constant, arrays))])
+    return converted.add_labels(run, known)
 
 
 def session(known: Bundle, executor: str) -> Run:

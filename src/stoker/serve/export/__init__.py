@@ -6,7 +6,7 @@
 | names | stable names for what a model takes and gives |
 | intake | what goes in: the model's own inputs, or raw rows with features in front |
 | answers | what comes out: the model's outputs, and labels with scores |
-| drawn | example rows where none are given |
+| example_rows | example rows where none are given |
 | graph | the traced function, and the SavedModel that has each weight once |
 | faults | which layer it is, when something is wrong |
 | converting | the function in another engine's file |

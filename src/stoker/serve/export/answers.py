@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import keras
 import numpy as np
@@ -11,36 +10,39 @@ import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.serve.export import names
+from stoker.serve.signature import Array
 from stoker.tf_internals.keras_layers import maker_of, output_structure, takes_logits
-from stoker.train.execution.batch_function import flatten
+from stoker.tf_internals.types import Layer, Nest, Tensor
 
 LABEL, SCORES = "label", "scores"
 _PROBABILITIES = {"softmax", "sigmoid", "hard_sigmoid"}
 
 
-def output_names(model: keras.Model, outputs: Any) -> list[str]:
-    """Of what the model gave, in the order `flatten` has."""
-    leaves: list[Any] = []
-    flatten(outputs, leaves)
+def output_names(model: keras.Model, outputs: Nest) -> list[str]:
+    """The names of the model's outputs, in the order of `flatten`."""
+    leaves = names.leaves_of(outputs)
     if isinstance(outputs, Mapping) and len(outputs) == len(leaves):
         return sorted(outputs)
-    tensors: list[Any] = []
-    flatten(output_structure(model), tensors)
-    if isinstance(model, keras.Sequential):
-        tensors = list(model.outputs)
+    tensors = _output_tensors(model)
     if len(tensors) == len(leaves):
-        return names.chosen(tensors, "output")
-    return names.numbered(len(leaves), "output")
+        return names.choose_names(tensors, "output")
+    return names.number_names(len(leaves), "output")
+
+
+def _output_tensors(model: keras.Model) -> list[Tensor]:
+    if isinstance(model, keras.Sequential):
+        return list(model.outputs)
+    return names.leaves_of(output_structure(model))
 
 
 class Labels:
     """The names of the classes, and how the model's one output tells which it is."""
 
-    def __init__(self, words: Sequence[Any], width: int, logits: bool) -> None:
+    def __init__(self, words: Sequence[object], width: int, logits: bool) -> None:
         self.words = [str(word) for word in words]
         self.single, self.logits = width == 1 and len(words) == 2, logits
 
-    def tensors(self, output: Any) -> tuple[Any, Any]:
+    def tensors(self, output: Tensor) -> tuple[Tensor, Tensor]:
         """In a graph: the label and the scores of all classes."""
         scores = output
         if self.single:
@@ -50,7 +52,7 @@ class Labels:
             scores = tf.nn.softmax(output)
         return tf.gather(tf.constant(self.words), tf.argmax(scores, -1)), scores
 
-    def arrays(self, output: Any) -> tuple[Any, Any]:
+    def arrays(self, output: Array) -> tuple[Array, Array]:
         """The same with NumPy, for the answers the bundle is measured by."""
         scores = np.asarray(output, np.float64)
         if self.single:
@@ -66,7 +68,7 @@ class Labels:
 
 def labels_for(
     model: keras.Model,
-    words: Sequence[Any] | None,
+    words: Sequence[object] | None,
     shapes: Mapping[str, tuple[int | None, ...]],
     demanded: bool,
 ) -> Labels | None:
@@ -79,7 +81,7 @@ def labels_for(
         demanded: labels were given with the call: say it if they do not fit.
 
     Raises:
-        ArgumentError: they were demanded and do not fit, or it cannot be seen whether the output is logits.
+        ArgumentError: they were demanded and do not fit, or it is unclear whether the output is logits.
     """
     if words is None:
         return None
@@ -100,21 +102,18 @@ def _gives_logits(model: keras.Model) -> bool:
     activation = getattr(layer, "activation", None)
     if activation is not None:
         return getattr(activation, "__name__", "") not in _PROBABILITIES
-    told = takes_logits(getattr(model, "loss", None))
-    if told is not None:
-        return told
+    from_logits = takes_logits(getattr(model, "loss", None))
+    if from_logits is not None:
+        return from_logits
     raise ArgumentError(
-        f"labels: it cannot be seen whether {getattr(layer, 'name', 'the model')!r} gives logits or probabilities; "
+        f"labels: cannot tell whether {getattr(layer, 'name', 'the model')!r} gives logits or probabilities; "
         "end the model with a softmax or sigmoid, or compile it with a loss that says from_logits"
     )
 
 
-def _last_layer(model: keras.Model) -> Any:
+def _last_layer(model: keras.Model) -> Layer | None:
     """The operation behind the only output; inside a nested model its last one."""
-    tensors: list[Any] = []
-    flatten(output_structure(model), tensors)
-    if isinstance(model, keras.Sequential):
-        tensors = list(model.outputs)
+    tensors = _output_tensors(model)
     if len(tensors) != 1:
         return None
     layer = maker_of(tensors[0])

@@ -6,8 +6,8 @@
         ...                         # ... while the rest of the bundle is written
         prover.prove(directory)
 
-It is told the paths on its standard input; if that ends before, there is nothing to prove. Who knows that an export
-will come has the process begun by `prepare` while there is other work to do.
+It reads the paths from its standard input; if that ends first, there is nothing to prove. `prepare` starts the process
+ahead of an export that is sure to come, while there is other work to do.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import stoker
 from stoker.printing import print_answer
-from stoker.serve.bundle import BundleError
+from stoker.serve.bundle import BundleError, Proof
+from stoker.tf_internals.types import SavedModelObject
 
 _ANSWER = "stoker-proof "
 _PROVE, _ALLOW = "prove", "allow"
-# What Keras imports where it is installed, for nothing that a bundle needs: four tenths of the time imports take.
+# Keras imports these where they are installed; no bundle needs them, and they take 40 % of the import time.
 _NOT_NEEDED = ("matplotlib", "pandas", "sklearn")
 
 
@@ -37,12 +37,12 @@ class Prover:
     """A new process that loads a bundle and has it give its recorded answers."""
 
     def __init__(self) -> None:
-        # Nothing of this process' own path: what only it can import, another could not. Only Stoker must be found.
+        # Only Stoker is on its path: a module that only this process can import must not help the proof.
         home = str(Path(stoker.__file__).parents[1])
         code = f"import sys; sys.path[0] = {home!r}; from {__name__} import main; sys.exit(main())"
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
         pipe = subprocess.PIPE
-        # A session of its own: Ctrl-C in the terminal is for who exports.
+        # A session of its own, so that Ctrl-C in the terminal reaches only the exporting process.
         self._process = subprocess.Popen(
             [sys.executable, "-c", code],
             env=environment,
@@ -54,8 +54,8 @@ class Prover:
         )
 
     @property
-    def waits(self) -> bool:
-        """Whether it is there to be told what to prove."""
+    def is_alive(self) -> bool:
+        """Whether the process still waits for something to prove."""
         return self._process.poll() is None
 
     def __enter__(self) -> Prover:
@@ -67,41 +67,41 @@ class Prover:
         self.dismiss()
 
     def dismiss(self) -> None:
-        """There is nothing more to prove."""
-        if self.waits:
+        """End the process: there is nothing to prove."""
+        if self.is_alive:
             self._process.kill()
             self._process.communicate()
 
     def load(self, **models: Path) -> None:
-        """Have it load models of the bundle it will prove: those that `proof.LOADERS` names."""
+        """Have it load models of the bundle ahead of the proof, by their names in `proof.LOADERS`."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # `prove` will say that it is gone
             for name, path in models.items():
                 self._process.stdin.write(f"{name} {path.resolve()}\n")
             self._process.stdin.flush()
 
-    def prove(self, directory: Path, allow_ops: Iterable[str] = ()) -> dict[str, Any]:
-        """Wait until it has.
+    def prove(self, directory: Path, allow_ops: Iterable[str] = ()) -> Proof:
+        """Have the bundle proven, and wait for the result.
 
         Args:
             directory: the bundle.
             allow_ops: operations that may be in it though they reach outside the model.
 
         Returns:
-            What it found: see `proof.prove`.
+            What was found out.
 
         Raises:
-            BundleError: it does not give them.
+            BundleError: it does not give its recorded answers.
         """
         printed, complaints = self._process.communicate(
             f"{_ALLOW} {','.join(allow_ops)}\n{_PROVE} {directory.resolve()}\n"
         )
         for line in printed.splitlines():
             if line.startswith(_ANSWER):
-                found: dict[str, Any] = json.loads(line.removeprefix(_ANSWER))
+                found = json.loads(line.removeprefix(_ANSWER))
                 if "fault" in found:
                     raise BundleError(found["fault"])
-                return found
+                return Proof(rows=found["rows"], keras=found["keras"])
         last = (complaints.strip().splitlines() or ["it said nothing"])[-1]
         raise BundleError(
             f"a new process could not load the bundle (exit code {self._process.returncode}): {last}"
@@ -117,16 +117,16 @@ def prepare() -> None:
 
 
 def dismiss_prepared() -> None:
-    """No export will come any more."""
+    """End the processes that no export has used."""
     while _prepared:
         _prepared.pop().dismiss()
 
 
 def next_prover() -> Prover:
-    """The one that was prepared, if it is still there, else a new one."""
+    """The prepared process, if it is still there, else a new one."""
     while _prepared:
         prover = _prepared.pop()
-        if prover.waits:
+        if prover.is_alive:
             return prover
     return Prover()
 
@@ -135,7 +135,7 @@ def main() -> int:
     """Prove, and say what came of it in one line."""
     for name in _NOT_NEEDED:
         sys.modules[name] = None  # type: ignore[assignment]
-    # What takes long, before there is something to prove.
+    # The slow imports, before there is something to prove.
     importlib.import_module("keras")
     import tensorflow as tf
 
@@ -144,7 +144,7 @@ def main() -> int:
 
     tf.constant(0)  # finds the devices
 
-    early: dict[str, Any] = {}
+    early: dict[str, SavedModelObject] = {}
     trust = Trust()
     for line in sys.stdin:
         what, _, path = line.rstrip("\n").partition(" ")
@@ -158,9 +158,9 @@ def main() -> int:
     else:
         return 0
     try:
-        found: dict[str, Any] = prove(Path(path), early=early, trust=trust)
+        found = json.dumps(prove(Path(path), early=early, trust=trust))
     except BundleError as error:
-        found = {"fault": str(error)}
-    print_answer(f"{_ANSWER}{json.dumps(found)}")
-    # Whoever waits for it need not wait until TensorFlow has taken itself down.
+        found = json.dumps({"fault": str(error)})
+    print_answer(f"{_ANSWER}{found}")
+    # Nobody has to wait until TensorFlow has shut itself down.
     os._exit(0)

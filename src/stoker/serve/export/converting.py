@@ -12,9 +12,8 @@ import io
 import logging
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
 
@@ -24,6 +23,7 @@ from stoker.serve.engines import converted
 from stoker.serve.export.graph import graph_nodes
 from stoker.serve.signature import Field
 from stoker.tf_internals.graphs import freeze
+from stoker.tf_internals.types import ConcreteFunction, Tensor
 
 _CONVERTERS = {"litert": "tensorflow", "onnx": "tf2onnx"}
 _OPSET = 18
@@ -44,7 +44,9 @@ def check(engines: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(engines))
 
 
-def convert(name: str, concrete: Any, inputs: Sequence[Field], outputs: Sequence[Field], file: Path) -> None:
+def convert(
+    name: str, concrete: ConcreteFunction, inputs: Sequence[Field], outputs: Sequence[Field], file: Path
+) -> None:
     """Write the engine's file.
 
     Raises:
@@ -73,8 +75,10 @@ def convert(name: str, concrete: Any, inputs: Sequence[Field], outputs: Sequence
         raise BundleError(f"engine {name!r} is not available: {_reason(error)}") from None
 
 
-def _without_label(concrete: Any, inputs: Sequence[Field], outputs: Sequence[Field]) -> Any:
-    def served(**tensors: Any) -> dict[str, Any]:
+def _without_label(
+    concrete: ConcreteFunction, inputs: Sequence[Field], outputs: Sequence[Field]
+) -> ConcreteFunction:
+    def served(**tensors: Tensor) -> dict[str, Tensor]:
         answers = concrete(**tensors)
         return {field.tensor: answers[field.tensor] for field in outputs}
 
@@ -82,7 +86,7 @@ def _without_label(concrete: Any, inputs: Sequence[Field], outputs: Sequence[Fie
     return tf.function(served, autograph=False).get_concrete_function(**specs)
 
 
-def _litert(function: Any, inputs: Sequence[Field], outputs: Sequence[Field]) -> bytes:
+def _litert(function: ConcreteFunction, inputs: Sequence[Field], outputs: Sequence[Field]) -> bytes:
     module = tf.Module()
     module.weights = list(function.variables)
     with tempfile.TemporaryDirectory() as directory:
@@ -94,7 +98,7 @@ def _litert(function: Any, inputs: Sequence[Field], outputs: Sequence[Field]) ->
     return made
 
 
-def _onnx(function: Any, inputs: Sequence[Field], outputs: Sequence[Field]) -> bytes:
+def _onnx(function: ConcreteFunction, inputs: Sequence[Field], outputs: Sequence[Field]) -> bytes:
     import tf2onnx
 
     # Frozen first: a weight that is left a variable would become an input that must be given.
@@ -115,8 +119,8 @@ def _onnx(function: Any, inputs: Sequence[Field], outputs: Sequence[Field]) -> b
 
 
 @contextlib.contextmanager
-def _quiet() -> Any:
-    """Converters tell of their progress in the log."""
+def _quiet() -> Iterator[None]:
+    """Silence the log, in which converters report their progress."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:

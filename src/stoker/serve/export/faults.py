@@ -1,21 +1,23 @@
-"""Which layer it is: that raises, or that answers the same rows differently each time."""
+"""Finding the layer that raises, or that answers the same rows differently each time."""
 
 from __future__ import annotations
 
 import re
 import threading
 from types import TracebackType
-from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from stoker.serve.signature import Array
+from stoker.tf_internals.types import Layer, Nest
+
 _BOLD = re.compile(r"\x1b\[\d*m")
 _one_at_a_time = threading.Lock()
 
 
-def blamed(error: BaseException) -> str:
+def blame_layer(error: BaseException) -> str:
     """The innermost layer in whose call this was raised, and the error in one line."""
     layer = None
     trace: TracebackType | None = error.__traceback__
@@ -31,9 +33,9 @@ def blamed(error: BaseException) -> str:
     return reason if layer is None else f"layer {layer.name!r} ({type(layer).__name__}): {reason}"
 
 
-def restless(model: keras.Model, inputs: Any) -> str | None:
+def find_restless_layer(model: keras.Model, inputs: Nest) -> str | None:
     """The first layer that does not give the same twice, called as `predict` calls it."""
-    first, second = _recorded(model, inputs), _recorded(model, inputs)
+    first, second = _record_layers(model, inputs), _record_layers(model, inputs)
     for (layer, one), (_, other) in zip(first, second, strict=False):
         if not all(
             np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(one, other, strict=True)
@@ -42,12 +44,12 @@ def restless(model: keras.Model, inputs: Any) -> str | None:
     return None
 
 
-def _recorded(model: keras.Model, inputs: Any) -> list[tuple[Any, list[Any]]]:
-    """What each layer gave, inner ones first."""
-    found: list[tuple[Any, list[Any]]] = []
+def _record_layers(model: keras.Model, inputs: Nest) -> list[tuple[Layer, list[Array]]]:
+    """What each layer returned, inner ones first."""
+    found: list[tuple[Layer, list[Array]]] = []
     plain = keras.layers.Layer.__call__
 
-    def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(layer: Layer, *args: object, **kwargs: object) -> Nest:
         outputs = plain(layer, *args, **kwargs)
         found.append((layer, [np.asarray(one) for one in tf.nest.flatten(outputs) if tf.is_tensor(one)]))
         return outputs

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import keras
 import tensorflow as tf
@@ -11,11 +11,12 @@ import tensorflow as tf
 from stoker.errors import StokerError
 from stoker.serve.bundle import SIGNATURE, BundleError
 from stoker.serve.export.answers import LABEL, SCORES, Labels, labels_for, output_names
-from stoker.serve.export.faults import blamed
+from stoker.serve.export.faults import blame_layer
 from stoker.serve.export.intake import Intake
+from stoker.serve.export.names import leaves_of
 from stoker.serve.signature import Field, Signature, identifiers
 from stoker.tf_internals.graphs import is_resource
-from stoker.train.execution.batch_function import flatten
+from stoker.tf_internals.types import ConcreteFunction, ProtoMessage, Tensor, Variable
 
 _PYTHON_OPS = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 
@@ -23,12 +24,14 @@ _PYTHON_OPS = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 class Traced:
     """What the bundle will do, as a concrete function, and what it gives."""
 
-    def __init__(self, model: keras.Model, intake: Intake, words: Any, demanded: bool) -> None:
+    def __init__(
+        self, model: keras.Model, intake: Intake, words: Sequence[object] | None, demanded: bool
+    ) -> None:
         self.model, self.intake = model, intake
         self.labels: Labels | None = None
         self._words, self._demanded = words, demanded
         self._keys: list[str] = []
-        self.concrete = self._traced()
+        self.concrete = self._trace()
         outputs = self.concrete.structured_outputs
         fields = [
             Field(key, outputs[tensor].dtype.name, tuple(outputs[tensor].shape[1:]), tensor)
@@ -36,10 +39,10 @@ class Traced:
         ]
         self.signature = Signature(intake.fields, tuple(fields))
 
-    def _traced(self) -> Any:
+    def _trace(self) -> ConcreteFunction:
         fields = self.intake.fields
 
-        def served(**tensors: Any) -> dict[str, Any]:
+        def served(**tensors: Tensor) -> dict[str, Tensor]:
             return self._answers([tensors[field.tensor] for field in fields])
 
         specs = {one.tensor: tf.TensorSpec([None, *one.shape], one.dtype, name=one.tensor) for one in fields}
@@ -49,15 +52,14 @@ class Traced:
             raise
         except Exception as error:
             # Whatever a layer of the user's raises; the line must say which one it was.
-            raise BundleError(f"the model cannot be traced for export: {blamed(error)}") from error
+            raise BundleError(f"the model cannot be traced for export: {blame_layer(error)}") from error
         _demand_no_python(concrete)
         return concrete
 
-    def _answers(self, tensors: list[Any]) -> dict[str, Any]:
+    def _answers(self, tensors: list[Tensor]) -> dict[str, Tensor]:
         # What `predict` runs for a batch: the model with training=False.
         found = self.model.predict_step((self.intake.encode(tensors),))
-        outputs: list[Any] = []
-        flatten(found, outputs)
+        outputs = leaves_of(found)
         names = output_names(self.model, found)
         _check_rows(names, outputs)
         outputs = [tf.cast(one, tf.float32) if one.dtype == tf.bfloat16 else one for one in outputs]
@@ -78,17 +80,17 @@ class Traced:
         module.resources = [one for one in self._descendants() if is_resource(one)]
         tf.saved_model.save(module, str(directory), signatures={SIGNATURE: self.concrete})
 
-    def _variables(self) -> list[Any]:
+    def _variables(self) -> list[Variable]:
         return sorted(self.concrete.variables, key=lambda one: str(one.name))
 
-    def _descendants(self) -> list[Any]:
-        found: dict[int, Any] = {}
+    def _descendants(self) -> list[object]:
+        found: dict[int, object] = {}
         for root in (self.model, *self.intake.in_front):
             found |= {id(one): one for one in tf.train.TrackableView(root).descendants()}
         return list(found.values())
 
     def weights(self) -> dict[str, int]:
-        """How many numbers, in how many bytes."""
+        """How many numbers the weights have, in how many bytes."""
         sizes = [int(one.shape.num_elements()) for one in self._variables()]
         width = [one.dtype.size for one in self._variables()]
         return {
@@ -97,7 +99,7 @@ class Traced:
         }
 
 
-def _check_rows(keys: list[str], outputs: list[Any]) -> None:
+def _check_rows(keys: list[str], outputs: list[Tensor]) -> None:
     for key, output in zip(keys, outputs, strict=True):
         if not isinstance(output, tf.Tensor):
             raise BundleError(
@@ -111,13 +113,13 @@ def _check_rows(keys: list[str], outputs: list[Any]) -> None:
             )
 
 
-def graph_nodes(concrete: Any) -> list[Any]:
-    """All of a function, with what it calls."""
+def graph_nodes(concrete: ConcreteFunction) -> list[ProtoMessage]:
+    """All nodes of a function and of those it calls."""
     graph = concrete.graph.as_graph_def()
     return [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
 
 
-def _demand_no_python(concrete: Any) -> None:
+def _demand_no_python(concrete: ConcreteFunction) -> None:
     """A function that calls back into this process cannot be loaded in another."""
     for node in graph_nodes(concrete):
         if node.op in _PYTHON_OPS:

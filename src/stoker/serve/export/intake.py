@@ -6,9 +6,8 @@ text (texts come as text), the bytes of an image. It may be the reader's dataset
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import keras
 import numpy as np
@@ -18,8 +17,9 @@ from stoker.data.features import Feature, Features
 from stoker.errors import ArgumentError
 from stoker.serve.examples import as_bytes
 from stoker.serve.export import names
-from stoker.serve.signature import Field, arguments
+from stoker.serve.signature import Array, Field, arguments
 from stoker.tf_internals.keras_layers import input_structure, maker_of
+from stoker.tf_internals.types import Layer, Model, Nest, Tensor
 from stoker.train.execution.batch_function import flatten, rebuild
 
 # Types that clients have no plain form for: taken as float32, and cast.
@@ -31,23 +31,23 @@ class Intake:
     """The inputs of a bundle.
 
     Attributes:
-        fields: in order.
-        encode: in a graph: what the model is called with, from a tensor for each field.
-        encode_rows: the same with NumPy, for the answers the bundle is measured by.
-        in_front: layers of `encode` that hold vocabularies.
+        fields: the inputs in order.
+        encode: makes what the model is called with of a tensor for each field, in a graph.
+        encode_rows: does the same with NumPy, for the answers that the bundle has to reproduce.
+        in_front: the layers of `encode` that hold vocabularies.
         keras_model: the model that takes these inputs, for `model.keras`.
-        labels: what the classes are called, if the features know.
+        labels: the names of the classes, if the features know them.
     """
 
     fields: tuple[Field, ...]
-    encode: Callable[[list[Any]], Any]
-    encode_rows: Callable[[list[Any]], Any]
-    in_front: list[Any]
-    keras_model: Any
-    labels: list[Any] | None = None
+    encode: Callable[[list[Tensor]], Nest]
+    encode_rows: Callable[[list[Array]], Nest]
+    in_front: list[Layer]
+    keras_model: Model
+    labels: Sequence[object] | None = None
 
 
-def intake_of(model: keras.Model, features: Any, examples: Any) -> Intake:
+def intake_of(model: keras.Model, features: object, examples: object) -> Intake:
     """Find out what the bundle takes.
 
     Raises:
@@ -57,15 +57,15 @@ def intake_of(model: keras.Model, features: Any, examples: Any) -> Intake:
     vectorization = getattr(features, "vectorization", None)
     table = features if isinstance(features, Features) else getattr(features, "features", None)
     if vectorization is not None:
-        return _texts(model, vectorization, getattr(features, "max_length", None), labels)
+        return _take_texts(model, vectorization, getattr(features, "max_length", None), labels)
     if isinstance(table, Features) and not _takes_text_alone(model, table):
-        return _table(model, table)
+        return _take_table(model, table)
     if features is not None and labels is None and not isinstance(features, tf.data.Dataset):
         raise ArgumentError(
             f"features={type(features).__name__}: give a dataset of stoker.data, or its `features`"
         )
     spec = features.element_spec if isinstance(features, tf.data.Dataset) else None
-    return _own(model, spec, examples, labels)
+    return _take_own_inputs(model, spec, examples, labels)
 
 
 def _takes_text_alone(model: keras.Model, table: Features) -> bool:
@@ -73,14 +73,16 @@ def _takes_text_alone(model: keras.Model, table: Features) -> bool:
     return len(table) == 1 and not isinstance(input_structure(model), Mapping)
 
 
-def _own(model: keras.Model, spec: Any, examples: Any, labels: list[Any] | None) -> Intake:
-    """The model's own inputs; of types the dataset has, where there is one."""
+def _take_own_inputs(
+    model: keras.Model, spec: Nest, examples: object, labels: Sequence[object] | None
+) -> Intake:
+    """The model's own inputs; of the dataset's types, where there is one."""
     structure = input_structure(model)
     if structure is None:
-        structure = _like(examples if spec is None else spec[0] if isinstance(spec, tuple) else spec)
-    leaves: list[Any] = []
+        structure = _specs_of(examples if spec is None else spec[0] if isinstance(spec, tuple) else spec)
+    leaves: list[Tensor] = []
     skeleton = flatten(structure, leaves)
-    data = _flat(spec[0] if isinstance(spec, tuple) else spec) if spec is not None else []
+    data = names.leaves_of(spec[0] if isinstance(spec, tuple) else spec) if spec is not None else []
     given = [leaf.dtype for leaf in data] if len(data) == len(leaves) else [leaf.dtype for leaf in leaves]
     fields = _fields(
         _input_names(structure, leaves),
@@ -89,7 +91,7 @@ def _own(model: keras.Model, spec: Any, examples: Any, labels: list[Any] | None)
     )
     wanted = [_type_name(leaf.dtype) for leaf in leaves]
 
-    def encode(tensors: list[Any]) -> Any:
+    def encode(tensors: list[Tensor]) -> Nest:
         ready = [
             one if one.dtype == dtype else tf.cast(one, dtype)
             for one, dtype in zip(tensors, wanted, strict=True)
@@ -99,8 +101,8 @@ def _own(model: keras.Model, spec: Any, examples: Any, labels: list[Any] | None)
     return Intake(fields, encode, lambda arrays: rebuild(skeleton, map(as_tensor, arrays)), [], model, labels)
 
 
-def _like(examples: Any) -> Any:
-    """What a model that does not say was called with: what its examples are."""
+def _specs_of(examples: Nest) -> Nest:
+    """The specs of examples, for a model that does not say what it takes."""
     if examples is None:
         raise ArgumentError(
             "the model does not say what it takes, as a subclassed one: give examples= (arrays with a few rows)"
@@ -115,25 +117,19 @@ def _like(examples: Any) -> Any:
     )
 
 
-def _flat(structure: Any) -> list[Any]:
-    leaves: list[Any] = []
-    flatten(structure, leaves)
-    return leaves
-
-
-def _input_names(structure: Any, leaves: list[Any]) -> list[str]:
+def _input_names(structure: Nest, leaves: list[Tensor]) -> list[str]:
     if isinstance(structure, Mapping) and len(structure) == len(leaves):
         return sorted(structure)
     if all(maker_of(leaf) is not None for leaf in leaves):
-        return names.chosen(leaves, "input")
-    return names.numbered(len(leaves), "input")
+        return names.choose_names(leaves, "input")
+    return names.number_names(len(leaves), "input")
 
 
-def _type_name(dtype: Any) -> str:
+def _type_name(dtype: object) -> str:
     return str(tf.as_dtype(dtype).name)
 
 
-def _served_type(dtype: Any) -> str:
+def _served_type(dtype: object) -> str:
     return "float32" if _type_name(dtype) in _ROUNDED else _type_name(dtype)
 
 
@@ -152,8 +148,8 @@ def _fields(
     )
 
 
-def _table(model: keras.Model, table: Features) -> Intake:
-    """A table's columns; categories as text."""
+def _take_table(model: keras.Model, table: Features) -> Intake:
+    """The columns of a table, categories as text."""
     taken = input_structure(model)
     if not isinstance(taken, Mapping):
         raise ArgumentError(
@@ -177,13 +173,13 @@ def _table(model: keras.Model, table: Features) -> Intake:
     }
     order = [one.name for one in columns]
 
-    def encode(tensors: list[Any]) -> Any:
+    def encode(tensors: list[Tensor]) -> Nest:
         return {
             name: tf.cast(lookups[name](one), table[name].dtype) if name in lookups else one
             for name, one in zip(order, tensors, strict=True)
         }
 
-    def encode_rows(arrays: list[Any]) -> Any:
+    def encode_rows(arrays: list[Array]) -> Nest:
         return {
             name: _ids(table[name].vocabulary or (), one) if name in lookups else one
             for name, one in zip(order, arrays, strict=True)
@@ -194,28 +190,30 @@ def _table(model: keras.Model, table: Features) -> Intake:
 
 
 def _with_missing(field: Field, column: Feature) -> Field:
-    """A CSV file has no null: what is missing there is a category of its own, the empty text, and null must mean it."""
+    """Look null up as the empty text where training did: a CSV file has no null, and the empty text is a category."""
     return replace(field, missing="") if "" in (column.vocabulary or ()) and not column.missing else field
 
 
-def _ids(vocabulary: tuple[str, ...], texts: Any) -> Any:
-    """As the reader numbers categories, without TensorFlow."""
+def _ids(vocabulary: tuple[str, ...], texts: Array) -> Array:
+    """The ids of categories, as the reader numbers them, without TensorFlow."""
     known = {word.encode("utf-8"): number for number, word in enumerate(vocabulary) if number}
     return np.array([known.get(as_bytes(one), 0) for one in texts], np.int32)
 
 
-def as_tensor(array: Any) -> Any:
+def as_tensor(array: Array) -> Tensor:
     """An array as a tensor; strings may be text or bytes."""
     if array.dtype != object:
         return tf.constant(array)
     return tf.constant([as_bytes(one) for one in array.ravel()], tf.string, array.shape)
 
 
-def _texts(model: keras.Model, layer: Any, most: int | None, labels: list[Any] | None) -> Intake:
-    """A text as text; its words become ids as in training."""
+def _take_texts(
+    model: keras.Model, layer: Layer, most: int | None, labels: Sequence[object] | None
+) -> Intake:
+    """Texts, whose words become ids as in training."""
     (field,) = _fields(["text"], ["string"], [()])
 
-    def ids(text: Any) -> Any:
+    def ids(text: Tensor) -> Tensor:
         return layer(text) if most is None else layer(text)[:, :most]
 
     entry = keras.Input((), dtype="string", name="text")

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from types import TracebackType
 
 from stoker.errors import ArgumentError, RecordError
+from stoker.tf_internals.types import Model, Variable
 from stoker.tracking.store import address, fingerprints
 from stoker.tracking.store.connections import StoreError
 from stoker.tracking.store.linking import MAKES, USES, link_artifact
@@ -39,12 +41,12 @@ class Lineage:
 
     store: address.Address | None
     run: str = ""
-    training: Mapping[str, Any] | None = None
+    training: Mapping[str, object] | None = None
     evaluation: Mapping[str, float] | None = None
     fault: str = ""
 
 
-def lineage_of(model: Any, run: str | None, url: str | None) -> Lineage:
+def lineage_of(model: Model, run: str | None, url: str | None) -> Lineage:
     """What the store knows of the run that trained the model: the one that is named, or the one seen in this process.
 
     Raises:
@@ -68,18 +70,20 @@ def lineage_of(model: Any, run: str | None, url: str | None) -> Lineage:
         return Lineage(store, fault=str(error))
     except StoreError as error:
         return Lineage(store, named, fault=str(error))
-    last = {name: one.last for name, one in row.series.items() if _result(name) and math.isfinite(one.last)}
+    last = {
+        name: one.last for name, one in row.series.items() if _is_result(name) and math.isfinite(one.last)
+    }
     return Lineage(store, training["run"], training, last)
 
 
-def _result(name: str) -> bool:
+def _is_result(name: str) -> bool:
     return name != "epoch" and "/" not in name
 
 
 class Exporting:
     """The export as a run of the store, around which it is a context."""
 
-    def __init__(self, known: Lineage, model: Any, target: Any) -> None:
+    def __init__(self, known: Lineage, model: Model, target: Path) -> None:
         self._known, self._target = known, target
         params = {"model": str(model.name), **({"run": known.run} if known.run else {})}
         self._run = TrackedRun(target.name, params, store=known.store, kind="export")
@@ -88,12 +92,14 @@ class Exporting:
         self._run.__enter__()
         return self
 
-    def __exit__(self, *error: Any) -> None:
-        self._run.__exit__(*error)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._run.__exit__(kind, error, trace)
         self._run.flush(_WAIT_S)
 
-    def uses(self, weights: Mapping[str, Any], name: str) -> None:
-        """The model, by its weights; the run that trained it made it."""
+    def link_model(self, weights: Mapping[str, Variable], name: str) -> None:
+        """Note that this run uses the model, known by its weights, which the training run made."""
         if self._known.store is None:
             return
         found = fingerprints.hash_data(dict(weights))
@@ -101,12 +107,12 @@ class Exporting:
             if run:
                 self._run.put(*link_artifact(run, relation, found, kind="model", name=name))
 
-    def described(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """For `bundle.json`: this run, the one before it, and where the audit stands."""
         known = self._known
-        told = {"training": dict(known.training)} if known.training is not None else {}
+        training = {"training": dict(known.training)} if known.training is not None else {}
         if known.store is None:
-            return {**told, "export": None, "audit": None}
+            return {**training, "export": None, "audit": None}
         self._run.flush(_WAIT_S)
         try:
             with open_reader(known.store) as reader:
@@ -114,8 +120,8 @@ class Exporting:
         except StoreError:
             head = None  # what the run logs waits in the spool
         audit = None if head is None else {"store": str(known.store), "seq": head[0], "hash": head[1]}
-        return {**told, "export": self._run.id, "audit": audit}
+        return {**training, "export": self._run.id, "audit": audit}
 
-    def made(self) -> None:
-        """The bundle is in its place."""
+    def link_bundle(self) -> None:
+        """Note the bundle, which is in its place, as what this run made."""
         self._run.artifact(self._target, kind=KIND)

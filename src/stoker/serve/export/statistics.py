@@ -1,7 +1,7 @@
-"""What the training rows were like, so that a server can tell when what it is asked is something else.
+"""Statistics of the training rows, so that a server can tell when requests have drifted away from them.
 
-Of numbers the mean, the spread and how many were missing; of categories which there were. From the features of
-`stoker.data`; otherwise from the examples, or the first batches of the dataset, if there are enough rows.
+For numbers: the mean, the spread and the share of missing values; for categories: which there were. They come from the
+features of `stoker.data`, or else from the examples or the first batches of the dataset, if there are enough rows.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from stoker.data.features import Features
+from stoker.serve.drift import InputStatistics
 from stoker.serve.rows import RowError, as_rows
-from stoker.serve.signature import Field
+from stoker.serve.signature import Array, Field
 
-# Fewer rows say too little of what is usual, and of more the first are enough.
+# Fewer rows say too little; of more, the first are enough.
 _FEWEST, _MOST = 100, 5000
 # Larger vocabularies are not repeated in `bundle.json`.
 _MOST_WORDS = 10_000
 
 
-def statistics_of(fields: Sequence[Field], features: Any, examples: Any) -> dict[str, dict[str, Any]]:
-    """By input; an input of which nothing is known is left out."""
+def statistics_of(fields: Sequence[Field], features: object, examples: object) -> dict[str, InputStatistics]:
+    """The statistics by input; inputs of which nothing is known are left out."""
     table = features if isinstance(features, Features) else getattr(features, "features", None)
     if isinstance(table, Features):
         return {field.name: found for field in fields if (found := _of_column(field, table))}
@@ -40,7 +40,7 @@ def statistics_of(fields: Sequence[Field], features: Any, examples: Any) -> dict
     return {}
 
 
-def _of_column(field: Field, table: Features) -> dict[str, Any]:
+def _of_column(field: Field, table: Features) -> InputStatistics:
     if field.name not in table:
         return {}
     column = table[field.name]
@@ -57,7 +57,7 @@ def _of_column(field: Field, table: Features) -> dict[str, Any]:
     }
 
 
-def _of_array(array: Any) -> dict[str, Any]:
+def _of_array(array: Array) -> InputStatistics:
     if array.dtype.kind not in "biuf":
         return {}
     numbers = array.reshape(-1)
@@ -72,7 +72,7 @@ def _of_array(array: Any) -> dict[str, Any]:
     }
 
 
-def _rows(fields: Sequence[Field], given: Any) -> list[Any] | None:
+def _rows(fields: Sequence[Field], given: object) -> list[Array] | None:
     """An array for each input, as far as the rows are at hand."""
     if given is None:
         return None

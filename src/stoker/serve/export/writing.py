@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import keras
 import numpy as np
@@ -20,22 +19,24 @@ import tensorflow as tf
 from stoker import files, signing, version
 from stoker.errors import ArgumentError, check_local_path
 from stoker.serve import bundle
-from stoker.serve.bundle import Bundle, BundleError, BundleWarning
+from stoker.serve.bundle import Bundle, BundleError, BundleWarning, Description
 from stoker.serve.engines import converted
 from stoker.serve.examples import write as write_examples
 from stoker.serve.export import converting
 from stoker.serve.export.answers import LABEL, SCORES
-from stoker.serve.export.child import Prover, next_prover
-from stoker.serve.export.drawn import drawn
-from stoker.serve.export.faults import restless
+from stoker.serve.export.child import next_prover
+from stoker.serve.export.example_rows import draw_rows
+from stoker.serve.export.faults import find_restless_layer
 from stoker.serve.export.graph import Traced
 from stoker.serve.export.intake import Intake, as_tensor, intake_of
 from stoker.serve.export.lineage import Exporting, Lineage, lineage_of
+from stoker.serve.export.names import leaves_of
 from stoker.serve.export.statistics import statistics_of
-from stoker.serve.proof import apart
+from stoker.serve.proof import describe_difference
 from stoker.serve.rows import as_rows
-from stoker.serve.safety.opening import sealed, write_description
-from stoker.train.execution.batch_function import flatten
+from stoker.serve.safety.opening import seal, write_description
+from stoker.serve.signature import Array
+from stoker.tf_internals.types import Nest
 from stoker.train.execution.model_kinds import check_model
 
 _MOST_EXAMPLES = 16
@@ -44,12 +45,12 @@ _MOST_EXAMPLES = 16
 def export(
     model: keras.Model,
     path: str | os.PathLike[str],
-    features: Any = None,
+    features: object = None,
     *,
-    labels: Sequence[Any] | None = None,
-    examples: Any = None,
+    labels: Sequence[object] | None = None,
+    examples: object = None,
     evaluation: Mapping[str, float] | None = None,
-    lineage: Mapping[str, Any] | None = None,
+    lineage: Mapping[str, object] | None = None,
     run: str | None = None,
     store: str | None = None,
     engines: Sequence[str] = (),
@@ -103,22 +104,27 @@ def export(
             traced.save(made / bundle.SAVED_MODEL)
             prover.load(saved_model=made / bundle.SAVED_MODEL)
             answers = _answers(traced, inputs)
-            exporting.uses({one.path: one.value for one in model.weights}, str(model.name))
+            exporting.link_model({one.path: one.value for one in model.weights}, str(model.name))
             description = {
-                **_description(traced, len(inputs[0])),
+                **_describe(traced, len(inputs[0])),
                 "evaluation": _evaluation(model, evaluation, known),
-                "lineage": {**(lineage or {}), **exporting.described()},
+                "lineage": {**(lineage or {}), **exporting.describe()},
                 "statistics": statistics_of(intake.fields, features, examples),
-                "keras": _keras_said(keras_fault),
+                "keras": {"file": bundle.KERAS, "fault": keras_fault},
             }
             _write_rest(made, traced, inputs, answers, description, engines)
-            _prove(made, description, prover, allow_ops)
-            write_description(made, sealed(description, sign))
-            _put(made, target)
-        exporting.made()
-    for line in (known.fault, _keras_line(target, description)):
-        if line:
-            warnings.warn(line, BundleWarning, stacklevel=2)
+            proof = prover.prove(made, allow_ops)
+            description["keras"]["fault"] = keras_fault = keras_fault or proof["keras"]
+            write_description(made, seal(description, sign))
+            _put_in_place(made, target)
+        exporting.link_bundle()
+    if known.fault:
+        warnings.warn(known.fault, BundleWarning, stacklevel=2)
+    if keras_fault:
+        line = (
+            f"{target / bundle.KERAS} does not load by itself ({keras_fault}); the bundle answers without it"
+        )
+        warnings.warn(line, BundleWarning, stacklevel=2)
     return bundle.read(target)
 
 
@@ -137,9 +143,9 @@ def _beside(target: Path) -> Iterator[Path]:
 def _write_rest(
     directory: Path,
     traced: Traced,
-    inputs: list[Any],
-    answers: list[Any],
-    description: dict[str, Any],
+    inputs: list[Array],
+    answers: list[Array],
+    description: Description,
     engines: list[str],
 ) -> None:
     """All but the models."""
@@ -154,22 +160,10 @@ def _write_rest(
         converting.convert(name, traced.concrete, fields[0], computed, directory / converted.FILES[name])
     description["engines"] = {name: {"file": converted.FILES[name]} for name in engines}
     description["files"] = bundle.hashes(directory)
-    write_description(directory, sealed(description))
+    write_description(directory, seal(description))
 
 
-def _prove(directory: Path, description: dict[str, Any], prover: Prover, allow_ops: Sequence[str]) -> None:
-    found = prover.prove(directory, allow_ops)
-    description["keras"] = _keras_said(description["keras"]["fault"] or found["keras"])
-
-
-def _keras_line(target: Path, description: dict[str, Any]) -> str:
-    fault = description["keras"]["fault"]
-    if not fault:
-        return ""
-    return f"{target / bundle.KERAS} does not load by itself ({fault}); the bundle answers without it"
-
-
-def _check(model: Any, target: Path, overwrite: bool) -> None:
+def _check(model: object, target: Path, overwrite: bool) -> None:
     check_model(model, "export")
     if not isinstance(model, keras.Model):
         raise ArgumentError(f"stoker.export takes a keras.Model first, got {type(model).__name__}")
@@ -183,10 +177,10 @@ def _check(model: Any, target: Path, overwrite: bool) -> None:
         raise ArgumentError(f"{target} exists; overwrite=True (--force) replaces it")
 
 
-def _examples(intake: Intake, features: Any, given: Any) -> list[Any]:
+def _examples(intake: Intake, features: object, given: object) -> list[Array]:
     """An array for each input, of a few rows."""
     if given is None:
-        return drawn(intake.fields, features)
+        return draw_rows(intake.fields, features)
     if isinstance(given, tf.data.Dataset):
         given = next(iter(given.take(1)))
         given = given[0] if isinstance(given, tuple) else given
@@ -197,7 +191,7 @@ def _examples(intake: Intake, features: Any, given: Any) -> list[Any]:
     return [array[:_MOST_EXAMPLES] for array in rows.arrays]
 
 
-def _answers(traced: Traced, inputs: list[Any]) -> list[Any]:
+def _answers(traced: Traced, inputs: list[Array]) -> list[Array]:
     """`model.predict`'s answers, after it has been seen that the traced function gives the same.
 
     Raises:
@@ -205,11 +199,11 @@ def _answers(traced: Traced, inputs: list[Any]) -> list[Any]:
     """
     model = traced.model
     ready = traced.intake.encode_rows(inputs)
-    first, again = _predicted(model, ready), _predicted(model, ready)
+    first, again = _predict(model, ready), _predict(model, ready)
     if not all(
         np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(first, again, strict=True)
     ):
-        culprit = restless(model, ready) or "a layer"
+        culprit = find_restless_layer(model, ready) or "a layer"
         raise BundleError(
             f"{culprit} answers the same rows differently each time, also in model.predict: "
             "call it with training=False, or leave it out of what is exported"
@@ -228,16 +222,15 @@ def _answers(traced: Traced, inputs: list[Any]) -> list[Any]:
     )
     plain = {name: one.numpy() for name, one in found.items()}
     for field, wanted in zip(fields.outputs, first, strict=True):
-        difference = apart(field, plain[field.tensor], wanted, {SCORES: plain.get(SCORES)})
+        difference = describe_difference(field, plain[field.tensor], wanted, {SCORES: plain.get(SCORES)})
         if difference:
             raise BundleError(f"output {field.name!r} {difference} compared with model.predict")
     return first
 
 
-def _predicted(model: keras.Model, ready: Any) -> list[Any]:
-    leaves: list[Any] = []
+def _predict(model: keras.Model, ready: Nest) -> list[Array]:
     # What `predict` does with a batch, without the pipeline it would make for it.
-    flatten(model.predict_on_batch(ready), leaves)
+    leaves = leaves_of(model.predict_on_batch(ready))
     return [one.astype(np.float32) if one.dtype.name == "bfloat16" else one for one in leaves]
 
 
@@ -251,10 +244,6 @@ def _save_keras(model: keras.Model, file: Path) -> str | None:
     return None
 
 
-def _keras_said(fault: str | None) -> dict[str, Any]:
-    return {"file": bundle.KERAS, "fault": fault}
-
-
 def _evaluation(model: keras.Model, given: Mapping[str, float] | None, known: Lineage) -> dict[str, float]:
     """What was given, what the last epoch in this process said, or what the run in the store says."""
     if given is not None:
@@ -264,7 +253,7 @@ def _evaluation(model: keras.Model, given: Mapping[str, float] | None, known: Li
     return last or dict(known.evaluation or {})
 
 
-def _description(traced: Traced, rows: int) -> dict[str, Any]:
+def _describe(traced: Traced, rows: int) -> Description:
     now = time.time()
     return {
         "schema": bundle.SCHEMA,
@@ -282,11 +271,10 @@ def _description(traced: Traced, rows: int) -> dict[str, Any]:
             "python": platform.python_version(),
         },
         "examples": {"file": bundle.EXAMPLES, "rows": rows},
-        "keras": _keras_said(None),
     }
 
 
-def _put(beside: Path, target: Path) -> None:
+def _put_in_place(beside: Path, target: Path) -> None:
     """Rename it into place; what was there is gone only after that."""
     for file in beside.rglob("*"):
         if file.is_file():

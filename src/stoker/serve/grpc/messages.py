@@ -6,10 +6,12 @@ process that has that package, too, does not see them twice. Enumerations are nu
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, message_factory, wrappers_pb2
+from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.message import Message
 
 PACKAGE = "tensorflow.serving"
 _PLAIN = {"int64": 3, "int32": 5, "float": 2, "string": 9}
@@ -91,9 +93,9 @@ MESSAGES: dict[str, list[_Field]] = {
 }
 
 
-def _with_all_it_needs(pool: Any, file: Any, known: set[str]) -> None:
+def _add_file(pool: descriptor_pool.DescriptorPool, file: FileDescriptor, known: set[str]) -> None:
     for other in file.dependencies:
-        _with_all_it_needs(pool, other, known)
+        _add_file(pool, other, known)
     if file.name not in known:
         known.add(file.name)
         copy = descriptor_pb2.FileDescriptorProto()
@@ -101,7 +103,7 @@ def _with_all_it_needs(pool: Any, file: Any, known: set[str]) -> None:
         pool.Add(copy)
 
 
-def _typed(field: Any, of: str) -> None:
+def _set_type(field: descriptor_pb2.FieldDescriptorProto, of: str) -> None:
     if of in _PLAIN:
         field.type = _PLAIN[of]
     else:
@@ -109,7 +111,7 @@ def _typed(field: Any, of: str) -> None:
         field.type_name = f".{of}" if "." in of else f".{PACKAGE}.{of}"
 
 
-def _add(message: Any, given: _Field) -> None:
+def _add(message: descriptor_pb2.DescriptorProto, given: _Field) -> None:
     many = given.many or given.map
     field = message.field.add(name=given.name, number=given.number, label=_MANY if many else _ONE)
     if given.choice:
@@ -119,24 +121,24 @@ def _add(message: Any, given: _Field) -> None:
             choices.append(given.choice)
         field.oneof_index = choices.index(given.choice)
     if not given.map:
-        _typed(field, given.of)
+        _set_type(field, given.of)
         return
     # A map is a list of entries.
     words = "".join(word.capitalize() for word in given.name.split("_"))
     entry = message.nested_type.add(name=f"{words}Entry")
     entry.options.map_entry = True
-    _typed(entry.field.add(name="key", number=1, label=_ONE), "string")
-    _typed(entry.field.add(name="value", number=2, label=_ONE), given.of)
+    _set_type(entry.field.add(name="key", number=1, label=_ONE), "string")
+    _set_type(entry.field.add(name="value", number=2, label=_ONE), given.of)
     field.type = _MESSAGE
     field.type_name = f".{PACKAGE}.{message.name}.{entry.name}"
 
 
-def _classes() -> dict[str, Any]:
+def _classes() -> dict[str, type[Message]]:
     pool = descriptor_pool.DescriptorPool()
     known: set[str] = set()
     file = descriptor_pb2.FileDescriptorProto(name="stoker/serving.proto", package=PACKAGE, syntax="proto3")
     for needed in _NEEDS:
-        _with_all_it_needs(pool, needed, known)
+        _add_file(pool, needed, known)
         file.dependency.append(needed.name)
     for name, fields in MESSAGES.items():
         message = file.message_type.add(name=name)

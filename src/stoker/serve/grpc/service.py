@@ -1,43 +1,36 @@
-"""The calls of PredictionService and ModelService, through the same line as HTTP's requests."""
+"""The calls of PredictionService and ModelService, answered by the same data plane as HTTP's requests."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import grpc
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
-from stoker.errors import ArgumentError, UsageError
-from stoker.serve.batching import BusyError, DeadlineError, now
+from stoker.errors import UsageError
+from stoker.serve.batching import now
 from stoker.serve.bundle import SIGNATURE
 from stoker.serve.grpc.messages import CLASSES, PACKAGE
 from stoker.serve.grpc.tensors import rows_of_examples, rows_of_tensors, tensor_of
-from stoker.serve.http import limits
 from stoker.serve.http.admission import check_token
-from stoker.serve.http.app import App
-from stoker.serve.http.messages import HttpError, Request
-from stoker.serve.http.models import Version
-from stoker.serve.http.supervising import Tls
 from stoker.serve.http.tensorflow_rest import classes, numbers
-from stoker.serve.rows import Rows
+from stoker.serve.plane import limits
+from stoker.serve.plane.answering import Answers, DataPlane, Inquiry, Parsed, Question
+from stoker.serve.plane.errors import RequestError
+from stoker.serve.plane.models import Version
+from stoker.tf_internals.types import ProtoMessage
 
-_STATUS = {
+_CODES = {
     400: grpc.StatusCode.INVALID_ARGUMENT,
     401: grpc.StatusCode.UNAUTHENTICATED,
     404: grpc.StatusCode.NOT_FOUND,
     408: grpc.StatusCode.DEADLINE_EXCEEDED,
+    429: grpc.StatusCode.RESOURCE_EXHAUSTED,
     503: grpc.StatusCode.RESOURCE_EXHAUSTED,
-}
-_HTTP = {
-    **{code: status for status, code in _STATUS.items()},
-    grpc.StatusCode.OK: 200,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: 429,
-    grpc.StatusCode.DEADLINE_EXCEEDED: 504,
-    grpc.StatusCode.INTERNAL: 500,
+    504: grpc.StatusCode.DEADLINE_EXCEEDED,
 }
 _AVAILABLE = 30
 _CLASSIFY, _REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
@@ -50,121 +43,103 @@ CALLS = (
     ("PredictionService", "GetModelMetadata", "metadata", "GetModelMetadataRequest", "GetModelMetadataResponse"),
     ("ModelService", "GetModelStatus", "status", "GetModelStatusRequest", "GetModelStatusResponse"),
 )  # fmt: skip
+FillResult = Callable[[ProtoMessage, str, Version, Answers], None]
+Work = Callable[[Inquiry, ProtoMessage, ProtoMessage], Awaitable[None]]
 
 
 class Service:
-    """The calls of one server. Each gets a request and an empty response, fills it, and gives the number of rows."""
+    """The calls of one server. Each gets a request and fills an empty response."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    def __init__(self, plane: DataPlane) -> None:
+        self._plane, self._settings = plane, plane.settings
 
     def handler(
-        self, work: Callable[[Any, Any], Awaitable[int]], request_class: Any, response_class: Any
-    ) -> Callable[[Any, Any], Awaitable[Any]]:
+        self,
+        work: Work,
+        request_class: Callable[[], ProtoMessage],
+        response_class: Callable[[], ProtoMessage],
+    ) -> Callable[[object, grpc.aio.ServicerContext], Awaitable[ProtoMessage]]:
         """A call as gRPC makes it: it is answered, or ends with a code and one line.
 
         It is made for a stream, of which it reads one message: so it can refuse a call before its message is read.
         """
 
-        async def answered(_: Any, context: Any) -> Any:
-            started = now()
-            code, line, rows = grpc.StatusCode.OK, "", 0
-            request, response = request_class(), response_class()
-            held = Request("POST", "gRPC", {}, b"")
+        async def respond(_: object, context: grpc.aio.ServicerContext) -> ProtoMessage:
+            inquiry, request, response = Inquiry("gRPC", started=now()), request_class(), response_class()
+            error: RequestError | None = None
+            size = 0
             try:
                 self._check_token(context)
-                data = await self._message(context)
-                self._app.admission.hold(held, len(data))
-                started = now()
+                data = await self._read_message(context)
+                size = len(data)
+                self._plane.hold(inquiry, size)
+                inquiry.started = now()
                 # Here, and not by gRPC, which answers what is no message with a traceback.
                 request.ParseFromString(data)
-                rows = await work(request, response)
+                inquiry.model = _model_of(request)
+                await work(inquiry, request, response)
             except DecodeError:
-                code, line = grpc.StatusCode.INVALID_ARGUMENT, f"that is no {request_class.DESCRIPTOR.name}"
-            except HttpError as error:
-                code, line = _STATUS.get(error.status, grpc.StatusCode.INTERNAL), error.line
-            except ArgumentError as error:
-                code, line = grpc.StatusCode.INVALID_ARGUMENT, str(error)
-            except BusyError as error:
-                code, line = grpc.StatusCode.RESOURCE_EXHAUSTED, str(error)
-            except DeadlineError:
-                code, line = grpc.StatusCode.DEADLINE_EXCEEDED, "there was no answer in time"
-            except Exception as error:  # noqa: BLE001 - one request must not take the server with it
-                code, line = grpc.StatusCode.INTERNAL, self._app.failed(error, "gRPC", _name(request))
+                error = RequestError(400, f"that is no {request.DESCRIPTOR.name}")
+            except Exception as fault:  # noqa: BLE001 - one request must not take the server with it
+                error = self._plane.explain(fault, inquiry)
             finally:
-                self._app.admission.release(held)
-            name = _name(request)
-            if name in self._app.settings.models:
-                self._app.metrics.answered(name, _HTTP[code], now() - started, rows)
-            if code is not grpc.StatusCode.OK:
-                await context.abort(code, line)
+                self._plane.release(inquiry)
+            self._plane.count(inquiry, 200 if error is None else error.status, size)
+            if error is not None:
+                await context.abort(_CODES.get(error.status, grpc.StatusCode.INTERNAL), error.line)
             return response
 
-        return answered
+        return respond
 
-    async def predict(self, request: Any, response: Any) -> int:
+    async def predict(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
         """Tensors to tensors."""
-        version = self._version(request.model_spec)
-        version.line.check()
-        signature = version.predictor.bundle.signature
-        rows = await self._converted(
-            version,
-            request.ByteSize(),
-            lambda: rows_of_tensors(signature.inputs, request.inputs, self._app.settings),
-        )
-        fields = {field.name: field for field in signature.outputs}
-        for name in request.output_filter:
-            if name not in fields:
-                raise HttpError(400, f"there is no output {name!r}; there are {', '.join(fields)}")
-        answers = await self._ask(request.model_spec.name, version, rows)
-        _said(response.model_spec, request.model_spec.name, version)
-        for (name, field), array in zip(fields.items(), answers, strict=True):
-            if not request.output_filter or name in request.output_filter:
-                response.outputs[name].MergeFromString(tensor_of(field, array))
-        return rows.count
+        spec = request.model_spec
+        version = self._version(spec)
+        fields = {field.name: field for field in version.predictor.bundle.signature.outputs}
 
-    async def classify(self, request: Any, response: Any) -> int:
+        def parse() -> Parsed[None]:
+            rows = rows_of_tensors(version.inputs, request.inputs, self._settings)
+            for name in request.output_filter:
+                if name not in fields:
+                    raise RequestError(400, f"there is no output {name!r}; there are {', '.join(fields)}")
+            return Parsed(rows, fill)
+
+        def fill(answers: Answers) -> None:
+            _fill_spec(response.model_spec, spec.name, version)
+            for name, array in answers.items():
+                if not request.output_filter or name in request.output_filter:
+                    response.outputs[name].MergeFromString(tensor_of(fields[name], array))
+
+        await self._plane.ask(inquiry, Question(spec.name, version, request.ByteSize(), parse))
+
+    async def classify(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
         """Examples to labels with their scores, the best first."""
-        version = self._version(request.model_spec)
-        found, count = await self._examples(request.model_spec.name, version, request.input)
-        _classified(response.result, classes(request.model_spec.name, version, found))
-        _said(response.model_spec, request.model_spec.name, version)
-        return count
+        await self._ask_examples(inquiry, request.model_spec, request.input, response, _fill_classes)
 
-    async def regress(self, request: Any, response: Any) -> int:
+    async def regress(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
         """Examples to a number each."""
-        version = self._version(request.model_spec)
-        found, count = await self._examples(request.model_spec.name, version, request.input)
-        _regressed(response.result, numbers(request.model_spec.name, version, found))
-        _said(response.model_spec, request.model_spec.name, version)
-        return count
+        await self._ask_examples(inquiry, request.model_spec, request.input, response, _fill_numbers)
 
-    async def multi_inference(self, request: Any, response: Any) -> int:
+    async def multi_inference(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
         """The same examples, classified or regressed by several models."""
         if not request.tasks:
-            raise HttpError(400, "there are no tasks")
+            raise RequestError(400, "there are no tasks")
         given = getattr(request.input, request.input.WhichOneof("kind") or "example_list")
-        limits.check_rows(len(request.tasks) * len(given.examples), self._app.settings)
-        count = 0
+        limits.check_rows(len(request.tasks) * len(given.examples), self._settings)
         for task in request.tasks:
-            version = self._version(task.model_spec)
-            found, rows = await self._examples(task.model_spec.name, version, request.input)
+            if task.method_name not in _METHODS:
+                raise RequestError(400, f"method_name {task.method_name!r} must be {_CLASSIFY} or {_REGRESS}")
+            attribute, fill = _METHODS[task.method_name]
             result = response.results.add()
-            if task.method_name == _CLASSIFY:
-                _classified(result.classification_result, classes(task.model_spec.name, version, found))
-            elif task.method_name == _REGRESS:
-                _regressed(result.regression_result, numbers(task.model_spec.name, version, found))
-            else:
-                raise HttpError(400, f"method_name {task.method_name!r} must be {_CLASSIFY} or {_REGRESS}")
-            _said(result.model_spec, task.model_spec.name, version)
-            count += rows
-        return count
+            await self._ask_examples(inquiry, task.model_spec, request.input, result, fill, attribute)
 
-    async def metadata(self, request: Any, response: Any) -> int:
+    async def metadata(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
         """The signature."""
         odd = [name for name in request.metadata_field if name != "signature_def"]
         if odd or not request.metadata_field:
-            raise HttpError(400, f"metadata_field must be signature_def, got {odd[0] if odd else 'none'!r}")
+            raise RequestError(
+                400, f"metadata_field must be signature_def, got {odd[0] if odd else 'none'!r}"
+            )
         version = self._version(request.model_spec)
         made = CLASSES["SignatureDefMap"]()
         made.signature_def[SIGNATURE].MergeFromString(_signature(version).SerializeToString())
@@ -173,96 +148,93 @@ class Service:
         packed.value = made.SerializeToString()
         response.model_spec.name = request.model_spec.name
         response.model_spec.version.value = version.number
-        return 0
 
-    async def status(self, request: Any, response: Any) -> int:
+    async def status(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
         """Which versions answer."""
         spec = request.model_spec
         one = spec.HasField("version") or spec.version_label
-        versions = [self._version(spec)] if one else self._app.models.versions(spec.name)
-        for version in versions:
-            told = response.model_version_status.add(version=version.number, state=_AVAILABLE)
-            told.status.error_code = 0
-        return 0
+        for version in [self._version(spec)] if one else self._plane.models.versions(spec.name):
+            status = response.model_version_status.add(version=version.number, state=_AVAILABLE)
+            status.status.error_code = 0
 
-    async def _message(self, context: Any) -> bytes:
+    async def _read_message(self, context: grpc.aio.ServicerContext) -> bytes:
         """The one message of a call."""
-        limit = self._app.settings.body_timeout
+        limit = self._settings.body_timeout
         try:
             data = await asyncio.wait_for(context.read(), limit)
         except asyncio.TimeoutError:
-            raise HttpError(408, f"the message did not arrive within {limit:g} s") from None
+            raise RequestError(408, f"the message did not arrive within {limit:g} s") from None
         if data is grpc.aio.EOF:
-            raise HttpError(400, "there is no message")
+            raise RequestError(400, "there is no message")
         return bytes(data)
 
-    async def _converted(self, version: Version, size: int, convert: Callable[[], Rows]) -> Rows:
-        """Rows within the limits; many bytes are converted where they hold up nobody."""
+    async def _ask_examples(
+        self,
+        inquiry: Inquiry,
+        spec: ProtoMessage,
+        given: ProtoMessage,
+        response: ProtoMessage,
+        fill: FillResult,
+        attribute: str = "result",
+    ) -> None:
+        """Have a model answer examples; `fill` puts its answers into an attribute of the response."""
+        version = self._version(spec)
 
-        def work() -> Rows:
-            rows = convert()
-            limits.check_converted(version.predictor.bundle.signature.inputs, rows, self._app.settings)
-            return rows
+        def parse() -> Parsed[None]:
+            return Parsed(rows_of_examples(version.inputs, given, self._settings), encode)
 
-        if not self._app.is_large(size, version):
-            return work()
-        found: Rows = await self._app.aside(work)
-        return found
+        def encode(answers: Answers) -> None:
+            fill(getattr(response, attribute), spec.name, version, answers)
+            _fill_spec(response.model_spec, spec.name, version)
 
-    async def _ask(self, name: str, version: Version, rows: Rows) -> list[Any]:
-        found = await version.line.ask(rows.arrays, rows.count, self._app.settings.timeout)
-        if self._app.deployment.chosen():
-            self._app.sampled("", name, version, rows, version.predictor.named(found))
-        return found
+        await self._plane.ask(inquiry, Question(spec.name, version, given.ByteSize(), parse))
 
-    async def _examples(self, name: str, version: Version, given: Any) -> tuple[dict[str, Any], int]:
-        version.line.check()
-        inputs = version.predictor.bundle.signature.inputs
-        rows = await self._converted(
-            version, given.ByteSize(), lambda: rows_of_examples(inputs, given, self._app.settings)
-        )
-        return version.predictor.named(await self._ask(name, version, rows)), rows.count
-
-    def _check_token(self, context: Any) -> None:
-        if self._app.settings.token:
+    def _check_token(self, context: grpc.aio.ServicerContext) -> None:
+        if self._settings.token:
             given = dict(context.invocation_metadata() or ()).get("authorization", "")
-            check_token(self._app.settings.token, str(given).encode())
+            check_token(self._settings.token, str(given).encode())
 
-    def _version(self, spec: Any) -> Version:
+    def _version(self, spec: ProtoMessage) -> Version:
         if spec.signature_name not in ("", SIGNATURE):
-            raise HttpError(
+            raise RequestError(
                 400, f"signature_name {spec.signature_name!r} is not there; the only one is {SIGNATURE!r}"
             )
         number = str(spec.version.value) if spec.HasField("version") else None
-        return self._app.models.version(spec.name, number, spec.version_label or None)
+        return self._plane.models.version(spec.name, number, spec.version_label or None)
 
 
-def _name(request: Any) -> str:
+def _model_of(request: ProtoMessage) -> str:
     spec = getattr(request, "model_spec", None)
     if spec is None:
         spec = request.tasks[0].model_spec if request.tasks else None
     return "" if spec is None else str(spec.name)
 
 
-def _said(spec: Any, name: str, version: Version) -> None:
+def _fill_spec(spec: ProtoMessage, name: str, version: Version) -> None:
     spec.name = name
     spec.version.value = version.number
     spec.signature_name = SIGNATURE
 
 
-def _classified(result: Any, found: list[list[tuple[str, float]]]) -> None:
-    for row in found:
+def _fill_classes(result: ProtoMessage, name: str, version: Version, answers: Answers) -> None:
+    for row in classes(name, version, answers):
         one = result.classifications.add()
         for label, score in row:
             one.classes.add(label=label, score=score)
 
 
-def _regressed(result: Any, found: Any) -> None:
-    for value in found:
+def _fill_numbers(result: ProtoMessage, name: str, version: Version, answers: Answers) -> None:
+    for value in numbers(name, version, answers):
         result.regressions.add(value=float(value))
 
 
-def _signature(version: Version) -> Any:
+_METHODS: dict[str, tuple[str, FillResult]] = {
+    _CLASSIFY: ("classification_result", _fill_classes),
+    _REGRESS: ("regression_result", _fill_numbers),
+}
+
+
+def _signature(version: Version) -> ProtoMessage:
     """As TensorFlow describes it."""
     made = tf.compat.v1.saved_model.build_signature_def(method_name="tensorflow/serving/predict")
     signature = version.predictor.bundle.signature
@@ -275,18 +247,18 @@ def _signature(version: Version) -> Any:
     return made
 
 
-async def started(app: App, address: str, tls: Tls, shared: bool = False) -> Any:
-    """A server that listens; `bound` is its port, which other processes may have, too, if it is `shared`.
+async def start_server(plane: DataPlane, address: str, shared: bool = False) -> tuple[grpc.aio.Server, int]:
+    """A server that listens, and its port, which other processes may have, too, if it is `shared`.
 
     Raises:
         UsageError: it cannot have the address.
     """
     options = [
-        ("grpc.max_receive_message_length", app.settings.body_bytes),
+        ("grpc.max_receive_message_length", plane.settings.body_bytes),
         ("grpc.so_reuseport", int(shared)),
     ]
-    server = grpc.aio.server(options=options, maximum_concurrent_rpcs=app.settings.connections)
-    service = Service(app)
+    server = grpc.aio.server(options=options, maximum_concurrent_rpcs=plane.settings.connections)
+    service = Service(plane)
     for home in dict.fromkeys(call[0] for call in CALLS):
         handlers = {
             name: grpc.stream_unary_rpc_method_handler(
@@ -300,12 +272,13 @@ async def started(app: App, address: str, tls: Tls, shared: bool = False) -> Any
             (grpc.method_handlers_generic_handler(f"{PACKAGE}.{home}", handlers),)
         )
     try:
-        if tls.certificate:
-            pair = (Path(tls.key).read_bytes(), Path(tls.certificate).read_bytes())
-            server.bound = server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
+        settings = plane.settings
+        if settings.tls_certificate:
+            pair = (Path(settings.tls_key).read_bytes(), Path(settings.tls_certificate).read_bytes())
+            port = server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
         else:
-            server.bound = server.add_insecure_port(address)
+            port = server.add_insecure_port(address)
     except RuntimeError:
         raise UsageError(f"cannot listen on {address} for gRPC: is it in use?") from None
     await server.start()
-    return server
+    return server, port

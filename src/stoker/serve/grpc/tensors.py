@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from stoker.serve.http import limits
-from stoker.serve.http.messages import HttpError
-from stoker.serve.http.settings import Settings
 from stoker.serve.images import takes_files
-from stoker.serve.rows import Rows, as_asked
-from stoker.serve.signature import Field
+from stoker.serve.plane import limits
+from stoker.serve.plane.errors import RequestError
+from stoker.serve.plane.settings import ServerSettings
+from stoker.serve.rows import InputRows, as_asked
+from stoker.serve.signature import Array, Field
+from stoker.tf_internals.types import ProtoMessage
 
 
-def rows_of_tensors(fields: Sequence[Field], tensors: Mapping[str, Any], settings: Settings) -> Rows:
+def rows_of_tensors(
+    fields: Sequence[Field], tensors: Mapping[str, ProtoMessage], settings: ServerSettings
+) -> InputRows:
     """Named tensors, whose first size is the number of rows.
 
     Raises:
-        HttpError: one is no tensor, or too large.
+        RequestError: one is no tensor, or too large.
         RowError: they do not fit.
     """
     _check_sizes(fields, tensors, settings)
@@ -35,46 +37,50 @@ def rows_of_tensors(fields: Sequence[Field], tensors: Mapping[str, Any], setting
             given[name] = tf.make_ndarray(tensor)
         except (TypeError, ValueError, KeyError) as error:
             line = (str(error).splitlines() or [""])[0]
-            raise HttpError(400, f"{name!r} is not a tensor: {line}") from None
+            raise RequestError(400, f"{name!r} is not a tensor: {line}") from None
     rows = as_asked(fields, given)
     if rows.alone:
-        raise HttpError(400, "an input's first size must be the number of rows")
+        raise RequestError(400, "an input's first size must be the number of rows")
     return rows
 
 
-def _check_sizes(fields: Sequence[Field], tensors: Mapping[str, Any], settings: Settings) -> None:
+def _check_sizes(
+    fields: Sequence[Field], tensors: Mapping[str, ProtoMessage], settings: ServerSettings
+) -> None:
     """Check what all the tensors would take as arrays."""
     names = {field.name for field in fields}
     total = 0
     for name, tensor in tensors.items():
         if name not in names:
-            raise HttpError(400, f"there is no input {name!r}: the inputs are {', '.join(map(str, fields))}")
+            raise RequestError(
+                400, f"there is no input {name!r}: the inputs are {', '.join(map(str, fields))}"
+            )
         if tensor.tensor_shape.unknown_rank:
-            raise HttpError(400, f"{name!r} is not a tensor: it has no shape")
+            raise RequestError(400, f"{name!r} is not a tensor: it has no shape")
         shape = [one.size for one in tensor.tensor_shape.dim]
-        total += limits.check_shape(name, shape, _item_bytes(name, tensor), settings) + _repeated(
+        total += limits.check_shape(name, shape, _item_bytes(name, tensor), settings) + _bytes_of_repeats(
             tensor, shape
         )
     if total > settings.body_bytes:
-        raise HttpError(400, f"the inputs take {total} bytes; the limit is {settings.body_bytes}")
+        raise RequestError(400, f"the inputs take {total} bytes; the limit is {settings.body_bytes}")
 
 
-def _item_bytes(name: str, tensor: Any) -> int:
+def _item_bytes(name: str, tensor: ProtoMessage) -> int:
     """Bytes of one value; of a string, those of its place."""
     try:
         dtype = tf.as_dtype(tensor.dtype)
     except TypeError:
-        raise HttpError(400, f"{name!r} is not a tensor: unknown type number {tensor.dtype}") from None
+        raise RequestError(400, f"{name!r} is not a tensor: unknown type number {tensor.dtype}") from None
     return 8 if dtype == tf.string else max(1, int(dtype.size or 0))
 
 
-def _repeated(tensor: Any, shape: list[int]) -> int:
+def _bytes_of_repeats(tensor: ProtoMessage, shape: list[int]) -> int:
     """Bytes of the strings that are not sent: the last one stands for all that are missing."""
     missing = math.prod(shape) - len(tensor.string_val)
     return max(0, missing) * len(tensor.string_val[-1]) if tensor.string_val else 0
 
 
-def tensor_of(field: Field, array: Any) -> bytes:
+def tensor_of(field: Field, array: Array) -> bytes:
     """An output, as a serialized tensor."""
     plain = np.asarray(array)
     values = plain.tolist() if plain.dtype == object else plain
@@ -82,17 +88,17 @@ def tensor_of(field: Field, array: Any) -> bytes:
     return made
 
 
-def rows_of_examples(fields: Sequence[Field], given: Any, settings: Settings) -> Rows:
+def rows_of_examples(fields: Sequence[Field], given: ProtoMessage, settings: ServerSettings) -> InputRows:
     """The examples of an `Input`; what its context has, all of them have.
 
     Raises:
-        HttpError: there are none, or too many.
+        RequestError: there are none, or too many.
         RowError: they do not fit.
     """
     kind = given.WhichOneof("kind")
     held = given.example_list_with_context if kind == "example_list_with_context" else given.example_list
     if not held.examples:
-        raise HttpError(400, "the input has no examples")
+        raise RequestError(400, "the input has no examples")
     limits.check_rows(len(held.examples), settings)
     context = {}
     if kind == "example_list_with_context":
@@ -106,7 +112,7 @@ def rows_of_examples(fields: Sequence[Field], given: Any, settings: Settings) ->
     return as_asked(fields, found)
 
 
-def _value(field: Field | None, feature: Any) -> Any:
+def _value(field: Field | None, feature: ProtoMessage) -> object:
     """A feature's list, in the shape of its input."""
     kind = feature.WhichOneof("kind")
     values = list(getattr(feature, kind).value) if kind else []
@@ -117,9 +123,11 @@ def _value(field: Field | None, feature: Any) -> Any:
     if field.shape == () and not values and field.kind:
         return None  # a column's missing value
     try:
-        array: Any = np.empty(len(values), object)
+        array = np.empty(len(values), object)
         array[:] = values
         return array.reshape(field.shape).tolist()
     except ValueError:
         sizes = list(field.shape)
-        raise HttpError(400, f"{field.name!r}: a row has shape {sizes}, got {len(values)} values") from None
+        raise RequestError(
+            400, f"{field.name!r}: a row has shape {sizes}, got {len(values)} values"
+        ) from None

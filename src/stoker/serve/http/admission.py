@@ -1,47 +1,62 @@
-"""Who may send a request, and how much of it is held: checked on both of its ways before its body is read."""
+"""Who may send a request: checked before its body is read, on every way a request can come."""
 
 from __future__ import annotations
 
 import hmac
+import re
 
 from stoker.loopback import name_of
-from stoker.serve.http.messages import HttpError, Request
-from stoker.serve.http.settings import Settings
+from stoker.serve.http.messages import HttpRequest
+from stoker.serve.plane.errors import RequestError
+from stoker.serve.plane.settings import ServerSettings
 
 _HEALTH = ("/healthz", "/readyz", "/v2/health/live", "/v2/health/ready")
-# For everybody, with a token or without: a load balancer asks, and the page, which asks for the token.
+# Open to everybody: the health checks of a load balancer, and the page, which asks for the token.
 _OPEN = ("/", *_HEALTH)
-_DIGITS = 12
-_MOST_SEEN = 100
+_MOST_DIGITS = 12
+_MOST_KNOWN = 100
+# What a plain request looks like; one with any other header that changes what follows is parsed as usual.
+_START = re.compile(rb"POST /v[12]/models/([\w.-]+)(?:/infer|:predict|:classify|:regress) HTTP/1\.1\r\n")
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d{1,12}) *(?=\r\n|$)")
+_SPECIAL = re.compile(rb"\r\n(?:connection|expect|transfer-encoding|upgrade|x-request-id|[\s]):?")
 
 
 def check_token(token: str, given: bytes) -> None:
-    """Check an Authorization header.
-
-    Raises:
-        HttpError: it does not have the token.
-    """
+    """Refuse an Authorization header without the token, by a RequestError."""
     scheme, _, word = given.partition(b" ")
     same = hmac.compare_digest(word.strip(), token.encode())
     if not same or scheme.lower() != b"bearer":
-        raise HttpError(401, "send the server's token as Authorization: Bearer TOKEN")
+        raise RequestError(401, "send the server's token as Authorization: Bearer TOKEN")
+
+
+def model_of(data: bytes) -> str | None:
+    """The model that the bytes of one whole, plain request ask; None for all else.
+
+    Only for refusing: a request that a full queue refuses need not be parsed.
+    """
+    start = _START.match(data)
+    if start is None:
+        return None
+    end = data.find(b"\r\n\r\n")
+    if end < 0:
+        return None
+    head = data[:end].lower()
+    lengths = _LENGTH.findall(head)
+    if len(lengths) != 1 or head.count(b"content-length") != 1 or _SPECIAL.search(head):
+        return None
+    return start[1].decode() if len(data) == end + 4 + int(lengths[0]) else None
 
 
 class Admission:
-    """The checks of one process, and what it holds."""
+    """The checks of one process."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
         self._hosts = frozenset(settings.hosts)
-        self._seen: set[bytes] = set()  # headers that were found right
-        self.held = 0  # bytes of the bodies of requests that are not answered yet
+        self._known: set[bytes] = set()  # Host headers that were found right
 
-    def check(self, request: Request) -> None:
-        """Check what is known of a request before its body is read.
-
-        Raises:
-            HttpError: it is refused, and its body need not be read.
-        """
+    def check(self, request: HttpRequest) -> None:
+        """Refuse a request before its body is read, by a RequestError."""
         headers, settings = request.headers, self._settings
         if self._hosts:
             self._check_host(request)
@@ -49,36 +64,23 @@ class Admission:
             check_token(settings.token, headers.get(b"authorization", b""))
         encoding = headers.get(b"content-encoding")
         if encoding is not None and encoding.lower() != b"identity":
-            shown = encoding.decode("latin-1")[:40]
-            raise HttpError(415, f"Content-Encoding {shown!r} is not supported: send the body uncompressed")
+            given = encoding.decode("latin-1")[:40]
+            raise RequestError(
+                415, f"Content-Encoding {given!r} is not supported: send the body uncompressed"
+            )
         length = headers.get(b"content-length", b"0")
-        if length.isdigit() and (len(length) > _DIGITS or int(length) > settings.body_bytes):
-            shown = length[:_DIGITS].decode("latin-1") + ("..." if len(length) > _DIGITS else "")
-            raise HttpError(413, f"the body has {shown} bytes; the limit is {settings.body_bytes}")
+        if length.isdigit() and (len(length) > _MOST_DIGITS or int(length) > settings.body_bytes):
+            digits = length[:_MOST_DIGITS].decode("latin-1") + ("..." if len(length) > _MOST_DIGITS else "")
+            raise RequestError(413, f"the body has {digits} bytes; the limit is {settings.body_bytes}")
 
-    def _check_host(self, request: Request) -> None:
+    def _check_host(self, request: HttpRequest) -> None:
         given = request.headers.get(b"host")
-        if given in self._seen or given is None or request.path in _HEALTH:
-            return  # a browser always says it; a load balancer asks for the health under any name
+        if given in self._known or given is None or request.path in _HEALTH:
+            return  # a browser always sends it; a load balancer checks the health under any name
         name = name_of(given.decode("latin-1"))
         if name not in self._hosts:
-            raise HttpError(421, f"this server is not known as {name[:80]!r}: allow it with --allowed-hosts")
-        if len(self._seen) < _MOST_SEEN:
-            self._seen.add(given)
-
-    def hold(self, request: Request, size: int) -> None:
-        """Count so many more bytes of a body.
-
-        Raises:
-            HttpError: all bodies together are too large.
-        """
-        request.held += size
-        self.held += size
-        if self.held > self._settings.held_bytes:
-            most = self._settings.held_bytes
-            raise HttpError(503, f"Requests already hold {most} bytes of memory. Try again later.", 1)
-
-    def release(self, request: Request) -> None:
-        """The body is not needed any more."""
-        self.held -= request.held
-        request.held = 0
+            raise RequestError(
+                421, f"this server is not known as {name[:80]!r}: allow it with --allowed-hosts"
+            )
+        if len(self._known) < _MOST_KNOWN:
+            self._known.add(given)

@@ -1,48 +1,59 @@
-"""A request that goes to the model and back without ASGI between.
+"""A transport without ASGI between: the parser's last call starts the exchange, and the answer is written at once.
 
 For a small model, uvicorn's task, event and messages for every request cost more than the model. Plain requests, which
-are nearly all, do without: the parser's last call parses the rows and puts them in line, and the line calls back. It
-stands in the place of uvicorn's own cycle of request and response, so that keeping connections alive, pipelining and
-draining stay uvicorn's.
+are nearly all, do without. An exchange stands in the place of uvicorn's own cycle of request and response, so that
+keeping connections alive, pipelining and draining stay uvicorn's.
 """
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
+from typing import TYPE_CHECKING
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from stoker.serve.http.messages import HttpError, Request, Response
-from stoker.serve.http.question import Question, Unparsed
+from stoker.serve.http.app import Exchange
+from stoker.serve.http.messages import HttpRequest, HttpResponse
+from stoker.serve.plane.errors import RequestError
+
+if TYPE_CHECKING:
+    from stoker.serve.http.transport import Protocol
 
 
-class Direct:
-    """One request and its response."""
+class Direct(Exchange):
+    """An exchange on one connection."""
 
-    __slots__ = ("_protocol", "asked", "disconnected", "keep_alive", "parts", "request", "response_complete")
+    __slots__ = ("_protocol", "is_whole", "keep_alive", "parts", "response_complete")
 
-    def __init__(self, protocol: Any, request: Request, keep_alive: bool) -> None:
-        self._protocol, self.request, self.keep_alive = protocol, request, keep_alive
+    def __init__(self, protocol: Protocol, request: HttpRequest, keep_alive: bool) -> None:
+        super().__init__(protocol.app, request)
+        self._protocol, self.keep_alive = protocol, keep_alive
         self.parts: list[bytes] = []
-        self.asked: Question | None = None
-        # uvicorn's protocol reads and sets these.
-        self.response_complete = self.disconnected = False
+        self.is_whole = False  # all of the body is there
+        self.response_complete = False  # uvicorn's protocol reads it
+
+    @property
+    def disconnected(self) -> bool:
+        """What uvicorn sets when the client leaves."""
+        return self.request.has_left
+
+    @disconnected.setter
+    def disconnected(self, left: bool) -> None:
+        self.request.has_left = left
 
     @property
     def message_event(self) -> Direct:
-        """What uvicorn sets when the client leaves; `disconnected` says it already."""
+        """What uvicorn sets, too, when the client leaves; `disconnected` says it already."""
         return self
 
     def set(self) -> None:
         """Nobody waits for it."""
 
     def is_admitted(self) -> bool:
-        """Its body may be read; if not, it is answered now."""
+        """Whether its body may be read; if not, it is answered now."""
         try:
-            self._protocol.app.admission.check(self.request)
-        except HttpError as error:
-            self._refuse(error)
+            self.app.admission.check(self.request)
+        except RequestError as error:
+            self.finish(error)
             return False
         return True
 
@@ -50,75 +61,22 @@ class Direct:
         """A part of the body has come."""
         self.parts.append(part)
         try:
-            self._protocol.app.admission.hold(self.request, len(part))
-        except HttpError as error:
-            self._refuse(error)
+            self.app.plane.hold(self.request, len(part))
+        except RequestError as error:
+            self.parts.clear()
+            self.finish(error)
 
-    def _refuse(self, error: HttpError) -> None:
-        """Answer before all of the body is there; the protocol throws the rest of it away."""
-        self.parts.clear()
-        self._send(error.response(), whole=False)
-
-    def start(self) -> None:
+    def complete(self) -> None:
         """All of the request is there."""
-        app, request, parts = self._protocol.app, self.request, self.parts
-        request.body = parts[0] if len(parts) == 1 else b"".join(parts)
-        try:
-            routed = app.route(request)
-            if isinstance(routed, Response):
-                response = routed
-            elif app.is_large(len(request.body), routed.version):
-                self._parse_aside(routed)
-                return
-            else:
-                self._put(app.parse(request, routed))
-                return
-        except Exception as error:  # noqa: BLE001 - one request must not take the server with it
-            response = app.failure(request, error)
-        self._send(response)
+        parts = self.parts
+        self.is_whole, self.request.body = True, parts[0] if len(parts) == 1 else b"".join(parts)
+        self.start()
 
-    def _parse_aside(self, unparsed: Unparsed) -> None:
-        app, request = self._protocol.app, self.request
-        app.aside(lambda: app.parse(request, unparsed)).add_done_callback(self._parsed)
-
-    def _parsed(self, found: asyncio.Future[Any]) -> None:
-        """A large body is parsed, or cannot be."""
-        try:
-            self._put(found.result())
-        except Exception as error:  # noqa: BLE001 - one request must not take the server with it
-            self._send(self._protocol.app.failure(self.request, error))
-
-    def _put(self, asked: Question) -> None:
-        """Into the line; it calls back."""
-        self.asked, rows, app = asked, asked.rows, self._protocol.app
-        asked.version.line.put(rows.arrays, rows.count, app.settings.timeout, self, self.request.spent)
-
-    def left(self) -> bool:
-        """The client has left."""
-        return self.disconnected
-
-    def settled(self, answers: list[Any] | None, error: BaseException | None) -> None:
-        """The model has answered, or will not."""
-        app, request = self._protocol.app, self.request
-        if self.disconnected:
-            response = Response(499, b"")
-        elif answers is None:
-            assert error is not None
-            response = app.failure(request, error)
-        else:
-            assert self.asked is not None
-            try:
-                response = app.closed(request, self.asked, answers)
-            except Exception as trouble:  # noqa: BLE001 - nor the others that were answered with it
-                response = app.failure(request, trouble)
-        self._send(response)
-
-    def _send(self, response: Response, whole: bool = True) -> None:
+    def send(self, response: HttpResponse) -> None:
+        """Write the response; if it comes before the end of the body, the protocol throws the rest away."""
         protocol, request = self._protocol, self.request
-        protocol.app.admission.release(request)
-        protocol.app.count(request, response)
         self.response_complete = True
-        if self.disconnected or protocol.transport.is_closing():
+        if request.has_left or protocol.transport.is_closing():
             return
         head = [
             STATUS_LINE[response.status], b"content-type: ", response.kind,
@@ -128,8 +86,8 @@ class Direct:
             head += (name, b": ", value, b"\r\n")
         if not self.keep_alive:
             head.append(b"connection: close\r\n")
-        protocol.transport.send(b"".join((*head, b"\r\n", response.body)))
-        if not whole:
+        protocol.transport.write(b"".join((*head, b"\r\n", response.body)))
+        if not self.is_whole:
             protocol.skip_body(self.keep_alive)
         elif not self.keep_alive:
             protocol.transport.close()

@@ -1,47 +1,31 @@
-"""A request, a response, and an error: a status and one line."""
+"""A request, a response, and JSON between them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
+import numpy as np
 import orjson
 
-from stoker.serve.http.ledger import Spent
+from stoker.serve.plane.answering import Inquiry, Question
+from stoker.serve.plane.errors import RequestError
+from stoker.serve.signature import Array
 
 JSON = b"application/json"
 OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 
 @dataclass(slots=True)
-class Request:
-    """What a client sent; header names are lower case. It `started` when its last byte was there.
+class HttpRequest(Inquiry):
+    """What a client sent; header names are lower case."""
 
-    `held` is what its body takes of the server's memory, as `Settings.held_bytes` counts it.
-    """
-
-    method: str
-    path: str
-    headers: dict[bytes, bytes]
-    body: bytes
-    id: str = ""
-    model: str = ""
-    rows: int = 0
-    spent: Spent | None = None
-    started: float = 0.0
-    held: int = 0
-
-    def json(self) -> Any:
-        """The body.
-
-        Raises:
-            HttpError: it is no JSON.
-        """
-        return parsed(self.body)
+    method: str = ""
+    headers: dict[bytes, bytes] = field(default_factory=dict)
+    body: bytes = b""
 
 
 @dataclass(slots=True)
-class Response:
+class HttpResponse:
     """What the client gets."""
 
     status: int
@@ -50,31 +34,38 @@ class Response:
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)
 
 
-class HttpError(Exception):
-    """Something the client should know: a status and one line."""
-
-    def __init__(self, status: int, line: str, retry_after: int | None = None) -> None:
-        super().__init__(line)
-        self.status, self.line, self.retry_after = status, line, retry_after
-
-    def response(self) -> Response:
-        """As the protocols have it."""
-        headers = [] if self.retry_after is None else [(b"retry-after", str(self.retry_after).encode())]
-        return Response(self.status, orjson.dumps({"error": self.line}), JSON, headers)
+Routed = HttpResponse | Question[HttpResponse]
+"""The answer to a request, or what it asks of a model."""
 
 
-def parsed(body: bytes) -> Any:
-    """JSON as Python's values.
+def refuse(error: RequestError) -> HttpResponse:
+    """An error as the protocols have it."""
+    headers = [] if error.retry_after is None else [(b"retry-after", str(error.retry_after).encode())]
+    return HttpResponse(error.status, orjson.dumps({"error": error.line}), JSON, headers)
 
-    Raises:
-        HttpError: it is none.
-    """
+
+def parse_object(body: bytes) -> dict[str, object]:
+    """Parse a body, which must be a JSON object; a RequestError says what else it is."""
     try:
-        return orjson.loads(body)
+        found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise HttpError(400, f"the body is not JSON: {str(error).splitlines()[0]}") from None
+        raise RequestError(400, f"the body is not JSON: {str(error).splitlines()[0]}") from None
+    if not isinstance(found, dict):
+        raise RequestError(400, "the body must be a JSON object")
+    return found
 
 
-def answer(data: Any, status: int = 200) -> Response:
+def plain_values(array: Array) -> object:
+    """Values as JSON takes them: numbers as they are, strings as text."""
+    return np.ascontiguousarray(array) if array.dtype != object else _text(array.tolist())
+
+
+def _text(value: object) -> object:
+    if isinstance(value, list):
+        return [_text(one) for one in value]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def answer(data: object, status: int = 200) -> HttpResponse:
     """JSON of arrays and plain values."""
-    return Response(status, orjson.dumps(data, option=OPTIONS))
+    return HttpResponse(status, orjson.dumps(data, option=OPTIONS))

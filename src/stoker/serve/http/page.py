@@ -7,13 +7,12 @@ import hashlib
 import re
 from functools import cache
 from importlib import resources
-from typing import Any
 
 import numpy as np
 
-from stoker.serve.http.messages import Response
-from stoker.serve.http.models import Models
-from stoker.serve.proof import recorded
+from stoker.serve.http.messages import HttpResponse
+from stoker.serve.plane.models import ServedModels
+from stoker.serve.proof import read_recordings
 from stoker.serve.rows import UNITS
 from stoker.serve.signature import Field
 
@@ -26,24 +25,24 @@ _MOST_VALUES = 4096
 
 
 @cache
-def page() -> Response:
+def page() -> HttpResponse:
     """The page itself, whose script and style are allowed by their hashes."""
     text = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
     blocks = (re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL) for tag in ("script", "style"))
     policy = _POLICY.format(*(" ".join(map(_hash, found)) for found in blocks)).encode()
     headers = [(b"content-security-policy", policy), (b"x-content-type-options", b"nosniff")]
-    return Response(200, text.encode("utf-8"), b"text/html; charset=utf-8", headers)
+    return HttpResponse(200, text.encode("utf-8"), b"text/html; charset=utf-8", headers)
 
 
 def _hash(block: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(block.encode('utf-8')).digest()).decode('ascii')}'"
 
 
-def described(name: str, models: Models) -> dict[str, Any]:
+def describe_model(name: str, models: ServedModels) -> dict[str, object]:
     """Inputs, outputs and an example of a model."""
     version = models.version(name)
     known = version.predictor.bundle
-    inputs, _ = recorded(known)
+    inputs, _ = read_recordings(known)
     return {
         "name": name,
         "version": version.number,
@@ -58,17 +57,19 @@ def described(name: str, models: Models) -> dict[str, Any]:
     }
 
 
-def _example(field: Field, value: Any) -> Any:
-    """As a person would write it."""
-    if field.kind != "date" or value != value:
-        return _shown(value)
+def _example(field: Field, value: object) -> object:
+    """A value as a person would write it."""
+    if field.kind != "date" or value != value or not isinstance(value, np.number):
+        return _plain(value)
     return str(np.array(int(value)).astype(f"datetime64[{UNITS.get(field.unit, field.unit)}]"))
 
 
-def _shown(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    if getattr(value, "size", 1) > _MOST_VALUES:
+    if not isinstance(value, np.ndarray | np.generic):
+        return value
+    if value.size > _MOST_VALUES:
         return None
     plain = value.tolist()
-    return [_shown(one) for one in plain] if value.dtype == object else plain
+    return [_plain(one) for one in plain] if value.dtype == object else plain

@@ -1,5 +1,7 @@
 """TensorFlow Serving's REST API: predict in rows and columns, classify, regress, metadata, status.
 
+A request that does not fit raises `RequestError`.
+
 POST /v1/models/NAME[/versions/V|/labels/L]:predict      {"instances": [...]} or {"inputs": ...}
 GET  /v1/models/NAME[/versions/V|/labels/L][/metadata]
 """
@@ -8,20 +10,29 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
 import orjson
 
 from stoker.serve.bundle import SIGNATURE
-from stoker.serve.http import limits
-from stoker.serve.http.messages import OPTIONS, HttpError, Request, Response, answer
-from stoker.serve.http.models import Models, Version
-from stoker.serve.http.question import Question, Unparsed
-from stoker.serve.http.settings import Settings
-from stoker.serve.rows import Rows, as_asked
-from stoker.serve.signature import Field
+from stoker.serve.http.messages import (
+    OPTIONS,
+    HttpRequest,
+    HttpResponse,
+    Routed,
+    answer,
+    parse_object,
+    plain_values,
+)
+from stoker.serve.plane import limits
+from stoker.serve.plane.answering import Answers, Parsed, Question
+from stoker.serve.plane.errors import RequestError
+from stoker.serve.plane.models import ServedModels, Version
+from stoker.serve.plane.settings import ServerSettings
+from stoker.serve.rows import InputRows, as_asked
+from stoker.serve.signature import Array, Field
 
 _DEEPEST = 32
 _TYPES = {
@@ -31,29 +42,25 @@ _TYPES = {
 }  # fmt: skip
 
 
-def handle(request: Request, models: Models) -> Response | Unparsed:
-    """Anything below /v1/models/: its answer, or whom it asks.
-
-    Raises:
-        HttpError: it cannot be.
-    """
+def route(request: HttpRequest, models: ServedModels) -> Routed:
+    """The answer to anything below /v1/models/, or what it asks of a model."""
     request.model, number, label, rest, verb = _place(request.path)
     if verb:
         if rest or verb not in _VERBS:
-            raise HttpError(
+            raise RequestError(
                 404, f"there is nothing at {request.path}: the verbs are predict, classify and regress"
             )
         if request.method != "POST":
-            raise HttpError(405, f"{verb} needs a POST request")
+            raise RequestError(405, f"{verb} needs a POST request")
         version = models.version(request.model, number, label)
-        version.line.check()
-        return Unparsed(version, partial(_VERBS[verb], request, version, models.settings))
+        parse = partial(_VERBS[verb], request, version, models.settings)
+        return Question(request.model, version, len(request.body), parse)
     if request.method != "GET":
-        raise HttpError(405, f"{request.path} needs a GET request")
+        raise RequestError(405, f"{request.path} needs a GET request")
     if rest == ["metadata"]:
         return answer(metadata(request.model, models.version(request.model, number, label)))
     if rest:
-        raise HttpError(404, f"there is nothing at {request.path}")
+        raise RequestError(404, f"there is nothing at {request.path}")
     every = number is None and label is None
     found = models.versions(request.model) if every else [models.version(request.model, number, label)]
     return answer({"model_version_status": [_status(one) for one in found]})
@@ -69,12 +76,12 @@ def _place(path: str) -> tuple[str, str | None, str | None, list[str], str]:
     return parts[0], number, label, parts[3:] if number or label else parts[1:], verb
 
 
-def _status(version: Version) -> dict[str, Any]:
+def _status(version: Version) -> dict[str, object]:
     status = {"error_code": "OK", "error_message": ""}
     return {"version": str(version.number), "state": "AVAILABLE", "status": status}
 
 
-def metadata(name: str, version: Version) -> dict[str, Any]:
+def metadata(name: str, version: Version) -> dict[str, object]:
     """The signature, as TensorFlow Serving tells it."""
     signature = version.predictor.bundle.signature
     said = {
@@ -88,7 +95,7 @@ def metadata(name: str, version: Version) -> dict[str, Any]:
     }
 
 
-def _tensor_info(field: Field) -> dict[str, Any]:
+def _tensor_info(field: Field) -> dict[str, object]:
     sizes = [{"size": str(-1 if size is None else size), "name": ""} for size in (None, *field.shape)]
     return {
         "dtype": _TYPES.get(field.dtype, "DT_INVALID"),
@@ -97,79 +104,77 @@ def _tensor_info(field: Field) -> dict[str, Any]:
     }
 
 
-def predict(request: Request, version: Version, settings: Settings) -> Question:
+def predict(request: HttpRequest, version: Version, settings: ServerSettings) -> Parsed[HttpResponse]:
     """Rows (`instances`) or columns (`inputs`), answered in the same form."""
-    fields = version.predictor.bundle.signature.inputs
-    body = _object(request, fields, settings)
+    fields = version.inputs
+    body = _read_object(request, fields, settings)
     if ("instances" in body) == ("inputs" in body):
-        raise HttpError(400, 'the body must have either "instances" (rows) or "inputs" (columns)')
+        raise RequestError(400, 'the body must have either "instances" (rows) or "inputs" (columns)')
     in_rows = "instances" in body
     given = body["instances"] if in_rows else body["inputs"]
     limits.check_columns(given, settings)
-    given = decoded(given)
+    given = decode_base64(given)
     if in_rows:
         given = _instances(fields, given)
     elif not isinstance(given, dict):
         given = {fields[0].name: given} if len(fields) == 1 else given
     rows = as_asked(fields, given)
     if rows.alone:
-        raise HttpError(
+        raise RequestError(
             400, f'"{"instances" if in_rows else "inputs"}" must hold rows, not the values of a single one'
         )
-    return Question(version, rows, _in_rows if in_rows else _in_columns)
+    return Parsed(rows, _in_rows if in_rows else _in_columns)
 
 
-def _in_rows(answers: dict[str, Any]) -> Response:
-    found = {name: _plain(one) for name, one in answers.items()}
+def _in_rows(answers: Answers) -> HttpResponse:
+    found = {name: plain_values(one) for name, one in answers.items()}
     if len(found) == 1:
         return answer({"predictions": next(iter(found.values()))})
     columns = list(found.values())
     return answer({"predictions": [dict(zip(found, row, strict=True)) for row in zip(*columns, strict=True)]})
 
 
-def _in_columns(answers: dict[str, Any]) -> Response:
-    found = {name: _plain(one) for name, one in answers.items()}
+def _in_columns(answers: Answers) -> HttpResponse:
+    found = {name: plain_values(one) for name, one in answers.items()}
     return answer({"outputs": found if len(found) > 1 else next(iter(found.values()))})
 
 
-def _instances(fields: tuple[Field, ...], given: Any) -> Any:
+def _instances(fields: tuple[Field, ...], given: object) -> object:
     if not isinstance(given, list) or not given:
-        raise HttpError(400, '"instances" must be a list with at least one row')
+        raise RequestError(400, '"instances" must be a list with at least one row')
     if isinstance(given[0], dict):
         return given
     if len(fields) > 1:
         named = ", ".join(str(field) for field in fields)
-        raise HttpError(400, f"an instance must be an object with {named}; got {type(given[0]).__name__}")
+        raise RequestError(400, f"an instance must be an object with {named}; got {type(given[0]).__name__}")
     return {fields[0].name: given}
 
 
-def classify(request: Request, version: Version, settings: Settings) -> Question:
+def classify(request: HttpRequest, version: Version, settings: ServerSettings) -> Parsed[HttpResponse]:
     """Labels with their scores, the best first."""
     _labels(request.model, version)
     rows = _examples(request, version, settings)
-    return Question(version, rows, partial(_result, classes, request.model, version))
+    return Parsed(rows, partial(_encode_result, classes, request.model, version))
 
 
-def regress(request: Request, version: Version, settings: Settings) -> Question:
+def regress(request: HttpRequest, version: Version, settings: ServerSettings) -> Parsed[HttpResponse]:
     """One number for each example."""
     _number(request.model, version)
     rows = _examples(request, version, settings)
-    return Question(version, rows, partial(_result, numbers, request.model, version))
+    return Parsed(rows, partial(_encode_result, numbers, request.model, version))
 
 
-def _result(form: Any, name: str, version: Version, answers: dict[str, Any]) -> Response:
+def _encode_result(
+    form: Callable[[str, Version, Answers], object], name: str, version: Version, answers: Answers
+) -> HttpResponse:
     return answer({"result": form(name, version, answers)})
 
 
 _VERBS = {"predict": predict, "classify": classify, "regress": regress}
 
 
-def classes(name: str, version: Version, found: dict[str, Any]) -> list[list[tuple[str, float]]]:
-    """For each row of the answers the labels with their scores, the best first.
-
-    Raises:
-        HttpError: the model has no labels.
-    """
+def classes(name: str, version: Version, found: Answers) -> list[list[tuple[str, float]]]:
+    """For each row of the answers the labels with their scores, the best first, if the model has labels."""
     labels = _labels(name, version)
     result = []
     for scores in found["scores"]:
@@ -181,89 +186,70 @@ def classes(name: str, version: Version, found: dict[str, Any]) -> list[list[tup
 def _labels(name: str, version: Version) -> tuple[str, ...]:
     labels = version.predictor.bundle.labels
     if labels is None:
-        raise HttpError(400, f"model {name!r} has no labels: use predict")
+        raise RequestError(400, f"model {name!r} has no labels: use predict")
     return labels
 
 
-def numbers(name: str, version: Version, found: dict[str, Any]) -> Any:
-    """One number for each row of the answers.
-
-    Raises:
-        HttpError: the model gives something else.
-    """
+def numbers(name: str, version: Version, found: Answers) -> Array:
+    """One number for each row of the answers, if that is what the model gives."""
     return found[_number(name, version).name].reshape(-1)
 
 
 def _number(name: str, version: Version) -> Field:
     outputs = version.predictor.bundle.signature.outputs
     if len(outputs) != 1 or outputs[0].shape not in ((), (1,)) or outputs[0].dtype == "string":
-        raise HttpError(400, f"model {name!r} does not return one number per row: use predict")
+        raise RequestError(400, f"model {name!r} does not return one number per row: use predict")
     return outputs[0]
 
 
-def _examples(request: Request, version: Version, settings: Settings) -> Rows:
-    fields = version.predictor.bundle.signature.inputs
-    body = _object(request, fields, settings)
+def _examples(request: HttpRequest, version: Version, settings: ServerSettings) -> InputRows:
+    fields = version.inputs
+    body = _read_object(request, fields, settings)
     examples, context = body.get("examples"), body.get("context") or {}
     limits.check_columns(examples, settings)
     if context and isinstance(examples, list):
         limits.check_context(len(orjson.dumps(context, option=OPTIONS)), len(examples), settings)
-    examples, context = decoded(examples), decoded(context)
+    examples, context = decode_base64(examples), decode_base64(context)
     if not isinstance(examples, list) or not examples or not all(isinstance(one, dict) for one in examples):
-        raise HttpError(400, '"examples" must be a list of objects, at least one')
+        raise RequestError(400, '"examples" must be a list of objects, at least one')
     if not isinstance(context, dict):
-        raise HttpError(400, '"context" must be an object')
+        raise RequestError(400, '"context" must be an object')
     return as_asked(fields, [{**context, **one} for one in examples])
 
 
-def _object(request: Request, fields: tuple[Field, ...], settings: Settings) -> dict[str, Any]:
+def _read_object(
+    request: HttpRequest, fields: tuple[Field, ...], settings: ServerSettings
+) -> dict[str, object]:
     limits.check_json(request.body, fields, settings)
-    body = request.json()
-    if not isinstance(body, dict):
-        raise HttpError(400, "the body must be a JSON object")
+    body = parse_object(request.body)
     name = body.get("signature_name") or SIGNATURE
     if name != SIGNATURE:
-        raise HttpError(400, f'"signature_name" {name!r} is not there; the only signature is {SIGNATURE!r}')
+        raise RequestError(
+            400, f'"signature_name" {name!r} is not there; the only signature is {SIGNATURE!r}'
+        )
     return body
 
 
-def decoded(value: Any, depth: int = 0) -> Any:
-    """`{"b64": "..."}` is bytes, wherever it stands.
-
-    Raises:
-        HttpError: it is no base64, or nested too deeply.
-    """
+def decode_base64(value: object, depth: int = 0) -> object:
+    """Replace `{"b64": "..."}` by its bytes, wherever it stands."""
     if depth > _DEEPEST:
-        raise HttpError(400, f"the values are nested more than {_DEEPEST} deep")
+        raise RequestError(400, f"the values are nested more than {_DEEPEST} deep")
     if isinstance(value, dict):
         if value.keys() == {"b64"} and isinstance(value["b64"], str):
             try:
                 return base64.b64decode(value["b64"], validate=True)
             except (binascii.Error, ValueError):
-                raise HttpError(400, '"b64" is no base64') from None
-        return {name: decoded(one, depth + 1) for name, one in value.items()}
+                raise RequestError(400, '"b64" is not valid base64') from None
+        return {name: decode_base64(one, depth + 1) for name, one in value.items()}
     if isinstance(value, list) and _holds_objects(value, depth):
-        return [decoded(one, depth + 1) for one in value]
+        return [decode_base64(one, depth + 1) for one in value]
     return value
 
 
-def _holds_objects(value: Any, depth: int) -> bool:
-    """Looked at along the first elements only: the numbers of an image are not gone through one by one."""
+def _holds_objects(value: object, depth: int) -> bool:
+    """Whether there is an object inside; only first elements are looked at, not each number of an image."""
     while isinstance(value, list) and value:
         value, depth = value[0], depth + 1
         if depth > _DEEPEST:
-            raise HttpError(400, f"the values are nested more than {_DEEPEST} deep")
+            raise RequestError(400, f"the values are nested more than {_DEEPEST} deep")
     return isinstance(value, dict)
-
-
-def _plain(array: Any) -> Any:
-    """As JSON takes it: numbers as they are, strings as text."""
-    if array.dtype != object:
-        return np.ascontiguousarray(array)
-    return _text(array.tolist())
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_text(one) for one in value]
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -1,25 +1,27 @@
-"""What uvicorn does more slowly than a server under load can afford.
+"""uvicorn's HTTP protocol, with what a server under load cannot afford done otherwise.
 
-An answer goes in one packet: uvicorn writes the head of a response and then its body, each with a system call; what is
-written within one turn of the event loop is kept, and sent together at its end. And a request that is refused because
-the line is full is not parsed: to refuse must cost next to nothing, or refusing would leave no time for answering.
-Plain requests go directly to the application; whatever needs more than one answer to one body (bodies in chunks, too
-large or announced, upgrades, requests that come before the last one is answered) goes uvicorn's way.
+- A request that a full queue refuses is not parsed: refusing must cost next to nothing, or it would leave no time for
+  answering.
+- Plain requests go straight to the application (`direct`). Everything else goes through ASGI: bodies in chunks or
+  announced by `Expect`, upgrades, requests that come before the last one is answered.
+- Clients that send or read too slowly are disconnected.
 """
 
 from __future__ import annotations
 
 import asyncio
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from stoker.serve.http.app import App
 from stoker.serve.http.direct import Direct
+from stoker.serve.plane.answering import Inquiry
 
-# Of a request line and headers; uvicorn would take any number.
+# The limit of a request line and headers in bytes; uvicorn has none.
 _MOST_HEAD = 64 << 10
 _LONG_HEAD = f"The headers are longer than {_MOST_HEAD} bytes."
 _UPGRADE = (b"upgrade", b"connection", b"http2-settings")
@@ -30,87 +32,54 @@ _TOO_MANY = (
     b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n"
     b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(_CROWDED), _CROWDED)
 )
-# So long the rest of a body that nobody wants is read, and a client that is refused may read why: a connection that is
-# closed while bytes arrive is reset, and its answer with it.
+# How long the rest of an unwanted body is read, so that a refused client can read why: a connection closed while
+# bytes arrive is reset, and its answer is lost.
 _LINGER_S = 5.0
-# So long an idle client of a server that ends may still ask one thing.
+# How long an idle client may still send a request to a server that is ending.
 _LAST_CHANCE_S = 1.0
-# So many connections beyond the most are told why they are refused.
-_MOST_TOLD = 64
+# How many connections beyond the limit get a refusal; any more are closed without a word.
+_MOST_REFUSALS = 64
 _METHODS = {b"GET": "GET", b"POST": "POST"}
 
 
 @lru_cache(256)
 def _path_of(url: bytes) -> str:
-    """The path in what a request asks for. Few are asked for, again and again."""
+    """The path in a request's URL. A client asks for few, again and again."""
     path: str = httptools.parse_url(url).path.decode("ascii")
     return unquote(path) if "%" in path else path
 
 
-class Together:
-    """A transport that sends once a turn of the loop."""
-
-    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport, self._loop = transport, loop
-        self._parts: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        """Send it at the end of this turn."""
-        if not self._parts:
-            self._loop.call_soon(self._flush)
-        self._parts.append(data)
-
-    def send(self, data: bytes) -> None:
-        """Send it now: it is all of an answer."""
-        self._flush()
-        self._transport.write(data)
-
-    def close(self) -> None:
-        """Send what is left, and close."""
-        self._flush()
-        self._transport.close()
-
-    def _flush(self) -> None:
-        if self._parts:
-            parts, self._parts = self._parts, []
-            if not self._transport.is_closing():
-                self._transport.write(b"".join(parts))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-
 class Protocol(HttpToolsProtocol):
-    """uvicorn's protocol over such a transport."""
+    """One connection."""
 
-    app: Any
-    cycle: Any
+    app: App
+    cycle: Any  # a `Direct`, or uvicorn's cycle of request and response
     parser: Any
-    transport: Any  # a `Together`
-    _inside = False  # a message
-    _head: int | None = None  # how much of one has come, while it is not all there
-    _arrived = 0  # bytes at once
-    _direct: Direct | None = None  # what the parser is in
-    _resting = 0.0  # since when it has been idle
-    _deaf = 0.0  # since when it has not read its answers
-    _deadline = 0.0  # when all of the message must have come
-    _unwanted = False  # nothing more is read from this client
-    _closes = False  # once the rest of the body has come
-    _ending = False  # the server ends
+    transport: asyncio.Transport
+    _inside = False  # a request has begun and is not all there
+    _head: int | None = None  # bytes of an unfinished head
+    _arrived = 0  # bytes of the last packet
+    _direct: Direct | None = None  # the exchange whose body is being read
+    _idle_since = 0.0  # time of the last request
+    _paused_since = 0.0  # when the client stopped reading its answers
+    _deadline = 0.0  # when all of the request must have come
+    _refused = False  # nothing more is read from this client
+    _closes = False  # close once the rest of the body has come
+    _ending = False  # the server is ending
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(cast(Any, Together(transport, self.loop)))
+        super().connection_made(transport)
         beyond = len(self.connections) - self.app.settings.connections
         if beyond > 0:
-            self._turn_away(told=beyond <= _MOST_TOLD)
+            self._turn_away(say_why=beyond <= _MOST_REFUSALS)
         else:
             self._rest()
 
-    def _turn_away(self, told: bool) -> None:
-        """There are too many connections already."""
-        self._unwanted = True
-        if told:
-            self.transport.send(_TOO_MANY)
+    def _turn_away(self, say_why: bool) -> None:
+        """Refuse a connection beyond the limit."""
+        self._refused = True
+        if say_why:
+            self.transport.write(_TOO_MANY)
             self.loop.call_later(_LINGER_S, self.transport.close)
         else:
             self.transport.close()
@@ -129,29 +98,29 @@ class Protocol(HttpToolsProtocol):
             return
         self._head = None
         if self.transport.is_closing() or self.parser.should_upgrade():
-            return  # nothing is asked after the last answer; for upgrades see `_stay`
+            return  # a connection that closes takes no more requests; for upgrades see `_stay`
         headers, method = dict(self.headers), _METHODS.get(self.parser.get_method())
         if method is None or not self._is_plain(headers):
-            self._go_the_usual_way()
+            self._use_asgi()
             if self._ending:
                 self.cycle.keep_alive = False
             return
         parser = self.parser
-        request = self.app.request(method, _path_of(self.url), headers)
+        request = self.app.begin(method, _path_of(self.url), headers)
         keep_alive = parser.get_http_version() != "1.0" and parser.should_keep_alive() and not self._ending
         self.cycle = direct = Direct(self, request, keep_alive)
         if direct.is_admitted():
             self._direct = direct
 
     def _is_head_too_long(self) -> bool:
-        """A head that has come at once, or with much else; if it is too long, that is said."""
+        """Whether a head that came in one packet is too long; if so, the client is told."""
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > _MOST_HEAD:
             self.send_400_response(_LONG_HEAD)
         return size > _MOST_HEAD
 
-    def _go_the_usual_way(self) -> None:
-        """What uvicorn wants to know is put together only now."""
+    def _use_asgi(self) -> None:
+        """Hand a request over to uvicorn, with everything it would have collected by now."""
         url, headers = self.url, self.headers
         super().on_message_begin()
         self.on_url(url)
@@ -160,14 +129,14 @@ class Protocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def _is_plain(self, headers: dict[bytes, bytes]) -> bool:
-        """A request that is answered when it is all there, with nothing before it."""
+        """Whether a request can be answered once it is all there, with no other before it."""
         busy = self.cycle is not None and not self.cycle.response_complete
         if busy or self.flow.write_paused:
             return False
         return b"transfer-encoding" not in headers and b"expect" not in headers
 
     def skip_body(self, keep_alive: bool) -> None:
-        """The request is answered already: what is left of its body is thrown away, for a while."""
+        """Throw away the rest of the body of a request that is already answered, for a while."""
         self._direct, self._closes = None, not keep_alive
         self._deadline = self.loop.time() + _LINGER_S
         if self.timeout_keep_alive_task is not None:
@@ -184,7 +153,7 @@ class Protocol(HttpToolsProtocol):
         self._inside = False
         direct, self._direct = self._direct, None
         if direct is not None:
-            direct.start()
+            direct.complete()
         elif self._closes:
             self.transport.close()
         elif not self.transport.is_closing() and not self.parser.should_upgrade():
@@ -200,8 +169,8 @@ class Protocol(HttpToolsProtocol):
             self._rest()
 
     def _rest(self) -> None:
-        """Nothing is asked: it may be idle for a while. One timer, which looks when that is over, is enough."""
-        self._resting = self.loop.time()
+        """Begin to be idle. One timer is enough: when it runs out, it looks whether that is still so."""
+        self._idle_since = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self._look_in(min(self.timeout_keep_alive, self.app.settings.body_timeout))
 
@@ -210,34 +179,32 @@ class Protocol(HttpToolsProtocol):
 
     def timeout_keep_alive_handler(self) -> None:
         busy = self.cycle is not None and not self.cycle.response_complete
-        earlier = (
-            self._head is not None and busy
-        )  # a request is still answered, and the next one comes already
+        is_next = self._head is not None and busy  # the next request comes while one is still answered
         now = self.loop.time()
-        if self._inside and (earlier or self.flow.read_paused):
-            self._deadline = now + self.app.settings.body_timeout  # it is the server who takes its time
+        if self._inside and (is_next or self.flow.read_paused):
+            self._deadline = now + self.app.settings.body_timeout  # it is the server that takes its time
         if self.flow.write_paused:
-            ends = self._deaf + self.timeout_keep_alive
+            ends = self._paused_since + self.timeout_keep_alive
         elif self._inside:
             ends = self._deadline
         else:
-            ends = (now if busy else self._resting) + self.timeout_keep_alive
+            ends = (now if busy else self._idle_since) + self.timeout_keep_alive
         if ends > now:
             self._look_in(ends - now)
             return
         if not self.transport.is_closing() and (self._direct is not None or self._head is not None):
             self.transport.write(_TOO_SLOW)
         super().timeout_keep_alive_handler()
-        # A client that does not read its answer keeps a connection open that is only closed.
+        # Closing alone leaves a connection open as long as the client does not read its answer.
         self.loop.call_later(_LINGER_S, self.transport.abort)
 
     def pause_writing(self) -> None:
-        """The client does not read its answers."""
-        self._deaf = self.loop.time()
+        """The client has stopped reading its answers."""
+        self._paused_since = self.loop.time()
         super().pause_writing()
 
     def shutdown(self) -> None:
-        """The server ends. What was asked is answered, also by a client who is just about to ask."""
+        """The server is ending: answer the requests it has, and those that are just being sent."""
         self._ending = True
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.keep_alive = False
@@ -250,21 +217,21 @@ class Protocol(HttpToolsProtocol):
             self.transport.close()
 
     def _unset_keepalive_if_required(self) -> None:
-        """Data came; the timer will see."""
+        """Leave the timer alone when data comes; it looks at the state when it runs out."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
         if self._direct is not None:  # its body will not come
-            self.app.admission.release(self._direct.request)
+            self.app.plane.release(self._direct.request)
 
     def data_received(self, data: bytes) -> None:
-        if self._unwanted:
+        if self._refused:
             return
         fresh = not self._inside and not self._ending
         if fresh and (self.cycle is None or self.cycle.response_complete):
-            refusal = self.app.refusal(data) if self.app.crowded() else None
+            refusal = self.app.refuse_unparsed(data)
             if refusal is not None:
                 self.transport.write(refusal)
                 self._rest()
@@ -289,31 +256,30 @@ class Protocol(HttpToolsProtocol):
             self._stay(data[upgrade.args[0] :])
 
     def _fail(self, error: Exception) -> None:
-        """Something the parser has called went wrong: a path that is none, or a fault of this server."""
+        """A callback of the parser failed: the path is invalid, or this server has a fault."""
         cause = error.__context__ or error
         if isinstance(cause, httptools.HttpParserError):
             self.send_400_response("Invalid HTTP request received.")
             return
-        self.app.failed(cause, "", "")
+        self.app.plane.explain(cause, Inquiry(""))
         self.transport.write(_FAULT)
         self.transport.close()
 
     def _stay(self, rest: bytes) -> None:
-        """A client would like to go on in another protocol (Java's HTTP/2): it is answered in this one.
+        """Answer a client that asks for another protocol (Java's asks for HTTP/2) in this one.
 
-        The parser gives up at such a request, body and all, so another one gets it without that wish.
+        The parser gives up at such a request, body and all, so a new one gets it without the upgrade headers.
         """
         method = self.parser.get_method()
         if method == b"CONNECT":
-            self.send_400_response("This is no proxy.")
+            self.send_400_response("This server is not a proxy.")
             return
         kept = [(name, value) for name, value in self.headers if name not in _UPGRADE]
         if any(b"close" in value.lower() for name, value in self.headers if name == b"connection"):
             kept.append((b"connection", b"close"))
         lines = [b"%b %b HTTP/1.1" % (method, self.url), *(b"%b: %b" % one for one in kept), b"", b""]
         self.parser = httptools.HttpRequestParser(self)
-        if hasattr(
-            self.parser, "set_dangerous_leniencies"
-        ):  # as uvicorn's own; what follows a close is ignored
+        # As uvicorn sets up its own; what follows a close is ignored.
+        if hasattr(self.parser, "set_dangerous_leniencies"):
             self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._feed(b"\r\n".join(lines) + rest)

@@ -68,7 +68,7 @@ def _pip(*words: str) -> None:
         raise UsageError(f"the wheelhouse cannot be filled: pip {words[0]}: {reason}")
 
 
-def pinned(directory: Path) -> str:
+def pin_wheels(directory: Path) -> str:
     """The text of `requirements.txt`: every wheel of the directory with its hash.
 
     Raises:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata, resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from stoker import signing, version
 from stoker.errors import UsageError
@@ -23,6 +23,9 @@ from stoker.serve import bundle
 from stoker.serve.engines import converted
 from stoker.serve.packaging import wheelhouse
 from stoker.serve.safety.opening import Trust, read_checked
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
 
 MARK = "Dockerfile"
 _DISTRIBUTION = {"cpu": "tensorflow-cpu", "cuda": "tensorflow[and-cuda]"}
@@ -38,7 +41,7 @@ _GPU_COMPOSE = """
 
 
 @dataclass(frozen=True)
-class Options:
+class PackageOptions:
     """What can be said of a package.
 
     Attributes:
@@ -75,7 +78,7 @@ class Options:
             raise UsageError(f"--port {self.port} must be between 1 and 65535")
 
 
-def package_bundle(path: Path, target: Path, options: Options, overwrite: bool = False) -> None:
+def package_bundle(path: Path, target: Path, options: PackageOptions, overwrite: bool = False) -> None:
     """Everything for an image that serves a bundle.
 
     Raises:
@@ -108,7 +111,7 @@ def package_bundle(path: Path, target: Path, options: Options, overwrite: bool =
         _finish(place, "serve", options, wanted, words)
 
 
-def _pin(known: bundle.Bundle, versions: Mapping[str, Any], name: str) -> str:
+def _pin(known: bundle.Bundle, versions: Mapping[str, object], name: str) -> str:
     """The version the bundle was proven with; it becomes an argument of pip."""
     found = versions.get(name)
     if not isinstance(found, str) or not re.fullmatch(r"[\w.+-]{1,40}", found, re.ASCII):
@@ -129,7 +132,7 @@ def _flags(trust: Trust) -> list[str]:
 
 
 def package_program(
-    file: Path, target: Path, options: Options, include: Sequence[Path], overwrite: bool
+    file: Path, target: Path, options: PackageOptions, include: Sequence[Path], overwrite: bool
 ) -> None:
     """Everything for an image that trains.
 
@@ -142,8 +145,8 @@ def package_program(
             raise UsageError(f"there is no {one}")
     wanted = [
         f"stoker=={version.__version__}",
-        f"{_DISTRIBUTION[options.device]}=={_installed('tensorflow-cpu', 'tensorflow')}",
-        f"keras=={_installed('keras')}",
+        f"{_DISTRIBUTION[options.device]}=={_installed_version('tensorflow-cpu', 'tensorflow')}",
+        f"keras=={_installed_version('keras')}",
         *options.requirements,
     ]
     words = {
@@ -162,10 +165,10 @@ def package_program(
 def _runtime(engine: str) -> str:
     """Pinned to the version the engine was proven with here."""
     name = converted.RUNTIMES[engine].replace("_", "-")
-    return f"{name}=={_installed(name)}"
+    return f"{name}=={_installed_version(name)}"
 
 
-def _installed(*names: str) -> str:
+def _installed_version(*names: str) -> str:
     for name in names:
         try:
             return metadata.version(name)
@@ -174,7 +177,9 @@ def _installed(*names: str) -> str:
     raise UsageError(f"stoker package needs {names[0]} installed, to pin the version that is used here")
 
 
-def _finish(place: Path, kind: str, options: Options, wanted: list[str], words: dict[str, str]) -> None:
+def _finish(
+    place: Path, kind: str, options: PackageOptions, wanted: list[str], words: dict[str, str]
+) -> None:
     wheels = place / "wheelhouse"
     if options.wheels is not None:
         if not options.wheels.is_dir():
@@ -182,7 +187,7 @@ def _finish(place: Path, kind: str, options: Options, wanted: list[str], words: 
         shutil.copytree(options.wheels, wheels)
     else:
         wheelhouse.fill(wheels, wanted, options.python)
-    (place / "requirements.txt").write_text(wheelhouse.pinned(wheels), encoding="utf-8")
+    (place / "requirements.txt").write_text(wheelhouse.pin_wheels(wheels), encoding="utf-8")
     gpu = options.device == "cuda"
     words |= {
         "name": options.name,
@@ -203,7 +208,7 @@ def _finish(place: Path, kind: str, options: Options, wanted: list[str], words: 
     (place / ".dockerignore").write_text(ignored, encoding="utf-8")
 
 
-def _files(directory: Any, above: str = "") -> Iterator[tuple[str, str]]:
+def _files(directory: Traversable, above: str = "") -> Iterator[tuple[str, str]]:
     for one in directory.iterdir():
         if one.is_dir():
             yield from _files(one, f"{above}{one.name}/")

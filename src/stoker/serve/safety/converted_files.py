@@ -1,6 +1,6 @@
 """LiteRT and ONNX files, read before their engine loads them: no operations and no files but their own.
 
-The formats are walked here, as far as needed, so that an image with the runtime alone can look, too.
+The formats are parsed here, as far as needed, so that an image that has only the runtime can check, too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from stoker.serve.bundle import BundleError
 
-# Where LiteRT's operators that are no builtin stand in the table of an operator code.
+# Positions in LiteRT's tables: the model's operator codes, and the name of a custom operator.
 _CUSTOM_CODE_SLOT, _OPERATOR_CODES_SLOT = 1, 1
 # Field numbers of ONNX's messages: which fields of each hold another message, and of which kind.
 _ONNX_INSIDE: dict[str, dict[int, str]] = {
@@ -80,12 +80,12 @@ def _custom_operations(content: bytes) -> Iterator[str]:
     if codes is None:
         return
     vector = codes + _offset(content, codes)
-    for number in range(_bounded(content, vector, 4)):
+    for number in range(_vector_length(content, vector, 4)):
         entry = vector + 4 + 4 * number
         name = _slot(content, entry + _offset(content, entry), _CUSTOM_CODE_SLOT)
         if name is not None:
             text = name + _offset(content, name)
-            length = _bounded(content, text, 1)
+            length = _vector_length(content, text, 1)
             yield content[text + 4 : text + 4 + length].decode("utf-8", "replace")
 
 
@@ -97,7 +97,7 @@ def _offset(content: bytes, place: int) -> int:
     return found
 
 
-def _bounded(content: bytes, place: int, each: int) -> int:
+def _vector_length(content: bytes, place: int, each: int) -> int:
     """The length of a vector, which must be in the file."""
     length: int = struct.unpack_from("<I", content, place)[0]
     if place + 4 + length * each > len(content):

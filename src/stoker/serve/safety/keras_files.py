@@ -1,7 +1,7 @@
 """Saved Keras models, read before Keras loads them: nothing in them runs code, or reads a file beside them.
 
-Keras has `safe_mode` for this. Which of its versions keeps that promise for which format changed often, so the
-configuration is looked at here, whatever the version.
+Keras has `safe_mode` for this, but how far each of its versions keeps that promise for each format has changed often.
+So the configuration is checked here, whatever the version.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, TYPE_CHECKING
 
 from stoker.errors import StokerError
 from stoker.tf_internals.versions import KERAS, parse, spell
 
+if TYPE_CHECKING:
+    import h5py
+
 _MOST_CONFIG_BYTES = 64 << 20
-# Keras stores weights as they are; an archive that grows much more than this is made to fill the memory.
+# Keras does not compress weights; an archive that grows more than this is meant to fill the memory.
 _MOST_GROWTH, _LARGE = 20, 1 << 30
 _WEIGHTS = "model.weights.h5"
 # The other form of weights that Keras reads, `.npz`, can hold pickled objects.
@@ -48,17 +51,17 @@ class CodeInFileError(KerasFileError):
 
 
 def check_keras_file(file: Path) -> None:
-    """Look at a `.keras` or `.h5` file without loading it.
+    """Check a `.keras` or `.h5` file without loading it.
 
     Raises:
-        KerasFileError: it cannot be read, or something in it runs code or reads other files. The line says what, for
-            whoever names the file before it.
+        KerasFileError: it cannot be read, or something in it runs code or reads other files. The line says what; the
+            caller puts the file's name before it.
     """
     import h5py
 
     _check_version()
     try:
-        # Keras goes by the name; a file can be both, so it is looked at as whatever it can be read as.
+        # Keras goes by the name. A file can be both, so it is checked as everything it can be read as.
         archive = zipfile.is_zipfile(file)
         if archive:
             _check_archive(file)
@@ -74,8 +77,8 @@ def check_keras_file(file: Path) -> None:
 def _check_version() -> None:
     import keras
 
-    # Older ones run code of a file in safe mode, or take memory for whatever size it claims. Newer ones had holes, too:
-    # that is why the file itself is looked at.
+    # Older ones run a file's code even in safe mode, or allocate whatever size it claims. Newer ones had holes, too, so
+    # the file itself is checked.
     if parse(keras.__version__) < KERAS.oldest:
         raise KerasFileError(
             f"Keras {keras.__version__} has known holes in loading model files: "
@@ -106,7 +109,7 @@ def _check_archive(file: Path) -> None:
                 _check_h5(stream, needs_config=False)
 
 
-def _check_h5(stream: Any, *, needs_config: bool = True) -> None:
+def _check_h5(stream: IO[bytes], *, needs_config: bool = True) -> None:
     import h5py
 
     try:
@@ -125,8 +128,8 @@ def _check_h5(stream: Any, *, needs_config: bool = True) -> None:
         _check_datasets(content)
 
 
-def _check_datasets(group: Any) -> None:
-    """Every number stands in the file itself, and is there."""
+def _check_datasets(group: h5py.Group) -> None:
+    """Check that every number is in the file itself."""
     import h5py
 
     waiting, seen = [group], set()
@@ -161,8 +164,8 @@ def _check_config(text: bytes) -> None:
             raise CodeInFileError(reason)
 
 
-def _objects(config: Any) -> Iterator[dict[str, Any]]:
-    """Every dict in it, however deep."""
+def _objects(config: object) -> Iterator[dict[str, object]]:
+    """Every dict in a configuration, however deep."""
     waiting = [config]
     while waiting:
         one = waiting.pop()
@@ -173,7 +176,7 @@ def _objects(config: Any) -> Iterator[dict[str, Any]]:
             waiting += one
 
 
-def _reason_against(config: dict[str, Any]) -> str:
+def _reason_against(config: dict[str, object]) -> str:
     """Why something may not be made from its configuration; "" if it may."""
     kind, module = config.get("class_name"), config.get("module")
     inner = config.get("config")

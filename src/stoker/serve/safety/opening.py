@@ -11,11 +11,10 @@ import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from stoker import files, signing
 from stoker.serve import bundle
-from stoker.serve.bundle import SEAL, Bundle, BundleError
+from stoker.serve.bundle import SEAL, Bundle, BundleError, Description
 from stoker.serve.safety import converted_files
 from stoker.serve.safety.saved_model import check_saved_model
 
@@ -90,7 +89,7 @@ def check_operations(known: Bundle, trust: Trust | None = None) -> None:
             converted_files.CHECKS[engine](known.path / name, allowed)
 
 
-def sealed(description: dict[str, Any], key: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+def seal(description: Description, key: str | os.PathLike[str] | None = None) -> Description:
     """A description with the hash over it, signed if there is a key.
 
     Raises:
@@ -104,7 +103,7 @@ def sealed(description: dict[str, Any], key: str | os.PathLike[str] | None = Non
     return {**description, SEAL: seal}
 
 
-def write_description(directory: Path, description: dict[str, Any]) -> None:
+def write_description(directory: Path, description: Description) -> None:
     """Write `bundle.json`, all or nothing."""
     text = json.dumps(description, indent=1, ensure_ascii=False) + "\n"
     files.write_atomically(directory / bundle.DESCRIPTION, text)
@@ -118,7 +117,7 @@ def sign_bundle(path: str | os.PathLike[str], key: str | os.PathLike[str]) -> Bu
         SigningError: the key cannot be read.
     """
     known = read_checked(path)
-    description = sealed(known.description, key)
+    description = seal(known.description, key)
     try:
         write_description(known.path, description)
     except OSError as error:

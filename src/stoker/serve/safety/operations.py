@@ -1,17 +1,17 @@
 """Which of TensorFlow's operations stay inside the model: they compute, and touch no file, network or Python.
 
-The rule reads the operation's own definition, so that operations of later versions are judged, too. An operation is
-taken if TensorFlow says that it has no state and nothing in its definition names a file, an address or code; of those
-with state, only the kinds that inference needs.
+The rule reads the operation's own definition, so it covers operations of later versions, too. An operation is accepted
+if TensorFlow says that it has no state, and nothing in its definition names a file, an address or code. Of those with
+state, only the kinds that inference needs are accepted.
 """
 
 from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
 
 from stoker.tf_internals import graphs
+from stoker.tf_internals.types import ProtoMessage
 
 # An input, output or attribute with one of these words leads out of the model.
 _OUTWARD = re.compile(
@@ -28,7 +28,7 @@ _HARMLESS = frozenset({"ShardedFilename"})
 _STATE_OF_INFERENCE = re.compile(
     "|".join(
         (
-            # control flow; the bodies are functions of the same graph, and looked at like the rest
+            # control flow; the bodies are functions of the same graph, and checked like the rest
             r"If|While|Case|StatefulPartitionedCall|XlaIf|XlaWhile|Assert|GuaranteeConst|Empty|DeepCopy|DeviceIndex",
             # variables
             r"VarHandleOp|ReadVariableOp|Assign(Add|Sub)?VariableOp|VarIsInitializedOp|VariableShape|DestroyResourceOp",
@@ -49,15 +49,15 @@ _STATE_OF_INFERENCE = re.compile(
 )
 
 
-def stays_inside(node: Any) -> bool:
-    """Say whether a node of a graph only computes."""
+def stays_inside(node: ProtoMessage) -> bool:
+    """Whether a node of a graph only computes."""
     if node.op == "PrintV2":
         return node.attr["output_stream"].s in _TERMINALS
     return _is_safe(node.op)
 
 
 def is_registered(name: str) -> bool:
-    """Say whether TensorFlow has an operation of this name here."""
+    """Whether this TensorFlow has an operation of this name."""
     return graphs.definition(name) is not None
 
 

@@ -1,17 +1,17 @@
 """The operations of a SavedModel, read before it is loaded: none leads out of the bundle unless the user allows it.
 
-Three kinds of file operations stand in SavedModels that TensorFlow itself writes, and are taken in that place alone:
-saving (which loading never runs), restoring from the prefix that the loader gives, and filling a table from an asset.
+TensorFlow itself writes three kinds of file operations into SavedModels. They are accepted only in that place: saving
+(which loading never runs), restoring from the prefix that the loader gives, and filling a table from an asset.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from stoker.serve.bundle import BundleError
 from stoker.serve.safety import operations
+from stoker.tf_internals.types import ProtoMessage
 
 _SAVE = frozenset({"SaveV2", "MergeV2Checkpoints"})
 _RESTORE = frozenset({"RestoreV2"})
@@ -19,7 +19,7 @@ _TABLE = {"InitializeTableFromTextFileV2": 1}  # which input is the file's name
 
 
 def check_saved_model(place: Path, allowed: Collection[str]) -> None:
-    """Look at every graph and function of a SavedModel, without loading or running any.
+    """Check every graph and function of a SavedModel, without loading or running any.
 
     Args:
         place: its directory.
@@ -41,16 +41,16 @@ def check_saved_model(place: Path, allowed: Collection[str]) -> None:
 class _Graph:
     """One graph of a SavedModel with its functions, and who calls which."""
 
-    def __init__(self, place: Path, meta: Any) -> None:
+    def __init__(self, place: Path, meta: ProtoMessage) -> None:
         self.place, self.meta = place, meta
         self.main = {node.name: node for node in meta.graph_def.node}
         self.functions = {one.signature.name: one for one in meta.graph_def.library.function}
-        self.callers: dict[str, list[tuple[str, Any]]] = {}
+        self.callers: dict[str, list[tuple[str, ProtoMessage]]] = {}
         for owner, node in self.nodes():
             for name in _functions_of(node):
                 self.callers.setdefault(name, []).append((owner, node))
 
-    def nodes(self) -> Iterator[tuple[str, Any]]:
+    def nodes(self) -> Iterator[tuple[str, ProtoMessage]]:
         """All nodes, each with the name of its function ("" in the main graph)."""
         for node in self.meta.graph_def.node:
             yield "", node
@@ -74,7 +74,7 @@ class _Graph:
             if not self._is_in_its_place(owner, node):
                 raise BundleError(self._refusal(owner, node))
 
-    def _refusal(self, owner: str, node: Any) -> str:
+    def _refusal(self, owner: str, node: ProtoMessage) -> str:
         where = f"node {node.name!r}" + (f" of function {owner!r}" if owner else "")
         if not operations.is_registered(node.op):
             what = "which TensorFlow does not have here"
@@ -85,8 +85,8 @@ class _Graph:
             f"if you trust the bundle, allow it with --allow-ops {node.op} (allow_ops=[{node.op!r}])"
         )
 
-    def _is_in_its_place(self, owner: str, node: Any) -> bool:
-        """One of the file operations that TensorFlow itself writes, where it writes them."""
+    def _is_in_its_place(self, owner: str, node: ProtoMessage) -> bool:
+        """Whether it is one of the file operations that TensorFlow itself writes, where it writes them."""
         if node.op in _TABLE:
             return self._fills_from_asset(owner, node)
         if node.op not in _SAVE | _RESTORE:
@@ -112,8 +112,8 @@ class _Graph:
                 return False
         return bool(call.name == place) and call.name not in self._ancestors(roots)
 
-    def _fills_from_asset(self, owner: str, node: Any) -> bool:
-        """The file's name is an asset of the bundle, however the function is called."""
+    def _fills_from_asset(self, owner: str, node: ProtoMessage) -> bool:
+        """Whether the file's name is an asset of the bundle, however the function is called."""
         source = node.input[_TABLE[node.op]]
         if not owner:
             return self._is_asset(source)
@@ -132,7 +132,7 @@ class _Graph:
         return bool(objects.nodes[bound[number]].WhichOneof("kind") == "asset")
 
     def _is_asset(self, tensor: str) -> bool:
-        """Say whether a tensor of the main graph is an asset's path: its placeholder, or a variable of just that."""
+        """Whether a tensor of the main graph is an asset's path: its placeholder, or a variable of just that."""
         assets = {_node_name(one.tensor_info.name) for one in self.meta.asset_file_def}
         node = self.main.get(_node_name(tensor))
         if node is None:
@@ -159,12 +159,12 @@ class _Graph:
         node = self.main.get(_node_name(tensor))
         return node is not None and node.op == "Placeholder" and node.name in assets
 
-    def _only_call(self, function: str) -> Any:
+    def _only_call(self, function: str) -> ProtoMessage | None:
         """The node of the main graph that calls a function, if nothing else does."""
         calls = self.callers.get(function, [])
         return calls[0][1] if len(calls) == 1 and calls[0][0] == "" else None
 
-    def _argument(self, function: str, name: str, call: Any) -> str | None:
+    def _argument(self, function: str, name: str, call: ProtoMessage) -> str | None:
         """What a call gives for an argument of a function; None if the name is not one of them."""
         arguments = [one.name for one in self.functions[function].signature.input_arg]
         given = [one for one in call.input if not one.startswith("^")]
@@ -193,7 +193,7 @@ class _Graph:
         return seen
 
 
-def _functions_of(node: Any) -> set[str]:
+def _functions_of(node: ProtoMessage) -> set[str]:
     """The names of the functions that a node may call."""
     found = {node.op}
     for value in node.attr.values():
@@ -206,6 +206,6 @@ def _node_name(tensor: str) -> str:
     return tensor.removeprefix("^").partition(":")[0]
 
 
-def _shared_name(handle: Any) -> str:
+def _shared_name(handle: ProtoMessage) -> str:
     shared = handle.attr["shared_name"].s.decode("utf-8", "replace")
     return shared or str(handle.name)

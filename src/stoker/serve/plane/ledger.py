@@ -1,23 +1,33 @@
-"""The ledger of a server: every second of a request, from its last byte to its answer, is on one account.
+"""The ledger of a server: every second of a request, from its last byte to its answer, belongs to one account.
 
     parse    the request's bytes become rows
-    queue    it waits for the engine, which answers others
-    batch    its rows are joined with others', handed over, and its answers taken out again
-    engine   the model runs, for all of the batch
+    queue    it waits while the engine answers others
+    batch    its rows are joined with others, and its answers taken out again
+    engine   the model runs, for the whole batch
     encode   the answers become bytes
-    loop     it waits for its turn on the event loop: others are parsed and encoded
+    loop     it waits for its turn on the event loop, which parses and encodes others
 
-`stoker serve --ledger` keeps it, tells it at the end and at /ledger, and says what to change.
+`stoker serve --ledger` keeps it, shows it at the end and at /ledger, and says what to change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 ACCOUNTS = ("parse", "queue", "batch", "engine", "encode", "loop")
 _FULL_BATCH = 0.5
+
+
+class LedgerJson(TypedDict):
+    """The ledger of one model at /ledger; `seconds` are those of an average request by account."""
+
+    requests: int
+    seconds: dict[str, float]
+    rows_each_call: float
+    engine: str
+    advice: str
 
 
 @dataclass
@@ -31,13 +41,13 @@ class Spent:
     encode: float = 0.0
 
     def loop(self, total: float) -> float:
-        """What is left of its time."""
+        """Seconds on no other account."""
         return max(0.0, total - self.parse - self.queue - self.batch - self.engine - self.encode)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What an advice depends on, beside the accounts."""
+    """What advice depends on, beside the accounts."""
 
     requests: int
     bytes_each: float
@@ -46,11 +56,11 @@ class Facts:
     workers: int
     cores: int
     engine: str
-    engine_settled: bool  # no other engine could take it, or they were measured, too
+    engine_settled: bool  # no other engine can run the model, or they were measured, too
 
 
-def described(accounts: Mapping[str, float], facts: Facts) -> dict[str, Any]:
-    """As JSON: seconds of an average request by account, and what to change."""
+def to_json(accounts: Mapping[str, float], facts: Facts) -> LedgerJson:
+    """The ledger as JSON."""
     count = max(1, facts.requests)
     return {
         "requests": facts.requests,
@@ -62,7 +72,7 @@ def described(accounts: Mapping[str, float], facts: Facts) -> dict[str, Any]:
 
 
 def lines(model: str, accounts: Mapping[str, float], facts: Facts) -> list[str]:
-    """For a terminal: a line for each account, the largest first, and what to change."""
+    """The ledger for a terminal: a line for each account, the largest first, and what to change."""
     if not facts.requests:
         return [f"{model}: no requests, so there is no ledger"]
     total = sum(accounts.values()) or 1e-9

@@ -1,7 +1,7 @@
 """The server's log: lines to stderr, written by a thread, so that a log that fails or stalls holds up no request.
 
-Whatever reads stderr may be gone, its disk may be full, or it may have stopped reading. Lines that cannot be written
-are dropped and counted, and the count is logged as soon as a line can be written again.
+The reader of stderr may be gone, its disk may be full, or it may have stopped reading. Lines that cannot be written are
+dropped and counted, and the count is logged as soon as a line can be written again.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ _MOST_WAITING = 10_000
 _FLUSH_S = 2.0
 
 
-class Log(logging.Handler):
+class ServerLog(logging.Handler):
     """Writes lines to a file descriptor, each after a prefix. Calling it never fails and never waits."""
 
     def __init__(self, prefix: str = "stoker: ", descriptor: int = 2) -> None:
         super().__init__()
         self._prefix, self._descriptor = prefix, descriptor
         self._lines: queue.Queue[str | None] = queue.Queue(_MOST_WAITING)
-        self.lost = 0  # lines that could not be written, and of which nothing is told yet
-        self._overflow = 0  # lines for which there was no room in the queue
+        self.lost = 0  # lines that could not be written, not reported yet
+        self._overflow = 0  # lines that did not fit into the queue
         self._counting = threading.Lock()
         self._torn = False  # only a part of the last line was written
         self._thread = threading.Thread(target=self._write_all, name="stoker-log", daemon=True)
@@ -41,7 +41,7 @@ class Log(logging.Handler):
         self(record.getMessage())
 
     def close(self) -> None:
-        """Write what waits. A reader that has stopped reading is not waited for."""
+        """Write the lines that wait, unless the reader has stopped reading."""
         try:
             self._lines.put(None, timeout=_FLUSH_S)
         except queue.Full:

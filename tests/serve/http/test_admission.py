@@ -1,4 +1,4 @@
-"""A full line refuses without parsing, and everything that is not plain goes the usual way."""
+"""A full queue refuses without parsing, and everything that is not plain goes the usual way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import pytest
 pytest.importorskip("uvicorn")
 pytest.importorskip("orjson")
 
-from stoker.serve.http.refusing import model_of
+from stoker.serve.batching import Job
+from stoker.serve.http.admission import model_of
+from stoker.serve.rows import InputRows
 from tests.serve.bundles import rows
 
 BODY = json.dumps({"instances": [{"numbers": [1, 2, 3, 4], "width": 1}]}).encode()
@@ -80,7 +82,18 @@ class Written:
     def resume_reading(self) -> None: ...
 
 
-def test_a_full_line_refuses_at_once_and_answers_again_when_it_is_free(pets: tuple[Any, Path]) -> None:
+class Waiting(Job):
+    """Two rows in a queue."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        super().__init__(InputRows([given["numbers"], given["width"]], 2, False), 60)
+        self.settled = asyncio.Event()
+
+    def settle(self) -> None:
+        self.settled.set()
+
+
+def test_a_full_queue_refuses_at_once_and_answers_again_when_it_is_free(pets: tuple[Any, Path]) -> None:
     import uvicorn
     from uvicorn.server import ServerState
 
@@ -88,7 +101,7 @@ def test_a_full_line_refuses_at_once_and_answers_again_when_it_is_free(pets: tup
     from tests.serve.http.asking import application
 
     app, _ = application({"pets": pets[1]}, queue=2)
-    app.models.version("pets").line._seconds = 10.0  # a quick model would make room by answering
+    app.models.version("pets").queue._seconds = 10.0  # a quick model would make room by answering
     given = rows(2)
 
     async def crowd() -> tuple[bytes, bytes, bytes]:
@@ -97,22 +110,24 @@ def test_a_full_line_refuses_at_once_and_answers_again_when_it_is_free(pets: tup
         protocol = Protocol(config, ServerState(), {})
         written = Written()
         protocol.connection_made(written)
-        waiting = app.models.version("pets").line.ask([given["numbers"], given["width"]], 2, 60)
+        waiting = Waiting(given)
+        app.models.version("pets").queue.put(waiting)
         protocol.data_received(request())
         await asyncio.sleep(0)
         refused, written.data = written.data, b""
         assert not protocol.tasks, "nothing was parsed for it"
-        await waiting
+        await waiting.settled.wait()
         protocol.data_received(request()[:50])  # in two pieces
         protocol.data_received(request()[50:])
         while b"predictions" not in written.data:
             await asyncio.sleep(0)
         answered, written.data = written.data, b""
-        again = app.models.version("pets").line.ask([given["numbers"], given["width"]], 2, 60)
+        again = Waiting(given)
+        app.models.version("pets").queue.put(again)
         protocol.data_received(request("/v1/models/pets:predict", BODY, "X-Request-ID: mine"))
         while b"mine" not in written.data:
             await asyncio.sleep(0)
-        await again
+        await again.settled.wait()
         protocol.connection_lost(None)
         return refused, answered, written.data
 

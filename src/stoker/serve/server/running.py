@@ -1,4 +1,4 @@
-"""One process that serves: it loads the models, answers until it is told to end, and finishes what it has."""
+"""One process that serves: it loads the models, answers until it is told to end, and finishes its requests."""
 
 from __future__ import annotations
 
@@ -11,52 +11,49 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import uvicorn
 
 from stoker.errors import StokerError
 from stoker.logs import LOGGER, use_handler
-from stoker.serve.http import ledger
 from stoker.serve.http.app import App
-from stoker.serve.http.log import Log
-from stoker.serve.http.metrics import Metrics
-from stoker.serve.http.models import Models
-from stoker.serve.http.settings import Settings
-from stoker.serve.http.sockets import refuse_connections
-from stoker.serve.http.supervising import Tls
 from stoker.serve.http.transport import Protocol
+from stoker.serve.plane import ledger
+from stoker.serve.plane.answering import DataPlane
+from stoker.serve.plane.metrics import Metrics
+from stoker.serve.plane.models import ServedModels
+from stoker.serve.plane.settings import ServerSettings, Worker
+from stoker.serve.server.log import ServerLog
+from stoker.serve.server.sockets import refuse_connections
 
 _DRAIN_S = 30
-# Between the last connection that may begin and the end of listening: all that have begun are accepted by then. Of
-# several processes it is the parent who lets none begin, at about the same time.
+_ALONE = Worker()
+# How long to listen on after new connections are refused, so that all that have begun are accepted. With several
+# processes, the parent refuses them at about the same time.
 _SETTLE_S, _SETTLE_BESIDE_OTHERS_S = 0.3, 1.0
-# Descriptors beside those of connections: files, sockets, libraries.
+# File descriptors beside those of connections.
 _DESCRIPTORS = 256
-# A request leaves no cycles behind, so that looking for them after every few requests finds nothing.
+# Thresholds of the garbage collector. A request leaves no cycles behind, so that frequent searches find nothing.
 _GARBAGE = (20_000, 10, 10)
 
 
 def serve(
-    settings: Settings,
+    settings: ServerSettings,
     sock: socket.socket,
-    tls: Tls,
     say: Callable[[str], None],
-    metrics_file: Path | None = None,
-    worker: int = 0,
-    workers: int = 1,
+    worker: Worker = _ALONE,
 ) -> int:
     """Serve in this process until it is told to end.
 
     Raises:
         BundleError: a model cannot be loaded.
     """
-    metrics = Metrics(list(settings.models), metrics_file, worker, workers)
-    models = Models(settings, metrics, say, worker, workers)
+    metrics = Metrics(settings.models, worker)
+    models = ServedModels(settings, metrics, say, worker)
     models.load()
-    app = App(settings, models, metrics, say, worker)
+    plane = DataPlane(settings, models, metrics, say)
     config = uvicorn.Config(
-        app,
+        App(plane),
         http=Protocol,
         ws="none",
         log_config=None,  # configuring logging would close our handler
@@ -66,26 +63,26 @@ def serve(
         server_header=False,
         proxy_headers=False,  # nobody asks where a request comes from
         timeout_graceful_shutdown=_DRAIN_S,
-        ssl_certfile=tls.certificate or None,
-        ssl_keyfile=tls.key or None,
+        ssl_certfile=settings.tls_certificate or None,
+        ssl_keyfile=settings.tls_key or None,
         timeout_keep_alive=75,
     )
-    server = Server(config, app, sock if workers == 1 else None)
+    server = Server(config, plane, sock if worker.count == 1 else None)
     _allow_descriptors(settings.connections + _DESCRIPTORS)
-    # What is loaded by now is never garbage, and looking through it again and again would hold requests up.
+    # What is loaded by now never becomes garbage; searching it again and again would delay requests.
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GARBAGE)
     models.watch()
     for number in (signal.SIGTERM, signal.SIGINT):
-        # For a signal that comes before uvicorn listens for it. Once uvicorn has drained, it raises its signal again.
+        # For a signal that comes before uvicorn handles it. Once uvicorn has drained, it raises the signal again.
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))
-    app.ready = True
+    plane.is_ready = True
     say("ready")
     loop = _event_loop()
     asyncio.set_event_loop(loop)
-    loop.run_until_complete(_until_told(server, sock, app, tls, shared=workers > 1))
-    if settings.ledger and workers == 1:
+    loop.run_until_complete(_serve_until_told(server, sock, plane, shared=worker.count > 1))
+    if settings.ledger and worker.count == 1:
         for name in models.names():
             for line in ledger.lines(name, *models.books(name)):
                 say(line)
@@ -94,20 +91,20 @@ def serve(
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which ends in steps: it is not ready, accepts for a while on, stops, and answers what it has.
+    """uvicorn's server, which ends in steps: it is not ready, goes on accepting, stops accepting, and answers the rest.
 
-    A load balancer that still sends requests learns from `/readyz` to stop. `sock` is the listening socket, if no other
+    So a load balancer learns from `/readyz` to stop sending requests. `sock` is the listening socket, if no other
     process shares it.
     """
 
-    def __init__(self, config: uvicorn.Config, app: App, sock: socket.socket | None) -> None:
+    def __init__(self, config: uvicorn.Config, plane: DataPlane, sock: socket.socket | None) -> None:
         super().__init__(config)
-        self._app, self._sock = app, sock
+        self._plane, self._sock = plane, sock
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """After SIGTERM or SIGINT; another SIGINT ends it at once."""
-        self._app.ready = False
-        await self._wait(self._app.settings.drain_delay)
+        self._plane.is_ready = False
+        await self._wait(self._plane.settings.drain_delay)
         if self._sock is None:
             await self._wait(_SETTLE_BESIDE_OTHERS_S)
         else:
@@ -123,7 +120,7 @@ class Server(uvicorn.Server):
 
 
 def _allow_descriptors(wanted: int) -> None:
-    """As many open files as connections need, as far as the system lets it."""
+    """Raise the limit of open files to what the connections need, as far as the system allows."""
     if importlib.util.find_spec("resource") is None:
         return
     import resource
@@ -134,20 +131,20 @@ def _allow_descriptors(wanted: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-async def _until_told(server: Server, sock: socket.socket, app: App, tls: Tls, shared: bool) -> None:
-    """HTTP, and gRPC beside it where it was asked for; both drain."""
+async def _serve_until_told(server: Server, sock: socket.socket, plane: DataPlane, shared: bool) -> None:
+    """Serve HTTP, and gRPC beside it if wanted; both drain."""
     beside = None
-    if app.settings.grpc:
-        from stoker.serve.grpc.service import started  # an extra
+    if plane.settings.grpc:
+        from stoker.serve.grpc.service import start_server  # an extra
 
-        beside = await started(app, app.settings.grpc, tls, shared)
+        beside, _ = await start_server(plane, plane.settings.grpc, shared)
     await server.serve([sock])
     if beside is not None:
         await beside.stop(_DRAIN_S)
 
 
 def _event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's where there is one, which is not everywhere."""
+    """uvloop's event loop where it is installed."""
     if importlib.util.find_spec("uvloop") is None:
         return asyncio.new_event_loop()
     import uvloop
@@ -157,28 +154,20 @@ def _event_loop() -> asyncio.AbstractEventLoop:
 
 
 def run_worker() -> int:
-    """Serve as one of several processes; the parent has the socket."""
-    number, lifeline, certificate, key, metrics_file, worker, workers = sys.argv[1:]
+    """Serve as one of several processes, which inherit the socket from their parent."""
+    descriptor, lifeline, number, count, metrics_file = sys.argv[1:]
     threading.Thread(target=_end_with_parent, args=(int(lifeline),), daemon=True).start()
-    settings = Settings.loads(os.environ["STOKER_SERVE_SETTINGS"])
-    sock = socket.socket(fileno=int(number))
-    with use_handler(Log(f"stoker: worker {worker}: ")):
+    settings = ServerSettings.loads(os.environ["STOKER_SERVE_SETTINGS"])
+    sock = socket.socket(fileno=int(descriptor))
+    with use_handler(ServerLog(f"stoker: worker {number}: ")):
         try:
-            return serve(
-                settings,
-                sock,
-                Tls(certificate, key),
-                LOGGER.info,
-                Path(metrics_file),
-                int(worker),
-                int(workers),
-            )
+            return serve(settings, sock, LOGGER.info, Worker(int(number), int(count), metrics_file))
         except StokerError as error:
             LOGGER.error(str(error))
             return error.exit_code
 
 
 def _end_with_parent(lifeline: int) -> None:
-    """The parent holds the other end of this pipe. However it dies, the end closes, and this process is told to end."""
+    """End this process when its parent dies: then the other end of the pipe closes."""
     os.read(lifeline, 1)
     os.kill(os.getpid(), signal.SIGTERM)

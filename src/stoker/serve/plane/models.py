@@ -1,8 +1,7 @@
 """The models by name and version, and how they are replaced while they answer.
 
 A model's path is a bundle, or a directory of bundles whose names are numbers, as TensorFlow Serving has them. A bundle
-that was renamed into place is loaded and warmed beside the old one, which answers until then; one that cannot be loaded
-changes nothing.
+renamed into place is loaded and warmed up while the old one answers; one that cannot be loaded changes nothing.
 """
 
 from __future__ import annotations
@@ -15,47 +14,52 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stoker.serve import bundle
-from stoker.serve.batching import BusyError, now
+from stoker.serve.batching import LoopQueue, now
 from stoker.serve.drift import Drift, Shift
-from stoker.serve.http.deployment import Deployment
-from stoker.serve.http.ledger import Facts
-from stoker.serve.http.line import Line
-from stoker.serve.http.messages import HttpError
-from stoker.serve.http.metrics import Metrics
-from stoker.serve.http.settings import Settings
+from stoker.serve.plane.deployment import Deployment
+from stoker.serve.plane.errors import RequestError
+from stoker.serve.plane.ledger import Facts
+from stoker.serve.plane.metrics import Metrics
+from stoker.serve.plane.settings import ServerSettings, Worker
 from stoker.serve.predictor import Predictor
-from stoker.serve.rows import Rows
+from stoker.serve.rows import InputRows
+from stoker.serve.signature import Array, Field
 
 Mark = tuple[int, int, int]
 _RETRY_S = 10.0
+_ALONE = Worker()
 
 
 @dataclass(frozen=True)
 class Version:
-    """A loaded bundle and the line before it."""
+    """A loaded bundle and the queue before it."""
 
     number: int
     predictor: Predictor
-    line: Line
+    queue: LoopQueue
     mark: Mark
     drift: Drift
 
+    @property
+    def inputs(self) -> tuple[Field, ...]:
+        """What it takes."""
+        return self.predictor.bundle.signature.inputs
 
-class Models:
-    """All that is served."""
+
+class ServedModels:
+    """All models of one process."""
 
     def __init__(
         self,
-        settings: Settings,
+        settings: ServerSettings,
         metrics: Metrics,
         say: Callable[[str], None],
-        worker: int = 0,
-        workers: int = 1,
+        worker: Worker = _ALONE,
     ) -> None:
         self.settings, self.metrics, self._say = settings, metrics, say
-        self.deployment = Deployment(settings, worker, say)
-        self._workers = workers
-        self._told: set[tuple[str, str, str]] = set()
+        self.deployment = Deployment(settings, worker.number, say)
+        self._worker = worker
+        self._reported: set[tuple[str, str, str]] = set()  # shifts that were said
         self._versions: dict[str, dict[int, Version]] = {name: {} for name in settings.models}
         self._failed: dict[Path, tuple[Mark, float]] = {}  # and when to try again
         self._ended = threading.Event()
@@ -76,56 +80,37 @@ class Models:
             }
 
     def watch(self) -> None:
-        """Look for new bundles from now on."""
+        """Start looking for new bundles."""
         self._watcher.start()
 
     def close(self) -> None:
-        """Stop looking, let go."""
+        """Stop looking for new bundles and end the queues."""
         self._ended.set()
         for versions in self._versions.values():
             for one in versions.values():
-                one.line.close()
+                one.queue.close()
 
     def names(self) -> list[str]:
-        """Of the models."""
+        """The names of the models."""
         return list(self._versions)
 
-    def full(self) -> bool:
-        """Some line takes no more rows. Asked before every request, so it is written to be quick."""
+    def is_any_full(self) -> bool:
+        """Whether some queue takes no more rows. Asked before every request, so it is written to be quick."""
         for versions in self._versions.values():
             for one in versions.values():
-                if one.line.full:
+                if one.queue.is_full:
                     return True
         return False
 
-    def fullness(self, name: str) -> str | None:
-        """Why a row for the newest version of a model would be refused now; None if it would not."""
-        versions = self._versions.get(name)
-        if not versions:
-            return None
-        try:
-            versions[max(versions)].line.check()
-        except BusyError as error:
-            return str(error)
-        return None
-
     def versions(self, name: str) -> list[Version]:
-        """Of one model, the newest first.
-
-        Raises:
-            HttpError: there is no such model.
-        """
+        """All versions of a model, the newest first; RequestError if there is no such model."""
         if name not in self._versions:
-            raise HttpError(404, f"there is no model {name!r}; there are {', '.join(self.names())}")
+            raise RequestError(404, f"there is no model {name!r}; there are {', '.join(self.names())}")
         found = self._versions[name]
         return [found[number] for number in sorted(found, reverse=True)]
 
     def version(self, name: str, number: str | None = None, label: str | None = None) -> Version:
-        """One version: a number, or a label: "latest" or "stable" the newest, "previous" the one before.
-
-        Raises:
-            HttpError: there is none.
-        """
+        """One version, by its number or its label ("latest", "stable", "previous"); RequestError if there is none."""
         if number is None and label is None and name in self._versions:
             numbered = self._versions[name]
             return numbered[max(numbered)]
@@ -133,17 +118,17 @@ class Models:
         if label is not None:
             places = {"latest": 0, "stable": 0, "previous": 1}
             if places.get(label, len(found)) >= len(found):
-                raise HttpError(404, f"model {name!r} has no version with the label {label!r}")
+                raise RequestError(404, f"model {name!r} has no version with the label {label!r}")
             return found[places[label]]
         for one in found:
             if str(one.number) == number:
                 return one
         have = ", ".join(str(one.number) for one in found)
-        raise HttpError(404, f"model {name!r} has no version {number!r}; it has {have}")
+        raise RequestError(404, f"model {name!r} has no version {number!r}; it has {have}")
 
     def _version(self, name: str, place: Path, mark: Mark) -> Version:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", bundle.BundleWarning)  # told below
+            warnings.simplefilter("ignore", bundle.BundleWarning)  # said below
             predictor = Predictor(
                 place,
                 engine=self.settings.engine or None,
@@ -154,46 +139,50 @@ class Models:
         number = (
             int(place.name) if place.name.isdecimal() and place != Path(self.settings.models[name]) else None
         )
-        line = Line(
+        queue = LoopQueue(
             predictor.run,
             predictor.engine.row_seconds,
             self.settings.batch,
             self.settings.queue,
-            lambda rows, seconds: self.metrics.ran(name, rows, seconds),
+            lambda rows, seconds: self.metrics.count_call(name, rows, seconds),
         )
         known = predictor.bundle
         try:
             drift = Drift(known.signature.inputs, known.description.get("statistics") or {})
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise bundle.BundleError(f"{place} is damaged: its statistics are none") from None
-        made = Version(known.version if number is None else number, predictor, line, mark, drift)
+            raise bundle.BundleError(f"{place} is damaged: its statistics are invalid") from None
+        made = Version(known.version if number is None else number, predictor, queue, mark, drift)
         self._say(f"{name}: {predictor.engine}")
         if known.note:
             self._say(f"{name}: {known.note}")
-        self.deployment.answers(name, made.number, known)
+        self.deployment.record_bundle(name, made.number, known)
         return made
 
-    def saw(self, name: str, version: Version, rows: Rows) -> None:
-        """Rows of the sample: are they still what the model was trained on? What has changed is told once."""
+    def sample(
+        self, request_id: str, name: str, version: Version, rows: InputRows, answers: dict[str, Array]
+    ) -> None:
+        """Record a request with its answers, and compare its rows with the training rows."""
+        inputs = {field.name: array for field, array in zip(version.inputs, rows.arrays, strict=True)}
+        self.deployment.record(request_id, name, version.number, inputs, answers)
         if not version.drift:
             return
         version.drift.add(rows.arrays)
         shifts = version.drift.shifts()
         for one in shifts:
             key = (name, one.input, one.of)
-            if one.sure and key not in self._told:
-                self._told.add(key)
+            if one.sure and key not in self._reported:
+                self._reported.add(key)
                 self._say(f"{name}: {one.line}")
             elif not one.sure:
-                self._told.discard(key)
-        self.deployment.drifted(name, shifts)
+                self._reported.discard(key)
+        self.deployment.log_drift(name, shifts)
 
     def drifts(self, name: str) -> list[Shift]:
-        """How far the newest version's inputs are from training, as far as this worker has seen."""
+        """How far the newest version's inputs are from the training rows, in this worker's sample."""
         return self.version(name).drift.shifts()
 
-    def drift_text(self, worker: int) -> str:
-        """For Prometheus."""
+    def drift_text(self) -> str:
+        """The drift in Prometheus' format."""
         shifts = [(name, one) for name in self.names() for one in self.drifts(name)]
         if not shifts:
             return ""
@@ -202,7 +191,7 @@ class Models:
             "of two, shares.\n# TYPE stoker_drift gauge\n"
         )
         lines = [
-            f'stoker_drift{{model="{name}",input={_quoted(one.input)},of="{one.of}",worker="{worker}"}} '
+            f'stoker_drift{{model="{name}",input={_quote(one.input)},of="{one.of}",worker="{self._worker.number}"}} '
             f"{one.amount:.6g}\n"
             for name, one in shifts
         ]
@@ -212,9 +201,9 @@ class Models:
         """The ledger's accounts of a model, and what advice depends on."""
         predictor = self.version(name).predictor
         known = predictor.bundle
-        texts = any(one.dtype == "string" for one in known.signature.inputs)  # which only TensorFlow takes
+        texts = any(one.dtype == "string" for one in known.signature.inputs)  # only TensorFlow takes them
         settled = texts or bool(known.description.get("engines"))
-        return self.metrics.books(name, self.settings, self._workers, predictor.engine.name, settled)
+        return self.metrics.books(name, self.settings.batch, predictor.engine.name, settled)
 
     def _watch(self) -> None:
         while not self._ended.wait(self.settings.reload_s):
@@ -222,12 +211,12 @@ class Models:
                 self.refresh(name, Path(path))
 
     def _is_worth_trying(self, place: Path, mark: Mark) -> bool:
-        """It has not failed, is another one by now, or failed of something that passes."""
+        """Whether a bundle has not failed yet, was replaced since, or failed for a reason that may pass."""
         failed, again = self._failed.get(place, (None, 0.0))
         return failed != mark or now() >= again
 
     def refresh(self, name: str, path: Path) -> None:
-        """Take what is there now; on trouble keep what was there before."""
+        """Load the bundles that are there now; keep the old ones where that fails."""
         places = bundles_of(path)
         old = {one.predictor.bundle.path: one for one in self._versions[name].values()}
         if not places or {place: old[place].mark for place in old} == places:
@@ -244,13 +233,13 @@ class Models:
                     self._say(f"{name}: {place} was rejected: {type(error).__name__}: {error}")
             if known is not None:
                 fresh[known.number] = known
-        # One step: a request sees the old versions or the new.
+        # In one step, so that a request sees either the old versions or the new ones.
         if fresh:
             self._versions[name] = fresh
 
 
 def _retry_at(error: BaseException) -> float:
-    """When a bundle that was not taken is tried again: soon if the disk or the memory failed it, and not the bundle."""
+    """When to try a rejected bundle again: soon if the disk or the memory was at fault, and not the bundle."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError | MemoryError) and not isinstance(cause, FileNotFoundError):
@@ -259,12 +248,12 @@ def _retry_at(error: BaseException) -> float:
     return math.inf
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def bundles_of(path: Path) -> dict[Path, Mark]:
-    """The bundles at a path, with what changes when one is replaced."""
+    """The bundles at a path, each with a mark that changes when it is replaced."""
     found = {}
     try:
         places = [path, *(one for one in path.iterdir() if one.name.isdecimal())]

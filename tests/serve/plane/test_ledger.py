@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from stoker.serve.http.ledger import ACCOUNTS, Facts, Spent, advice, described, lines
+from stoker.serve.plane.ledger import ACCOUNTS, Facts, Spent, advice, lines, to_json
 
 FACTS = Facts(
     requests=100, bytes_each=2048, rows_each_call=3, most_rows=256, workers=1, cores=4, engine="session",
@@ -41,7 +41,7 @@ def test_the_largest_account_comes_first_and_all_sum_to_the_time() -> None:
     assert shown[0] == "pets: 100 requests, 10,000 us each"
     assert shown[1].split() == ["queue", "5,000", "us", "50.0", "%"]
     assert len(shown) == 2 + len(ACCOUNTS)
-    assert sum(described(accounts("queue"), FACTS)["seconds"].values()) == pytest.approx(0.01)
+    assert sum(to_json(accounts("queue"), FACTS)["seconds"].values()) == pytest.approx(0.01)
     assert lines("pets", {}, replace(FACTS, requests=0)) == ["pets: no requests, so there is no ledger"]
 
 

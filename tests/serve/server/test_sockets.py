@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from stoker.errors import UsageError
-from stoker.serve.http import sockets
+from stoker.serve.server import sockets
 
 
 def test_an_address_is_reserved_for_the_processes_of_one_server() -> None:
-    with sockets.listening("127.0.0.1", 0) as free:
+    with sockets.listen("127.0.0.1", 0) as free:
         port = free.getsockname()[1]
     with sockets.reserve("127.0.0.1", port):
         # Another server fails, before a process of the first one listens and after.
@@ -27,7 +27,7 @@ def test_an_address_is_reserved_for_the_processes_of_one_server() -> None:
 
 
 def test_a_server_that_listens_alone_is_not_joined() -> None:
-    with sockets.listening("127.0.0.1", 0) as first:
+    with sockets.listen("127.0.0.1", 0) as first:
         port = first.getsockname()[1]
         with pytest.raises(UsageError, match="for gRPC"):
             sockets.reserve("127.0.0.1", port)
@@ -35,7 +35,7 @@ def test_a_server_that_listens_alone_is_not_joined() -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux filters what a socket gets")
 def test_connections_that_have_begun_are_accepted_and_others_do_not_begin() -> None:
-    with sockets.listening("127.0.0.1", 0) as listening:
+    with sockets.listen("127.0.0.1", 0) as listening:
         place = listening.getsockname()
         with socket.create_connection(place) as early:
             sockets.refuse_connections(listening)

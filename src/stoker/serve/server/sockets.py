@@ -1,4 +1,4 @@
-"""The server's sockets: listening on an address nobody else has, and taking no more connections before the end."""
+"""The server's sockets: listening on an address of its own, and refusing new connections before the end."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _NO_NEW_CONNECTIONS = (
 )
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """A socket to serve on; port 0 takes a free one.
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 picks a free one.
 
     Raises:
-        UsageError: it cannot be had.
+        UsageError: the address is taken or invalid.
     """
     try:
         found = _bound(host, port)
@@ -38,7 +38,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def _bound(host: str, port: int, shared: bool = False) -> socket.socket:
-    # With its protocol named: event loops send small answers at once (TCP_NODELAY) only on sockets that say TCP.
+    # Event loops send small answers at once (TCP_NODELAY) only on sockets that name TCP as their protocol.
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -53,9 +53,9 @@ def _bound(host: str, port: int, shared: bool = False) -> socket.socket:
 
 
 def reserve(host: str, port: int) -> socket.socket:
-    """Keep an address for several processes of one server, which share it by SO_REUSEPORT (as gRPC does).
+    """Reserve an address for several processes of one server, which share it by SO_REUSEPORT (as gRPC does).
 
-    Another server would join them and answer by turns. While the socket is open, its own call of this fails.
+    A second server would join them and get some of the requests. While this socket is open, its own reservation fails.
 
     Raises:
         UsageError: another server has the address.
@@ -65,7 +65,7 @@ def reserve(host: str, port: int) -> socket.socket:
             alone.listen()  # fails if anybody else listens there
             alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             kept = _bound(host, port, shared=True)
-        # Whoever comes without SO_REUSEPORT now fails to listen, also before the first process does.
+        # From now on nobody without SO_REUSEPORT can listen, even before the first process does.
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     except (OSError, OverflowError) as error:
         raise UsageError(f"cannot listen on {host}:{port} for gRPC: {error}") from None
@@ -73,10 +73,10 @@ def reserve(host: str, port: int) -> socket.socket:
 
 
 def refuse_connections(sock: socket.socket) -> None:
-    """Let no further connection begin; those that have begun can still be accepted.
+    """Refuse new connections; those that have begun can still be accepted.
 
-    A listening socket that is closed resets the connections nobody has accepted yet, and with them requests that were
-    sent already. Where the system has no such filter, that small risk stays.
+    Closing a listening socket resets the connections that nobody has accepted yet, and with them requests that were
+    already sent. Where the system has no such filter, that small risk stays.
     """
     if not sys.platform.startswith("linux"):
         return

@@ -1,7 +1,7 @@
-"""A server in the store: a run that uses bundles, and what it answered, sampled.
+"""A server as a run of the store: the bundles it uses, and a sample of its answers.
 
-Whoever holds the socket begins and ends the run. Of the workers the first tells which bundles answer; each keeps its
-own file of sampled answers, which the run has made when it ends.
+The process that holds the socket begins and ends the run. The first worker records which bundles answer. Each worker
+keeps its own file of sampled answers; when the run ends, they become its artifacts.
 """
 
 from __future__ import annotations
@@ -9,17 +9,15 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
-import numpy as np
 import orjson
 
 from stoker.errors import ArgumentError
 from stoker.files import HOME
 from stoker.serve.bundle import Bundle
 from stoker.serve.drift import Shift
-from stoker.serve.http.messages import OPTIONS
-from stoker.serve.http.settings import Settings
+from stoker.serve.plane.settings import ServerSettings
+from stoker.serve.signature import Array
 from stoker.tracking.store import audit, fingerprints
 from stoker.tracking.store.address import Address, parse
 from stoker.tracking.store.events import ValuesLogged
@@ -29,19 +27,19 @@ from stoker.tracking.store.writer import writer_for
 
 ANSWERS = HOME / "answers"
 _SECRET = ("token", "run", "store")
-# Of a value with more numbers than this, only the shape is kept.
+# For larger values, only the shape is kept.
 _MOST_VALUES = 1024
 _WAIT_S = 5.0
 
 
-def begun(settings: Settings, store: Address | None) -> TrackedRun:
-    """The run of this server."""
+def begin_run(settings: ServerSettings, store: Address | None) -> TrackedRun:
+    """Begin the run of this server."""
     params = {name: value for name, value in vars(settings).items() if name not in _SECRET}
     return TrackedRun(", ".join(settings.models), params, store=store, kind="serve")
 
 
-def ended(run: TrackedRun, error: BaseException | None = None, code: int = 0) -> None:
-    """The server has ended: what its workers have recorded is what it made."""
+def end_run(run: TrackedRun, error: BaseException | None = None, code: int = 0) -> None:
+    """End the run; the files that its workers recorded are its artifacts."""
     for file in sorted(ANSWERS.glob(f"{run.id}-*.jsonl")) if run.id else []:
         run.artifact(file, kind="answers")
     if error is None and code:
@@ -52,9 +50,9 @@ def ended(run: TrackedRun, error: BaseException | None = None, code: int = 0) ->
 
 
 class Deployment:
-    """What one worker tells the store."""
+    """What one worker records in the store."""
 
-    def __init__(self, settings: Settings, worker: int, say: Callable[[str], None]) -> None:
+    def __init__(self, settings: ServerSettings, worker: int, say: Callable[[str], None]) -> None:
         self._run = settings.run
         self._store = parse(settings.store) if settings.run and settings.store else None
         self._first = worker == 0
@@ -64,17 +62,12 @@ class Deployment:
         self._failed = False
         self._step = 0
 
-    @property
-    def samples(self) -> bool:
-        """Answers are recorded."""
-        return self._rate > 0
-
-    def chosen(self) -> bool:
-        """By chance: this request is one of the sample."""
+    def is_sampled(self) -> bool:
+        """Whether this request is one of the sample, by chance."""
         return self._rate > 0 and random.random() < self._rate
 
-    def answers(self, name: str, version: int, bundle: Bundle) -> None:
-        """From now on, this bundle answers."""
+    def record_bundle(self, name: str, version: int, bundle: Bundle) -> None:
+        """Record that this bundle answers from now on."""
         if self._store is None or not self._first:
             return
         place = bundle.path.absolute()
@@ -84,20 +77,20 @@ class Deployment:
             self._say(f"{name}: cannot record the deployment in the store: {error}")
             return
         events = link_artifact(self._run, USES, found, kind="bundle", name=place.name, path=str(place))
-        told = {"model": name, "version": version, "hash": found.hash, "path": str(place)}
-        writer_for(self._store).put(*events, audit.note("deployed", self._run, told))
+        details = {"model": name, "version": version, "hash": found.hash, "path": str(place)}
+        writer_for(self._store).put(*events, audit.note("deployed", self._run, details))
 
-    def drifted(self, name: str, shifts: list[Shift]) -> None:
-        """How far the inputs of a model are from training."""
+    def log_drift(self, name: str, shifts: list[Shift]) -> None:
+        """Log how far the inputs of a model are from the training rows."""
         if self._store is not None and shifts:
             self._step += 1
             values = {f"drift/{name}/{one.input}/{one.of}": one.amount for one in shifts}
             writer_for(self._store).put(ValuesLogged(self._run, self._step, time.time(), values))
 
     def record(
-        self, request: str, name: str, version: int, inputs: Mapping[str, Any], answers: Mapping[str, Any]
+        self, request: str, name: str, version: int, inputs: Mapping[str, Array], answers: Mapping[str, Array]
     ) -> None:
-        """Keep a request and its answer."""
+        """Append a request and its answer to the sample."""
         if not self._run or self._failed:
             return
         entry = {
@@ -108,14 +101,13 @@ class Deployment:
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             with open(self._file, "ab") as file:
-                file.write(orjson.dumps(entry, option=OPTIONS) + b"\n")
+                file.write(orjson.dumps(entry, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n")
         except OSError as error:
             self._failed = True
             self._say(f"answers are not recorded: {self._file}: {error.strerror}")
 
 
-def _plain(array: Any) -> Any:
-    values = np.asarray(array)
+def _plain(values: Array) -> object:
     if values.size > _MOST_VALUES:
         return {"shape": list(values.shape), "dtype": str(values.dtype)}
     if values.dtype != object:

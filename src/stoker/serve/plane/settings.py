@@ -8,7 +8,16 @@ from dataclasses import asdict, dataclass
 
 
 @dataclass(frozen=True)
-class Settings:
+class Worker:
+    """Which of a server's processes this is; they share a file of counts."""
+
+    number: int = 0
+    count: int = 1
+    metrics_file: str = ""
+
+
+@dataclass(frozen=True)
+class ServerSettings:
     """The options of a server.
 
     Attributes:
@@ -34,6 +43,7 @@ class Settings:
         allow_ops: operations that a bundle may have though they reach outside the model.
         public_key: the key that must have signed every bundle; "" demands none.
         grpc: the address of the gRPC service, such as 127.0.0.1:8500; empty for none.
+        tls_certificate, tls_key: files for HTTPS; empty for plain HTTP.
     """
 
     models: dict[str, str]
@@ -59,13 +69,15 @@ class Settings:
     store: str = ""
     allow_ops: Sequence[str] = ()
     public_key: str = ""
+    tls_certificate: str = ""
+    tls_key: str = ""
 
     def dumps(self) -> str:
         """For another process."""
         return json.dumps(asdict(self))
 
     @staticmethod
-    def loads(text: str) -> Settings:
+    def loads(text: str) -> ServerSettings:
         """The reverse of `dumps`."""
         found = json.loads(text)
-        return Settings(**{**found, "hosts": tuple(found["hosts"])})
+        return ServerSettings(**{**found, "hosts": tuple(found["hosts"])})

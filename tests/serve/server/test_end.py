@@ -24,7 +24,7 @@ pytest.importorskip("orjson")
 pytest.importorskip("grpc")
 
 from stoker.cli import main
-from tests.serve.http.test_server import ONE, children
+from tests.serve.server.test_server import ONE, children
 from tests.support import HANGS_S, wait_until
 
 PREDICT = "/v1/models/model:predict"

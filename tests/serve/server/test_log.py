@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from stoker.serve.http import log
-from stoker.serve.http.log import Log
+from stoker.serve.server import log
+from stoker.serve.server.log import ServerLog
 from tests.support import wait_until
 
 
@@ -47,7 +47,7 @@ def pipe() -> Iterator[Pipe]:
 
 
 def test_lines_come_out_in_order(pipe: Pipe) -> None:
-    made = Log("stoker: ", pipe.writing)
+    made = ServerLog("stoker: ", pipe.writing)
     for number in range(100):
         made(f"line {number}")
     made.close()
@@ -55,7 +55,7 @@ def test_lines_come_out_in_order(pipe: Pipe) -> None:
 
 
 def test_lines_that_cannot_be_written_are_counted_and_told_when_they_can_again(pipe: Pipe) -> None:
-    made = Log("", pipe.writing)
+    made = ServerLog("", pipe.writing)
     pipe.fill()  # a write fails now, as on a full disk
     made("lost")
     made("lost, too")
@@ -69,7 +69,7 @@ def test_lines_that_cannot_be_written_are_counted_and_told_when_they_can_again(p
 def test_a_reader_that_is_gone_does_not_matter() -> None:
     pipe = Pipe()
     os.close(pipe.reading)
-    made = Log("", pipe.writing)
+    made = ServerLog("", pipe.writing)
     made("nobody reads this")
     wait_until(lambda: made.lost == 1)
     made.close()
@@ -81,7 +81,7 @@ def test_a_reader_that_does_not_read_holds_up_nobody(pipe: Pipe, monkeypatch: py
     monkeypatch.setattr(log, "_FLUSH_S", 0.01)
     pipe.fill()
     os.set_blocking(pipe.writing, True)
-    made = Log("", pipe.writing)
+    made = ServerLog("", pipe.writing)
     for number in range(1000):
         made(f"line {number}")  # returns, though the thread is stuck in a write
     made.close()

@@ -1,0 +1,17 @@
+"""From a question to its answer, whatever protocol it came in.
+
+A protocol makes a `Question` of a request: whom it asks, how its bytes become rows, and how the answers become bytes
+again. The data plane (`DataPlane`) does the rest, the same for all protocols: it parses, checks the limits, queues the
+rows, records a sample and explains what went wrong.
+
+| module | subject |
+|---|---|
+| settings | what the server may do: limits, token, timeouts |
+| errors | a request that is not answered: a status and one line |
+| limits | how much one request may ask for, before anything is allocated for it |
+| ledger | every second of a request on one account; what to change |
+| metrics | counts for Prometheus, shared by all workers |
+| deployment | the server in the store: the bundles it uses, what it answered |
+| models | the models by name and version, and how they are replaced while they answer |
+| answering | `Question`, and `DataPlane`, which answers it |
+"""

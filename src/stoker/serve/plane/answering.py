@@ -1,0 +1,229 @@
+"""The data plane: questions of any protocol become rows, wait in a model's queue, and are answered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+from stoker.serve.batching import Job, now
+from stoker.serve.images import takes_files
+from stoker.serve.plane import limits
+from stoker.serve.plane.errors import ClientLeftError, RequestError, describe, explain
+from stoker.serve.plane.ledger import Spent
+from stoker.serve.plane.metrics import Metrics
+from stoker.serve.plane.models import ServedModels, Version
+from stoker.serve.plane.settings import ServerSettings
+from stoker.serve.rows import InputRows
+from stoker.serve.signature import Array, Field
+
+# Larger bodies are parsed in a thread, so that the loop can answer others meanwhile; so are bodies that may hold image
+# files, of which few bytes may become many pixels.
+_LARGE_BYTES, _LARGE_IMAGE_BYTES = 128 << 10, 4 << 10
+
+Answers = dict[str, Array]  # the outputs by name
+T = TypeVar("T")  # an answer as a protocol encodes it
+
+
+@dataclass(slots=True)
+class Inquiry:
+    """What the data plane knows of one request.
+
+    Attributes:
+        path: what it asks for.
+        id: its name in logs and samples.
+        model: the model it names; "" for none.
+        rows: how many it asks for, once it is parsed.
+        started: when its last byte was there.
+        spent: its seconds by account, with --ledger.
+        held: bytes of memory that its body takes.
+        has_left: nobody waits for the answer any more.
+    """
+
+    path: str
+    id: str = ""
+    model: str = ""
+    rows: int = 0
+    started: float = 0.0
+    spent: Spent | None = None
+    held: int = 0
+    has_left: bool = False
+
+
+@dataclass(slots=True)
+class Parsed(Generic[T]):
+    """The rows of a question, and how its answers are encoded."""
+
+    rows: InputRows
+    encode: Callable[[Answers], T]
+
+
+@dataclass(slots=True)
+class Question(Generic[T]):
+    """What a request asks of a model.
+
+    Attributes:
+        model: its name.
+        version: the one that is to answer.
+        size: bytes of the request.
+        parse: makes rows of it; may take long for a large body, and runs in any thread.
+    """
+
+    model: str
+    version: Version
+    size: int
+    parse: Callable[[], Parsed[T]]
+
+
+class _Asked(Job, Generic[T]):
+    """A question in the queue of its model."""
+
+    __slots__ = ("deliver", "inquiry", "parsed", "plane", "question")
+
+    def __init__(
+        self,
+        plane: DataPlane,
+        inquiry: Inquiry,
+        question: Question[T],
+        parsed: Parsed[T],
+        deliver: Callable[[T | RequestError], None],
+    ) -> None:
+        super().__init__(parsed.rows, plane.settings.timeout)
+        self.plane, self.inquiry, self.question = plane, inquiry, question
+        self.parsed, self.deliver = parsed, deliver
+
+    def is_late(self) -> bool:
+        return self.inquiry.has_left or super().is_late()
+
+    def settle(self) -> None:
+        answer: T | RequestError
+        if self.inquiry.has_left:
+            answer = ClientLeftError()
+        else:
+            try:
+                answer = self._encode()
+            except Exception as error:  # noqa: BLE001 - the others that were answered with it must not suffer
+                answer = self.plane.explain(error, self.inquiry)
+        self.deliver(answer)
+
+    def _encode(self) -> T:
+        plane, inquiry, question = self.plane, self.inquiry, self.question
+        answers = question.version.predictor.named(self.result())
+        if plane.models.deployment.is_sampled():
+            plane.models.sample(inquiry.id, question.model, question.version, self.rows, answers)
+        spent = inquiry.spent
+        if spent is None:
+            return self.parsed.encode(answers)
+        spent.queue, spent.batch, spent.engine = self.queue_s, self.batch_s, self.engine_s
+        started = now()
+        encoded = self.parsed.encode(answers)
+        spent.encode = now() - started
+        return encoded
+
+
+def is_large(size: int, inputs: Sequence[Field]) -> bool:
+    """Whether parsing so many bytes may hold up everybody else."""
+    return size > _LARGE_IMAGE_BYTES and (size > _LARGE_BYTES or any(map(takes_files, inputs)))
+
+
+class DataPlane:
+    """Answers questions within the limits of one process."""
+
+    def __init__(
+        self, settings: ServerSettings, models: ServedModels, metrics: Metrics, say: Callable[[str], None]
+    ) -> None:
+        self.settings, self.models, self.metrics, self.say = settings, models, metrics, say
+        self.is_ready = False
+        self.held = 0  # bytes of the bodies of requests that are not answered yet
+        # One thread: large bodies wait for each other, and nobody else for them.
+        self._parser = ThreadPoolExecutor(1, "stoker-parse")
+
+    def hold(self, inquiry: Inquiry, size: int) -> None:
+        """Count so many more bytes of a body; RequestError if all bodies together are too large."""
+        inquiry.held += size
+        self.held += size
+        if self.held > self.settings.held_bytes:
+            most = self.settings.held_bytes
+            raise RequestError(503, f"Requests already hold {most} bytes of memory. Try again later.", 1)
+
+    def release(self, inquiry: Inquiry) -> None:
+        """Forget a body that is not needed any more."""
+        self.held -= inquiry.held
+        inquiry.held = 0
+
+    def submit(
+        self, inquiry: Inquiry, question: Question[T], deliver: Callable[[T | RequestError], None]
+    ) -> None:
+        """Have a question answered; `deliver` is called on the event loop, maybe at once."""
+        try:
+            question.version.queue.check()
+            if is_large(question.size, question.version.inputs):
+                parsing = asyncio.get_running_loop().run_in_executor(
+                    self._parser, self.parse, inquiry, question
+                )
+                parsing.add_done_callback(partial(self._enqueue_parsed, inquiry, question, deliver))
+                return
+            parsed = self.parse(inquiry, question)
+            question.version.queue.put(_Asked(self, inquiry, question, parsed, deliver))
+        except Exception as error:  # noqa: BLE001 - one request must not take the server with it
+            deliver(self.explain(error, inquiry))
+
+    async def ask(self, inquiry: Inquiry, question: Question[T]) -> T:
+        """Answer a question; RequestError if that cannot be."""
+        found: asyncio.Future[T | RequestError] = asyncio.get_running_loop().create_future()
+        self.submit(inquiry, question, partial(set_result, found))
+        try:
+            answer = await found
+        finally:
+            inquiry.has_left = found.cancelled()
+        if isinstance(answer, RequestError):
+            raise answer
+        return answer
+
+    def parse(self, inquiry: Inquiry, question: Question[T]) -> Parsed[T]:
+        """Make rows of a question, within the limits; whatever it raises is for `explain`."""
+        parsed = question.parse()
+        inquiry.rows += parsed.rows.count
+        limits.check_converted(question.version.inputs, parsed.rows, self.settings)
+        if inquiry.spent is not None:
+            inquiry.spent.parse = now() - inquiry.started
+        return parsed
+
+    def _enqueue_parsed(
+        self,
+        inquiry: Inquiry,
+        question: Question[T],
+        deliver: Callable[[T | RequestError], None],
+        parsing: asyncio.Future[Parsed[T]],
+    ) -> None:
+        try:
+            question.version.queue.put(_Asked(self, inquiry, question, parsing.result(), deliver))
+        except Exception as error:  # noqa: BLE001 - as in `submit`
+            deliver(self.explain(error, inquiry))
+
+    def explain(self, error: BaseException, inquiry: Inquiry) -> RequestError:
+        """What to tell the client; a fault of the server is logged, too."""
+        found = explain(error)
+        if found is not error and found.status == 500:
+            entry = {"id": inquiry.id, "path": inquiry.path, "model": inquiry.model, "error": describe(error)}
+            self.say(json.dumps(entry))
+        return found
+
+    def count(self, inquiry: Inquiry, status: int, size: int) -> float:
+        """Count a request that is answered, or for which nobody waits any more; returns its seconds."""
+        seconds = now() - inquiry.started
+        if inquiry.model in self.settings.models:
+            if inquiry.spent is not None and inquiry.rows:
+                self.metrics.count_time(inquiry.model, inquiry.spent, seconds, size)
+            self.metrics.count_answer(inquiry.model, status, seconds, inquiry.rows)
+        return seconds
+
+
+def set_result(future: asyncio.Future[T], result: T) -> None:
+    """Set the result of a future, unless whoever waited for it has left."""
+    if not future.done():
+        future.set_result(result)

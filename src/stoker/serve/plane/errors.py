@@ -1,0 +1,45 @@
+"""A request that is not answered: a status and one line, which each protocol tells in its own way."""
+
+from __future__ import annotations
+
+from stoker.errors import ArgumentError
+from stoker.serve.batching import BusyError, DeadlineError
+
+
+class RequestError(Exception):
+    """What a client is told instead of an answer.
+
+    Attributes:
+        status: as HTTP numbers it.
+        line: what was wrong and what to do.
+        retry_after: seconds after which the same request may succeed.
+    """
+
+    def __init__(self, status: int, line: str, retry_after: int | None = None) -> None:
+        super().__init__(line)
+        self.status, self.line, self.retry_after = status, line, retry_after
+
+
+class ClientLeftError(RequestError):
+    """The client did not wait for its answer."""
+
+    def __init__(self) -> None:
+        super().__init__(499, "the client closed the connection")
+
+
+def explain(error: BaseException) -> RequestError:
+    """What to tell a client about any error; a status of 500 says that the server is to blame."""
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, ArgumentError):
+        return RequestError(400, str(error))
+    if isinstance(error, BusyError):
+        return RequestError(429, str(error), retry_after=1)
+    if isinstance(error, DeadlineError):
+        return RequestError(504, str(error))
+    return RequestError(500, f"the model failed: {describe(error)}")
+
+
+def describe(error: BaseException) -> str:
+    """An error's type and the first line of its text."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
