@@ -14,8 +14,9 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+import zipfile
+import zlib
 from pathlib import Path
-from typing import Any
 
 from stoker import units
 from stoker.chatter import quiet_tensorflow
@@ -26,7 +27,24 @@ from stoker.errors import RecordError, UsageError
 from stoker.printing import print_answer
 from stoker.serve.safety.keras_files import CodeInFileError, check_keras_file
 from stoker.serve.saved_models import SavedModel, model_of
+from stoker.tf_internals.types import Model
 from stoker.tracking.store import address
+
+# What Keras raises for a file that is damaged or not a model: no error of its own, but whatever its code meets first.
+_LOAD_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,37 +76,17 @@ def run(args: argparse.Namespace) -> int:
     """Load, export, say what came of it."""
     url = getattr(args, "store", None)
     given = _model(args.model, url)
-    file = given.file
     examples = None if args.examples is None else _rows(Path(args.examples))
-    try:
-        with quiet_tensorflow():
-            import keras
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"stoker export needs {error.name}: install it with pip install 'stoker[cpu]'"
-        ) from None
+    model = _load(given.file)
     from stoker.serve.export.writing import export
 
-    try:
-        check_keras_file(file)
-        with warnings.catch_warnings():
-            # Its loss says whether it gives logits; the state of its optimizer is of no interest here.
-            warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
-            model = keras.models.load_model(file, safe_mode=True)
-    except CodeInFileError as error:
-        raise UsageError(
-            f"{file} cannot be loaded: {error}; export it from the program that made it, with stoker.export(model, ...)"
-        ) from None
-    except Exception as error:  # noqa: BLE001 - Keras raises whatever it meets first in a damaged file
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UsageError(f"{file} cannot be loaded: {line}") from None
     labels = given.labels if args.labels is None else [word.strip() for word in args.labels.split(",")]
     made = export(
         model,
         args.bundle,
         labels=labels,
         examples=examples,
-        lineage={"model": file.name},
+        lineage={"model": given.file.name},
         run=given.run or None,
         store=url,
         engines=args.engine,
@@ -100,6 +98,35 @@ def run(args: argparse.Namespace) -> int:
         f"{args.bundle}: {units.size(made.bytes)}, proven on {made.description['examples']['rows']} rows"
     )
     return 0
+
+
+def _load(file: Path) -> Model:
+    """A model from its file.
+
+    Raises:
+        UsageError: it would run code, or is damaged.
+    """
+    try:
+        with quiet_tensorflow():
+            import keras
+            import tensorflow
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"stoker export needs {error.name}: install it with pip install 'stoker[cpu]'"
+        ) from None
+    try:
+        check_keras_file(file)
+        with warnings.catch_warnings():
+            # Its loss says whether it gives logits; the state of its optimizer is of no interest here.
+            warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
+            return keras.models.load_model(file, safe_mode=True)
+    except CodeInFileError as error:
+        raise UsageError(
+            f"{file} cannot be loaded: {error}; export it from the program that made it, with stoker.export(model, ...)"
+        ) from None
+    except (*_LOAD_ERRORS, tensorflow.errors.OpError) as error:
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UsageError(f"{file} cannot be loaded: {line}") from None
 
 
 def _model(word: str, url: str | None) -> SavedModel:
@@ -116,7 +143,7 @@ def _model(word: str, url: str | None) -> SavedModel:
         raise UsageError(f"there is no file {file}, and {error}") from None
 
 
-def _rows(file: Path) -> Any:
+def _rows(file: Path) -> object:
     import numpy as np
 
     try:
