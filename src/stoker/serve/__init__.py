@@ -11,6 +11,7 @@
 | examples | the recorded examples: arrays in one file, strings among them |
 | rows | what people call rows (dicts, lists, arrays, frames) as one array for each input |
 | images, image_sizes | image files among the rows, as the pixels that training would have had |
+| placing | directories made beside their place and renamed into it |
 | safety | what is looked at before anything of a bundle or a saved model is loaded |
 | proof | a bundle gives its recorded answers |
 | export | a model becomes a bundle |

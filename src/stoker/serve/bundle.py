@@ -199,6 +199,11 @@ def _shorten(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 def digest(description: Mapping[str, object]) -> str:
     """SHA-256 of a description without its seal, however it is spaced and ordered."""
     said = {key: value for key, value in description.items() if key != SEAL}

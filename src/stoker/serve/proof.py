@@ -11,14 +11,14 @@ import numpy as np
 from stoker.data.layer_names import any_column_names
 from stoker.serve import bundle, examples
 from stoker.serve.batching import Run
-from stoker.serve.bundle import Bundle, BundleError, Proof
-from stoker.serve.engines import converted
+from stoker.serve.bundle import Bundle, BundleError, Proof, first_line
+from stoker.serve.engines import converted, tensorflow
 from stoker.serve.examples import Arrays
 from stoker.serve.safety.keras_files import KerasFileError, check_keras_file
 from stoker.serve.safety.opening import Trust, open_bundle
 from stoker.serve.signature import Array, Field
 from stoker.tf_internals.keras_layers import input_structure
-from stoker.tf_internals.types import ConcreteFunction, Model, Nest, SavedModelObject
+from stoker.tf_internals.types import Model, Nest, SavedModelObject
 
 # How far answers may differ, relative to the largest: the order of a sum changes with the number of rows.
 _TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float64": 1e-5}
@@ -50,14 +50,7 @@ def prove(
     early = early or {}
     known = open_bundle(path, trust)
     recordings = read_recordings(known)
-    function = load_function(known, early.get("saved_model"))
-    names = [field.tensor for field in known.signature.inputs]
-    wanted = [field.tensor for field in known.signature.outputs]
-
-    def run(arrays: list[Array]) -> list[Array]:
-        found = call(function, dict(zip(names, arrays, strict=True)))
-        return [found[name] for name in wanted]
-
+    run = tensorflow.function(known, early.get("saved_model"))
     try:
         rows = _prove(known, run, recordings, "")
         for name in converted.names_of(known):
@@ -83,7 +76,7 @@ def _prove(known: Bundle, run: Run, recordings: tuple[Arrays, Arrays], who: str)
                 why = "" if last - first == rows else _MIXED
                 raise BundleError(f"{who}output {field.name!r} {difference}, asked for {what}{why}")
         for field, again in zip(known.signature.outputs, run(given), strict=True):
-            if not _is_identical(found[field.name], again):
+            if not is_identical(found[field.name], again):
                 raise BundleError(f"{who}output {field.name!r} changes when asked again, for {what}")
     return rows
 
@@ -98,7 +91,7 @@ def read_recordings(known: Bundle) -> tuple[Arrays, Arrays]:
     try:
         inputs, answers = examples.read(file)
     except (OSError, ValueError) as error:
-        raise BundleError(f"{file} cannot be read: {(str(error).splitlines() or [''])[0]}") from None
+        raise BundleError(f"{file} cannot be read: {first_line(error)}") from None
     names = (
         {field.name for field in known.signature.inputs},
         {field.name for field in known.signature.outputs},
@@ -118,39 +111,6 @@ def read_recordings(known: Bundle) -> tuple[Arrays, Arrays]:
         if kind != field.dtype or not fits:
             raise BundleError(f"{file} has {kind} {list(sizes)} for the input {field}")
     return inputs, answers
-
-
-def load_function(known: Bundle, early: SavedModelObject = None) -> ConcreteFunction:
-    """The SavedModel's function; `early` is the SavedModel, if it is already loaded.
-
-    Raises:
-        BundleError: it cannot be loaded, or takes something else than the description says.
-    """
-    place = known.path / bundle.SAVED_MODEL
-    try:
-        model = _load_saved_model(place) if early is None else early
-        function = model.signatures[bundle.SIGNATURE]
-    except Exception as error:  # noqa: BLE001 - TensorFlow raises whatever it meets first in a damaged graph
-        raise BundleError(f"{place} cannot be loaded: {first_line(error)}") from None
-    function.owner = model  # keeps its variables alive
-    takes = {name: spec.dtype.name for name, spec in function.structured_input_signature[1].items()}
-    said = {field.tensor: field.dtype for field in known.signature.inputs}
-    if takes != said:
-        raise BundleError(f"{place} takes {takes}, but {bundle.DESCRIPTION} says {said}")
-    return function
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, in one line."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def call(function: ConcreteFunction, arrays: Arrays) -> Arrays:
-    """Call the function with NumPy in and out."""
-    import tensorflow as tf
-
-    outputs = function(**{name: tf.constant(array) for name, array in arrays.items()})
-    return {name: output.numpy() for name, output in outputs.items()}
 
 
 def describe_difference(field: Field, found: Array, wanted: Array, beside: Mapping[str, Array | None]) -> str:
@@ -189,7 +149,8 @@ def _batches(rows: int) -> Iterator[tuple[str, int, int]]:
             yield f"{size} rows", rows - size, rows
 
 
-def _is_identical(one: Array, other: Array) -> bool:
+def is_identical(one: Array, other: Array) -> bool:
+    """Whether two answers are the same to the last bit; NaN equals NaN."""
     return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
 
 
@@ -204,12 +165,6 @@ def _explain_keras(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[0] if lines else ''}"
 
 
-def _load_saved_model(place: Path) -> SavedModelObject:
-    import tensorflow as tf
-
-    return tf.saved_model.load(str(place))
-
-
 def _load_keras(file: Path) -> Model:
     import keras
 
@@ -220,7 +175,7 @@ def _load_keras(file: Path) -> Model:
 
 
 LOADERS: dict[str, Callable[[Path], SavedModelObject]] = {
-    "saved_model": _load_saved_model,
+    "saved_model": tensorflow.load_saved_model,
     "keras": _load_keras,
 }
 

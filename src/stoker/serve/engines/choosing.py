@@ -22,10 +22,10 @@ import tensorflow as tf
 from stoker import clock
 from stoker.files import PLANS, write_atomically
 from stoker.serve.batching import Run
-from stoker.serve.bundle import Bundle, BundleError
+from stoker.serve.bundle import Bundle, BundleError, first_line
 from stoker.serve.engines import converted, tensorflow
 from stoker.serve.examples import Arrays
-from stoker.serve.proof import describe_difference, first_line, read_recordings
+from stoker.serve.proof import describe_difference, read_recordings
 from stoker.serve.signature import Array
 
 # Larger weights are not loaded several times to compare: the first engine that is right is taken.

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from stoker.serve.batching import Run
-from stoker.serve.bundle import CONVERTED, Bundle, BundleError
+from stoker.serve.bundle import CONVERTED, Bundle, BundleError, first_line
 from stoker.serve.engines import litert, onnx
 from stoker.serve.signature import Array, Field
 
@@ -56,7 +56,7 @@ def load_engine(known: Bundle, name: str) -> Run:
     try:
         run = LOADERS[name](file, known.signature.inputs, outputs)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise BundleError(f"{file} cannot be loaded: {(str(error).splitlines() or [''])[0]}") from None
+        raise BundleError(f"{file} cannot be loaded: {first_line(error)}") from None
     return add_labels(run, known)
 
 

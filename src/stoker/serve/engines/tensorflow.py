@@ -6,22 +6,48 @@ session's own threads. All take any number of rows without tracing again, and an
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import tensorflow as tf
 
 from stoker.serve import bundle
 from stoker.serve.batching import Run
-from stoker.serve.bundle import Bundle, BundleError
+from stoker.serve.bundle import Bundle, BundleError, first_line
 from stoker.serve.engines import converted
 from stoker.serve.engines.padding import pad_rows
-from stoker.serve.proof import first_line, load_function
 from stoker.serve.signature import Array
 from stoker.tf_internals.saving import load_into_session, session_callable
-from stoker.tf_internals.types import Tensor
+from stoker.tf_internals.types import ConcreteFunction, SavedModelObject, Tensor
 
 
-def function(known: Bundle) -> Run:
-    """The SavedModel's function."""
-    called = load_function(known)
+def load_saved_model(place: Path) -> SavedModelObject:
+    """Load a SavedModel."""
+    return tf.saved_model.load(str(place))
+
+
+def load_function(known: Bundle, early: SavedModelObject = None) -> ConcreteFunction:
+    """The SavedModel's function; `early` is the SavedModel, if it is already loaded.
+
+    Raises:
+        BundleError: it cannot be loaded, or takes something else than the description says.
+    """
+    place = known.path / bundle.SAVED_MODEL
+    try:
+        model = load_saved_model(place) if early is None else early
+        function = model.signatures[bundle.SIGNATURE]
+    except Exception as error:  # noqa: BLE001 - TensorFlow raises whatever it meets first in a damaged graph
+        raise BundleError(f"{place} cannot be loaded: {first_line(error)}") from None
+    function.owner = model  # keeps its variables alive
+    takes = {name: spec.dtype.name for name, spec in function.structured_input_signature[1].items()}
+    said = {field.tensor: field.dtype for field in known.signature.inputs}
+    if takes != said:
+        raise BundleError(f"{place} takes {takes}, but {bundle.DESCRIPTION} says {said}")
+    return function
+
+
+def function(known: Bundle, early: SavedModelObject = None) -> Run:
+    """The SavedModel's function; `early` is the SavedModel, if it is already loaded."""
+    called = load_function(known, early)
     inputs = [field.tensor for field in known.signature.inputs]
     outputs = [field.tensor for field in known.signature.outputs]
 

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from stoker.serve.proof import is_identical
 from stoker.serve.signature import Array
 from stoker.tf_internals.types import Layer, Nest
 
@@ -37,9 +38,7 @@ def find_restless_layer(model: keras.Model, inputs: Nest) -> str | None:
     """The first layer that does not give the same twice, called as `predict` calls it."""
     first, second = _record_layers(model, inputs), _record_layers(model, inputs)
     for (layer, one), (_, other) in zip(first, second, strict=False):
-        if not all(
-            np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(one, other, strict=True)
-        ):
+        if not all(map(is_identical, one, other)):
             return f"layer {layer.name!r} ({type(layer).__name__})"
     return None
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import datetime
 import os
 import platform
-import shutil
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from stoker import files, signing, version
+from stoker import signing, version
 from stoker.errors import ArgumentError, check_local_path
 from stoker.serve import bundle
 from stoker.serve.bundle import Bundle, BundleError, BundleWarning, Description
@@ -32,7 +30,8 @@ from stoker.serve.export.intake import Intake, as_tensor, intake_of
 from stoker.serve.export.lineage import Exporting, Lineage, lineage_of
 from stoker.serve.export.names import leaves_of
 from stoker.serve.export.statistics import statistics_of
-from stoker.serve.proof import describe_difference
+from stoker.serve.placing import make_beside
+from stoker.serve.proof import describe_difference, is_identical
 from stoker.serve.rows import as_rows
 from stoker.serve.safety.opening import seal, write_description
 from stoker.serve.signature import Array
@@ -98,7 +97,7 @@ def export(
         intake = intake_of(model, features, examples)
         traced = Traced(model, intake, labels if labels is not None else intake.labels, labels is not None)
         inputs = _examples(intake, features, examples)
-        with _beside(target) as made:
+        with make_beside(target) as made:
             keras_fault = _save_keras(intake.keras_model, made / bundle.KERAS)
             prover.load(keras=made / bundle.KERAS)
             traced.save(made / bundle.SAVED_MODEL)
@@ -116,7 +115,6 @@ def export(
             proof = prover.prove(made, allow_ops)
             description["keras"]["fault"] = keras_fault = keras_fault or proof["keras"]
             write_description(made, seal(description, sign))
-            _put_in_place(made, target)
         exporting.link_bundle()
     if known.fault:
         warnings.warn(known.fault, BundleWarning, stacklevel=2)
@@ -126,18 +124,6 @@ def export(
         )
         warnings.warn(line, BundleWarning, stacklevel=2)
     return bundle.read(target)
-
-
-@contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """Where it is made, until it is put in its place; nothing is left there."""
-    beside = target.with_name(f".{target.name}.{os.getpid()}.new")
-    beside.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        beside.mkdir()
-        yield beside
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
 
 
 def _write_rest(
@@ -200,9 +186,7 @@ def _answers(traced: Traced, inputs: list[Array]) -> list[Array]:
     model = traced.model
     ready = traced.intake.encode_rows(inputs)
     first, again = _predict(model, ready), _predict(model, ready)
-    if not all(
-        np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(first, again, strict=True)
-    ):
+    if not all(map(is_identical, first, again)):
         culprit = find_restless_layer(model, ready) or "a layer"
         raise BundleError(
             f"{culprit} answers the same rows differently each time, also in model.predict: "
@@ -272,22 +256,3 @@ def _describe(traced: Traced, rows: int) -> Description:
         },
         "examples": {"file": bundle.EXAMPLES, "rows": rows},
     }
-
-
-def _put_in_place(beside: Path, target: Path) -> None:
-    """Rename it into place; what was there is gone only after that."""
-    for file in beside.rglob("*"):
-        if file.is_file():
-            with open(file, "rb") as stream:
-                os.fsync(stream.fileno())
-    old = target.with_name(f".{target.name}.{os.getpid()}.old")
-    if target.exists():
-        os.rename(target, old)
-    try:
-        os.rename(beside, target)
-    except OSError:
-        if old.exists():
-            os.rename(old, target)
-        raise
-    files.sync_directory(target.parent)
-    shutil.rmtree(old, ignore_errors=True)

@@ -1,12 +1,8 @@
-"""Writing a package: the bundle or the program, its wheels, and the files an image is built and run from.
-
-It is made beside its place and renamed, so that a build never sees a half of it.
-"""
+"""Writing a package: the bundle or the program, its wheels, and the files an image is built and run from."""
 
 from __future__ import annotations
 
 import math
-import os
 import platform
 import re
 import shutil
@@ -22,6 +18,7 @@ from stoker.errors import UsageError
 from stoker.serve import bundle
 from stoker.serve.engines import converted
 from stoker.serve.packaging import wheelhouse
+from stoker.serve.placing import make_beside
 from stoker.serve.safety.opening import Trust, read_checked
 
 if TYPE_CHECKING:
@@ -106,7 +103,8 @@ def package_bundle(path: Path, target: Path, options: PackageOptions, overwrite:
         "trust": "".join(f" {word}" for word in flags),
         "trust_list": "".join(f', "{word}"' for word in flags),
     }
-    with _beside(target, overwrite) as place:
+    _check_target(target, overwrite)
+    with make_beside(target) as place:
         shutil.copytree(path, place / "bundle")
         _finish(place, "serve", options, wanted, words)
 
@@ -154,7 +152,8 @@ def package_program(
         "program": file.name,
         "memory": "4Gi",
     }
-    with _beside(target, overwrite) as place:
+    _check_target(target, overwrite)
+    with make_beside(target) as place:
         (place / "program").mkdir()
         for one in (file, *include):
             copy = shutil.copytree if one.is_dir() else shutil.copy
@@ -216,25 +215,9 @@ def _files(directory: Traversable, above: str = "") -> Iterator[tuple[str, str]]
             yield f"{above}{one.name}", one.read_text(encoding="utf-8")
 
 
-class _beside:
-    """A directory that takes the place of `target` when the block ends well."""
-
-    def __init__(self, target: Path, overwrite: bool) -> None:
-        if target.exists() and any(target.iterdir() if target.is_dir() else [target]):
-            if not (target / MARK).is_file():
-                raise UsageError(f"{target} exists and is not a package; choose another path")
-            if not overwrite:
-                raise UsageError(f"{target} exists; --force replaces it")
-        self._target = target
-        self._place = target.with_name(f".{target.name}.{os.getpid()}.new")
-
-    def __enter__(self) -> Path:
-        self._place.mkdir(parents=True)
-        return self._place
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            shutil.rmtree(self._target, ignore_errors=True)
-            os.rename(self._place, self._target)
-        else:
-            shutil.rmtree(self._place, ignore_errors=True)
+def _check_target(target: Path, overwrite: bool) -> None:
+    if target.exists() and any(target.iterdir() if target.is_dir() else [target]):
+        if not (target / MARK).is_file():
+            raise UsageError(f"{target} exists and is not a package; choose another path")
+        if not overwrite:
+            raise UsageError(f"{target} exists; --force replaces it")

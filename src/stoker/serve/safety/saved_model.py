@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 
-from stoker.serve.bundle import BundleError
+from stoker.serve.bundle import BundleError, first_line
 from stoker.serve.safety import operations
 from stoker.tf_internals.types import ProtoMessage
 
@@ -33,7 +33,7 @@ def check_saved_model(place: Path, allowed: Collection[str]) -> None:
     try:
         saved = parse_saved_model(str(place))
     except (OSError, ValueError) as error:
-        raise BundleError(f"{place} cannot be read: {(str(error).splitlines() or [''])[0]}") from None
+        raise BundleError(f"{place} cannot be read: {first_line(error)}") from None
     for graph in saved.meta_graphs:
         _Graph(place, graph).check(frozenset(allowed))
 
