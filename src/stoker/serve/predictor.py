@@ -63,7 +63,7 @@ class Predictor:
             BundleError: it is none, is not what was exported, would reach outside the model, or does not give its
                 recorded answers here.
         """
-        # Keras' own file is as large as the SavedModel, and nothing is asked of it here.
+        # Keras' own file is as large as the SavedModel, and not needed here.
         self.bundle = open_bundle(path, Trust.of(allow_ops, require_signature), unread=[KERAS])
         if self.bundle.note:
             warnings.warn(self.bundle.note, BundleWarning, stacklevel=2)
@@ -100,7 +100,7 @@ class Predictor:
         return self.named([one[0] for one in answers] if ready.alone else answers)
 
     def warm(self) -> None:
-        """Run the recorded examples, alone and together, so that the first caller does not pay for what comes once."""
+        """Run the recorded examples, alone and together, so that no caller pays for the slow first calls."""
         inputs, _ = read_recordings(self.bundle)
         arrays = [inputs[field.name] for field in self._inputs]
         self.run([one[:1] for one in arrays])
@@ -108,7 +108,7 @@ class Predictor:
         self.run([np.concatenate([one] * -(-_MOST_TOGETHER // len(one)))[:_MOST_TOGETHER] for one in arrays])
 
     def named(self, answers: list[Array]) -> Outputs:
-        """Outputs in order, by name; labels as text."""
+        """The outputs by name, labels as text."""
         found = {field.name: one for field, one in zip(self._outputs, answers, strict=True)}
         if self._words and _LABEL in found:
             label = found[_LABEL]
@@ -122,7 +122,7 @@ class Predictor:
         return np.array([self._text(one) for one in labels], dtype=object)
 
     def _chunks(self, rows: InputRows) -> list[Array]:
-        """Many rows in calls of a size at which the model is quick and its memory small."""
+        """Answer many rows in calls of a size at which the model is fast and takes little memory."""
         each = sum(_bytes_per_row(array) for array in rows.arrays)
         size = max(_CHUNK_ROWS[0], min(_CHUNK_ROWS[1], _CHUNK_BYTES // max(1, each)))
         parts = [

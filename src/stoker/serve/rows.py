@@ -78,13 +78,18 @@ def as_rows(fields: Sequence[Field], given: object, most_pixels: int | None = No
     return InputRows(arrays, counts.pop(), bare)
 
 
-def as_asked(fields: Sequence[Field], given: object) -> InputRows:
+def as_asked(
+    fields: Sequence[Field], given: object, alone: str = "an input's first size must be the number of rows"
+) -> InputRows:
     """Convert rows that come over the network, where a small request must not become many pixels.
 
     Raises:
-        RowError: they do not fit.
+        RowError: they do not fit; `alone` is what to say of a bare row, which no protocol has.
     """
-    return as_rows(fields, given, images.MOST_PIXELS)
+    rows = as_rows(fields, given, images.MOST_PIXELS)
+    if rows.alone:
+        raise RowError(alone)
+    return rows
 
 
 def _convert_plainly(field: Field, given: object) -> Array | None:

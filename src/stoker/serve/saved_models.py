@@ -1,4 +1,4 @@
-"""The model that a run of the store has made: a `.keras` file, or the one inside its bundle, unchanged since."""
+"""Finding the model that a run of the store made: a `.keras` file, or the one in its bundle, unchanged since."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stoker.tracking.store.queries import open_reader
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A run's model: its file, what its classes are called if that is known, and the run's whole id."""
+    """A run's model: the run's whole id, the file, and the names of the classes if they are known."""
 
     run: str
     file: Path
@@ -23,7 +23,7 @@ class SavedModel:
 
 
 def model_of(store: Address, named: str) -> SavedModel:
-    """The newest model that a run has made.
+    """Find the newest model that a run made.
 
     Raises:
         RecordError: there is no such run.

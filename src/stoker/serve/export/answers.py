@@ -1,4 +1,4 @@
-"""What comes out of a bundle: the model's outputs by name; where its classes have names, also a label and scores."""
+"""The outputs of a bundle: the model's own by name, and a label with scores where its classes have names."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def _output_tensors(model: keras.Model) -> list[Tensor]:
 
 
 class Labels:
-    """The names of the classes, and how the model's one output tells which it is."""
+    """The names of the classes, and how to find the right one from the model's only output."""
 
     def __init__(self, words: Sequence[object], width: int, logits: bool) -> None:
         self.words = [str(word) for word in words]
         self.single, self.logits = width == 1 and len(words) == 2, logits
 
     def tensors(self, output: Tensor) -> tuple[Tensor, Tensor]:
-        """In a graph: the label and the scores of all classes."""
+        """The label and the scores of all classes, in a graph."""
         scores = output
         if self.single:
             yes = tf.reshape(tf.sigmoid(output) if self.logits else output, [-1, 1])
@@ -53,7 +53,7 @@ class Labels:
         return tf.gather(tf.constant(self.words), tf.argmax(scores, -1)), scores
 
     def arrays(self, output: Array) -> tuple[Array, Array]:
-        """The same with NumPy, for the answers the bundle is measured by."""
+        """The same with NumPy, for the answers that the bundle has to reproduce."""
         scores = np.asarray(output, np.float64)
         if self.single:
             scores = scores.reshape(-1, 1)
@@ -72,7 +72,7 @@ def labels_for(
     shapes: Mapping[str, tuple[int | None, ...]],
     demanded: bool,
 ) -> Labels | None:
-    """How labels come out of these outputs, if they can.
+    """Find out how to make labels from these outputs, if that is possible.
 
     Args:
         model: whose last layer tells whether it gives logits.
@@ -112,7 +112,7 @@ def _gives_logits(model: keras.Model) -> bool:
 
 
 def _last_layer(model: keras.Model) -> Layer | None:
-    """The operation behind the only output; inside a nested model its last one."""
+    """The operation that makes the only output, inside nested models, too."""
     tensors = _output_tensors(model)
     if len(tensors) != 1:
         return None

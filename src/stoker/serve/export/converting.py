@@ -1,7 +1,7 @@
-"""The exported function in another engine's file, for LiteRT and ONNX Runtime.
+"""Converting the exported function into a file for LiteRT or ONNX Runtime.
 
-The label is left out: it is made of the scores, and few engines have strings. A function that cannot be converted, or a
-file that cannot be loaded, is one line that says why.
+The label is left out: it can be made of the scores, and few engines have strings. One line says why a function cannot
+be converted, or its file cannot be loaded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OPSET = 18
 
 
 def check(engines: Sequence[str]) -> list[str]:
-    """The engines asked for, each once.
+    """Check the engines asked for, and return each once.
 
     Raises:
         ArgumentError: there is no such engine, or what it needs is not installed.
@@ -90,7 +90,7 @@ def _litert(function: ConcreteFunction, inputs: Sequence[Field], outputs: Sequen
     module = tf.Module()
     module.weights = list(function.variables)
     with tempfile.TemporaryDirectory() as directory:
-        # Only of a SavedModel does the converter keep the names.
+        # The converter keeps the names only of a SavedModel.
         tf.saved_model.save(module, directory, signatures={SIGNATURE: function})
         converter = tf.lite.TFLiteConverter.from_saved_model(directory, [SIGNATURE])
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
@@ -101,10 +101,10 @@ def _litert(function: ConcreteFunction, inputs: Sequence[Field], outputs: Sequen
 def _onnx(function: ConcreteFunction, inputs: Sequence[Field], outputs: Sequence[Field]) -> bytes:
     import tf2onnx
 
-    # Frozen first: a weight that is left a variable would become an input that must be given.
+    # Frozen first: a weight that is still a variable would become an input.
     frozen = freeze(function)
     given = {f"{one.tensor}:0": one.tensor for one in inputs}
-    # TensorFlow has a dict's values in the order of its keys.
+    # TensorFlow sorts the values of a dict by key.
     wanted = dict(
         zip((one.name for one in frozen.outputs), sorted(one.tensor for one in outputs), strict=True)
     )
@@ -130,7 +130,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """What stands in the way, from messages of many lines."""
+    """What is missing, out of a message of many lines."""
     text = str(error)
     operations = re.findall(r"tf\.(\w+)\(|op: \"?(\w+)\"?|Unsupported ops: (.+)", text)
     named = sorted({one for found in operations for one in found if one})

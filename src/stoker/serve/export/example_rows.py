@@ -1,4 +1,4 @@
-"""Example rows where none are given: drawn from what is known of the inputs, the same at every export."""
+"""Drawing example rows where none are given, from what is known of the inputs; the same at every export."""
 
 from __future__ import annotations
 

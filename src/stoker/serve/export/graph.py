@@ -1,4 +1,4 @@
-"""The function of a bundle, traced, and its SavedModel: each weight once, nothing that only training needs."""
+"""Tracing the function of a bundle and saving it: each weight once, and nothing that only training needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PYTHON_OPS = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 
 
 class Traced:
-    """What the bundle will do, as a concrete function, and what it gives."""
+    """The bundle's function, traced, and its signature."""
 
     def __init__(
         self, model: keras.Model, intake: Intake, words: Sequence[object] | None, demanded: bool
@@ -51,7 +51,7 @@ class Traced:
         except StokerError:
             raise
         except Exception as error:
-            # Whatever a layer of the user's raises; the line must say which one it was.
+            # A layer of the user's may raise anything; the line must say which layer it was.
             raise BundleError(f"the model cannot be traced for export: {blame_layer(error)}") from error
         _demand_no_python(concrete)
         return concrete
@@ -120,7 +120,7 @@ def graph_nodes(concrete: ConcreteFunction) -> list[ProtoMessage]:
 
 
 def _demand_no_python(concrete: ConcreteFunction) -> None:
-    """A function that calls back into this process cannot be loaded in another."""
+    """Refuse a function that calls back into this process: no other process could load it."""
     for node in graph_nodes(concrete):
         if node.op in _PYTHON_OPS:
             raise BundleError(

@@ -1,7 +1,7 @@
-"""What goes into a bundle: the model's own inputs, or raw rows with what makes them the model's inputs in front.
+"""The inputs of a bundle: the model's own, or raw rows with the layers in front that make them the model's inputs.
 
 `features` is what a reader of `stoker.data` knows: the columns of a table (categories come as text), the words of a
-text (texts come as text), the bytes of an image. It may be the reader's dataset or its `features`.
+text (texts come as text), the bytes of an image. It is the reader's dataset or its `features`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stoker.tf_internals.keras_layers import input_structure, maker_of
 from stoker.tf_internals.types import Layer, Model, Nest, Tensor
 from stoker.train.execution.batch_function import flatten, rebuild
 
-# Types that clients have no plain form for: taken as float32, and cast.
+# Clients have no plain form for these types: the bundle takes float32 and casts.
 _ROUNDED = ("bfloat16", "float16")
 
 
@@ -69,7 +69,7 @@ def intake_of(model: keras.Model, features: object, examples: object) -> Intake:
 
 
 def _takes_text_alone(model: keras.Model, table: Features) -> bool:
-    """A reader of texts: one column, which the model takes as a plain tensor."""
+    """Whether it is a reader of texts: one column, which the model takes as a plain tensor."""
     return len(table) == 1 and not isinstance(input_structure(model), Mapping)
 
 

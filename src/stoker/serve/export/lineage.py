@@ -1,4 +1,4 @@
-"""Where a bundle comes from, and that it was made: the run that trained its model, and the export, a run of its own.
+"""The origin of a bundle: the run that trained its model, and the export, which is a run of its own.
 
 The training run makes the model, known by the content of its weights; the export uses it and makes the bundle; a server
 uses the bundle. So the store leads from an answer back to the data.
@@ -47,7 +47,7 @@ class Lineage:
 
 
 def lineage_of(model: Model, run: str | None, url: str | None) -> Lineage:
-    """What the store knows of the run that trained the model: the one that is named, or the one seen in this process.
+    """What the store knows of the run that trained the model: the given one, or the one seen in this process.
 
     Raises:
         ArgumentError: a run was named, and is not there.
@@ -81,7 +81,7 @@ def _is_result(name: str) -> bool:
 
 
 class Exporting:
-    """The export as a run of the store, around which it is a context."""
+    """The export as a run of the store; use it as a context."""
 
     def __init__(self, known: Lineage, model: Model, target: Path) -> None:
         self._known, self._target = known, target
@@ -108,7 +108,7 @@ class Exporting:
                 self._run.put(*link_artifact(run, relation, found, kind="model", name=name))
 
     def describe(self) -> dict[str, object]:
-        """For `bundle.json`: this run, the one before it, and where the audit stands."""
+        """What `bundle.json` says of this run, the training run and the head of the audit log."""
         known = self._known
         training = {"training": dict(known.training)} if known.training is not None else {}
         if known.store is None:
@@ -123,5 +123,5 @@ class Exporting:
         return {**training, "export": self._run.id, "audit": audit}
 
     def link_bundle(self) -> None:
-        """Note the bundle, which is in its place, as what this run made."""
+        """Note that this run made the bundle."""
         self._run.artifact(self._target, kind=KIND)

@@ -1,7 +1,7 @@
 """The messages of PredictionService and ModelService, as TensorFlow Serving numbers their fields.
 
 The package that has them depends on TensorFlow's full build, so they are described here, in a pool of their own: a
-process that has that package, too, does not see them twice. Enumerations are numbers here, which is the same in bytes.
+process may have that package, too. Enumerations are plain numbers here, which are the same bytes.
 """
 
 from __future__ import annotations

@@ -59,9 +59,9 @@ class Service:
         request_class: Callable[[], ProtoMessage],
         response_class: Callable[[], ProtoMessage],
     ) -> Callable[[object, grpc.aio.ServicerContext], Awaitable[ProtoMessage]]:
-        """A call as gRPC makes it: it is answered, or ends with a code and one line.
+        """A handler for gRPC, which answers a call or ends it with a code and one line.
 
-        It is made for a stream, of which it reads one message: so it can refuse a call before its message is read.
+        It takes a stream and reads one message of it, so it can refuse a call before its message is read.
         """
 
         async def respond(_: object, context: grpc.aio.ServicerContext) -> ProtoMessage:
@@ -74,12 +74,12 @@ class Service:
                 size = len(data)
                 self._plane.hold(inquiry, size)
                 inquiry.started = now()
-                # Here, and not by gRPC, which answers what is no message with a traceback.
+                # Parsed here: gRPC would answer an invalid message with a traceback.
                 request.ParseFromString(data)
                 inquiry.model = _model_of(request)
                 await work(inquiry, request, response)
             except DecodeError:
-                error = RequestError(400, f"that is no {request.DESCRIPTOR.name}")
+                error = RequestError(400, f"the message is not a valid {request.DESCRIPTOR.name}")
             except Exception as fault:  # noqa: BLE001 - one request must not take the server with it
                 error = self._plane.explain(fault, inquiry)
             finally:
@@ -235,7 +235,7 @@ _METHODS: dict[str, tuple[str, FillResult]] = {
 
 
 def _signature(version: Version) -> ProtoMessage:
-    """As TensorFlow describes it."""
+    """The signature in TensorFlow's form."""
     made = tf.compat.v1.saved_model.build_signature_def(method_name="tensorflow/serving/predict")
     signature = version.predictor.bundle.signature
     for fields, infos in ((signature.inputs, made.inputs), (signature.outputs, made.outputs)):
@@ -248,7 +248,7 @@ def _signature(version: Version) -> ProtoMessage:
 
 
 async def start_server(plane: DataPlane, address: str, shared: bool = False) -> tuple[grpc.aio.Server, int]:
-    """A server that listens, and its port, which other processes may have, too, if it is `shared`.
+    """Start a server, and return it with its port; other processes may listen there, too, if it is `shared`.
 
     Raises:
         UsageError: it cannot have the address.

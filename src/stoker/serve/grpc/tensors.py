@@ -1,7 +1,7 @@
-"""Between the protocol's values and arrays: tensors, and TensorFlow's examples as rows.
+"""Tensors and examples of the protocol become rows, and outputs become tensors.
 
-A tensor may say its shape and give one value for all of it, so that a few bytes ask for any amount of memory: shapes
-are checked before there is an array.
+A tensor may give one value for all of its shape, so that a few bytes ask for any amount of memory: shapes are checked
+before there is an array.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from stoker.tf_internals.types import ProtoMessage
 def rows_of_tensors(
     fields: Sequence[Field], tensors: Mapping[str, ProtoMessage], settings: ServerSettings
 ) -> InputRows:
-    """Named tensors, whose first size is the number of rows.
+    """Make rows of named tensors, whose first size is the number of rows.
 
     Raises:
         RequestError: one is no tensor, or too large.
@@ -38,16 +38,13 @@ def rows_of_tensors(
         except (TypeError, ValueError, KeyError) as error:
             line = (str(error).splitlines() or [""])[0]
             raise RequestError(400, f"{name!r} is not a tensor: {line}") from None
-    rows = as_asked(fields, given)
-    if rows.alone:
-        raise RequestError(400, "an input's first size must be the number of rows")
-    return rows
+    return as_asked(fields, given)
 
 
 def _check_sizes(
     fields: Sequence[Field], tensors: Mapping[str, ProtoMessage], settings: ServerSettings
 ) -> None:
-    """Check what all the tensors would take as arrays."""
+    """Refuse tensors that would take too many bytes as arrays."""
     names = {field.name for field in fields}
     total = 0
     for name, tensor in tensors.items():
@@ -66,7 +63,7 @@ def _check_sizes(
 
 
 def _item_bytes(name: str, tensor: ProtoMessage) -> int:
-    """Bytes of one value; of a string, those of its place."""
+    """Bytes of one value; for a string, those of its pointer."""
     try:
         dtype = tf.as_dtype(tensor.dtype)
     except TypeError:
@@ -75,13 +72,13 @@ def _item_bytes(name: str, tensor: ProtoMessage) -> int:
 
 
 def _bytes_of_repeats(tensor: ProtoMessage, shape: list[int]) -> int:
-    """Bytes of the strings that are not sent: the last one stands for all that are missing."""
+    """Bytes of the strings that are not sent: the last one is repeated for them."""
     missing = math.prod(shape) - len(tensor.string_val)
     return max(0, missing) * len(tensor.string_val[-1]) if tensor.string_val else 0
 
 
 def tensor_of(field: Field, array: Array) -> bytes:
-    """An output, as a serialized tensor."""
+    """Serialize an output as a tensor."""
     plain = np.asarray(array)
     values = plain.tolist() if plain.dtype == object else plain
     made: bytes = tf.make_tensor_proto(values, field.dtype, plain.shape).SerializeToString()
@@ -89,7 +86,7 @@ def tensor_of(field: Field, array: Array) -> bytes:
 
 
 def rows_of_examples(fields: Sequence[Field], given: ProtoMessage, settings: ServerSettings) -> InputRows:
-    """The examples of an `Input`; what its context has, all of them have.
+    """Make rows of the examples of an `Input`, each with what the context has.
 
     Raises:
         RequestError: there are none, or too many.
@@ -113,7 +110,7 @@ def rows_of_examples(fields: Sequence[Field], given: ProtoMessage, settings: Ser
 
 
 def _value(field: Field | None, feature: ProtoMessage) -> object:
-    """A feature's list, in the shape of its input."""
+    """The values of a feature in the shape of its input."""
     kind = feature.WhichOneof("kind")
     values = list(getattr(feature, kind).value) if kind else []
     if field is None or None in field.shape:

@@ -71,7 +71,7 @@ def route(request: HttpRequest, models: ServedModels) -> Routed:
 
 
 def metadata(name: str, models: ServedModels) -> dict[str, object]:
-    """The signature, as the protocol tells it."""
+    """The signature in the protocol's form."""
     versions = models.versions(name)
     signature = versions[0].predictor.bundle.signature
     return {
@@ -93,8 +93,6 @@ def infer(request: HttpRequest, version: Version, settings: ServerSettings) -> P
     fields = version.inputs
     head, binary = _split(request, fields, settings)
     rows = as_asked(fields, _read_inputs(head, binary, settings))
-    if rows.alone:
-        raise RequestError(400, "an input's first size must be the number of rows")
     wanted = _choose_outputs(head, version.predictor.bundle.signature.outputs)
     about: dict[str, object] = {"model_name": request.model, "model_version": str(version.number)}
     if isinstance(head.get("id"), str):

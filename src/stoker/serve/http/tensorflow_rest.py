@@ -82,16 +82,16 @@ def _status(version: Version) -> dict[str, object]:
 
 
 def metadata(name: str, version: Version) -> dict[str, object]:
-    """The signature, as TensorFlow Serving tells it."""
+    """The signature in TensorFlow Serving's form."""
     signature = version.predictor.bundle.signature
-    said = {
+    described = {
         "inputs": {field.name: _tensor_info(field) for field in signature.inputs},
         "outputs": {field.name: _tensor_info(field) for field in signature.outputs},
         "method_name": "tensorflow/serving/predict",
     }
     return {
         "model_spec": {"name": name, "signature_name": "", "version": str(version.number)},
-        "metadata": {"signature_def": {"signature_def": {SIGNATURE: said}}},
+        "metadata": {"signature_def": {"signature_def": {SIGNATURE: described}}},
     }
 
 
@@ -118,11 +118,8 @@ def predict(request: HttpRequest, version: Version, settings: ServerSettings) ->
         given = _instances(fields, given)
     elif not isinstance(given, dict):
         given = {fields[0].name: given} if len(fields) == 1 else given
-    rows = as_asked(fields, given)
-    if rows.alone:
-        raise RequestError(
-            400, f'"{"instances" if in_rows else "inputs"}" must hold rows, not the values of a single one'
-        )
+    name = "instances" if in_rows else "inputs"
+    rows = as_asked(fields, given, f'"{name}" must hold rows, not the values of a single one')
     return Parsed(rows, _in_rows if in_rows else _in_columns)
 
 

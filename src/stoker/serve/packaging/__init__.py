@@ -1,4 +1,4 @@
-"""`stoker package`: all that an image of a bundle, or of a training program, is built and run from.
+"""`stoker package`: everything to build and run an image of a bundle or of a training program.
 
 | module | subject |
 |---|---|

@@ -1,4 +1,4 @@
-"""The wheels an image installs, and `requirements.txt` that pins each by its hash: a build needs no network.
+"""The wheels that an image installs, each pinned by its hash in `requirements.txt`, so that a build needs no network.
 
 pip resolves and downloads them for the image's Python; Stoker itself is built from its source where that is what runs
 here.
@@ -20,12 +20,12 @@ from stoker.errors import UsageError
 _WHEEL = re.compile(
     r"(?P<name>[A-Za-z0-9_.]+)-(?P<version>[^-]+)(-\d[^-]*)?-[^-]+-[^-]+-(?P<platform>[^-]+)\.whl"
 )
-# What the libraries of the usual base images can load.
+# The versions of glibc whose wheels run on the usual base images.
 _GLIBC = ("2_28", "2_27", "2_24", "2_17", "2_12", "2_5")
 
 
 def fill(directory: Path, wanted: Sequence[str], python: str) -> None:
-    """Download everything that is wanted, and what that needs.
+    """Download the wheels that are wanted, and those they depend on.
 
     Args:
         directory: an empty one.
@@ -52,7 +52,7 @@ def _target(python: str) -> list[str]:
 
 
 def _own_source() -> Path | None:
-    """Where Stoker's source is, if it runs from there."""
+    """The directory of Stoker's source, if it runs from there."""
     root = Path(stoker.__file__).parents[2]
     project = root / "pyproject.toml"
     return root if project.is_file() and 'name = "stoker"' in project.read_text(encoding="utf-8") else None

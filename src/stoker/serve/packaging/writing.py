@@ -39,7 +39,7 @@ _GPU_COMPOSE = """
 
 @dataclass(frozen=True)
 class PackageOptions:
-    """What can be said of a package.
+    """The options of a package.
 
     Attributes:
         device: "cpu" or "cuda".
@@ -64,7 +64,7 @@ class PackageOptions:
     trust: Trust = field(default_factory=Trust)
 
     def check(self) -> None:
-        """Raises: UsageError: something makes no sense."""
+        """Raise UsageError if an option makes no sense."""
         if not re.fullmatch(r"[a-z]([-a-z0-9]{0,51}[a-z0-9])?", self.name):
             raise UsageError(
                 f"--name {self.name!r}: use at most 53 lowercase letters, digits and '-', as Kubernetes requires"
@@ -76,14 +76,14 @@ class PackageOptions:
 
 
 def package_bundle(path: Path, target: Path, options: PackageOptions, overwrite: bool = False) -> None:
-    """Everything for an image that serves a bundle.
+    """Write everything for an image that serves a bundle.
 
     Raises:
         BundleError: it is none, or was changed.
         UsageError: an option makes no sense, or the wheels cannot be had.
     """
     options.check()
-    # Nothing of it is loaded here; what its graphs would do is looked at when the image is built, and when it starts.
+    # Nothing of it is loaded here; its graphs are checked when the image is built, and when it starts.
     known = read_checked(path, options.trust)
     versions = known.description.get("versions", {})
     signed = ",sign" if options.trust.public_key else ""
@@ -98,7 +98,7 @@ def package_bundle(path: Path, target: Path, options: PackageOptions, overwrite:
     flags = _flags(options.trust)
     words = {
         "title": f"{title}, version {known.version}, served by stoker {version.__version__}",
-        # TensorFlow itself, and the weights in as many engines as are compared.
+        # For TensorFlow itself, and the weights in every engine that is compared.
         "memory": f"{1024 + 256 * math.ceil(4 * known.weight_bytes / (256 << 20))}Mi",
         "trust": "".join(f" {word}" for word in flags),
         "trust_list": "".join(f', "{word}"' for word in flags),
@@ -110,7 +110,7 @@ def package_bundle(path: Path, target: Path, options: PackageOptions, overwrite:
 
 
 def _pin(known: bundle.Bundle, versions: Mapping[str, object], name: str) -> str:
-    """The version the bundle was proven with; it becomes an argument of pip."""
+    """The version the bundle was proven with, checked because it becomes an argument of pip."""
     found = versions.get(name)
     if not isinstance(found, str) or not re.fullmatch(r"[\w.+-]{1,40}", found, re.ASCII):
         raise bundle.BundleError(f"{known.path} does not say which version of {name} it was proven with")
@@ -132,7 +132,7 @@ def _flags(trust: Trust) -> list[str]:
 def package_program(
     file: Path, target: Path, options: PackageOptions, include: Sequence[Path], overwrite: bool
 ) -> None:
-    """Everything for an image that trains.
+    """Write everything for an image that trains.
 
     Raises:
         UsageError: there is no such file, an option makes no sense, or the wheels cannot be had.
@@ -162,7 +162,7 @@ def package_program(
 
 
 def _runtime(engine: str) -> str:
-    """Pinned to the version the engine was proven with here."""
+    """The engine's runtime, pinned to the version that is installed here."""
     name = converted.RUNTIMES[engine].replace("_", "-")
     return f"{name}=={_installed_version(name)}"
 

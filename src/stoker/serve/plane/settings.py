@@ -1,4 +1,4 @@
-"""What the server may do: limits that keep one request from hurting the others."""
+"""The options of a server: limits that keep one request from hurting the others."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class ServerSettings:
         rows: the most rows in one request.
         string_bytes: the longest string.
         queue: how many rows may wait; beyond it, 429.
-        timeout: seconds after which nobody waits for an answer any more.
+        timeout: the longest wait for an answer in seconds; then 504.
         batch: the most rows in one call of a model.
         connections: how many clients may be connected to a process; beyond it, 503.
         held_bytes: what the bodies of unanswered requests of a process may take together; beyond it, 503.
-        body_timeout: seconds within which all of a request must have arrived; then 408.
-        drain_delay: seconds for which a server that is told to end still accepts connections, while `/readyz` says 503.
-        hosts: names that requests may give as their Host, in lower case; empty for any.
+        body_timeout: the longest a request may take to arrive, in seconds; then 408.
+        drain_delay: how many seconds to accept connections after SIGTERM, while `/readyz` answers 503.
+        hosts: the names that the Host header may have, in lower case; empty for any.
         access_log: a line of JSON for every request, not only for failures.
         reload_s: how often new bundles are looked for.
         engine: what computes the answers; "" measures.
         ledger: account every second of a request.
-        record: the share of requests that is kept with its answers.
-        run: the id of the server's run in the store, "" if nothing is kept; `store` is the store's URL.
-        allow_ops: operations that a bundle may have though they reach outside the model.
-        public_key: the key that must have signed every bundle; "" demands none.
+        record: the share of requests to record with their answers.
+        run: the id of the server's run in the store, "" for none; `store` is the store's URL.
+        allow_ops: operations that a bundle may have even though they reach outside the model.
+        public_key: the key that must have signed every bundle; "" for none.
         grpc: the address of the gRPC service, such as 127.0.0.1:8500; empty for none.
         tls_certificate, tls_key: files for HTTPS; empty for plain HTTP.
     """
@@ -73,7 +73,7 @@ class ServerSettings:
     tls_key: str = ""
 
     def dumps(self) -> str:
-        """For another process."""
+        """The settings as text, for another process."""
         return json.dumps(asdict(self))
 
     @staticmethod

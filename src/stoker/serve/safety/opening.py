@@ -1,4 +1,4 @@
-"""`open_bundle`: the one way to a bundle that will be loaded. Nothing of it is loaded or run before.
+"""`open_bundle`: the only way to a bundle that will be loaded. Nothing of it is loaded or run before.
 
 In order: its description and the seal over it, the signature if one is demanded, the hash of every file, then what the
 graphs in those files would do.
@@ -18,7 +18,7 @@ from stoker.serve.bundle import SEAL, Bundle, BundleError, Description
 from stoker.serve.safety import converted_files
 from stoker.serve.safety.saved_model import check_saved_model
 
-# Signed with the hash, so that the signature of anything else is none of a bundle.
+# Signed together with the hash, so that no signature of anything else fits a bundle.
 _PURPOSE = b"stoker bundle 1\n"
 
 
@@ -44,7 +44,7 @@ class Trust:
 def open_bundle(
     path: str | os.PathLike[str], trust: Trust | None = None, *, unread: Collection[str] = ()
 ) -> Bundle:
-    """Read a bundle and look at all that is in it.
+    """Read a bundle and check everything in it.
 
     Args:
         path: its directory.
@@ -64,7 +64,7 @@ def open_bundle(
 def read_checked(
     path: str | os.PathLike[str], trust: Trust | None = None, *, unread: Collection[str] = ()
 ) -> Bundle:
-    """A bundle that is what was exported: its description, its signature and its files. Needs no TensorFlow.
+    """Read a bundle, checking its description, its signature and its files. Needs no TensorFlow.
 
     Raises:
         BundleError, SigningError: as `open_bundle`.
@@ -77,7 +77,7 @@ def read_checked(
 
 
 def check_operations(known: Bundle, trust: Trust | None = None) -> None:
-    """Look at what the bundle's graphs would do, without loading any.
+    """Check what the bundle's graphs would do, without loading any.
 
     Raises:
         BundleError: one would reach outside the model.
@@ -90,7 +90,7 @@ def check_operations(known: Bundle, trust: Trust | None = None) -> None:
 
 
 def seal(description: Description, key: str | os.PathLike[str] | None = None) -> Description:
-    """A description with the hash over it, signed if there is a key.
+    """Add the hash to a description, signed if there is a key.
 
     Raises:
         SigningError: the key cannot be read.
@@ -110,7 +110,7 @@ def write_description(directory: Path, description: Description) -> None:
 
 
 def sign_bundle(path: str | os.PathLike[str], key: str | os.PathLike[str]) -> Bundle:
-    """Sign a bundle that is what was exported; one without a seal gets it.
+    """Sign a bundle, which must be what was exported; one without a seal gets it.
 
     Raises:
         BundleError: it is none, or was changed.
