@@ -17,7 +17,7 @@ from stoker.cli._paths import local_path
 from stoker.cli.check import add_selection, configuration
 from stoker.doctor.check.source.files import STDIN, discover, display
 from stoker.doctor.fix import verify
-from stoker.doctor.fix.plan import Change, plan
+from stoker.doctor.fix.plan import FileChange, plan
 from stoker.errors import UsageError
 from stoker.printing import print_answer, print_note
 
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     return 2 if errors else code
 
 
-def _write(changes: list[Change]) -> int:
+def _write(changes: list[FileChange]) -> int:
     for change in changes:
         change.write()
         _say(change)
@@ -90,13 +90,13 @@ def _write(changes: list[Change]) -> int:
     return 0
 
 
-def _say(change: Change) -> None:
+def _say(change: FileChange) -> None:
     for problem in change.fixed:
         message = problem.fix.message if problem.fix is not None else ""
         print_answer(f"{display(change.path)}:{problem.line}: {problem.code} {problem.kind}: {message}")
 
 
-def _verified(changes: list[Change], words: list[str], tolerance: float) -> int:
+def _verified(changes: list[FileChange], words: list[str], tolerance: float) -> int:
     if not changes:
         print_answer("Nothing to fix.")
         return 0

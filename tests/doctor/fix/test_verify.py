@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from stoker.doctor.fix.verify import Outcome, compare, program_words, run
+from stoker.doctor.fix.verify import FixOutcome, compare, program_words, run
 from stoker.errors import UsageError
 
 
-def outcome(output: str, wall_s: float = 10.0, exit_code: int = 0) -> Outcome:
-    return Outcome(exit_code, output, wall_s, 2.0, 0, None)
+def outcome(output: str, wall_s: float = 10.0, exit_code: int = 0) -> FixOutcome:
+    return FixOutcome(exit_code, output, wall_s, 2.0, 0, None)
 
 
 def test_times_may_differ_and_small_rounding_too() -> None:
@@ -61,7 +61,7 @@ def test_a_slower_program_is_not_kept() -> None:
 
 
 def test_steps_count_when_both_runs_have_as_many() -> None:
-    before, after = Outcome(0, "", 10, 2, 100, 10.0), Outcome(0, "", 9, 2, 100, 30.0)
+    before, after = FixOutcome(0, "", 10, 2, 100, 10.0), FixOutcome(0, "", 9, 2, 100, 30.0)
     assert compare(before, after).speedup == pytest.approx(3.0)
 
 

@@ -17,7 +17,7 @@ from stoker.doctor.check.rule import Edit, Fix, Problem
 from stoker.doctor.check.source.analysis import analyse
 from stoker.doctor.check.source.comments import Allow, allows
 from stoker.doctor.check.source.files import STDIN, load
-from stoker.doctor.check.source.module import Module, SourceError
+from stoker.doctor.check.source.module import SourceError, SourceModule
 from stoker.doctor.check.source.project import Project
 
 # Fewer files than this are checked sooner than a second process starts.
@@ -62,20 +62,20 @@ def check_file(path: str, project: Project) -> FileResult:
         analysis = analyse(module, project)
     except SourceError as error:
         return FileResult(path, error=str(error))
-    problems = tuple(_in_cell(module, p) if p.file == path else p for p in check(analysis))
+    problems = tuple(_move_into_cell(module, p) if p.file == path else p for p in check(analysis))
     consulted = tuple(sorted(analysis.consulted - {path}))
     return FileResult(path, problems, None, allows(module.text), tuple(sorted(analysis.followed)), consulted)
 
 
-def _in_cell(module: Module, problem: Problem) -> Problem:
+def _move_into_cell(module: SourceModule, problem: Problem) -> Problem:
     """Say a notebook's problem in its cell's own lines."""
     for cell in module.cells or ():
         if cell.first <= problem.line <= cell.last:
-            return shifted(problem, 1 - cell.first, cell.number)
+            return shift_problem(problem, 1 - cell.first, cell.number)
     return problem
 
 
-def shifted(problem: Problem, by: int, cell: int | None) -> Problem:
+def shift_problem(problem: Problem, by: int, cell: int | None) -> Problem:
     """The same problem with its lines and edits moved: between a notebook's cell and the joined text."""
     fix = problem.fix
     if fix is not None:
@@ -172,13 +172,13 @@ def combine(results: Sequence[FileResult]) -> Checked:
                 continue
             best.setdefault((problem.file, problem.cell, problem.line, problem.kind), problem)
     allowed = {result.path: result.allows for result in results if result.allows}
-    kept = list(_without_allowed(list(best.values()), allowed))
+    kept = list(_drop_allowed(list(best.values()), allowed))
     kept.sort(key=lambda p: (p.file, p.cell or 0, p.line, p.column, p.code))
     errors = [result.error for result in results if result.error is not None]
     return Checked(kept, errors, len(results))
 
 
-def _without_allowed(problems: list[Problem], allowed: dict[str, tuple[Allow, ...]]) -> Iterator[Problem]:
+def _drop_allowed(problems: list[Problem], allowed: dict[str, tuple[Allow, ...]]) -> Iterator[Problem]:
     used: set[tuple[str, Allow]] = set()
     for problem in problems:
         covering = [

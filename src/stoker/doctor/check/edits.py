@@ -5,43 +5,44 @@ from __future__ import annotations
 import ast
 
 from stoker.doctor.check.rule import Edit, character
-from stoker.doctor.check.source.module import Module
+from stoker.doctor.check.source.module import SourceModule
+from stoker.doctor.check.source.names import bindings
 from stoker.doctor.check.source.values import Api
 
 
-def place(module: Module, node: ast.AST, *, end: bool = False) -> tuple[int, int]:
+def place(module: SourceModule, node: ast.AST, *, end: bool = False) -> tuple[int, int]:
     """Where a node starts or ends: line, column in characters."""
     line = int(getattr(node, "end_lineno" if end else "lineno"))
     offset = int(getattr(node, "end_col_offset" if end else "col_offset"))
     return line, character(module, line, offset)
 
 
-def insert_after(module: Module, node: ast.AST, text: str) -> Edit:
+def insert_after(module: SourceModule, node: ast.AST, text: str) -> Edit:
     """Put text right behind a node."""
     line, column = place(module, node, end=True)
     return Edit(line, column, line, column, text)
 
 
-def insert_line(module: Module, line: int, text: str) -> Edit:
+def insert_line(module: SourceModule, line: int, text: str) -> Edit:
     """Put a line above a line."""
     return Edit(line, 0, line, 0, text + "\n")
 
 
-def replace_node(module: Module, node: ast.AST, text: str) -> Edit:
+def replace_node(module: SourceModule, node: ast.AST, text: str) -> Edit:
     """Put text in a node's place."""
     line, column = place(module, node)
     end_line, end_column = place(module, node, end=True)
     return Edit(line, column, end_line, end_column, text)
 
 
-def remove_between(module: Module, left: ast.AST, right: ast.AST) -> Edit:
+def remove_between(module: SourceModule, left: ast.AST, right: ast.AST) -> Edit:
     """Remove everything from the end of one node to the end of another: a call's tail `.prefetch(1)`."""
     line, column = place(module, left, end=True)
     end_line, end_column = place(module, right, end=True)
     return Edit(line, column, end_line, end_column, "")
 
 
-def add_argument(module: Module, call: ast.Call, text: str) -> Edit | None:
+def add_argument(module: SourceModule, call: ast.Call, text: str) -> Edit | None:
     """Add an argument at the end of a call; None where the call's own closing is not plain to see."""
     line, column = place(module, call, end=True)
     if column < 1 or module.lines[line - 1][column - 1] != ")":
@@ -64,7 +65,7 @@ def add_argument(module: Module, call: ast.Call, text: str) -> Edit | None:
     return None
 
 
-def _after_comma(module: Module, node: ast.AST) -> tuple[int, int]:
+def _after_comma(module: SourceModule, node: ast.AST) -> tuple[int, int]:
     line, column = place(module, node, end=True)
     while True:
         found = module.lines[line - 1].find(",", column)
@@ -73,7 +74,7 @@ def _after_comma(module: Module, node: ast.AST) -> tuple[int, int]:
         line, column = line + 1, 0
 
 
-def _between(module: Module, start: tuple[int, int], end: tuple[int, int]) -> str:
+def _between(module: SourceModule, start: tuple[int, int], end: tuple[int, int]) -> str:
     if start[0] == end[0]:
         return module.lines[start[0] - 1][start[1] : end[1]]
     parts = [module.lines[start[0] - 1][start[1] :]]
@@ -82,7 +83,7 @@ def _between(module: Module, start: tuple[int, int], end: tuple[int, int]) -> st
     return "\n".join(parts)
 
 
-def tensorflow_name(module: Module, node: ast.AST) -> str | None:
+def tensorflow_name(module: SourceModule, node: ast.AST) -> str | None:
     """What the file calls TensorFlow, if its top level imports it under a name that means it at this node."""
     for name, value in module.scope.names.items():
         if isinstance(value, Api) and value.name == "tf" and _is_visible(module, node, name):
@@ -90,7 +91,7 @@ def tensorflow_name(module: Module, node: ast.AST) -> str | None:
     return None
 
 
-def autotune(module: Module, node: ast.AST) -> str | None:
+def autotune(module: SourceModule, node: ast.AST) -> str | None:
     """`tf.data.AUTOTUNE`, in the file's words."""
     for name in ("AUTOTUNE", "AUTO"):
         value = module.scope.names.get(name)
@@ -101,30 +102,20 @@ def autotune(module: Module, node: ast.AST) -> str | None:
     return None if alias is None else f"{alias}.data.AUTOTUNE"
 
 
-def _is_visible(module: Module, node: ast.AST, name: str) -> bool:
+def _is_visible(module: SourceModule, node: ast.AST, name: str) -> bool:
     """Whether a name of the file's top level is bound above this node, once or by imports, and nowhere else."""
-    bound = [child for child in ast.walk(module.tree) if _binds(child, name)]
+    bound = bindings(module.tree, name)
     first = min((int(getattr(child, "lineno", 0)) for child in bound), default=0)
     same = len(bound) == 1 or all(isinstance(child, ast.alias) for child in bound)
     at_top = all(_is_at_top(module, child) for child in bound)
     return bool(bound) and same and at_top and first < int(getattr(node, "lineno", 0))
 
 
-def _is_at_top(module: Module, node: ast.AST) -> bool:
+def _is_at_top(module: SourceModule, node: ast.AST) -> bool:
     return module.enclosing(node, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef) is None
 
 
-def _binds(node: ast.AST, name: str) -> bool:
-    if isinstance(node, ast.Name):
-        return node.id == name and not isinstance(node.ctx, ast.Load)
-    if isinstance(node, ast.alias):
-        return (node.asname or node.name.split(".", 1)[0]) == name
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        return node.name == name
-    return isinstance(node, ast.arg) and node.arg == name
-
-
-def indentation(module: Module, line: int) -> str:
+def indentation(module: SourceModule, line: int) -> str:
     """The white space a line starts with."""
     text = module.lines[line - 1]
     return text[: len(text) - len(text.lstrip())]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stoker.doctor.check.source.module import Module
-from stoker.doctor.check.source.names import last_name
+from stoker.doctor.check.source.module import SourceModule
+from stoker.doctor.check.source.names import bindings, last_name
 
 SCALED, UNSCALED = "get_scaled_loss", "get_unscaled_gradients"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
-def scaling_pair(module: Module, call: ast.Call) -> tuple[ast.Call, ast.Call] | None:
+def scaling_pair(module: SourceModule, call: ast.Call) -> tuple[ast.Call, ast.Call] | None:
     """The two calls of one function that belong together, if nothing but the optimizer takes the gradients."""
     function = module.enclosing(call, *_FUNCTIONS) or module.tree
     optimizer = _receiver(call)
@@ -52,7 +52,7 @@ def _plain_call(call: ast.Call) -> bool:
     return len(call.args) == 1 and not call.keywords and not isinstance(call.args[0], ast.Starred)
 
 
-def bound_name(module: Module, value: ast.AST) -> str | None:
+def bound_name(module: SourceModule, value: ast.AST) -> str | None:
     """The one name an assignment gives this value."""
     statement = module.parents.get(value)
     if isinstance(statement, ast.Assign) and statement.value is value and len(statement.targets) == 1:
@@ -61,27 +61,14 @@ def bound_name(module: Module, value: ast.AST) -> str | None:
     return None
 
 
-def _assigned(function: ast.AST, name: str) -> list[ast.AST]:
-    """What a name is given in a function; each way of binding it counts."""
-    return [node for node in ast.walk(function) if _binds(node, name)]
-
-
-def _binds(node: ast.AST, name: str) -> bool:
-    if isinstance(node, ast.Name):
-        return node.id == name and not isinstance(node.ctx, ast.Load)
-    if isinstance(node, (ast.Global, ast.Nonlocal)):
-        return name in node.names
-    return isinstance(node, ast.arg) and node.arg == name
-
-
-def _is_gradient_of(module: Module, function: ast.AST, gradients: ast.expr, scaled: ast.Call) -> bool:
+def _is_gradient_of(module: SourceModule, function: ast.AST, gradients: ast.expr, scaled: ast.Call) -> bool:
     """Whether these are `tape.gradient(scaled, ...)`, themselves or by a name."""
     loss = bound_name(module, scaled)
     if loss is None:
         return False
     if isinstance(gradients, ast.Name):
         name = gradients.id
-        made = [module.parents.get(node) for node in _assigned(function, name)]
+        made = [module.parents.get(node) for node in bindings(function, name)]
         values = [node.value for node in made if isinstance(node, ast.Assign) and len(node.targets) == 1]
         taken = [v for v in values if isinstance(v, ast.Call) and last_name(v.func) == "gradient"]
         # Besides the tape only the call itself may give the name a value: `g = opt.get_unscaled_gradients(g)`.
@@ -94,11 +81,11 @@ def _is_gradient_of(module: Module, function: ast.AST, gradients: ast.expr, scal
         isinstance(target, ast.Name)
         and target.id == loss
         and last_name(gradients.func if isinstance(gradients, ast.Call) else gradients) == "gradient"
-        and len(_assigned(function, loss)) == 1
+        and len(bindings(function, loss)) == 1
     )
 
 
-def _only_applied(module: Module, function: ast.AST, unscaled: ast.Call, optimizer: str) -> bool:
+def _only_applied(module: SourceModule, function: ast.AST, unscaled: ast.Call, optimizer: str) -> bool:
     """Whether what comes out goes into this optimizer's `apply_gradients`, once, and nowhere else."""
     name = bound_name(module, unscaled)
     if name is None:
@@ -116,7 +103,7 @@ def _only_applied(module: Module, function: ast.AST, unscaled: ast.Call, optimiz
     return len(uses) == 1 and uses[0].id == name and _is_applied(module, uses[0], optimizer)
 
 
-def _is_applied(module: Module, node: ast.AST, optimizer: str) -> bool:
+def _is_applied(module: SourceModule, node: ast.AST, optimizer: str) -> bool:
     around = module.parents.get(node)
     if isinstance(around, ast.Call) and last_name(around.func) == "zip" and around.args[0] is node:
         zipped, around = around, module.parents.get(around)

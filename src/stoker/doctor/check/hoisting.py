@@ -7,12 +7,13 @@ import re
 
 from stoker.doctor.check.edits import indentation, insert_line, replace_node
 from stoker.doctor.check.rule import Fix
-from stoker.doctor.check.source.facts import Feed
-from stoker.doctor.check.source.module import Module
-from stoker.doctor.check.source.names import dotted_name, last_name
+from stoker.doctor.check.source.facts import ArrayFeed
+from stoker.doctor.check.source.module import SourceModule
+from stoker.doctor.check.source.names import bindings, dotted_name, last_name
 from stoker.doctor.check.source.values import Api
 
 _LOOPS = (ast.For, ast.While)
+_CONVERSIONS = ("convert_to_tensor", "constant")
 _DEFS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 # NumPy functions whose result nobody else holds.
 _FRESH = frozenset(
@@ -38,11 +39,12 @@ _FRESH = frozenset(
 _LOOKS_UP = re.compile(r"\b(?:globals|locals|vars|exec|eval)\(")
 
 
-def hoisted(fact: Feed) -> Fix | None:
+def hoist_conversion(fact: ArrayFeed) -> Fix | None:
     """Convert before the loop what the loop never changes."""
     module, call, name = fact.at.module, fact.at.node, fact.argument
-    conversion = isinstance(call, ast.Call) and last_name(call.func) in ("convert_to_tensor", "constant")
-    if not (conversion and isinstance(call, ast.Call) and isinstance(name, ast.Name)):
+    if not isinstance(call, ast.Call) or not isinstance(name, ast.Name):
+        return None
+    if last_name(call.func) not in _CONVERSIONS:
         return None
     others: list[ast.expr] = [*call.args[1:], *(k.value for k in call.keywords)]
     if not all(isinstance(node, ast.Constant) or _is_library_name(module, node) for node in others):
@@ -63,18 +65,17 @@ def hoisted(fact: Feed) -> Fix | None:
     return Fix(safety, edits, f"Convert `{name.id}` once, before the loop")
 
 
-def _starts_line(module: Module, loop: ast.For | ast.While) -> bool:
+def _starts_line(module: SourceModule, loop: ast.For | ast.While) -> bool:
     return module.lines[loop.lineno - 1][: loop.col_offset].strip() == ""
 
 
 def _converts(node: ast.AST, name: str) -> bool:
-    named = (
-        isinstance(node, ast.Call) and last_name(node.func) in ("convert_to_tensor", "constant") and node.args
-    )
-    return bool(named) and isinstance(node, ast.Call) and dotted_name(node.args[0]) == name
+    if not isinstance(node, ast.Call) or last_name(node.func) not in _CONVERSIONS:
+        return False
+    return bool(node.args) and dotted_name(node.args[0]) == name
 
 
-def _outermost_invariant(module: Module, call: ast.Call, name: str) -> ast.For | ast.While | None:
+def _outermost_invariant(module: SourceModule, call: ast.Call, name: str) -> ast.For | ast.While | None:
     """The outermost loop, in the same function, that leaves the name as it is."""
     found: ast.For | ast.While | None = None
     node: ast.AST | None = module.parents.get(call)
@@ -87,7 +88,7 @@ def _outermost_invariant(module: Module, call: ast.Call, name: str) -> ast.For |
     return found
 
 
-def _only_read(module: Module, loop: ast.AST, name: str) -> bool:
+def _only_read(module: SourceModule, loop: ast.AST, name: str) -> bool:
     for node in ast.walk(loop):
         if isinstance(node, ast.Name) and node.id == name:
             if not isinstance(node.ctx, ast.Load) or not _harmless(module, node):
@@ -97,7 +98,7 @@ def _only_read(module: Module, loop: ast.AST, name: str) -> bool:
     return True
 
 
-def _harmless(module: Module, node: ast.Name) -> bool:
+def _harmless(module: SourceModule, node: ast.Name) -> bool:
     """Whether this use can only read: a conversion, an element, a shape, a length."""
     parent = module.parents[node]
     if isinstance(parent, ast.Subscript):
@@ -105,51 +106,35 @@ def _harmless(module: Module, node: ast.Name) -> bool:
     if isinstance(parent, ast.Attribute):
         return parent.attr in ("shape", "dtype", "size", "ndim")
     if isinstance(parent, ast.Call):
-        function = dotted_name(parent.func)
-        return function == "len" or last_name(parent.func) in ("convert_to_tensor", "constant")
+        return dotted_name(parent.func) == "len" or last_name(parent.func) in _CONVERSIONS
     return False
 
 
-def _is_library_name(module: Module, node: ast.expr) -> bool:
+def _is_library_name(module: SourceModule, node: ast.expr) -> bool:
     """`tf.float32`: something that no loop changes."""
     root = dotted_name(node).split(".", 1)[0]
     return isinstance(node, ast.Attribute) and isinstance(module.scope.names.get(root), Api)
 
 
-def _is_alone(module: Module, call: ast.Call, name: str) -> bool:
+def _is_alone(module: SourceModule, call: ast.Call, name: str) -> bool:
     """Whether nobody else can hold the array: it is made once, afresh, and never given another name or away."""
     if _LOOKS_UP.search(module.text):
         return False
     function = module.enclosing(call, ast.FunctionDef, ast.AsyncFunctionDef)
-    local = function is not None and bool(_bindings(function, name))
+    local = function is not None and bool(bindings(function, name))
     scope = function if local and function is not None else module.tree
-    if not local and any(_bindings(node, name) for node in ast.walk(module.tree) if isinstance(node, _DEFS)):
+    if not local and any(bindings(node, name) for node in ast.walk(module.tree) if isinstance(node, _DEFS)):
         # Another function has a name like it, or declares it global: which is which takes more than a look.
         return False
-    bindings = _bindings(scope, name)
-    made = module.parents.get(bindings[0]) if len(bindings) == 1 else None
+    bound = bindings(scope, name)
+    made = module.parents.get(bound[0]) if len(bound) == 1 else None
     if not isinstance(made, ast.Assign) or len(made.targets) != 1 or not _is_fresh(module, made.value):
         return False
     uses = (n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == name)
     return all(isinstance(n.ctx, ast.Store) or _gives_nothing_away(module, n) for n in uses)
 
 
-def _bindings(scope: ast.AST, name: str) -> list[ast.AST]:
-    """Every place below that gives the name a value or declares it to be another scope's."""
-    return [node for node in ast.walk(scope) if _binds(node, name)]
-
-
-def _binds(node: ast.AST, name: str) -> bool:
-    if isinstance(node, ast.Name):
-        return node.id == name and not isinstance(node.ctx, ast.Load)
-    if isinstance(node, (ast.Global, ast.Nonlocal)):
-        return name in node.names
-    if isinstance(node, ast.alias):
-        return (node.asname or node.name) == name
-    return isinstance(node, ast.arg) and node.arg == name
-
-
-def _is_fresh(module: Module, value: ast.expr) -> bool:
+def _is_fresh(module: SourceModule, value: ast.expr) -> bool:
     """Whether an expression makes an array that shares its memory with no other."""
     if isinstance(value, ast.BinOp):
         return True
@@ -164,7 +149,7 @@ def _is_fresh(module: Module, value: ast.expr) -> bool:
     return rest[0] == "random" or (len(rest) == 1 and rest[0] in _FRESH)
 
 
-def _gives_nothing_away(module: Module, node: ast.Name) -> bool:
+def _gives_nothing_away(module: SourceModule, node: ast.Name) -> bool:
     """Whether this use leaves nobody with the array or a view of it."""
     parent = module.parents[node]
     if isinstance(parent, ast.Subscript):

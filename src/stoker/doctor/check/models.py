@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.doctor.check.source.calls import Arguments
+from stoker.doctor.check.source.arguments import Arguments
 from stoker.doctor.check.source.values import Api, Py, Seq, Symbolic, Thing, Value
 
 

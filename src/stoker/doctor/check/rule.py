@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import At
-from stoker.doctor.check.source.module import Module
+from stoker.doctor.check.source.module import SourceModule
 from stoker.doctor.stall import Stall
 
 
@@ -80,7 +80,7 @@ class Rule(Stall, ABC):
         return self.problem_at(at.module, node or at.node, message, fix, at)
 
     def problem_at(
-        self, module: Module, node: ast.AST, message: str, fix: Fix | None = None, at: At | None = None
+        self, module: SourceModule, node: ast.AST, message: str, fix: Fix | None = None, at: At | None = None
     ) -> Problem:
         """A problem at any node."""
         line, column = start(module, node)
@@ -104,15 +104,13 @@ class Rule(Stall, ABC):
         )
 
 
-def start(module: Module, node: ast.AST) -> tuple[int, int]:
+def start(module: SourceModule, node: ast.AST) -> tuple[int, int]:
     """Where people see a node: a method call at its method's name, not where the chain before it begins."""
     line, offset = int(getattr(node, "lineno", 1)), int(getattr(node, "col_offset", 0))
-    chained = (
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _has_call(node.func.value)
-    )
-    if chained and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        line, offset = int(node.func.end_lineno or line), int(node.func.end_col_offset or 0)
-        offset = max(0, offset - len(node.func.attr.encode()))
+    method = node.func if isinstance(node, ast.Call) else None
+    if isinstance(method, ast.Attribute) and _has_call(method.value):
+        line, offset = int(method.end_lineno or line), int(method.end_col_offset or 0)
+        offset = max(0, offset - len(method.attr.encode()))
     return line, character(module, line, offset)
 
 
@@ -120,7 +118,7 @@ def _has_call(node: ast.expr) -> bool:
     return any(isinstance(child, ast.Call) for child in ast.walk(node))
 
 
-def character(module: Module, line: int, offset: int) -> int:
+def character(module: SourceModule, line: int, offset: int) -> int:
     """The parser counts bytes of UTF-8; people and editors count characters."""
     if line > len(module.lines):
         return offset

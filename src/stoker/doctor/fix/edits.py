@@ -18,14 +18,14 @@ def apply(text: str, fixes: Sequence[Fix], valid: Callable[[str], bool]) -> tupl
     result not be valid, fixes are added one by one and those that break it are left out.
     """
     chosen = _compatible(text, fixes)
-    new = _edited(text, [edit for fix in chosen for edit in fix.edits])
+    new = _edit(text, [edit for fix in chosen for edit in fix.edits])
     if not chosen or valid(new):
         return new, chosen
     kept: list[Fix] = []
     for fix in chosen:
-        if valid(_edited(text, [edit for one in (*kept, fix) for edit in one.edits])):
+        if valid(_edit(text, [edit for one in (*kept, fix) for edit in one.edits])):
             kept.append(fix)
-    return _edited(text, [edit for fix in kept for edit in fix.edits]), kept
+    return _edit(text, [edit for fix in kept for edit in fix.edits]), kept
 
 
 def parses(text: str) -> bool:
@@ -50,7 +50,7 @@ def _compatible(text: str, fixes: Sequence[Fix]) -> list[Fix]:
     return chosen
 
 
-def _edited(text: str, edits: Sequence[Edit]) -> str:
+def _edit(text: str, edits: Sequence[Edit]) -> str:
     starts = _line_starts(text)
     found = _LINE_END.search(text)
     line_end = found.group() if found else "\n"

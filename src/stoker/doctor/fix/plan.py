@@ -22,7 +22,7 @@ _ROUNDS = 8
 
 
 @dataclass(frozen=True)
-class Change:
+class FileChange:
     """A file before and after, and what was repaired in it."""
 
     path: str
@@ -47,7 +47,7 @@ class Change:
 
 def plan(
     paths: Sequence[str], wanted: Collection[str], reports: Callable[[str, str, str], bool]
-) -> tuple[list[Change], list[str]]:
+) -> tuple[list[FileChange], list[str]]:
     """What fixing these files would change, and which of them could not be read.
 
     `wanted` are the safeties to apply, `reports` says whether a kind counts in a file.
@@ -72,7 +72,7 @@ def plan(
             break
         affected = [path for path in files if _depends(results[path], overlay)]
         results.update({result.path: result for result in check_overlaid(affected, overlay)})
-    changes = [Change(path, before[path], overlay[path], tuple(fixed[path])) for path in sorted(overlay)]
+    changes = [FileChange(path, before[path], overlay[path], tuple(fixed[path])) for path in sorted(overlay)]
     return changes, combine(list(results.values())).errors
 
 

@@ -31,7 +31,7 @@ class VerifyError(StokerError):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FixOutcome:
     """One run: what it printed and how fast it was."""
 
     exit_code: int
@@ -79,7 +79,7 @@ def program_words(command: Sequence[str]) -> list[str]:
     return words
 
 
-def run(words: Sequence[str]) -> Outcome:
+def run(words: Sequence[str]) -> FixOutcome:
     """Run the program under `stoker run`, which keeps its own record.
 
     Raises:
@@ -95,7 +95,7 @@ def run(words: Sequence[str]) -> Outcome:
         except (OSError, ValueError) as error:
             last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
             raise VerifyError(f"{words[0]} could not be run to compare ({last})") from error
-    return Outcome(
+    return FixOutcome(
         done.returncode,
         done.stdout.decode(errors="replace"),
         float(record["wall_s"]),
@@ -105,7 +105,7 @@ def run(words: Sequence[str]) -> Outcome:
     )
 
 
-def compare(before: Outcome, after: Outcome, tolerance: float = 1e-3) -> Verdict:
+def compare(before: FixOutcome, after: FixOutcome, tolerance: float = 1e-3) -> Verdict:
     """Whether both computed the same, and how much faster the second was."""
     speedup = _speedup(before, after)
     if before.exit_code != after.exit_code:
@@ -122,7 +122,7 @@ def compare(before: Outcome, after: Outcome, tolerance: float = 1e-3) -> Verdict
     return Verdict(True, speedup)
 
 
-def _speedup(before: Outcome, after: Outcome) -> float:
+def _speedup(before: FixOutcome, after: FixOutcome) -> float:
     if before.steps and before.steps == after.steps and before.steps_per_s and after.steps_per_s:
         return after.steps_per_s / before.steps_per_s
     old, new = before.wall_s - before.startup_s, after.wall_s - after.startup_s

@@ -87,7 +87,7 @@ class Entered(scope.Region):
             if limit is None:
                 return False
             counts, sizes = self._totals()
-            passed = limit.exceeded(counts[kind], sizes[kind])
+            passed = limit.is_exceeded(counts[kind], sizes[kind])
             if passed:
                 report.over.add(kind)
             return passed

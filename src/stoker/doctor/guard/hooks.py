@@ -107,7 +107,7 @@ class Hooks(Patches):
 
     def _on_conversion(self, regions: tuple[scope.Region, ...], value: Any, tensor: Any) -> None:
         __tracebackhide__ = True
-        if not self._placement.accelerated() and self._placement.pinned_to_host():
+        if not self._placement.is_accelerated() and self._placement.pinned_to_host():
             self._placement.mark(tensor)
         if data_size(value, self._array_type) is None or not self._placement.on_device(tensor):
             return
@@ -138,7 +138,7 @@ class Hooks(Patches):
             def replica(thread: Any) -> Any:
                 regions = thread.__dict__.get("stoker_regions", ())
                 self._tracing.silence_steps(thread.replica_id > 0)
-                with scope.carried(regions):
+                with scope.carry(regions):
                     return original(thread)
 
             return replica
@@ -191,7 +191,7 @@ def bound(function: Callable[..., Any], regions: tuple[scope.Region, ...]) -> Ca
     """`function`, to be run anywhere as if under these regions."""
 
     def run(*args: Any, **kwds: Any) -> Any:
-        with scope.carried(regions):
+        with scope.carry(regions):
             return function(*args, **kwds)
 
     return run

@@ -14,14 +14,14 @@ ACTIONS = ("raise", "warn", "record")
 
 
 @dataclass(frozen=True)
-class Limit:
+class GuardLimit:
     """A number of times, or a number of bytes."""
 
     most: int
     in_bytes: bool
     text: str
 
-    def exceeded(self, count: int, size: int) -> bool:
+    def is_exceeded(self, count: int, size: int) -> bool:
         """Whether so many events with so many bytes are too many."""
         return (size if self.in_bytes else count) > self.most
 
@@ -30,7 +30,7 @@ class Limit:
 class Limits:
     """What one guard lets pass. A kind without a limit is counted only."""
 
-    by_kind: dict[str, Limit]
+    by_kind: dict[str, GuardLimit]
     per_step: bool = False
     warmup: int = 0
     action: str = "raise"
@@ -53,12 +53,12 @@ def limits(
     return Limits(parsed, bool(per_step), warmup, action, bool(threads))
 
 
-def limit(kind: str, value: int | str) -> Limit:
+def limit(kind: str, value: int | str) -> GuardLimit:
     """A limit from `3` or `"1 MiB"`."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return Limit(value, False, f"{value:,}")
+        return GuardLimit(value, False, f"{value:,}")
     most = bytes_of(value) if isinstance(value, str) and kind in (SYNCS, COPIES) else None
     if most is None:
         sizes = ', or a size such as "1 MiB"' if kind in (SYNCS, COPIES) else ""
         raise UsageError(f"{kind}={value!r} is not a limit: give a count, 0 or more{sizes}; None only counts")
-    return Limit(most, True, str(value).strip())
+    return GuardLimit(most, True, str(value).strip())

@@ -62,7 +62,7 @@ class Placement:
         self._on_host.clear()
         self._thread = eager.thread_state()
 
-    def accelerated(self) -> bool:
+    def is_accelerated(self) -> bool:
         """Whether TensorFlow has a device other than the CPU. There is a tensor, so TensorFlow has started."""
         if self._accelerated is None:
             devices = self._logical_devices()
@@ -73,13 +73,13 @@ class Placement:
         """Whether the value is, or would be, in the accelerator's memory."""
         if tensor.dtype in self._never:
             return False
-        if self.accelerated():
+        if self.is_accelerated():
             return "device:CPU:" not in tensor.backing_device
         return tensor.dtype != self._int32 and tensor not in self._on_host
 
     def made_by(self, call: tuple[Any, ...], result: Any) -> None:
         """An eager op made tensors; they may be the host's. `call` is context, op, name, inputs and attributes."""
-        if self._accelerated or self.accelerated():
+        if self._accelerated or self.is_accelerated():
             return
         op = call[1]
         home = self._homes.get(op)

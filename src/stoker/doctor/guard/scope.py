@@ -93,7 +93,7 @@ def suspend(region: Region) -> None:
 
 
 @contextlib.contextmanager
-def carried(regions: tuple[Region, ...]) -> Any:
+def carry(regions: tuple[Region, ...]) -> Any:
     """Run a block in another thread as if it stood where `regions` were taken."""
     token = _regions.set(regions)
     try:

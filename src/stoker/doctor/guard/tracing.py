@@ -134,7 +134,7 @@ class TracingHooks(Patches):
                 here.calling = outer
             if known.rank is None:
                 self._grade(regions, known, function)
-            if not self._placement.accelerated() and self._placement.pinned_to_host():
+            if not self._placement.is_accelerated() and self._placement.pinned_to_host():
                 self._placement.mark(self._flatten(result))
             return result
 

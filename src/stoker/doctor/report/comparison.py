@@ -12,7 +12,7 @@ from rich.text import Text
 
 from stoker.doctor.diagnosis.comparison import FASTER, SLOWER, Changes, Comparison
 from stoker.doctor.probes.parts.environment import OTHER_WORK
-from stoker.doctor.report.headline import Words
+from stoker.doctor.report.headline import HeadlineWords
 from stoker.doctor.report.page import data, document
 from stoker.doctor.report.terminal import Terminal
 from stoker.doctor.report.whatif import times
@@ -44,28 +44,28 @@ def render(a: Side, b: Side, result: Comparison, found: Changes) -> RenderableTy
         Text(),
     ]
     for title, findings in (("gone", found.gone), ("new", found.new)):
-        parts += _listed(title, findings, a if title == "gone" else b)
+        parts += _list(title, findings, a if title == "gone" else b)
     parts += [Text(f"note: {note}", style="yellow") for note in result.notes]
     return Group(*parts)
 
 
-def sentence(result: Comparison) -> list[Words]:
+def sentence(result: Comparison) -> list[HeadlineWords]:
     """`B is 25 % faster than A (18 % to 33 %): 30.5 against 24.4 steps a second.`"""
-    speeds = Words(f": {_speed(result.speed_b)} against {_speed(result.speed_a)} {result.measure}.")
+    speeds = HeadlineWords(f": {_speed(result.speed_b)} against {_speed(result.speed_a)} {result.measure}.")
     between = f"between {percent(result.low)} and {percent(result.high)}"
     if result.verdict in (FASTER, SLOWER):
         share = percent(abs(result.change), signed=False)
         twice = result.change >= 1
         words = f"{share} {'as fast' if twice else result.verdict}"
         return [
-            Words("B is "),
-            Words(words, True),
-            Words(f" {'as' if twice else 'than'} A ({between})"),
+            HeadlineWords("B is "),
+            HeadlineWords(words, True),
+            HeadlineWords(f" {'as' if twice else 'than'} A ({between})"),
             speeds,
         ]
     return [
-        Words("No difference that can be told from noise", True),
-        Words(f": {percent(result.change)}, but it may be anything {between}"),
+        HeadlineWords("No difference that can be told from noise", True),
+        HeadlineWords(f": {percent(result.change)}, but it may be anything {between}"),
         speeds,
     ]
 
@@ -206,7 +206,7 @@ def _accounts(a: Side, b: Side) -> Table:
     return table
 
 
-def _listed(title: str, findings: list[Finding], side: Side) -> list[RenderableType]:
+def _list(title: str, findings: list[Finding], side: Side) -> list[RenderableType]:
     wall = max(record.wall_s for record in side) or 1.0
     dear = [f for f in findings if (f.lost_s or 0) >= MINOR * wall]
     style = "green" if title == "gone" else "red"

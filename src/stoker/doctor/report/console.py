@@ -139,7 +139,7 @@ def _findings(record: Record, width: int) -> list[RenderableType]:
         parts.append(Text(f"... and {hidden} more in the record", style="bright_black"))
     minor = [f for f in record.findings if _is_minor(f, record)]
     if minor:
-        parts += [*_folded(minor), Text()]
+        parts += [*_fold(minor), Text()]
     if record.what_if and record.what_if.all and record.what_if.all.speedup >= 1 + MINOR and shown:
         parts += [_together(record.what_if.all, record.what_if.order), Text()]
     return parts
@@ -152,7 +152,7 @@ def _is_minor(finding: Finding, record: Record) -> bool:
     return (finding.lost_s or 0) < MINOR * record.wall_s
 
 
-def _folded(findings: list[Finding]) -> list[RenderableType]:
+def _fold(findings: list[Finding]) -> list[RenderableType]:
     """One line for each kind: where, and that it is worth little, or what else is wrong with it."""
     lines: list[RenderableType] = []
     for kind in dict.fromkeys(f.kind for f in findings):

@@ -14,7 +14,7 @@ _UNIT = re.compile(r"(\d) (s|ms|%)(?![a-z])")
 
 
 @dataclass(frozen=True)
-class Words:
+class HeadlineWords:
     """A part of the sentence; strong ones are what the eye should catch."""
 
     text: str
@@ -25,22 +25,22 @@ class Words:
         object.__setattr__(self, "text", _UNIT.sub("\\1\u00a0\\2", self.text))
 
 
-def sentence(record: Record) -> list[Words]:
+def sentence(record: Record) -> list[HeadlineWords]:
     """The sentence, in parts."""
     if not record.accounts:
-        return [Words("The program ended before anything was measured.")]
-    speed = [Words(_speed(record), strong=True)]
+        return [HeadlineWords("The program ended before anything was measured.")]
+    speed = [HeadlineWords(_speed(record), strong=True)]
     first, speedup = first_to_change(record), possible(record)
     if first is None or speedup is None or speedup < 1 + MINOR:
-        return [*speed, Words(", and nothing was found that would make it noticeably faster.")]
+        return [*speed, HeadlineWords(", and nothing was found that would make it noticeably faster.")]
     place = f"{_short(first.file)}:{first.line}"
     return [
         *speed,
-        Words("; it could be "),
-        Words(_goal(record, speedup), strong=True),
-        Words("; first change "),
-        Words(place, strong=True),
-        Words(f": {_uncapitalised(first.title)}."),
+        HeadlineWords("; it could be "),
+        HeadlineWords(_goal(record, speedup), strong=True),
+        HeadlineWords("; first change "),
+        HeadlineWords(place, strong=True),
+        HeadlineWords(f": {_lower_first(first.title)}."),
     ]
 
 
@@ -82,6 +82,6 @@ def _short(file: str) -> str:
     return file.replace("\\", "/").rsplit("/", 1)[-1] or file
 
 
-def _uncapitalised(title: str) -> str:
+def _lower_first(title: str) -> str:
     second_is_small = len(title) > 1 and not title[1].isupper() and not title.startswith(("NumPy", "Python"))
     return title[0].lower() + title[1:] if title and second_is_small else title

@@ -143,7 +143,7 @@ def _location(problem: Problem) -> dict[str, Any]:
 def github(problems: Sequence[Problem]) -> str:
     """Annotations for a GitHub workflow."""
     return "".join(
-        f"::{_GITHUB[p.severity]} title=stoker {p.code},file={_escaped(p.file)},line={p.line},col={p.column},"
+        f"::{_GITHUB[p.severity]} title=stoker {p.code},file={_escape(p.file)},line={p.line},col={p.column},"
         f"endLine={p.end_line}::{_message(place(p) + ': ' + p.code + ' ' + p.kind + ': ' + p.message)}\n"
         for p in problems
     )
@@ -153,7 +153,7 @@ def _message(value: str) -> str:
     return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return _message(value).replace(":", "%3A").replace(",", "%2C")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from stoker.doctor.check.chains import complete, is_random
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.values import Stage
+from stoker.doctor.check.source.values import PipelineStage
 
 
 class CacheAfterRandom(Rule):
@@ -30,7 +30,7 @@ class CacheAfterRandom(Rule):
     )
     known_problems = (
         "A shuffle that is meant to fix one order for a split (`reshuffle_each_iteration=False`) is "
-        "left alone; other deliberate uses have to be allowed by a comment."
+        "left alone; allow other deliberate uses with a comment."
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
@@ -48,7 +48,7 @@ class CacheAfterRandom(Rule):
                     yield self.problem_at(stage.module, stage.node, message)
 
 
-def _reshuffles(stage: Stage) -> bool:
+def _reshuffles(stage: PipelineStage) -> bool:
     if stage.name != "shuffle":
         return False
     for keyword in stage.node.keywords:

@@ -22,7 +22,7 @@ class CheckpointInLoop(Stall):
     account = "checkpoint"
     title = "The model is saved so often that saving slows the run down"
     remedy = "Save every N steps or minutes, or once an epoch."
-    why = "Nothing else runs while the weights are written, and most of those files are never read."
+    why = "Training stops while the weights are written, and most of those files are never read."
     repair = DoneRarely(accounts=("checkpoint",), assumes=f"checkpoints: {RARE}; {WARM}", beside=(0.0, 0.5))
 
     def find(self, m: Measurements) -> Iterator[Draft]:

@@ -52,7 +52,7 @@ class EagerTrainStep(Rule):
         "no Python state. Dropping `run_eagerly=True` is unsafe for the same reason."
     )
     known_problems = (
-        "A function that nobody in the checked files calls is judged by its look; a caller elsewhere "
+        "A function that no checked file calls is judged by its body alone; a caller elsewhere "
         "may compile it."
     )
     repair = AsGraph(

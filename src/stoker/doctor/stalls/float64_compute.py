@@ -45,7 +45,7 @@ class Float64Compute(Rule):
         "memory, and training gains nothing from it."
     )
     fix_safety = "Unsafe: results change in the last digits."
-    known_problems = "Scientific code that needs double precision has to allow it."
+    known_problems = "Scientific code that needs double precision must allow it with a comment."
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Calls that ask for float64 where the model computes."""

@@ -48,10 +48,10 @@ class InputStarved(Stall):
     account = "input"
     title = "The step waits for the input pipeline"
     remedy = (
-        "Make the slow stage parallel, vectorise it, or cache its result; stoker.tune(ds) tries that, and "
-        "says what it gains."
+        "Make the slow stage parallel, vectorise it, or cache its result. stoker.tune(ds) tries these and "
+        "reports what each one gains."
     )
-    why = "The step cannot start before its data is there, and the device idles as long as it is not."
+    why = "The step cannot start before its data arrives, and the device idles until then."
     repair = _KeepsUp(
         assumes="the input keeps up: at best a cache or one vectorised call leaves a twentieth of its work; "
         f"{CROWDED}",

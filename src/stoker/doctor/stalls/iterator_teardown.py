@@ -1,4 +1,4 @@
-"""A new iterator every time round: deleting the old one holds the program up."""
+"""Each pass creates a new iterator, and deleting the old one blocks the program."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class IteratorTeardown(Stall):
     slug = "iterator-teardown"
     code = "STK309"
     account = "teardown"
-    title = "A new iterator every time round: deleting the old one holds the program up"
+    title = "Each pass creates a new iterator, and deleting the old one blocks the program"
     remedy = (
-        "Iterate once over dataset.repeat(epochs), or switch tf.data's autotuner off for this pipeline "
-        "(options.autotune.enabled = False): deleting an iterator waits for it."
+        "Iterate once over dataset.repeat(epochs), or turn off tf.data's autotuner for this pipeline "
+        "(options.autotune.enabled = False)."
     )
     why = (
-        "Each `for` over a dataset makes an iterator, and deleting it waits until tf.data's autotuner has "
-        "stopped."
+        "Each `for` over a dataset creates an iterator, and deleting an iterator blocks until tf.data's "
+        "autotuner has stopped."
     )
     repair = _DoneOnce(
         accounts=("teardown",), assumes="one iterator serves all epochs, and is taken down once"

@@ -28,7 +28,7 @@ class LargeConstantDataset(Rule):
     )
     why = (
         "The array is copied into a tensor and kept as a constant of the dataset's graph: memory is taken two or "
-        "three times, starting up takes long, and graphs over 2 GB fail. A memory map loses its point."
+        "three times, startup is slow, and graphs over 2 GB fail. A memory map is read whole into memory."
     )
     known_problems = (
         "The size of an array that comes from a file is not known without running, so most large ones "

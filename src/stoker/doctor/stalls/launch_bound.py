@@ -83,7 +83,7 @@ class LaunchBound(Stall):
     title = "Steps are so small that calling them costs more than running them"
     remedy = "Run many steps per call: compile(steps_per_execution=N), or loop inside the tf.function."
     is_part_of_call = True
-    why = "Each call costs the same on the host however little it computes: many small ones cost more than they do."
+    why = "Every call has a fixed cost on the host. If a step computes little, that cost is most of its time."
     repair = _ManyStepsACall(
         accounts=("dispatch", "launch", "graph"),
         assumes="many steps a call: kernels take between their mean and what the quickest calls took",

@@ -10,7 +10,7 @@ from stoker.doctor.check.gradients import SCALED, UNSCALED, bound_name, scaling_
 from stoker.doctor.check.rule import Edit, Fix, Problem, Rule, character
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call
-from stoker.doctor.check.source.module import Module
+from stoker.doctor.check.source.module import SourceModule
 from stoker.doctor.check.source.values import Thing
 
 _REMOVED = {
@@ -68,12 +68,12 @@ class LegacyLossScaling(Rule):
                 continue
             method = fact.name.removeprefix("optimizer.")
             if fact.name.startswith("optimizer.") and method in _REMOVED:
-                yield self.problem(fact.at, *_judged(fact, method))
+                yield self.problem(fact.at, *_judge(fact, method))
             elif fact.name.startswith(_OLD_NAMES):
                 yield self.problem(fact.at, f"`{fact.name}` is gone: use keras.mixed_precision")
 
 
-def _judged(fact: Call, method: str) -> tuple[str, Fix | None]:
+def _judge(fact: Call, method: str) -> tuple[str, Fix | None]:
     """What to say of a removed method, and its repair where one leaves the training as it was."""
     message = _REMOVED[method]
     maker = fact.receiver.name if isinstance(fact.receiver, Thing) else "?"
@@ -86,17 +86,17 @@ def _judged(fact: Call, method: str) -> tuple[str, Fix | None]:
     scaled, unscaled = pair
     safety = "safe" if scales else "unsafe"
     if method == SCALED:
-        return message, Fix(safety, (_renamed(fact.at.module, scaled),), "Rename to scale_loss")
-    return message, Fix(safety, (_dropped(fact.at.module, unscaled),), "Drop the call")
+        return message, Fix(safety, (_rename(fact.at.module, scaled),), "Rename to scale_loss")
+    return message, Fix(safety, (_drop(fact.at.module, unscaled),), "Drop the call")
 
 
-def _renamed(module: Module, call: ast.Call) -> Edit:
+def _rename(module: SourceModule, call: ast.Call) -> Edit:
     line = int(call.func.end_lineno or call.func.lineno)
     end = character(module, line, int(call.func.end_col_offset or 0))
     return Edit(line, end - len(SCALED), line, end, "scale_loss")
 
 
-def _dropped(module: Module, call: ast.Call) -> Edit:
+def _drop(module: SourceModule, call: ast.Call) -> Edit:
     """The gradients in place of the call; nothing at all in place of `g = optimizer.get_unscaled_gradients(g)`."""
     raw, statement = call.args[0], module.parents.get(call)
     alone = (
@@ -112,7 +112,7 @@ def _dropped(module: Module, call: ast.Call) -> Edit:
     return replace_node(module, call, module.segment(raw))
 
 
-def _has_siblings(module: Module, statement: ast.stmt) -> bool:
+def _has_siblings(module: SourceModule, statement: ast.stmt) -> bool:
     blocks = [getattr(module.parents[statement], name, []) for name in ("body", "orelse", "finalbody")]
     block: list[ast.stmt] = next((b for b in blocks if isinstance(b, list) and statement in b), [])
     return len(block) > 1 and block[-1] is not statement

@@ -1,4 +1,4 @@
-"""A step exchanges with the other workers many times, a little each time."""
+"""Each step makes many small exchanges with the other workers."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class ManySmallCollectives(Stall):
     slug = "many-small-collectives"
     code = "STK602"
     account = "communication"
-    title = "A step exchanges with the other workers many times, a little each time"
-    remedy = "Exchange once a step: all gradients in one all_reduce call, metrics with them; stoker.fit does."
-    why = "Every exchange has a latency beside its bytes, and the step waits for each of them."
+    title = "Each step makes many small exchanges with the other workers"
+    remedy = "Exchange once per step: all gradients and metrics in one all_reduce call, as stoker.fit does."
+    why = "Every exchange has a latency, however few its bytes, and the step waits for each one."
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Step functions with several exchanges, all of them small."""

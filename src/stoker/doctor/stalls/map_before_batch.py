@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stoker.doctor.check.chains import complete
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.values import Func, Method, Stage
+from stoker.doctor.check.source.values import Func, Method, PipelineStage
 from stoker.doctor.stalls.shared.input_repair import CROWDED, InputRepair, with_slow_stage
 from stoker.doctor.stalls.shared.starved_input import Cause, starved
 
@@ -105,7 +105,7 @@ class MapBeforeBatch(Rule):
         return starved(m, Cause.CHEAP_MAP)
 
 
-def _batch_follows(rest: tuple[Stage, ...]) -> bool:
+def _batch_follows(rest: tuple[PipelineStage, ...]) -> bool:
     for stage in rest:
         if stage.name in ("batch", "padded_batch"):
             return True
@@ -114,7 +114,7 @@ def _batch_follows(rest: tuple[Stage, ...]) -> bool:
     return False
 
 
-def _is_elementwise(stage: Stage) -> bool:
+def _is_elementwise(stage: PipelineStage) -> bool:
     names = {effect for effect in stage.effects if not effect.startswith("+")}
     function = stage.function
     if names == {"tf.lookup"} and isinstance(function, Method):

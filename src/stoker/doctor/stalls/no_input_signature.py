@@ -46,7 +46,7 @@ class NoInputSignature(Rule):
                         f"{describe(node)} changes its shape from call to call: each shape is traced anew"
                     )
                     how = fact.compiled
-                    yield self.problem_at(how.module, how.node, message, _relaxed(how), fact.at)
+                    yield self.problem_at(how.module, how.node, message, _relax(how), fact.at)
                     break
 
 
@@ -56,7 +56,7 @@ def _changes_shape(value: Value) -> bool:
     return isinstance(value, Tensor) and value.ragged
 
 
-def _relaxed(how: Compiled) -> Fix | None:
+def _relax(how: Compiled) -> Fix | None:
     if isinstance(how.node, ast.Call):
         edit = add_argument(how.module, how.node, "reduce_retracing=True")
         return None if edit is None else Fix("unsafe", (edit,), "Let the changing dimensions be open")

@@ -1,4 +1,4 @@
-"""The device has fast half precision and the model does not use it."""
+"""The device has fast half precision, but the model does not use it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.calls import Arguments
+from stoker.doctor.check.source.arguments import Arguments
 from stoker.doctor.check.source.facts import Call
-from stoker.doctor.check.source.module import Module
+from stoker.doctor.check.source.module import SourceModule
 from stoker.doctor.check.source.values import Thing, Value
 
 # What a file says that is meant for GPUs.
@@ -30,7 +30,7 @@ class NoMixedPrecision(Rule):
     slug = "no-mixed-precision"
     code = "STK403"
     account = "compute"
-    title = "The device has fast half precision and the model does not use it"
+    title = "The device has fast half precision, but the model does not use it"
     remedy = "Set keras.mixed_precision.set_global_policy('mixed_float16') or 'mixed_bfloat16'."
     severity = "info"
     what = (
@@ -42,7 +42,7 @@ class NoMixedPrecision(Rule):
         "bytes go over the bus. Variables stay in float32, so accuracy rarely suffers."
     )
     known_problems = (
-        "Nobody can see in the code which GPU it will run on: one without tensor cores gains little. "
+        "The code does not show which GPU it will run on; one without tensor cores gains little. "
         "Only models whose layers the code shows, `Sequential` ones and those of `keras.applications`, are judged."
     )
 
@@ -59,7 +59,7 @@ class NoMixedPrecision(Rule):
                 yield self.problem_at(model.module, model.node, message)
 
 
-def _wants_gpu(*modules: Module) -> bool:
+def _wants_gpu(*modules: SourceModule) -> bool:
     texts = [module.text for module in modules]
     silent = not any(_PRECISION.search(text) or _ON_CPU.search(text) for text in texts)
     return silent and any(_FOR_GPU.search(text) for text in texts)

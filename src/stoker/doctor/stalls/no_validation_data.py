@@ -26,7 +26,7 @@ class NoValidationData(Rule):
         "never calls `evaluate` either."
     )
     why = (
-        "Nothing then tells when the model stops getting better, so the epochs after that are wasted, and early "
+        "Nothing then shows when the model stops improving, so later epochs are wasted, and early "
         "stopping has nothing to go by."
     )
     known_problems = (

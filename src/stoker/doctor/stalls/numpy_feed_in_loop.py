@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stoker.doctor.check.hoisting import hoisted
+from stoker.doctor.check.hoisting import hoist_conversion
 from stoker.doctor.check.rule import Problem, Rule, describe
 from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import CompiledCall, Feed
+from stoker.doctor.check.source.facts import ArrayFeed, CompiledCall
 from stoker.doctor.check.source.values import Array
 from stoker.doctor.probes.parts.tallies import CopiesPart
 from stoker.doctor.replay.pieces import Piece
@@ -82,10 +82,10 @@ class NumpyFeedInLoop(Rule):
         for fact in analysis.facts:
             if not fact.at.hot or fact.at.graph:
                 continue
-            if isinstance(fact, Feed):
+            if isinstance(fact, ArrayFeed):
                 subject = describe(fact.argument) if fact.argument is not None else "an ndarray"
                 message = f"{'the ndarray ' if fact.array else ''}{subject} {fact.how} at every step"
-                yield self.problem(fact.at, message, hoisted(fact))
+                yield self.problem(fact.at, message, hoist_conversion(fact))
             elif isinstance(fact, CompiledCall):
                 for node, value in fact.arguments:
                     if isinstance(value, Array):

@@ -110,7 +110,7 @@ class PredictInLoop(Rule):
         for fact in analysis.facts:
             if not isinstance(fact, Call) or fact.name != "model.predict" or not fact.at.hot:
                 continue
-            if fact.loop_strong or _is_whole(fact):
+            if fact.loop_fits or _is_whole(fact):
                 continue
             message = "predict() is called for each round of the loop; it costs tens of milliseconds a call"
             yield self.problem(fact.at, message, _called(fact))

@@ -10,7 +10,7 @@ from stoker.doctor.check.edits import replace_node, tensorflow_name
 from stoker.doctor.check.rule import Fix, Problem, Rule, describe
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import CompiledCall
-from stoker.doctor.check.source.module import Module
+from stoker.doctor.check.source.module import SourceModule
 from stoker.doctor.check.source.values import Py, Seq, Value
 from stoker.doctor.stalls.shared.retraces import TracedOnce, retraced_by_arguments
 
@@ -43,7 +43,7 @@ class RetracePythonArg(Rule):
         "Wrapping the argument in `tf.constant` is unsafe: inside the function it becomes a tensor, which "
         "matters where Python code branches on it."
     )
-    known_problems = "A value that in fact takes only a few different values is reported as if it took many."
+    known_problems = "A value that takes only a few different values is reported as well."
     repair = TracedOnce()
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
@@ -57,7 +57,7 @@ class RetracePythonArg(Rule):
                         f"{describe(node)} is a Python value that changes: "
                         "each new value traces the function again"
                     )
-                    yield self.problem(fact.at, message, _wrapped(fact.at.module, node, value))
+                    yield self.problem(fact.at, message, _wrap(fact.at.module, node, value))
                     break
 
     def find(self, m: Measurements) -> Iterator[Draft]:
@@ -74,7 +74,7 @@ def varies(value: Value) -> bool:
     return False
 
 
-def _wrapped(module: Module, node: ast.expr, value: Value) -> Fix | None:
+def _wrap(module: SourceModule, node: ast.expr, value: Value) -> Fix | None:
     alias = tensorflow_name(module, node)
     if alias is None or not isinstance(value, Py) or value.type == "str":
         return None

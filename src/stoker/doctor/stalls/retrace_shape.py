@@ -21,7 +21,7 @@ class RetraceShape(Stall):
     account = "trace"
     title = "A changing tensor shape or dtype retraces the function"
     remedy = "Pad or drop the odd batch, or give the dimension as None in an input_signature."
-    why = "Every new shape is a new graph: tracing and optimising it takes longer than many steps."
+    why = "Every new shape needs a new graph, and tracing and optimising it takes longer than many steps."
     repair = TracedOnce()
 
     def find(self, m: Measurements) -> Iterator[Draft]:

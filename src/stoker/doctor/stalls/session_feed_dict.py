@@ -23,7 +23,7 @@ class SessionFeedDict(Rule):
     what = "Reports `run` and `eval` with a `feed_dict` in a loop of steps."
     why = (
         "Every value in the dictionary is converted and copied from Python at each step, on the thread that also "
-        "drives the session, and nothing of it overlaps with the computation."
+        "drives the session, and none of this overlaps with the computation."
     )
     known_problems = "A dictionary that only feeds a learning rate or a flag costs little."
 

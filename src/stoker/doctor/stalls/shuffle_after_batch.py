@@ -10,7 +10,7 @@ from stoker.doctor.check.chains import complete
 from stoker.doctor.check.edits import insert_after, remove_between
 from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.values import Stage
+from stoker.doctor.check.source.values import PipelineStage
 from stoker.doctor.probes.parts.input import InputPart
 from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft
 from stoker.doctor.stalls.shared.starved_input import behind_batch
@@ -36,7 +36,7 @@ class ShuffleAfterBatch(Rule):
         "The same examples stay together in every epoch; only the order of the batches changes. The buffer also "
         "holds whole batches: its size counts batches, not examples."
     )
-    fix_safety = "Unsafe: the examples come in another order, which is the point."
+    fix_safety = "Unsafe: the examples come in another order, as intended."
     known_problems = (
         "A `batch` that forms one example out of several (a text window) is recognised by the second "
         "`batch` behind the shuffle."
@@ -45,8 +45,8 @@ class ShuffleAfterBatch(Rule):
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Shuffles whose nearest batching is above them."""
         for _, dataset in complete(analysis):
-            batched: Stage | None = None
-            found: tuple[Stage, Stage] | None = None
+            batched: PipelineStage | None = None
+            found: tuple[PipelineStage, PipelineStage] | None = None
             for stage in dataset.stages:
                 if stage.name in _BATCHING:
                     batched, found = stage, None
@@ -56,7 +56,7 @@ class ShuffleAfterBatch(Rule):
                     found = (batched, stage)
             if found is not None:
                 message = "whole batches are shuffled here: the same examples stay together in every epoch"
-                yield self.problem_at(found[1].module, found[1].node, message, _swapped(*found))
+                yield self.problem_at(found[1].module, found[1].node, message, _swap(*found))
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Shuffles that get whole batches: these change places, the rows inside them never do."""
@@ -69,7 +69,7 @@ class ShuffleAfterBatch(Rule):
                     yield Draft(stage.site, pipeline.elements, 0, 0, detail={"pipeline": names[::-1]})
 
 
-def _swapped(batch: Stage, shuffle: Stage) -> Fix | None:
+def _swap(batch: PipelineStage, shuffle: PipelineStage) -> Fix | None:
     """`.batch(b).shuffle(s)` in one expression becomes `.shuffle(s).batch(b)`."""
     module, function = shuffle.module, shuffle.node.func
     if not isinstance(function, ast.Attribute) or function.value is not batch.node:

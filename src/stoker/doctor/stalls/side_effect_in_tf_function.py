@@ -32,7 +32,7 @@ class SideEffectInTfFunction(Rule):
         "`tf.print` for `print` is unsafe: it prints at every step, to the error stream, and formats "
         "differently."
     )
-    known_problems = "A `print` that says that it is tracing is taken to be meant so."
+    known_problems = "A `print` that mentions tracing is assumed to be intended."
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Every effect that the analysis met in traced code."""
@@ -40,10 +40,10 @@ class SideEffectInTfFunction(Rule):
             if isinstance(fact, SideEffect):
                 name = getattr(fact.compiled, "name", "a lambda")
                 message = f"{fact.how} only while `{name}` is traced, not at every call"
-                yield self.problem(fact.at, message, _printed(fact))
+                yield self.problem(fact.at, message, _use_tf_print(fact))
 
 
-def _printed(fact: SideEffect) -> Fix | None:
+def _use_tf_print(fact: SideEffect) -> Fix | None:
     module, node = fact.at.module, fact.at.node
     alias = tensorflow_name(module, node)
     if alias is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):

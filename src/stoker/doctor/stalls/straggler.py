@@ -24,8 +24,8 @@ class Straggler(Stall):
     code = "STK601"
     account = "communication"
     title = "One worker is slower than the others, and all wait for it"
-    remedy = "Look at what it does longer than the others: its input, its machine, what only the chief does."
-    why = "An exchange ends when the last worker has come: what one does longer, all others wait for."
+    remedy = "Find out what takes it longer: its input, its machine, or work that only the chief does."
+    why = "An exchange ends when the last worker arrives, so all the others wait for the slowest."
 
     def find_in_job(self, workers: Mapping[int, Record], rows: Sequence[WorkerRow]) -> Iterator[Finding]:
         """The worker that waits least, if the others wait much for it."""

@@ -31,7 +31,7 @@ class TfFunctionInLoop(Rule):
     )
     why = (
         "Each tf.function object has its own cache of graphs. A new object knows none, so it traces the Python "
-        "code again at its first call: tens of milliseconds to seconds, every time round."
+        "code again at its first call: tens of milliseconds to seconds, in every iteration."
     )
     known_problems = (
         "A loop over models or folds that builds its own model needs a function for each; such loops "

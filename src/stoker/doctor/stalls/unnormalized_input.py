@@ -17,7 +17,7 @@ class UnnormalizedInput(Rule):
     slug = "unnormalized-input"
     code = "STK502"
     account = "compute"
-    title = "Raw 0..255 pixels or unscaled columns go into the model"
+    title = "The model gets raw 0..255 pixels or unscaled columns"
     remedy = "Scale them: a Rescaling or Normalization layer."
     severity = "warning"
     what = (

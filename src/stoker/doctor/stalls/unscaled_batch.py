@@ -1,4 +1,4 @@
-"""The global batch was not scaled by the number of replicas."""
+"""The global batch size is not scaled by the number of replicas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call, Consumed
-from stoker.doctor.check.source.values import Dataset, Py, Stage, Value
+from stoker.doctor.check.source.values import Dataset, PipelineStage, Py, Value
 
 _STRATEGIES = ("MirroredStrategy", "TPUStrategy", "CollectiveAllReduceStrategy")
 # The program multiplies by the replicas somewhere, or counts its batch per replica.
@@ -24,7 +24,7 @@ class UnscaledBatch(Rule):
     slug = "unscaled-batch"
     code = "STK405"
     account = "compute"
-    title = "The global batch was not scaled by the number of replicas"
+    title = "The global batch size is not scaled by the number of replicas"
     remedy = "Multiply the batch size by strategy.num_replicas_in_sync."
     severity = "warning"
     what = (
@@ -36,7 +36,7 @@ class UnscaledBatch(Rule):
         "work it could do at once, and most of the devices' time goes into waiting for each other."
     )
     known_problems = (
-        "A constant that was chosen as a global batch on purpose looks the same; say so with a comment."
+        "A constant chosen as the global batch size on purpose looks the same; allow it with a comment."
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
@@ -63,7 +63,7 @@ def _makes_strategy(fact: Call) -> bool:
     return fact.name.startswith("tf.distribute.") and fact.name.endswith(_STRATEGIES)
 
 
-def _batch(dataset: Dataset) -> Stage | None:
+def _batch(dataset: Dataset) -> PipelineStage | None:
     return next(
         (stage for stage in reversed(dataset.stages) if stage.name in ("batch", "padded_batch")), None
     )

@@ -25,9 +25,9 @@ class UnshardedInput(Stall):
     account = "input"
     title = "Every worker reads the whole dataset"
     remedy = (
-        "Give each worker its part: dataset.shard(size, rank) before shuffle, or a reader of stoker.data."
+        "Give each worker its own part: dataset.shard(size, rank) before shuffle, or a stoker.data reader."
     )
-    why = "Every worker reads, decodes and trains on the same rows: the work of one, done by all."
+    why = "Every worker reads, decodes and trains on the same rows, so together they do the work of one."
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Pipelines of a job of several workers that no stage divides among them."""

@@ -1,4 +1,4 @@
-"""Loss, last activation and labels do not fit together."""
+"""Loss, last activation and labels do not match."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from stoker.doctor.check.models import activation, last_layer, units
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.calls import Arguments
+from stoker.doctor.check.source.arguments import Arguments
 from stoker.doctor.check.source.facts import Call
 from stoker.doctor.check.source.values import Array, Py, Thing, Value
 
@@ -28,7 +28,7 @@ class WrongCrossentropy(Rule):
     slug = "wrong-crossentropy"
     code = "STK504"
     account = "compute"
-    title = "Loss, last activation and labels do not fit together"
+    title = "Loss, last activation and labels do not match"
     remedy = "Use from_logits=True without a softmax, and the sparse loss for integer labels."
     severity = "error"
     what = (

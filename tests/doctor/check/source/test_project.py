@@ -10,7 +10,7 @@ import pytest
 from stoker.doctor.check.checker import check_file
 from stoker.doctor.check.source import functions, project
 from stoker.doctor.check.source.files import load
-from stoker.doctor.check.source.module import Module
+from stoker.doctor.check.source.module import SourceModule
 from stoker.doctor.check.source.project import Project
 from stoker.doctor.check.source.values import Func
 
@@ -34,7 +34,7 @@ def write_project(directory: Path, importers: int, callers: int = 1) -> list[str
 def test_a_file_that_many_others_import_is_read_once(tmp_path: Path) -> None:
     counts: Counter[str] = Counter()
 
-    def counting(path: str) -> Module:
+    def counting(path: str) -> SourceModule:
         counts[Path(path).name] += 1
         return load(path)
 
@@ -48,7 +48,7 @@ def test_only_the_latest_files_stay_in_memory(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(project, "_KEPT", 3)
     counts: Counter[str] = Counter()
 
-    def counting(path: str) -> Module:
+    def counting(path: str) -> SourceModule:
         counts[Path(path).name] += 1
         return load(path)
 
@@ -68,7 +68,7 @@ def test_a_helper_that_many_functions_call_is_interpreted_once_for_all(
     runs: Counter[str] = Counter()
     real = functions._run
 
-    def counting(m: object, function: Func, *args: object) -> functions.Summary:
+    def counting(m: object, function: Func, *args: object) -> functions.CallSummary:
         runs[getattr(function.node, "name", "lambda")] += 1
         return real(m, function, *args)  # type: ignore[arg-type]
 

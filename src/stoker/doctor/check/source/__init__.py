@@ -8,9 +8,9 @@
 |---|---|
 | files, notebook, comments | which files to read; notebooks as Python; allow-comments |
 | module, project, names, imports | one parsed file; which file an import means; canonical library names |
-| analysis, machine | light abstract interpretation of one file: who is run, and with what state |
+| analysis, machine, frames | light abstract interpretation of one file: who is run, and with what state |
 | statements, binding, expressions, operators, attributes | the syntax, piece by piece |
-| calls, functions, classes, builtin_calls, containers | calls, into the program's own code and into Python's |
+| calls, arguments, functions, classes, builtin_calls, containers | calls of the program's code and of Python's |
 | library, keras_calls, numpy_calls, tensors, things, pipelines | what is known of TensorFlow, Keras and NumPy |
 | values | what an expression may be |
 | loops, gates, reads, guesses | which loops step; which branches are rare; where a tensor is read; what names suggest |

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 from stoker.doctor.check.source import classes, functions, pipelines
 from stoker.doctor.check.source.facts import Fact
-from stoker.doctor.check.source.machine import Frame, Machine
-from stoker.doctor.check.source.module import ClassInfo, FunctionNode, Module, SourceError
+from stoker.doctor.check.source.frames import CallFrame
+from stoker.doctor.check.source.machine import Machine
+from stoker.doctor.check.source.module import ClassInfo, FunctionNode, SourceError, SourceModule
 from stoker.doctor.check.source.names import last_name
 from stoker.doctor.check.source.project import Project
 from stoker.doctor.check.source.values import Class, Dataset, Func, Instance
@@ -45,7 +46,7 @@ _BATCH_METHODS = re.compile(r"^on_(train_|test_|predict_)?batch_(begin|end)$")
 class Analysis:
     """What was observed in one file, and in the files it was followed into."""
 
-    module: Module
+    module: SourceModule
     facts: list[Fact]
     # Functions of other files that were followed: (path, line of the definition).
     followed: frozenset[tuple[str, int]]
@@ -55,7 +56,7 @@ class Analysis:
     batch_methods: frozenset[ast.AST] = frozenset()
 
 
-def analyse(module: Module, project: Project) -> Analysis:
+def analyse(module: SourceModule, project: Project) -> Analysis:
     """Interpret a module and collect its facts.
 
     Raises:
@@ -143,7 +144,7 @@ def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None) -> None:
     hot = callback or (own and is_step(m.main, node))
     m.loops = []
     m.pending = []
-    m.frame = Frame(m.main, m.main.scope, hot=hot, repeated=hot, presumed=node)
+    m.frame = CallFrame(m.main, m.main.scope, hot=hot, repeated=hot, presumed=node)
     by_base = graph and node.name in ("train_step", "test_step")
     traced = node if function.compiled is not None or by_base else None
     names = functions.unknown_names(m, function)
@@ -152,7 +153,7 @@ def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None) -> None:
         pipelines.consume(m, _return_of(node), summary.value, "returned")
 
 
-def _may_tell(module: Module, node: FunctionNode) -> bool:
+def _may_tell(module: SourceModule, node: FunctionNode) -> bool:
     """Whether running a function nobody calls could show anything: a loop, a tape, a pipeline, a model.
 
     Most functions of a library have none of these, and running them would be most of the time.
@@ -184,7 +185,7 @@ def _initialise(m: Machine, info: ClassInfo) -> None:
         function = info.members.get(name)
         if isinstance(function, Func):
             bound = replace(function, bound=Instance(info))
-            m.frame = Frame(m.main, m.main.scope)
+            m.frame = CallFrame(m.main, m.main.scope)
             with m.quietly():
                 functions.follow(m, bound, functions.unknown_names(m, bound), graph=False, traced=None)
 
@@ -196,7 +197,7 @@ def _return_of(node: FunctionNode) -> ast.AST:
     return node
 
 
-def is_step(module: Module, node: FunctionNode) -> bool:
+def is_step(module: SourceModule, node: FunctionNode) -> bool:
     """Whether one run of this function is one train step: a tape and an optimizer, outside any loop."""
     if not any("GradientTape" in line for line in module.lines[node.lineno - 1 : node.end_lineno]):
         return False

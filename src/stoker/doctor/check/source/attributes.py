@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.source import classes, guesses, imports, options
-from stoker.doctor.check.source.module import Module
+from stoker.doctor.check.source.module import SourceModule
 from stoker.doctor.check.source.names import canonical
 from stoker.doctor.check.source.values import (
     UNKNOWN,
@@ -110,7 +110,7 @@ def _of_model(owner: Thing, name: str) -> Value:
     return Method(owner, name)
 
 
-def from_star(module: Module, name: str) -> Value:
+def from_star(module: SourceModule, name: str) -> Value:
     """A name that only a star import can explain."""
     best = ""
     for prefix in module.star_imports:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.source import guesses, loops, pipelines, reads
+from stoker.doctor.check.source.arguments import Arguments
 from stoker.doctor.check.source.values import (
     UNKNOWN,
     Array,
@@ -18,11 +19,10 @@ from stoker.doctor.check.source.values import (
     Thing,
     Value,
     element_of,
-    joined,
+    join_all,
 )
 
 if TYPE_CHECKING:
-    from stoker.doctor.check.source.calls import Arguments
     from stoker.doctor.check.source.machine import Machine
 
 _CASTS = frozenset({"float", "int", "bool", "str", "repr", "round", "format", "complex"})
@@ -39,7 +39,7 @@ def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
         type_ = {"repr": "str", "format": "str", "round": "float"}.get(short, short)
         return Py(type_, arguments.const(0, "") if type_ != "str" else None, varies=_varies(arguments))
     if short in ("min", "max", "sum", "abs", "pow", "divmod"):
-        return _reduced(short, arguments)
+        return _reduce(short, arguments)
     return UNKNOWN
 
 
@@ -47,7 +47,7 @@ def _varies(arguments: Arguments) -> bool:
     return any(isinstance(v, (Tensor, Array)) or (isinstance(v, Py) and v.varies) for v in arguments.values)
 
 
-def _reduced(name: str, arguments: Arguments) -> Value:
+def _reduce(name: str, arguments: Arguments) -> Value:
     values = arguments.values
     if len(values) == 1 and name in ("min", "max", "sum"):
         values = [element_of(values[0])]
@@ -63,7 +63,7 @@ def _reduced(name: str, arguments: Arguments) -> Value:
 
 def range_of(arguments: Arguments) -> Seq:
     """`range(...)`: integers that vary, and how many where the code says so."""
-    bounds = [v.const if isinstance(v, Py) else None for _, v in arguments.positional]
+    bounds = [v.const if isinstance(v, Py) else None for v in arguments.by_position]
     length = None
     if bounds and all(isinstance(b, int) for b in bounds):
         try:
@@ -80,17 +80,17 @@ def _range(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
 def _enumerate(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
     over = arguments.get(0, "iterable") or UNKNOWN
     if over is UNKNOWN and arguments.positional:
-        over = guesses.walked(m, arguments.positional[0][0])
+        over = guesses.guess_iterable(m, arguments.positional[0][0])
     pair = Seq("tuple", items=(Py("int", varies=True), loops.walk(over).element))
     return Seq("generator", element=pair, source=over)
 
 
 def _zip(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
-    walks = [loops.walk(value) for _, value in arguments.positional]
+    walks = [loops.walk(value) for value in arguments.by_position]
     if not walks:
         return UNKNOWN
     source = next(
-        (v for (_, v), w in zip(arguments.positional, walks, strict=True) if w.dataset or w.parts), None
+        (v for v, w in zip(arguments.by_position, walks, strict=True) if w.dataset or w.parts), None
     )
     lengths = [w.length for w in walks if w.length is not None]
     items = tuple(w.element for w in walks)
@@ -137,13 +137,13 @@ def _list(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
     kind = node.func.id if isinstance(node.func, ast.Name) else "list"
     if value is None:
         keys = tuple(arguments.named)
-        return Seq(kind, items=tuple(v for _, v in arguments.named.values()), keys=keys or None)
+        return Seq(kind, items=tuple(arguments.by_name.values()), keys=keys or None)
     over = loops.walk(value)
     length = over.length
     return Seq(kind, element=over.element, length=length, source=value if isinstance(value, Seq) else None)
 
 
-def _reversed(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
+def _reorder(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
     value = arguments.get(0, "") or UNKNOWN
     return Seq("list", element=loops.walk(value).element, length=loops.walk(value).length)
 
@@ -152,17 +152,15 @@ def _map(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
     if len(arguments.positional) < 2:
         return UNKNOWN
     (where, function), *rest = arguments.positional
-    from stoker.doctor.check.source.calls import Arguments
-
     produced: list[Value] = []
     over = loops.walk(rest[0][1])
 
     def body() -> None:
-        given = Arguments(positional=[(where, loops.walk(v).element) for _, v in rest])
+        given = Arguments.at(where, *(loops.walk(v).element for _, v in rest))
         produced.append(m.call(function, node, given))
 
     loops.run(m, node, over, body)
-    return Seq("generator", element=joined(produced))
+    return Seq("generator", element=join_all(produced))
 
 
 def _super(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
@@ -172,7 +170,7 @@ def _super(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
     return UNKNOWN
 
 
-def _same(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
+def _test(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
     return Py("bool")
 
 
@@ -195,12 +193,12 @@ _HANDLERS: dict[str, Callable[[Machine, ast.Call, Arguments], Value]] = {
     "tuple": _list,
     "dict": _list,
     "set": _list,
-    "sorted": _reversed,
-    "reversed": _reversed,
+    "sorted": _reorder,
+    "reversed": _reorder,
     "map": _map,
     "super": _super,
-    "isinstance": _same,
-    "hasattr": _same,
-    "callable": _same,
+    "isinstance": _test,
+    "hasattr": _test,
+    "callable": _test,
     "getattr": _getattr,
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.source import (
@@ -17,7 +16,7 @@ from stoker.doctor.check.source import (
     tensors,
     things,
 )
-from stoker.doctor.check.source.functions import Summary
+from stoker.doctor.check.source.arguments import Arguments
 from stoker.doctor.check.source.values import (
     UNKNOWN,
     Api,
@@ -37,54 +36,6 @@ from stoker.doctor.check.source.values import (
 
 if TYPE_CHECKING:
     from stoker.doctor.check.source.machine import Machine
-
-
-@dataclass(eq=False)
-class Arguments:
-    """The arguments of one call, evaluated, with the expressions they came from."""
-
-    positional: list[tuple[ast.expr, Value]] = field(default_factory=list)
-    named: dict[str, tuple[ast.expr, Value]] = field(default_factory=dict)
-    # Some come out of `*args` or `**kwargs`.
-    open: bool = False
-
-    def get(self, position: int, name: str) -> Value | None:
-        """The value at a position or of a keyword."""
-        if name in self.named:
-            return self.named[name][1]
-        return self.positional[position][1] if position < len(self.positional) else None
-
-    def expression(self, position: int, name: str) -> ast.expr | None:
-        """The expression at a position or of a keyword."""
-        if name in self.named:
-            return self.named[name][0]
-        return self.positional[position][0] if position < len(self.positional) else None
-
-    def const(self, position: int, name: str) -> object:
-        """The literal at a position or of a keyword, None where there is none."""
-        value = self.get(position, name)
-        return value.const if isinstance(value, Py) else None
-
-    def as_tensors(self) -> Arguments:
-        """The arguments as Keras hands them on to a model's `call`: ndarrays have become tensors."""
-        return Arguments(
-            [(expression, _converted(value)) for expression, value in self.positional],
-            {name: (expression, _converted(value)) for name, (expression, value) in self.named.items()},
-            self.open,
-        )
-
-    @property
-    def values(self) -> list[Value]:
-        """All values passed."""
-        return [value for _, value in (*self.positional, *self.named.values())]
-
-
-def _converted(value: Value) -> Value:
-    if isinstance(value, Array):
-        return Tensor(dtype=value.dtype, pixels=value.pixels)
-    if isinstance(value, Seq) and value.items is not None:
-        return replace(value, items=tuple(_converted(item) for item in value.items))
-    return value
 
 
 def evaluate_arguments(m: Machine, node: ast.Call) -> Arguments:
@@ -160,6 +111,3 @@ def _method_of(
     if owner is UNKNOWN:
         return guesses.method(m, name, receiver, node, arguments)
     return UNKNOWN
-
-
-__all__ = ["Arguments", "Summary", "call", "call_method", "evaluate_arguments"]

@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.source import functions
-from stoker.doctor.check.source.facts import Feed
+from stoker.doctor.check.source.arguments import Arguments
+from stoker.doctor.check.source.facts import ArrayFeed
+from stoker.doctor.check.source.frames import CallFrame
 from stoker.doctor.check.source.module import ClassInfo, FunctionNode
 from stoker.doctor.check.source.values import (
     UNKNOWN,
@@ -27,7 +29,6 @@ from stoker.doctor.check.source.values import (
 )
 
 if TYPE_CHECKING:
-    from stoker.doctor.check.source.calls import Arguments
     from stoker.doctor.check.source.machine import Machine
 
 # Deriving from these says nothing about who calls the methods.
@@ -44,16 +45,16 @@ _PLAIN_BASES = (
 _MODELS = ("keras.Model", "keras.Sequential")
 
 
-def defined(m: Machine, node: FunctionNode) -> Value:
+def define_function(m: Machine, node: FunctionNode) -> Value:
     """The value of a `def`, after its decorators."""
     value: Value = Func(node, m.frame.module, m.frame.scope)
     m.functions[node] = value  # type: ignore[assignment]
     for decorator in reversed(node.decorator_list):
-        value = _decorated(m, value, decorator)
+        value = _decorate(m, value, decorator)
     return value
 
 
-def _decorated(m: Machine, value: Value, decorator: ast.expr) -> Value:
+def _decorate(m: Machine, value: Value, decorator: ast.expr) -> Value:
     by = m.value(decorator)
     if isinstance(by, Api) and by.name in ("tf.function", "tf1.function"):
         return functions.compile_function(m, value, decorator, None)
@@ -62,9 +63,7 @@ def _decorated(m: Machine, value: Value, decorator: ast.expr) -> Value:
         return functions.compile_function(m, value, decorator, by.about["arguments"])
     if isinstance(by, Func) and isinstance(value, Func):
         call = ast.Call(decorator, [], [])
-        from stoker.doctor.check.source.calls import Arguments
-
-        given = Arguments(positional=[(decorator, value)])
+        given = Arguments.at(decorator, value)
         result = functions.call_function(m, by, ast.copy_location(call, decorator), given)
         # A decorator that wraps in a closure of its own hides what it wraps; keep what is known.
         same = isinstance(result, Func) and (result.node is value.node)
@@ -74,20 +73,18 @@ def _decorated(m: Machine, value: Value, decorator: ast.expr) -> Value:
 
 def class_info(m: Machine, node: ast.ClassDef) -> ClassInfo:
     """Run a class body: its bases, methods and class attributes."""
-    from stoker.doctor.check.source.machine import Frame
-
     bases = tuple(m.value(base) for base in node.bases)
     info = ClassInfo(node, m.frame.module, m.frame.scope, bases)
     m.classes[node] = info
     scope = Scope(m.frame.scope)
-    frame = Frame(m.frame.module, scope, m.frame.function, presumed=m.frame.presumed)
+    frame = CallFrame(m.frame.module, scope, m.frame.function, presumed=m.frame.presumed)
     with m.inside(frame):
         m.block(node.body)
-    info.members = {k: _adopt(v, info) for k, v in scope.names.items()}
+    info.members = {k: _adopt_method(v, info) for k, v in scope.names.items()}
     return info
 
 
-def _adopt(value: Value, info: ClassInfo) -> Value:
+def _adopt_method(value: Value, info: ClassInfo) -> Value:
     # A method closes over the scope around the class, not over the class's own names.
     if isinstance(value, Func) and isinstance(value.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return replace(value, scope=info.scope)
@@ -155,7 +152,7 @@ def attribute(m: Machine, owner: Instance, name: str) -> Value:
             return one.attributes[name]
     found = member(owner.info, name)
     if isinstance(found, Func) and not isinstance(found.node, ast.Lambda):
-        return _bound(m, found, owner)
+        return _bind(m, found, owner)
     if found is not None:
         return found
     if is_model(owner.info):
@@ -167,7 +164,7 @@ def attribute(m: Machine, owner: Instance, name: str) -> Value:
     return Thing("model", "?") if is_callback(owner.info) and name == "model" else UNKNOWN
 
 
-def _bound(m: Machine, found: Func, owner: Instance) -> Value:
+def _bind(m: Machine, found: Func, owner: Instance) -> Value:
     assert not isinstance(found.node, ast.Lambda)
     names = {ast.unparse(d).split("(")[0].rsplit(".", 1)[-1] for d in found.node.decorator_list}
     if "staticmethod" in names:
@@ -175,8 +172,6 @@ def _bound(m: Machine, found: Func, owner: Instance) -> Value:
     bound = replace(found, bound=owner)
     if names & {"property", "cached_property"}:
         call = ast.copy_location(ast.Call(ast.Name("self", ast.Load()), [], []), found.node)
-        from stoker.doctor.check.source.calls import Arguments
-
         return functions.call_function(m, bound, call, Arguments())
     return bound
 
@@ -218,9 +213,9 @@ def feed(m: Machine, node: ast.Call, arguments: Arguments, how: str) -> None:
     """Note the ndarrays among the arguments of something that runs on tensors."""
     if m.frame.graph:
         return
-    for expression, value in (*arguments.positional, *arguments.named.values()):
+    for expression, value in arguments.pairs:
         if holds_arrays(value):
-            m.emit(Feed(m.at(node), how, expression))
+            m.emit(ArrayFeed(m.at(node), how, expression))
             return
 
 

@@ -6,10 +6,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.source import builtin_calls, reads
+from stoker.doctor.check.source.arguments import Arguments
 from stoker.doctor.check.source.values import UNKNOWN, Instance, Py, Seq, Value, element_of, join
 
 if TYPE_CHECKING:
-    from stoker.doctor.check.source.calls import Arguments
     from stoker.doctor.check.source.machine import Machine
 
 _ADDING = frozenset({"append", "add", "insert", "extend", "update", "appendleft"})
@@ -48,7 +48,7 @@ def _by_key(owner: Seq, arguments: Arguments) -> Value:
 
 def _of_plain(m: Machine, owner: Py, name: str, node: ast.Call, arguments: Arguments) -> Value:
     if owner.type == "str" and name == "format":
-        for argument, value in (*arguments.positional, *arguments.named.values()):
+        for argument, value in arguments.pairs:
             reads.deep(m, argument, value, "is formatted")
         return Py("str", varies=True)
     if owner.type == "str":

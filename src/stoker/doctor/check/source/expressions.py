@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.doctor.check.source import attributes, calls, gates, guesses, imports, loops, reads
 from stoker.doctor.check.source.binding import bind
-from stoker.doctor.check.source.operators import arithmetic, compared
+from stoker.doctor.check.source.operators import arithmetic, compare
 from stoker.doctor.check.source.values import (
     NONE,
     UNKNOWN,
@@ -23,6 +23,7 @@ from stoker.doctor.check.source.values import (
     Value,
     element_of,
     join,
+    join_all,
 )
 
 if TYPE_CHECKING:
@@ -47,13 +48,13 @@ def _name(m: Machine, node: ast.Name) -> Value:
         found = imports.settle(m, found)
         m.frame.scope.settle(node.id, found)
     if found is not None:
-        return _captured(m, found)
+        return _note_captured(m, found)
     if node.id in _BUILTINS:
         return Api(f"builtins.{node.id}")
-    return _captured(m, attributes.from_star(m.frame.module, node.id))
+    return _note_captured(m, attributes.from_star(m.frame.module, node.id))
 
 
-def _captured(m: Machine, value: Value) -> Value:
+def _note_captured(m: Machine, value: Value) -> Value:
     """What a pipeline's function may see change while the pipeline runs: a variable, or who knows what."""
     if m.frame.mapped and (value is UNKNOWN or (isinstance(value, Tensor) and value.variable)):
         m.note("+changeable")
@@ -61,7 +62,7 @@ def _captured(m: Machine, value: Value) -> Value:
 
 
 def _attribute(m: Machine, node: ast.Attribute) -> Value:
-    return _captured(m, attributes.attribute(m, m.value(node.value), node))
+    return _note_captured(m, attributes.attribute(m, m.value(node.value), node))
 
 
 def _call(m: Machine, node: ast.Call) -> Value:
@@ -109,14 +110,7 @@ def _boolean(m: Machine, node: ast.BoolOp) -> Value:
         return Py("bool", rare=True)
     if isinstance(node.op, ast.And) and isinstance(values[-1], Tensor):
         return values[-1]
-    result = values[0]
-    for value in values[1:]:
-        result = join(result, value)
-    return result
-
-
-def _compare(m: Machine, node: ast.Compare) -> Value:
-    return compared(m, node)
+    return join_all(values)
 
 
 def _conditional(m: Machine, node: ast.IfExp) -> Value:
@@ -130,10 +124,7 @@ def _sequence(m: Machine, node: ast.List | ast.Tuple | ast.Set) -> Value:
         parts = [
             element_of(m.value(e.value)) if isinstance(e, ast.Starred) else m.value(e) for e in node.elts
         ]
-        element = parts[0]
-        for part in parts[1:]:
-            element = join(element, part)
-        return Seq(kind, element=element)
+        return Seq(kind, element=join_all(parts))
     return Seq(kind, items=tuple(m.value(item) for item in node.elts))
 
 
@@ -147,10 +138,7 @@ def _dict(m: Machine, node: ast.Dict) -> Value:
     items = tuple(m.value(value) for value in node.values)
     if all(keys):
         return Seq("dict", items=items, keys=keys)
-    element = items[0] if items else UNKNOWN
-    for item in items[1:]:
-        element = join(element, item)
-    return Seq("dict", element=element)
+    return Seq("dict", element=join_all(items))
 
 
 def _subscript(m: Machine, node: ast.Subscript) -> Value:
@@ -281,7 +269,7 @@ HANDLERS: dict[type[ast.AST], Callable[[Machine, Any], Value]] = {
     ast.BinOp: _binary,
     ast.UnaryOp: _unary,
     ast.BoolOp: _boolean,
-    ast.Compare: _compare,
+    ast.Compare: compare,
     ast.IfExp: _conditional,
     ast.List: _sequence,
     ast.Tuple: _sequence,

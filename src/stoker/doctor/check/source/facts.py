@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from stoker.doctor.check.source.module import FunctionNode, Module
+from stoker.doctor.check.source.module import FunctionNode, SourceModule
 from stoker.doctor.check.source.values import UNKNOWN, Compiled, Dataset, Value
 
 
@@ -16,7 +16,7 @@ from stoker.doctor.check.source.values import UNKNOWN, Compiled, Dataset, Value
 class At:
     """A place in the program, and how the code there runs."""
 
-    module: Module
+    module: SourceModule
     node: ast.AST
     # Runs at every step of a training, evaluation or inference loop.
     hot: bool
@@ -53,7 +53,7 @@ class TensorRead(Fact):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Feed(Fact):
+class ArrayFeed(Fact):
     """An ndarray becomes a tensor: by conversion, or by being passed to something that runs on tensors."""
 
     how: str
@@ -117,26 +117,11 @@ class Call(Fact):
     receiver: Value = UNKNOWN
     arguments: tuple[Value, ...] = ()
     keywords: dict[str, Value] = field(default_factory=dict)
-    # The arguments that stay the same from one iteration to the next (by position).
-    loop_strong: bool = False
+    # The innermost loop around it calls `fit`.
+    loop_fits: bool = False
 
     def argument(self, position: int, keyword: str) -> Value | None:
         """The value passed at a position or by a keyword."""
         if keyword in self.keywords:
             return self.keywords[keyword]
         return self.arguments[position] if position < len(self.arguments) else None
-
-
-__all__ = [
-    "At",
-    "Call",
-    "CompiledCall",
-    "Consumed",
-    "Extended",
-    "Fact",
-    "Feed",
-    "FunctionMade",
-    "SideEffect",
-    "TapeStep",
-    "TensorRead",
-]

@@ -9,7 +9,7 @@ import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from stoker.doctor.check.source.module import Module, SourceError, unparsed
+from stoker.doctor.check.source.module import SourceError, SourceModule, make_module
 from stoker.doctor.check.source.notebook import read_cells
 from stoker.errors import UsageError
 
@@ -44,7 +44,7 @@ def _under(top: str) -> Iterator[str]:
                 yield os.path.join(directory, name)
 
 
-def load(path: str, data: bytes | None = None) -> Module:
+def load(path: str, data: bytes | None = None) -> SourceModule:
     """Read a file, to be parsed when its tree is asked for; `data` is its content where it has been read already.
 
     Raises:
@@ -55,8 +55,8 @@ def load(path: str, data: bytes | None = None) -> Module:
     text = read_text(path) if data is None else decode(path, data)
     if path.endswith(".ipynb"):
         joined, cells = read_cells(path, text)
-        return unparsed(path, joined, cells)
-    return unparsed(path, text)
+        return make_module(path, joined, cells)
+    return make_module(path, text)
 
 
 def read_text(path: str) -> str:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.source import guesses
+from stoker.doctor.check.source.arguments import Arguments
 from stoker.doctor.check.source.facts import CompiledCall, FunctionMade, TapeStep
+from stoker.doctor.check.source.frames import CallFrame, LoopState
 from stoker.doctor.check.source.values import (
     NONE,
     UNKNOWN,
@@ -17,19 +19,19 @@ from stoker.doctor.check.source.values import (
     Scope,
     Seq,
     Tensor,
+    Thing,
     Value,
-    joined,
+    join_all,
 )
 
 if TYPE_CHECKING:
-    from stoker.doctor.check.source.calls import Arguments
-    from stoker.doctor.check.source.machine import Frame, Loop, Machine
+    from stoker.doctor.check.source.machine import Machine
 
 _DEPTH = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
+class CallSummary:
     """What a call of a function was found to do."""
 
     value: Value
@@ -44,19 +46,15 @@ def call_function(
     compiled = function.compiled
     frame = m.frame
     if compiled is not None and not frame.graph:
-        m.emit(CompiledCall(m.at(node), compiled, function, _all(arguments)))
+        m.emit(CompiledCall(m.at(node), compiled, function, arguments.pairs))
         m.work(strong=True)
     in_graph = frame.graph or compiled is not None or bool(graph)
     traced = frame.traced or (function.node if compiled is not None else None)
-    names = _bound(m, function, arguments)
+    names = _bind_names(m, function, arguments)
     summary = follow(m, function, names, graph=in_graph, traced=traced)
     if compiled is not None and not frame.graph:
         return as_tensors(summary.value)
     return summary.value
-
-
-def _all(arguments: Arguments) -> tuple[tuple[ast.expr, Value], ...]:
-    return (*arguments.positional, *arguments.named.values())
 
 
 def follow(
@@ -66,7 +64,7 @@ def follow(
     *,
     graph: bool,
     traced: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None,
-) -> Summary:
+) -> CallSummary:
     """Run a function's body with these names bound, or recall what it did before."""
     frame = m.frame
     hot, repeated = (frame.hot, frame.repeated) if not m.muted else (False, False)
@@ -89,7 +87,7 @@ def follow(
     summary = m.memo.get(key)
     if summary is None:
         if function.node in m.active or m.depth > _DEPTH or not m.spend():
-            return Summary(UNKNOWN)
+            return CallSummary(UNKNOWN)
         summary = m.memo[key] = _run(m, function, names, graph, traced, (hot, repeated))
     _replay(m, summary)
     return summary
@@ -102,15 +100,13 @@ def _run(
     graph: bool,
     traced: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None,
     circumstances: tuple[bool, bool],
-) -> Summary:
-    from stoker.doctor.check.source.machine import Frame
-
+) -> CallSummary:
     if not m.muted:
         m.visited.add(function.node)
     outer_effects, m.effects = m.effects, set()
     pending = len(m.pending)
     m.active.add(function.node)
-    frame = Frame(
+    frame = CallFrame(
         function.module,
         Scope(function.scope, names),
         function.node,
@@ -130,26 +126,26 @@ def _run(
     finally:
         m.active.discard(function.node)
         effects, m.effects = m.effects, outer_effects
-    return Summary(value, frozenset(effects), tapes)
+    return CallSummary(value, frozenset(effects), tapes)
 
 
-def _body(m: Machine, function: Func, frame: Frame) -> Value:
+def _body(m: Machine, function: Func, frame: CallFrame) -> Value:
     if isinstance(function.node, ast.Lambda):
         return m.value(function.node.body)
     m.block(function.node.body)
     if frame.yields:
-        return Seq("generator", element=joined(frame.yields))
-    return joined(frame.returns) if frame.returns else NONE
+        return Seq("generator", element=join_all(frame.yields))
+    return join_all(frame.returns) if frame.returns else NONE
 
 
-def _replay(m: Machine, summary: Summary) -> None:
+def _replay(m: Machine, summary: CallSummary) -> None:
     """What the callee did counts as done here."""
     effects = summary.effects
     m.effects |= effects
     here = m.loops[-1] if m.loops else None
     m.pending += [(here, step) for step in summary.tapes]
     if "+applies" in effects and not summary.tapes:
-        m.applied()
+        m.apply_gradients()
     if here is None:
         return
     strong = "+strong" in effects and "+steps" not in effects
@@ -164,31 +160,20 @@ def _replay(m: Machine, summary: Summary) -> None:
             m.builds(model=model)
 
 
-def _bound(m: Machine, function: Func, arguments: Arguments) -> dict[str, Value]:
+def _bind_names(m: Machine, function: Func, arguments: Arguments) -> dict[str, Value]:
     """The callee's names at the start: parameters, defaults, and what is left over."""
     spec = function.node.args
-    names: dict[str, Value] = {}
     positional = [*spec.posonlyargs, *spec.args]
-    values = [*function.partial, *(value for _, value in arguments.positional)]
+    values = [*function.partial, *arguments.by_position]
     if function.bound is not None:
         values = [function.bound, *values]
-    for argument, value in zip(positional, values, strict=False):
-        names[argument.arg] = value
+    names = {argument.arg: value for argument, value in zip(positional, values, strict=False)}
     if spec.vararg is not None:
         names[spec.vararg.arg] = Seq("tuple", items=tuple(values[len(positional) :]))
     known = {a.arg for a in (*positional, *spec.kwonlyargs)}
-    for name, (_, value) in arguments.named.items():
-        if name in known:
-            names[name] = value
+    names.update({name: value for name, value in arguments.by_name.items() if name in known})
     if spec.kwarg is not None:
         names[spec.kwarg.arg] = Seq("dict")
-    _defaults(m, function, names)
-    return names
-
-
-def _defaults(m: Machine, function: Func, names: dict[str, Value]) -> None:
-    spec = function.node.args
-    positional = [*spec.posonlyargs, *spec.args]
     with_default = positional[len(positional) - len(spec.defaults) :]
     pairs = [
         *zip(with_default, spec.defaults, strict=True),
@@ -197,7 +182,14 @@ def _defaults(m: Machine, function: Func, names: dict[str, Value]) -> None:
     for argument, default in pairs:
         if argument.arg not in names and default is not None:
             names[argument.arg] = m.value(default) if isinstance(default, ast.Constant) else UNKNOWN
-    for argument in (*positional, *spec.kwonlyargs):
+    _guess_the_rest(m, function, names)
+    return names
+
+
+def _guess_the_rest(m: Machine, function: Func, names: dict[str, Value]) -> None:
+    """Parameters that got no value are what their names and annotations say."""
+    spec = function.node.args
+    for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
         if argument.arg not in names:
             names[argument.arg] = guesses.parameter(m, argument)
 
@@ -209,9 +201,7 @@ def unknown_names(m: Machine, function: Func) -> dict[str, Value]:
     names: dict[str, Value] = {}
     if function.bound is not None and positional:
         names[positional[0].arg] = function.bound
-    for argument in (*positional, *spec.kwonlyargs):
-        if argument.arg not in names:
-            names[argument.arg] = guesses.parameter(m, argument)
+    _guess_the_rest(m, function, names)
     for extra, kind in ((spec.vararg, "tuple"), (spec.kwarg, "dict")):
         if extra is not None:
             names[extra.arg] = Seq(kind)
@@ -230,8 +220,6 @@ def compile_function(m: Machine, function: Value, node: ast.AST, arguments: Argu
         made = replace(function, compiled=how)
         m.functions[function.node] = made
         return made
-    from stoker.doctor.check.source.values import Thing
-
     return Thing("compiled", "tf.function", node, m.frame.module, {"of": function, "compiled": how})
 
 
@@ -241,7 +229,7 @@ def is_rebuilt(m: Machine) -> bool:
     return any(_builds_model(loop) for loop in m.loops) or (bool(m.loops) and not steps)
 
 
-def _builds_model(loop: Loop) -> bool:
+def _builds_model(loop: LoopState) -> bool:
     """Whether each round has a model of its own. A new optimizer alone is none: it could be made once."""
     return loop.builds_model or (loop.builds and guesses.binds_model(loop.node))
 

@@ -59,10 +59,10 @@ def rare_branch(m: Machine, test: ast.expr) -> str:
 
 
 def _of_several(m: Machine, test: ast.BoolOp) -> str:
-    return _combined([rare_branch(m, value) for value in test.values], all_of=isinstance(test.op, ast.And))
+    return _combine([rare_branch(m, value) for value in test.values], all_of=isinstance(test.op, ast.And))
 
 
-def _combined(branches: list[str], *, all_of: bool) -> str:
+def _combine(branches: list[str], *, all_of: bool) -> str:
     if all_of:
         return "body" if "body" in branches else ("else" if all(b == "else" for b in branches) else "")
     return "body" if all(b == "body" for b in branches) else ("else" if "else" in branches else "")
@@ -73,7 +73,7 @@ def _of_call(m: Machine, test: ast.Call) -> str | None:
     name = last_name(test.func)
     if name in ("logical_and", "logical_or") and len(test.args) == 2:
         branches = [rare_branch(m, argument) for argument in test.args]
-        return _combined(branches, all_of=name == "logical_and")
+        return _combine(branches, all_of=name == "logical_and")
     if name in _COMPARISONS and len(test.args) == 2:
         comparison = ast.Compare(test.args[0], [_COMPARISONS[name]()], [test.args[1]])
         return _of_comparison(m, ast.copy_location(comparison, test))
@@ -153,11 +153,11 @@ def _is_counted(m: Machine, side: ast.expr) -> bool:
     if not isinstance(side, ast.Attribute):
         return False
     around = m.frame.loops[-1] if m.frame.loops else m.frame.function
-    return around is not None and side.attr in _counted(around) and _quiet(m, side) is UNKNOWN
+    return around is not None and side.attr in _find_counters(around) and _quiet(m, side) is UNKNOWN
 
 
 @functools.lru_cache(maxsize=64)
-def _counted(around: ast.AST) -> frozenset[str]:
+def _find_counters(around: ast.AST) -> frozenset[str]:
     """The attributes that a loop or function counts up."""
     return frozenset(name for node in ast.walk(around) for name in _counts_up(node))
 

@@ -10,12 +10,12 @@ import re
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.source import functions, reads
+from stoker.doctor.check.source.arguments import Arguments
 from stoker.doctor.check.source.facts import Call
 from stoker.doctor.check.source.names import last_name
 from stoker.doctor.check.source.values import UNKNOWN, Array, Dataset, Func, Py, Seq, Tensor, Thing, Value
 
 if TYPE_CHECKING:
-    from stoker.doctor.check.source.calls import Arguments
     from stoker.doctor.check.source.machine import Machine
 
 _MODEL = re.compile(
@@ -59,7 +59,7 @@ def parameter(m: Machine, argument: ast.arg) -> Value:
     """A parameter nobody was seen to pass."""
     annotation = ast.unparse(argument.annotation) if argument.annotation is not None else ""
     if annotation:
-        known = _annotated(annotation)
+        known = _read_annotation(annotation)
         if known is not None:
             return known
     if not m.frame.module.uses_tensors:
@@ -82,7 +82,7 @@ _ANNOTATIONS = (
 _PLAIN = {"int": "int", "float": "float", "str": "str", "bool": "bool"}
 
 
-def _annotated(annotation: str) -> Value | None:
+def _read_annotation(annotation: str) -> Value | None:
     if annotation in _PLAIN:
         return Py(_PLAIN[annotation])
     for pattern, make in _ANNOTATIONS:
@@ -91,7 +91,7 @@ def _annotated(annotation: str) -> Value | None:
     return None
 
 
-def walked(m: Machine, node: ast.expr) -> Value:
+def guess_iterable(m: Machine, node: ast.expr) -> Value:
     """What a loop over something unknown walks over, if its name says that it is a pipeline."""
     if m.frame.module.uses_tensors and _DATASET.search(last_name(node).lower()):
         return Dataset(source="?", element=Tensor(host=True), prefetched=True)
@@ -124,7 +124,7 @@ def attribute(m: Machine, node: ast.Attribute) -> Value:
     return UNKNOWN
 
 
-def _handed_on(m: Machine, arguments: Arguments) -> None:
+def _follow_passed_functions(m: Machine, arguments: Arguments) -> None:
     """A function handed to something unknown inside a graph is, if it is called at all, called in that graph."""
     if not m.frame.graph:
         return
@@ -137,7 +137,7 @@ def _handed_on(m: Machine, arguments: Arguments) -> None:
 def call(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
     """A call of something unknown."""
     m.note("?")
-    _handed_on(m, arguments)
+    _follow_passed_functions(m, arguments)
     if not m.frame.module.uses_tensors:
         return UNKNOWN
     name = last_name(node.func).lower()
@@ -168,7 +168,7 @@ def method(m: Machine, name: str, receiver: ast.expr, node: ast.Call, arguments:
         from stoker.doctor.check.source import things
 
         return things.method(m, Thing("strategy", "?"), name, node, arguments)
-    _handed_on(m, arguments)
+    _follow_passed_functions(m, arguments)
     if m.frame.hot:
         m.emit(Call(m.at(node), f"?.{name}", node))
     if name in reads.LOGGING and re.search(r"log", owner, re.IGNORECASE):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from stoker.doctor.check.source.module import Module, SourceError
+from stoker.doctor.check.source.frames import CallFrame
+from stoker.doctor.check.source.module import SourceError, SourceModule
 from stoker.doctor.check.source.names import canonical
 from stoker.doctor.check.source.values import UNKNOWN, Api, File, Lazy, Value
 
@@ -36,10 +37,12 @@ def run_import_from(m: Machine, node: ast.ImportFrom) -> None:
         if alias.name == "*":
             _star(m, dotted, module, node.level)
             continue
-        m.frame.scope.names[alias.asname or alias.name] = _imported(m, dotted, node.level, module, alias.name)
+        m.frame.scope.names[alias.asname or alias.name] = _import_name(
+            m, dotted, node.level, module, alias.name
+        )
 
 
-def _imported(m: Machine, dotted: str, level: int, module: Module | None, name: str) -> Value:
+def _import_name(m: Machine, dotted: str, level: int, module: SourceModule | None, name: str) -> Value:
     if module is not None:
         # Most imported names are never needed: reading the other file waits until one is.
         return Lazy(m.frame.module, module, dotted, level, name)
@@ -59,7 +62,7 @@ def settle(m: Machine, lazy: Lazy) -> Value:
     return UNKNOWN if inner is None else File(inner)
 
 
-def _star(m: Machine, dotted: str, module: Module | None, level: int) -> None:
+def _star(m: Machine, dotted: str, module: SourceModule | None, level: int) -> None:
     if module is not None:
         interpret(m, module)
         public = {k: v for k, v in module.scope.names.items() if not k.startswith("_")}
@@ -69,7 +72,7 @@ def _star(m: Machine, dotted: str, module: Module | None, level: int) -> None:
         m.frame.module.star_imports.append(canonical(dotted))
 
 
-def member(m: Machine, module: Module, name: str) -> Value | None:
+def member(m: Machine, module: SourceModule, name: str) -> Value | None:
     """A top-level name of a project file."""
     interpret(m, module)
     found = module.scope.names.get(name)
@@ -80,19 +83,17 @@ def member(m: Machine, module: Module, name: str) -> Value | None:
     return found
 
 
-def interpret(m: Machine, module: Module) -> None:
+def interpret(m: Machine, module: SourceModule) -> None:
     """Run the top level of another file quietly, once."""
     if module.interpreted:
         return
     module.interpreted = True
-    from stoker.doctor.check.source.machine import Frame
-
     try:
         body = module.tree.body
     except SourceError:
         # Reported when that file itself is checked; for its importer it is just not known.
         return
     loops, m.loops = m.loops, []
-    with m.quietly(), m.inside(Frame(module, module.scope)):
+    with m.quietly(), m.inside(CallFrame(module, module.scope)):
         m.block(body)
     m.loops = loops

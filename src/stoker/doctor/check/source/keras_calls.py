@@ -6,7 +6,8 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from stoker.doctor.check.source import functions, pipelines
-from stoker.doctor.check.source.facts import Call, FunctionMade
+from stoker.doctor.check.source.arguments import Arguments
+from stoker.doctor.check.source.facts import FunctionMade
 from stoker.doctor.check.source.values import (
     UNKNOWN,
     Array,
@@ -19,7 +20,6 @@ from stoker.doctor.check.source.values import (
 )
 
 if TYPE_CHECKING:
-    from stoker.doctor.check.source.calls import Arguments
     from stoker.doctor.check.source.machine import Machine
 
 # Module -> what its classes make.
@@ -51,8 +51,7 @@ _LOADERS = frozenset(
 
 def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
     """Call something of Keras."""
-    named = {key: value for key, (_, value) in arguments.named.items()}
-    m.emit(Call(m.at(node), name, node, UNKNOWN, tuple(v for _, v in arguments.positional), named))
+    m.emit_call(name, node, arguments)
     parts = name.split(".")
     area, last = (parts[1] if len(parts) > 2 else ""), parts[-1]
     if name in ("keras.Sequential", "keras.Model") or name in _LOADERS:
@@ -64,7 +63,7 @@ def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
     if pipelines.is_source(name):
         return pipelines.source(m, name, node, arguments)
     if last[:1].isupper():
-        return _made(m, area, name, node, arguments)
+        return _make(m, area, name, node, arguments)
     return _function(m, area, name, node, arguments)
 
 
@@ -84,10 +83,9 @@ def _about(value: Value, key: str) -> Any:
     return value.about.get(key) if isinstance(value, Thing) else None
 
 
-def _made(m: Machine, area: str, name: str, node: ast.Call, arguments: Arguments) -> Value:
+def _make(m: Machine, area: str, name: str, node: ast.Call, arguments: Arguments) -> Value:
     last = name.rsplit(".", 1)[-1]
-    about: dict[str, Any] = {key: value for key, (_, value) in arguments.named.items()}
-    about["arguments"] = arguments
+    about: dict[str, Any] = {**arguments.by_name, "arguments": arguments}
     if last == "LossScaleOptimizer" or (area == "optimizers" and "schedules" not in name):
         m.builds(model=False)
         return Thing("optimizer", name, node, m.frame.module, about)

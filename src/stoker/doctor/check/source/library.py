@@ -13,14 +13,15 @@ from stoker.doctor.check.source import (
     keras_calls,
     loops,
     numpy_calls,
-    options,
     pipelines,
     reads,
 )
-from stoker.doctor.check.source.facts import Call, Feed
+from stoker.doctor.check.source.arguments import Arguments
+from stoker.doctor.check.source.facts import ArrayFeed
 from stoker.doctor.check.source.tensors import dtype_name
 from stoker.doctor.check.source.values import (
     UNKNOWN,
+    Api,
     Array,
     Dataset,
     Func,
@@ -34,7 +35,6 @@ from stoker.doctor.check.source.values import (
 )
 
 if TYPE_CHECKING:
-    from stoker.doctor.check.source.calls import Arguments
     from stoker.doctor.check.source.machine import Machine
 
 _CONVERSIONS = frozenset(
@@ -129,11 +129,14 @@ _MINIMIZERS = frozenset(
 _TQDM = frozenset({"tqdm.tqdm", "tqdm.trange", "tqdm.tqdm_notebook", "tqdm.auto.tqdm", "tqdm.auto.trange"})
 
 
+Handler = Callable[["Machine", str, ast.Call, Arguments], Value]
+
+
 def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
     """Call a library function by its canonical name."""
     m.note(name)
     if m.frame.hot and name.startswith(("builtins.print", "builtins.open", "wandb.", "logging.")):
-        _fact(m, name, node, arguments)
+        m.emit_call(name, node, arguments)
     if m.frame.traced is not None:
         _side_effects(m, name, node, arguments)
     handler = _EXACT.get(name)
@@ -146,7 +149,7 @@ def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
 
 def _side_effects(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
     if name == "builtins.print":
-        words = " ".join(str(v.const).lower() for _, v in arguments.positional if isinstance(v, Py))
+        words = " ".join(str(v.const).lower() for v in arguments.by_position if isinstance(v, Py))
         # Printing "Tracing ..." is how people watch for retraces: it is meant to happen only then.
         if "trac" not in words and "compil" not in words:
             m.side_effect(node, "`print` runs")
@@ -156,13 +159,8 @@ def _side_effects(m: Machine, name: str, node: ast.Call, arguments: Arguments) -
         m.side_effect(node, f"`{name.removeprefix('builtins.')}` runs")
 
 
-def _fact(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
-    named = {key: value for key, (_, value) in arguments.named.items()}
-    m.emit(Call(m.at(node), name, node, UNKNOWN, tuple(v for _, v in arguments.positional), named))
-
-
 def _tensorflow(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    _fact(m, name, node, arguments)
+    m.emit_call(name, node, arguments)
     last = name.rsplit(".", 1)[-1]
     if "__" in name or name.startswith(_DTYPES):
         return Py("object")
@@ -177,8 +175,7 @@ def _tensorflow(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> 
     if name in _PLAIN:
         return UNKNOWN
     if name.startswith(_NO_TENSOR) or last[:1].isupper():
-        about = {key: value for key, (_, value) in arguments.named.items()}
-        return Thing("object", name, node, about=about) if last[:1].isupper() else UNKNOWN
+        return Thing("object", name, node, about=arguments.by_name) if last[:1].isupper() else UNKNOWN
     if any(isinstance(value, Symbolic) for value in arguments.values):
         return Symbolic()
     if name.startswith(_HOST_MODULES) or name in _HOST_FUNCTIONS:
@@ -186,10 +183,10 @@ def _tensorflow(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> 
             host=True, dtype="string" if name.startswith("tf.strings.") and "to_" not in name else ""
         )
     m.work(strong=False)
-    return _made(name, arguments)
+    return _compute(name, arguments)
 
 
-def _made(name: str, arguments: Arguments) -> Value:
+def _compute(name: str, arguments: Arguments) -> Value:
     if name in ("tf.split", "tf.unstack", "tf.meshgrid", "tf.clip_by_global_norm"):
         return Seq("tuple", element=Tensor())
     ragged = any(isinstance(v, Tensor) and v.ragged for v in arguments.values)
@@ -197,7 +194,7 @@ def _made(name: str, arguments: Arguments) -> Value:
 
 
 def _conversion(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    _fact(m, name, node, arguments)
+    m.emit_call(name, node, arguments)
     value = arguments.get(0, "value") or arguments.get(0, "x") or UNKNOWN
     dtype = dtype_name(arguments.get(1, "dtype"))
     if isinstance(value, Symbolic):
@@ -205,7 +202,7 @@ def _conversion(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> 
     array = holds_arrays(value)
     if (array or (name in _FROM_HOST and _is_open(value))) and not m.frame.graph:
         how = f"is converted by `{name}`"
-        m.emit(Feed(m.at(node), how, arguments.expression(0, "value"), array))
+        m.emit(ArrayFeed(m.at(node), how, arguments.expression(0, "value"), array))
     if isinstance(value, Tensor):
         if not value.host:
             m.work(strong=False)
@@ -221,7 +218,7 @@ def _is_open(value: Value) -> bool:
 
 
 def _variable(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    _fact(m, name, node, arguments)
+    m.emit_call(name, node, arguments)
     return Tensor(variable=True, dtype=dtype_name(arguments.get(99, "dtype")))
 
 
@@ -232,21 +229,14 @@ def _function(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Va
     return functions.compile_function(m, function, node, arguments)
 
 
-def _tape(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    return Thing("tape", name, node)
-
-
-def _session(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    return Thing("session", name, node)
-
-
-def _graph(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    return Thing("graphs", name, node)
+def _maker(type_: str) -> Handler:
+    """A call that gives a library object of this type."""
+    return lambda m, name, node, arguments: Thing(type_, name, node)
 
 
 def _control(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
     m.work(strong=False)
-    for _, value in (*arguments.positional, *arguments.named.values()):
+    for value in arguments.values:
         if isinstance(value, Func):
             names = functions.unknown_names(m, value)
             names = {k: Tensor() if v is UNKNOWN else v for k, v in names.items()}
@@ -255,7 +245,7 @@ def _control(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Val
 
 
 def _py_function(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    _fact(m, name, node, arguments)
+    m.emit_call(name, node, arguments)
     function = arguments.get(0, "func")
     if isinstance(function, Func):
         names = functions.unknown_names(m, function)
@@ -267,19 +257,17 @@ def _py_function(m: Machine, name: str, node: ast.Call, arguments: Arguments) ->
     return Tensor(host=True)
 
 
-def _minimized(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+def _minimize(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
     """An objective handed to an optimizer of SciPy: each evaluation is a step, and its tape a train step's."""
     given = [v for v in (arguments.get(0, "fun"), arguments.get(99, "jac")) if isinstance(v, Func)]
-    from stoker.doctor.check.source.calls import Arguments
-
     host = name.startswith("scipy.")
-    passed = Arguments(positional=[(node, Array() if host else Tensor())])
+    passed = Arguments.at(node, Array() if host else Tensor())
 
     def body() -> None:
         for function in given:
             functions.call_function(m, function, node, passed)
         m.work(strong=True)
-        m.applied()
+        m.apply_gradients()
 
     if given:
         loops.run(m, node, loops.Walk(UNKNOWN, counts=True), body)
@@ -287,7 +275,7 @@ def _minimized(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> V
 
 
 def _to_numpy(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    for _, value in arguments.positional:
+    for value in arguments.by_position:
         reads.deep(m, node, value, f"is read with `{name.rsplit('.', 1)[-1]}`")
     return Array()
 
@@ -296,14 +284,11 @@ def _partial(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Val
     if not arguments.positional:
         return UNKNOWN
     function = arguments.positional[0][1]
-    from stoker.doctor.check.source.calls import Arguments
-    from stoker.doctor.check.source.values import Api
-
     rest = Arguments(arguments.positional[1:], arguments.named)
     if isinstance(function, Api) and function.name == "tf.function":
         return Thing("compiler", name, node, about={"arguments": rest})
     if isinstance(function, Func) and not arguments.named:
-        return replace(function, partial=tuple(value for _, value in rest.positional))
+        return replace(function, partial=rest.by_position)
     return function if isinstance(function, Func) else UNKNOWN
 
 
@@ -361,8 +346,6 @@ def _tfds(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
     return Seq("tuple", items=(made, UNKNOWN)) if arguments.const(99, "with_info") is True else made
 
 
-Handler = Callable[["Machine", str, ast.Call, "Arguments"], Value]
-
 _EXACT: dict[str, Handler] = {
     **dict.fromkeys(_CONVERSIONS, _conversion),
     **dict.fromkeys(_CONTROL, _control),
@@ -379,16 +362,14 @@ _EXACT: dict[str, Handler] = {
     "tf.Variable": _variable,
     "tf.function": _function,
     "tf1.function": _function,
-    "tf.GradientTape": _tape,
-    "tf1.GradientTape": _tape,
-    "tf1.Session": _session,
-    "tf1.InteractiveSession": _session,
-    "tf1.train.MonitoredTrainingSession": _session,
-    "tf.Graph": _graph,
-    "tf1.Graph": _graph,
+    **dict.fromkeys(("tf.GradientTape", "tf1.GradientTape"), _maker("tape")),
+    **dict.fromkeys(
+        ("tf1.Session", "tf1.InteractiveSession", "tf1.train.MonitoredTrainingSession"), _maker("session")
+    ),
+    **dict.fromkeys(("tf.Graph", "tf1.Graph"), _maker("graphs")),
     "functools.partial": _partial,
-    "argparse.ArgumentParser": options.parser,
-    **dict.fromkeys(_MINIMIZERS, _minimized),
+    "argparse.ArgumentParser": _maker("parser"),
+    **dict.fromkeys(_MINIMIZERS, _minimize),
 }
 _BY_ROOT: dict[str, Handler] = {
     "builtins": builtin_calls.call,

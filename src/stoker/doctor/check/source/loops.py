@@ -13,10 +13,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.source.facts import Consumed
-from stoker.doctor.check.source.values import UNKNOWN, Dataset, Py, Seq, Thing, Value, element_of, join
+from stoker.doctor.check.source.frames import LoopState
+from stoker.doctor.check.source.values import (
+    UNKNOWN,
+    Dataset,
+    Py,
+    Seq,
+    Tensor,
+    Thing,
+    Value,
+    element_of,
+    join,
+)
 
 if TYPE_CHECKING:
-    from stoker.doctor.check.source.machine import Loop, Machine
+    from stoker.doctor.check.source.machine import Machine
 
 # A loop of so few iterations is not worth a report.
 _SHORT = 3
@@ -50,7 +61,7 @@ def walk(value: Value) -> Walk:
     if isinstance(value, Thing) and value.type == "iterator":
         return Walk(value.about["dataset"].element, value.about["dataset"])
     if isinstance(value, Dataset):
-        return Walk(value.element, value, _taken(value))
+        return Walk(value.element, value, _count_taken(value))
     if isinstance(value, Seq):
         if value.source is not None:
             inner = walk(value.source)
@@ -72,12 +83,10 @@ def _is_part(element: Value) -> bool:
         return element.type in _PARTS
     if isinstance(element, Seq) and element.items:
         return any(_is_part(item) for item in element.items)
-    from stoker.doctor.check.source.values import Tensor
-
     return isinstance(element, Tensor) and not element.host
 
 
-def _taken(dataset: Dataset) -> int | None:
+def _count_taken(dataset: Dataset) -> int | None:
     for stage in reversed(dataset.stages):
         if stage.name == "take" and isinstance(stage.argument, Py) and isinstance(stage.argument.const, int):
             return stage.argument.const if stage.argument.const >= 0 else None
@@ -88,9 +97,7 @@ def _taken(dataset: Dataset) -> int | None:
 
 def run(m: Machine, node: ast.AST, over: Walk, body: Callable[[], None], *, once: bool = False) -> None:
     """Run a loop's body: quietly first, then knowing what kind of loop it is."""
-    from stoker.doctor.check.source.machine import Loop
-
-    loop = Loop(node, within_step=m.within_step)
+    loop = LoopState(node, within_step=m.within_step)
     if over.dataset is not None:
         m.note("+iterates")
     m.loops.append(loop)
@@ -116,7 +123,7 @@ def run(m: Machine, node: ast.AST, over: Walk, body: Callable[[], None], *, once
         _hand_up(m, loop, over, once)
 
 
-def is_steps(loop: Loop, over: Walk, *, nested: bool = False) -> bool:
+def is_steps(loop: LoopState, over: Walk, *, nested: bool = False) -> bool:
     """Whether one iteration of the loop is one step.
 
     The outermost loop around steps is an epoch loop. Further in, a loop that steps and also calls something
@@ -133,14 +140,14 @@ def _target(node: ast.AST) -> str:
     return ast.unparse(node.target).lower() if isinstance(node, (ast.For, ast.AsyncFor)) else ""
 
 
-def is_short(loop: Loop, over: Walk) -> bool:
+def is_short(loop: LoopState, over: Walk) -> bool:
     """Whether the loop ends after a few iterations, or is a look at a few batches."""
     if over.dataset is not None and over.length is not None:
         return over.length <= LOOK
     return over.length is not None and over.length <= _SHORT
 
 
-def _circumstances(m: Machine, loop: Loop, over: Walk, once: bool) -> tuple[bool, bool]:
+def _circumstances(m: Machine, loop: LoopState, over: Walk, once: bool) -> tuple[bool, bool]:
     frame = m.frame
     if once or is_short(loop, over):
         return frame.hot, frame.repeated
@@ -161,7 +168,7 @@ def _is_eager(m: Machine) -> bool:
     return any(".numpy()" in line for line in lines)
 
 
-def _hand_up(m: Machine, loop: Loop, over: Walk, once: bool) -> None:
+def _hand_up(m: Machine, loop: LoopState, over: Walk, once: bool) -> None:
     """Tell the loop around what this one did."""
     steps = (is_steps(loop, over) and (loop.strong or over.dataset is not None)) or loop.inner_steps
     few = over.length is not None and over.dataset is None and over.length <= _FEW_INSIDE

@@ -9,66 +9,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from stoker.doctor.check.source import calls, expressions, statements
-from stoker.doctor.check.source.facts import At, Fact, SideEffect, TapeStep
-from stoker.doctor.check.source.module import ClassInfo, FunctionNode, Module
+from stoker.doctor.check.source.arguments import Arguments
+from stoker.doctor.check.source.facts import At, Call, Fact, SideEffect, TapeStep
+from stoker.doctor.check.source.frames import CallFrame, LoopState
+from stoker.doctor.check.source.functions import CallSummary
+from stoker.doctor.check.source.module import ClassInfo, FunctionNode, SourceModule
 from stoker.doctor.check.source.project import Project
-from stoker.doctor.check.source.values import UNKNOWN, Func, Scope, Value
+from stoker.doctor.check.source.values import UNKNOWN, Func, Value
 
 # A file that takes more than this many steps to interpret is followed no deeper: time matters more than the
 # last finding in ten thousand generated lines.
 _BUDGET = 150_000
 
 
-@dataclass(eq=False)
-class Loop:
-    """What one loop was seen to do in its quiet pass."""
-
-    node: ast.AST
-    # Runs inside a gradient tape, a model's forward pass or a graph: a part of the step, not a loop of steps.
-    within_step: bool = False
-    # Calls a model, a compiled step, an optimizer.
-    strong: bool = False
-    # Does so in the open, not only in a branch that looks rare.
-    often: bool = False
-    # Computes with tensors.
-    weak: bool = False
-    # Contains a loop of steps, here or in a function it calls.
-    inner_steps: bool = False
-    # Builds a model or an optimizer.
-    builds: bool = False
-    builds_model: bool = False
-    fits: bool = False
-
-
-@dataclass(eq=False)
-class Frame:
-    """One function's run: its names, and how its code runs at the moment."""
-
-    module: Module
-    scope: Scope
-    function: FunctionNode | ast.Lambda | None = None
-    hot: bool = False
-    repeated: bool = False
-    graph: bool = False
-    presumed: FunctionNode | None = None
-    # The class whose method this is.
-    info: ClassInfo | None = None
-    # Traced as part of a tf.function, so that Python effects happen only once.
-    traced: FunctionNode | ast.Lambda | None = None
-    # Runs for the elements of a pipeline.
-    mapped: bool = False
-    returns: list[Value] = field(default_factory=list)
-    yields: list[Value] = field(default_factory=list)
-    loops: list[ast.AST] = field(default_factory=list)
-
-
 class Machine:
     """The state of one analysis: the frame, the loops around, the facts so far."""
 
-    def __init__(self, project: Project, main: Module) -> None:
+    def __init__(self, project: Project, main: SourceModule) -> None:
         self.project = project
         # The file being checked; others are only followed into.
         self.main = main
@@ -83,18 +42,18 @@ class Machine:
         self.initialising = 0
         self.depth = 0
         self.budget = _BUDGET
-        self.loops: list[Loop] = []
+        self.loops: list[LoopState] = []
         # Canonical names of what was called, for the function being followed.
         self.effects: set[str] = set()
         # Tapes whose gradients nobody applied yet, with the loop they ran in.
-        self.pending: list[tuple[Loop | None, TapeStep]] = []
-        self.memo: dict[object, calls.Summary] = {}
+        self.pending: list[tuple[LoopState | None, TapeStep]] = []
+        self.memo: dict[object, CallSummary] = {}
         self.active: set[object] = set()
         # Functions interpreted so far, and the latest value of each function seen.
         self.visited: set[ast.AST] = set()
         self.functions: dict[FunctionNode | ast.Lambda, Func] = {}
         self.classes: dict[ast.AST, ClassInfo] = {}
-        self.frame = Frame(main, main.scope)
+        self.frame = CallFrame(main, main.scope)
 
     def value(self, node: ast.expr) -> Value:
         """Evaluate an expression."""
@@ -105,7 +64,7 @@ class Machine:
         """Run statements; whether control certainly leaves before their end."""
         return statements.run_block(self, body)
 
-    def call(self, function: Value, node: ast.Call, arguments: calls.Arguments) -> Value:
+    def call(self, function: Value, node: ast.Call, arguments: Arguments) -> Value:
         """Call any value."""
         return calls.call(self, function, node, arguments)
 
@@ -128,6 +87,19 @@ class Machine:
         """Keep a fact, unless this is a quiet pass."""
         if not self.muted:
             self.facts.append(fact)
+
+    def emit_call(
+        self,
+        name: str,
+        node: ast.Call,
+        arguments: Arguments,
+        receiver: Value = UNKNOWN,
+        *,
+        loop_fits: bool = False,
+    ) -> None:
+        """Keep the fact that a library function, or a method of a library object, is called."""
+        given = arguments.by_position, arguments.by_name
+        self.emit(Call(self.at(node), name, node, receiver, *given, loop_fits))
 
     def note(self, effect: str) -> None:
         """Remember that something was called, for those who ask what a function does."""
@@ -162,9 +134,9 @@ class Machine:
         """A gradient tape was recorded here."""
         self.pending.append((self.loops[-1] if self.loops else None, TapeStep(self.at(node))))
 
-    def applied(self) -> None:
+    def apply_gradients(self) -> None:
         """Gradients are applied: the tapes of this iteration, or of one around it, belong to a train step."""
-        open_loops: list[Loop | None] = [*self.loops] if self.loops else [None]
+        open_loops: list[LoopState | None] = [*self.loops] if self.loops else [None]
         for loop, step in self.pending:
             if loop in open_loops:
                 self.emit(step)
@@ -208,7 +180,7 @@ class Machine:
             frame.hot, frame.repeated, frame.graph = before
 
     @contextmanager
-    def inside(self, frame: Frame) -> Iterator[None]:
+    def inside(self, frame: CallFrame) -> Iterator[None]:
         """Run code of another function."""
         before, self.frame = self.frame, frame
         self.depth += 1

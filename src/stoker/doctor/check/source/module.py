@@ -45,7 +45,7 @@ class ClassInfo:
     """A class of the program. Attributes are joined over all its objects and methods."""
 
     node: ast.ClassDef
-    module: Module
+    module: SourceModule
     scope: Scope
     bases: tuple[Value, ...] = ()
     # Methods and class attributes.
@@ -55,7 +55,7 @@ class ClassInfo:
 
 
 @dataclass(eq=False)
-class Module:
+class SourceModule:
     """One file, parsed when its tree is first asked for. `scope` is filled when its top level has been interpreted."""
 
     path: str
@@ -75,9 +75,9 @@ class Module:
     _lines: list[str] | None = None
     _parents: dict[ast.AST, ast.AST] | None = None
 
-    def fresh(self) -> Module:
+    def fresh(self) -> SourceModule:
         """The same file with nothing interpreted yet."""
-        return Module(self.path, self.text, self.imports, cells=self.cells, _parsed=self._parsed)
+        return SourceModule(self.path, self.text, self.imports, cells=self.cells, _parsed=self._parsed)
 
     def validate(self) -> None:
         """Make sure that it is valid Python, at less than the price of a tree.
@@ -86,7 +86,7 @@ class Module:
             SourceError: it is not.
         """
         if not self._parsed:
-            _guarded(self.path, lambda: symtable.symtable(self.text, self.path, "exec"))
+            _parse(self.path, lambda: symtable.symtable(self.text, self.path, "exec"))
 
     @property
     def tree(self) -> ast.Module:
@@ -96,7 +96,7 @@ class Module:
             SourceError: the text is not valid Python.
         """
         if not self._parsed:
-            self._parsed.append(_guarded(self.path, lambda: ast.parse(self.text)))
+            self._parsed.append(_parse(self.path, lambda: ast.parse(self.text)))
         return self._parsed[0]
 
     @property
@@ -146,23 +146,23 @@ def split_lines(text: str) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def parse(path: str, text: str, cells: tuple[Cell, ...] | None = None) -> Module:
+def parse(path: str, text: str, cells: tuple[Cell, ...] | None = None) -> SourceModule:
     """Parse one file's text.
 
     Raises:
         SourceError: it is not valid Python.
     """
-    module = unparsed(path, text, cells)
+    module = make_module(path, text, cells)
     assert module.tree
     return module
 
 
-def unparsed(path: str, text: str, cells: tuple[Cell, ...] | None = None) -> Module:
+def make_module(path: str, text: str, cells: tuple[Cell, ...] | None = None) -> SourceModule:
     """One file, to be parsed when somebody asks for its tree: most files of a project have no TensorFlow in them."""
-    return Module(path, text, _imported_roots(text), cells=cells)
+    return SourceModule(path, text, _imported_roots(text), cells=cells)
 
 
-def _guarded(path: str, read: Callable[[], T]) -> T:
+def _parse(path: str, read: Callable[[], T]) -> T:
     try:
         with warnings.catch_warnings():
             # Invalid escapes in the checked program are not our news to bring.
@@ -200,14 +200,3 @@ def _root(dotted: str) -> str:
     if dotted.startswith("keras.src"):
         return "keras.src"
     return dotted.split(".", 1)[0]
-
-
-__all__ = [
-    "ClassInfo",
-    "FunctionNode",
-    "Module",
-    "SourceError",
-    "parse",
-    "split_lines",
-    "unparsed",
-]

@@ -66,7 +66,7 @@ def canonical(dotted: str) -> str:
     if known is None:
         known = dotted
         for _ in range(4):
-            shorter = _replaced(known)
+            shorter = _replace_prefix(known)
             if shorter == known:
                 break
             known = shorter
@@ -74,7 +74,7 @@ def canonical(dotted: str) -> str:
     return known
 
 
-def _replaced(dotted: str) -> str:
+def _replace_prefix(dotted: str) -> str:
     parts = dotted.split(".")
     for size in range(min(len(parts), _DEPTH), 0, -1):
         target = _PREFIXES.get(".".join(parts[:size]))
@@ -102,3 +102,20 @@ def last_name(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def bindings(scope: ast.AST, name: str) -> list[ast.AST]:
+    """Every place in a scope that gives a name a value or declares it to be another scope's."""
+    return [node for node in ast.walk(scope) if _binds(node, name)]
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == name and not isinstance(node.ctx, ast.Load)
+    if isinstance(node, (ast.Global, ast.Nonlocal)):
+        return name in node.names
+    if isinstance(node, ast.alias):
+        return (node.asname or node.name.split(".", 1)[0]) == name
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return node.name == name
+    return isinstance(node, ast.arg) and node.arg == name

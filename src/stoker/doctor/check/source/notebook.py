@@ -30,15 +30,15 @@ def read_cells(path: str, text: str) -> tuple[str, tuple[Cell, ...]]:
     """
     sources = _sources(path, text)
     lines = [python_lines(source) for _, source in sources]
-    return _joined(lines), _cells(sources, lines)
+    return _join(lines), _cells(sources, lines)
 
 
 def read_raw(path: str, text: str) -> str:
     """The joined text of a notebook's code cells as it stands, line for line like that of `read_cells`."""
-    return _joined([source.split("\n") for _, source in _sources(path, text)])
+    return _join([source.split("\n") for _, source in _sources(path, text)])
 
 
-def _joined(cells: list[list[str]]) -> str:
+def _join(cells: list[list[str]]) -> str:
     return "\n".join(line for lines in cells for line in lines) + "\n"
 
 
@@ -93,13 +93,13 @@ def with_cells(text: str, new: dict[int, str]) -> str:
     data = json.loads(text)
     for number, source in new.items():
         cell = data["cells"][number - 1]
-        cell["source"] = _kept(cell["source"], source)
+        cell["source"] = _keep_form(cell["source"], source)
     indent = 1 if "\n" in text.strip() else None
     ending = "\n" if text.endswith("\n") else ""
     return json.dumps(data, indent=indent, ensure_ascii=False) + ending
 
 
-def _kept(old: object, source: str) -> object:
+def _keep_form(old: object, source: str) -> object:
     """New text in the old cell's own form: a list of lines or one string."""
     if isinstance(old, str):
         return source

@@ -6,11 +6,11 @@ import ast
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.source import reads
+from stoker.doctor.check.source.arguments import Arguments
 from stoker.doctor.check.source.tensors import array_size, dtype_name
 from stoker.doctor.check.source.values import UNKNOWN, Array, Py, Seq, Tensor, Thing, Value
 
 if TYPE_CHECKING:
-    from stoker.doctor.check.source.calls import Arguments
     from stoker.doctor.check.source.machine import Machine
 
 _REDUCTIONS = frozenset(
@@ -61,7 +61,7 @@ def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
         return UNKNOWN
     first = arguments.get(0, "") or UNKNOWN
     if last in _KEEPING:
-        return _kept(last, first, arguments)
+        return _keep(last, first, arguments)
     if last in ("isnan", "isfinite", "isinf") and not isinstance(first, Array):
         return Py("bool", varies=True)
     if last in ("savetxt", "savez", "savez_compressed", "set_printoptions"):
@@ -70,7 +70,7 @@ def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
 
 
 def _read(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
-    for expression, value in (*arguments.positional, *arguments.named.values()):
+    for expression, value in arguments.pairs:
         if isinstance(value, Seq):
             reads.deep(m, node, value, f"is passed to `{name}`")
         elif isinstance(value, Tensor):
@@ -79,7 +79,7 @@ def _read(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
             )
 
 
-def _kept(last: str, first: Value, arguments: Arguments) -> Value:
+def _keep(last: str, first: Value, arguments: Arguments) -> Value:
     dtype = dtype_name(arguments.get(1 if last in ("array", "asarray") else 99, "dtype"))
     if isinstance(first, Py):
         return Py("object", varies=first.varies)
@@ -92,7 +92,7 @@ def _kept(last: str, first: Value, arguments: Arguments) -> Value:
     return Array(dtype)
 
 
-def generated(name: str, arguments: Arguments) -> Value:
+def generate(name: str, arguments: Arguments) -> Value:
     """A method of NumPy's random generators: an array where a size is given, else one number."""
     if name in ("shuffle", "seed", "bit_generator"):
         return UNKNOWN
@@ -109,7 +109,7 @@ def _random(last: str, arguments: Arguments) -> Value:
     if not arguments.positional and not arguments.named:
         return Py("float", varies=True)
     if last in _RANDOM_SHAPED:
-        shape = Seq("tuple", items=tuple(v for _, v in arguments.positional))
+        shape = Seq("tuple", items=arguments.by_position)
         return Array("float64", size=array_size(shape, "float64"))
     if last in ("random", "random_sample"):
         return Array("float64", size=array_size(arguments.get(0, "size"), "float64"))

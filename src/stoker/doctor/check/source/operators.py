@@ -28,7 +28,7 @@ def arithmetic(m: Machine, node: ast.AST, operator: ast.operator, left: Value, r
         if isinstance(value, Symbolic):
             return Symbolic(scaled=True)
     if isinstance(left, Py) and left.type == "str" and isinstance(operator, ast.Mod):
-        reads.formatted(m, node, right)
+        reads.read_formatted(m, node, right)
         return Py("str", varies=True)
     tensor = left if isinstance(left, Tensor) else right
     if isinstance(tensor, Tensor):
@@ -77,7 +77,7 @@ def _plain(operator: ast.operator, left: Py, right: Py) -> Py:
     return Py(type_, const, varies=left.varies or right.varies, replicas=left.replicas or right.replicas)
 
 
-def compared(m: Machine, node: ast.Compare) -> Value:
+def compare(m: Machine, node: ast.Compare) -> Value:
     """`a < b`, `a in b` and chains of them."""
     values = [m.value(node.left), *(m.value(c) for c in node.comparators)]
     if all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):

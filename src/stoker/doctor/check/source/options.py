@@ -5,18 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from stoker.doctor.check.source.arguments import Arguments
 from stoker.doctor.check.source.values import NONE, UNKNOWN, Py, Seq, Thing, Value
 
 if TYPE_CHECKING:
-    from stoker.doctor.check.source.calls import Arguments
     from stoker.doctor.check.source.machine import Machine
 
 _FLAGS = {"store_true": False, "store_false": True}
-
-
-def parser(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    """`argparse.ArgumentParser(...)`."""
-    return Thing("parser", name, node)
 
 
 def method(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
@@ -34,7 +29,7 @@ def method(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Argum
 
 
 def _add(thing: Thing, arguments: Arguments) -> None:
-    given = [value.const for _, value in arguments.positional if isinstance(value, Py)]
+    given = [value.const for value in arguments.by_position if isinstance(value, Py)]
     names = [name for name in given if isinstance(name, str)]
     chosen = arguments.const(99, "dest") or next((n for n in names if n.startswith("--")), None)
     if chosen is None and names:

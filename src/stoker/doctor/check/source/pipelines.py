@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.source import functions
-from stoker.doctor.check.source.facts import Call, Consumed, Extended
+from stoker.doctor.check.source.arguments import Arguments
+from stoker.doctor.check.source.facts import Consumed, Extended
 from stoker.doctor.check.source.values import (
     UNKNOWN,
     Api,
@@ -15,16 +16,15 @@ from stoker.doctor.check.source.values import (
     Dataset,
     Func,
     Method,
+    PipelineStage,
     Py,
     Seq,
-    Stage,
     Tensor,
     Thing,
     Value,
 )
 
 if TYPE_CHECKING:
-    from stoker.doctor.check.source.calls import Arguments
     from stoker.doctor.check.source.machine import Machine
 
 STAGES = frozenset(
@@ -98,9 +98,9 @@ def source(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value
     """A pipeline's source."""
     last = name.rsplit(".", 1)[-1]
     parts = _parts(arguments) if last in _JOINING else ()
-    stages = (Stage(last, node, m.frame.module),) if parts else ()
+    stages = (PipelineStage(last, node, m.frame.module),) if parts else ()
     made = Dataset(name, stages, _source_element(last, arguments), name in _PREFETCHED, parts=parts)
-    m.emit(Call(m.at(node), name, node, made, tuple(v for _, v in arguments.positional), _named(arguments)))
+    m.emit_call(name, node, arguments, made)
     for part in parts:
         m.emit(Extended(m.at(node), made, part))
     both = name in _PREFETCHED and arguments.const(99, "subset") == "both"
@@ -111,10 +111,6 @@ def _parts(arguments: Arguments) -> tuple[Dataset, ...]:
     given = arguments.get(0, "datasets")
     values = given.items or () if isinstance(given, Seq) else arguments.values
     return tuple(value for value in values if isinstance(value, Dataset))
-
-
-def _named(arguments: Arguments) -> dict[str, Value]:
-    return {name: value for name, (_, value) in arguments.named.items()}
 
 
 def _source_element(last: str, arguments: Arguments) -> Value:
@@ -177,17 +173,17 @@ def _stage(m: Machine, owner: Dataset, name: str, node: ast.Call, arguments: Arg
         function = arguments.get(0, "predicate")
     effects, element = frozenset[str](), owner.element
     if function is not None:
-        effects, result = _mapped(m, function, owner, node, inner=name in ("interleave", "flat_map"))
+        effects, result = _follow_mapped(m, function, owner, node, inner=name in ("interleave", "flat_map"))
         element = result if name == "map" else element
         if isinstance(result, Dataset) and name in ("interleave", "flat_map"):
             element = result.element
     if name in ("bucket_by_sequence_length", "ragged_batch") or (
         name == "padded_batch" and not _pads_to_fixed(arguments)
     ):
-        element = _ragged(element)
+        element = _make_ragged(element)
     elif name == "enumerate":
         element = Seq("tuple", items=(HOST, element))
-    stage = Stage(
+    stage = PipelineStage(
         name,
         node,
         m.frame.module,
@@ -233,13 +229,13 @@ def _pads_to_fixed(arguments: Arguments) -> bool:
     return not opened and any(isinstance(p, (ast.Constant, ast.Name)) for p in parts)
 
 
-def _ragged(element: Value) -> Value:
+def _make_ragged(element: Value) -> Value:
     if isinstance(element, Seq) and element.items is not None:
-        return replace(element, items=tuple(_ragged(item) for item in element.items))
+        return replace(element, items=tuple(_make_ragged(item) for item in element.items))
     return Tensor(host=True, ragged=True)
 
 
-def _mapped(
+def _follow_mapped(
     m: Machine, function: Value, owner: Dataset, node: ast.Call, *, inner: bool
 ) -> tuple[frozenset[str], Value]:
     """Follow a mapped function: what it calls, and what comes out."""
@@ -299,7 +295,7 @@ def _spread(function: Func, names: dict[str, Value], element: Value) -> None:
 def _apply(m: Machine, owner: Dataset, node: ast.Call, arguments: Arguments) -> Value:
     function = arguments.get(0, "transformation_func")
     if isinstance(function, Func):
-        return functions.call_function(m, function, node, _just(node, owner))
+        return functions.call_function(m, function, node, Arguments.at(node, owner))
     if isinstance(function, Thing) and function.type == "transform":
         last = function.name.rsplit(".", 1)[-1]
         name = {
@@ -308,16 +304,10 @@ def _apply(m: Machine, owner: Dataset, node: ast.Call, arguments: Arguments) -> 
             "map_and_batch": "batch",
         }.get(last, last)
         if name in STAGES:
-            made = owner.with_stage(Stage(name, node, m.frame.module, parallel=True))
+            made = owner.with_stage(PipelineStage(name, node, m.frame.module, parallel=True))
             m.emit(Extended(m.at(node), made, owner))
             return made
     return owner
-
-
-def _just(node: ast.Call, value: Value) -> Arguments:
-    from stoker.doctor.check.source.calls import Arguments
-
-    return Arguments(positional=[(node, value)])
 
 
 def consume(m: Machine, node: ast.AST, value: Value | None, how: str) -> None:

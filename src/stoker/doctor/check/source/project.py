@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from stoker.doctor.check.source.files import STDIN, load
-from stoker.doctor.check.source.module import Module, SourceError
+from stoker.doctor.check.source.module import SourceError, SourceModule
 from stoker.doctor.check.source.names import LIBRARY_ROOTS
 
 # A directory with one of these is the top of a project: imports are not looked for above it.
@@ -34,11 +34,11 @@ class Project:
         load_file: reads one file; overridden where some files have other contents than those on disk.
     """
 
-    def __init__(self, load_file: Callable[[str], Module] = load) -> None:
+    def __init__(self, load_file: Callable[[str], SourceModule] = load) -> None:
         self._load_file = load_file
         # The files read lately, the latest last; their trees are most of the memory a check takes.
-        self._read: dict[str, Module | SourceError] = {}
-        self._modules: dict[str, Module | None] = {}
+        self._read: dict[str, SourceModule | SourceError] = {}
+        self._modules: dict[str, SourceModule | None] = {}
         self._roots: dict[str, list[Path]] = {}
         # The paths an import may mean, by the importer's directory, name and level.
         self._candidates: dict[tuple[str, str, int], list[str]] = {}
@@ -46,7 +46,7 @@ class Project:
         # Files whose presence or content decided something since `start`.
         self._consulted: set[str] = set()
 
-    def load(self, path: str) -> Module:
+    def load(self, path: str) -> SourceModule:
         """Read a file, or recall it; nothing in it is interpreted yet.
 
         Raises:
@@ -65,7 +65,7 @@ class Project:
             raise found
         return found.fresh()
 
-    def start(self, module: Module) -> None:
+    def start(self, module: SourceModule) -> None:
         """Begin the analysis of one file: what an earlier one learned about other files is forgotten.
 
         Otherwise a file's findings would depend on the order in which files are checked.
@@ -82,7 +82,7 @@ class Project:
         """The paths looked at since `start`, whether they existed or not."""
         return frozenset(self._consulted)
 
-    def find(self, importer: Module, dotted: str, level: int = 0) -> Module | None:
+    def find(self, importer: SourceModule, dotted: str, level: int = 0) -> SourceModule | None:
         """The project's module that `dotted` means in `importer`, if it is one of the project's files."""
         if importer.distance >= _FAR or importer.path == STDIN:
             return None
@@ -91,13 +91,13 @@ class Project:
         key = (os.path.dirname(importer.path), dotted, level)
         candidates = self._candidates.get(key)
         if candidates is None:
-            candidates = self._candidates[key] = list(self._meant(importer.path, dotted, level))
+            candidates = self._candidates[key] = list(self._find_candidates(importer.path, dotted, level))
         for path in candidates:
             if self._is_file(path):
                 return self._load(path, importer.distance + 1)
         return None
 
-    def _meant(self, path: str, dotted: str, level: int) -> Iterator[str]:
+    def _find_candidates(self, path: str, dotted: str, level: int) -> Iterator[str]:
         """The files that an import in this file may mean, the likeliest first."""
         for directory in self._search(path, level):
             base = directory.joinpath(*dotted.split(".")) if dotted else directory
@@ -105,7 +105,7 @@ class Project:
                 yield str(base.with_suffix(".py"))
             yield str(base / "__init__.py")
 
-    def lends_tensors(self, module: Module, depth: int = 2) -> bool:
+    def lends_tensors(self, module: SourceModule, depth: int = 2) -> bool:
         """Whether a file imports one of the project's that has TensorFlow: its loops may drive that one's steps.
 
         A `tf` that comes from there, by name or by a star, counts as the file's own.
@@ -121,7 +121,7 @@ class Project:
                 module.lent_tensors |= not {"*", "tf", "keras"}.isdisjoint(wanted)
         return lent or any(self._uses(module, dotted, 0, depth) for dotted in _IMPORT.findall(module.text))
 
-    def _uses(self, importer: Module, dotted: str, level: int, depth: int) -> bool:
+    def _uses(self, importer: SourceModule, dotted: str, level: int, depth: int) -> bool:
         if not level and dotted.split(".", 1)[0] in _SKIPPED:
             return False
         found = self.find(importer, dotted, level)
@@ -160,7 +160,7 @@ class Project:
             known = self._exists[path] = Path(path).is_file()
         return known
 
-    def _load(self, path: str, distance: int) -> Module | None:
+    def _load(self, path: str, distance: int) -> SourceModule | None:
         if path not in self._modules:
             try:
                 module = self._modules[path] = self.load(path)

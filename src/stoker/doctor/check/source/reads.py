@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from stoker.doctor.check.source.arguments import Arguments
 from stoker.doctor.check.source.facts import TensorRead
 from stoker.doctor.check.source.values import Seq, Tensor, Value, is_tensor
 
 if TYPE_CHECKING:
-    from stoker.doctor.check.source.calls import Arguments
     from stoker.doctor.check.source.machine import Machine
 
 # Builtins that turn a tensor into a Python value.
@@ -77,7 +77,7 @@ def deep(m: Machine, node: ast.AST, value: Value, how: str) -> None:
             return
 
 
-def formatted(m: Machine, node: ast.AST, value: Value) -> None:
+def read_formatted(m: Machine, node: ast.AST, value: Value) -> None:
     """`"%f" % value` and `"{}".format(value)`."""
     parts = list(ast.iter_child_nodes(node))
     place = parts[-1] if isinstance(node, ast.BinOp) else node
@@ -108,11 +108,10 @@ def builtin(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None
 
 def given(m: Machine, arguments: Arguments, how: str) -> None:
     """Everything passed is read: to a logger, a tracker, a NumPy or math function."""
-    for argument, value in (*arguments.positional, *arguments.named.values()):
+    for argument, value in arguments.pairs:
         deep(m, argument, value, how)
 
 
 def count_tensors(arguments: Arguments) -> int:
     """How many tensors are among the arguments."""
-    values = [v for _, v in (*arguments.positional, *arguments.named.values())]
-    return sum(isinstance(v, Tensor) for v in values)
+    return sum(isinstance(value, Tensor) for value in arguments.values)

@@ -58,12 +58,12 @@ def _mentions_itself(node: ast.Assign) -> bool:
     return any(isinstance(child, ast.Name) and child.id in names for child in ast.walk(node.value))
 
 
-def _annotated(m: Machine, node: ast.AnnAssign) -> None:
+def _assign_annotated(m: Machine, node: ast.AnnAssign) -> None:
     if node.value is not None:
         bind(m, node.target, m.value(node.value))
 
 
-def _augmented(m: Machine, node: ast.AugAssign) -> None:
+def _assign_augmented(m: Machine, node: ast.AugAssign) -> None:
     left = m.value(node.target)
     value = arithmetic(m, node, node.op, left, m.value(node.value))
     if isinstance(value, Py):
@@ -148,7 +148,7 @@ def _branch(m: Machine, body: Sequence[ast.stmt], rare: bool) -> bool:
 def _for(m: Machine, node: ast.For | ast.AsyncFor) -> None:
     iterated = m.value(node.iter)
     if iterated is UNKNOWN:
-        iterated = guesses.walked(m, node.iter)
+        iterated = guesses.guess_iterable(m, node.iter)
     over = loops.walk(iterated)
 
     def body() -> None:
@@ -202,7 +202,7 @@ def _try(m: Machine, node: ast.Try) -> None:
 
 
 def _function(m: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-    m.frame.scope.names[node.name] = classes.defined(m, node)
+    m.frame.scope.names[node.name] = classes.define_function(m, node)
 
 
 def _class(m: Machine, node: ast.ClassDef) -> None:
@@ -212,14 +212,6 @@ def _class(m: Machine, node: ast.ClassDef) -> None:
 def _return(m: Machine, node: ast.Return) -> None:
     value = NONE if node.value is None else m.value(node.value)
     m.frame.returns.append(value)
-
-
-def _import(m: Machine, node: ast.Import) -> None:
-    imports.run_import(m, node)
-
-
-def _import_from(m: Machine, node: ast.ImportFrom) -> None:
-    imports.run_import_from(m, node)
 
 
 def _assert(m: Machine, node: ast.Assert) -> None:
@@ -249,8 +241,8 @@ def _match(m: Machine, node: ast.Match) -> None:
 
 _HANDLERS: dict[type[ast.AST], Callable[[Machine, Any], None]] = {
     ast.Assign: _assign,
-    ast.AnnAssign: _annotated,
-    ast.AugAssign: _augmented,
+    ast.AnnAssign: _assign_annotated,
+    ast.AugAssign: _assign_augmented,
     ast.Expr: _expression,
     ast.If: _if,
     ast.For: _for,
@@ -263,8 +255,8 @@ _HANDLERS: dict[type[ast.AST], Callable[[Machine, Any], None]] = {
     ast.AsyncFunctionDef: _function,
     ast.ClassDef: _class,
     ast.Return: _return,
-    ast.Import: _import,
-    ast.ImportFrom: _import_from,
+    ast.Import: imports.run_import,
+    ast.ImportFrom: imports.run_import_from,
     ast.Assert: _assert,
     ast.Raise: _raise,
     ast.Delete: _delete,

@@ -6,10 +6,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.source import reads
+from stoker.doctor.check.source.arguments import Arguments
 from stoker.doctor.check.source.values import UNKNOWN, Api, Array, Py, Seq, Tensor, Value
 
 if TYPE_CHECKING:
-    from stoker.doctor.check.source.calls import Arguments
     from stoker.doctor.check.source.machine import Machine
 
 _REDUCTIONS = frozenset(
@@ -30,7 +30,7 @@ def tensor_method(m: Machine, owner: Tensor, name: str, node: ast.Call, argument
         m.work(strong=False)
         if m.pending and not m.tapes:
             m.note("+applies")
-            m.applied()
+            m.apply_gradients()
         return owner
     if name in ("read_value", "value", "gpu", "cpu", "to_tensor", "bounding_shape"):
         return Tensor(host=owner.host, ragged=name == "to_tensor" or owner.ragged)
@@ -46,7 +46,7 @@ def array_method(m: Machine, owner: Array, name: str, arguments: Arguments) -> V
     """A method of an ndarray."""
     if name == "astype":
         dtype = dtype_name(arguments.get(0, "dtype"))
-        return Array(dtype, owner.pixels, owner.labels, _resized(owner, dtype))
+        return Array(dtype, owner.pixels, owner.labels, _size_as(owner, dtype))
     if name in _SAME:
         return owner
     if name in _REDUCTIONS and not arguments.positional and "axis" not in arguments.named:
@@ -59,7 +59,7 @@ def array_method(m: Machine, owner: Array, name: str, arguments: Arguments) -> V
 _WIDTHS = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "uint8": 1, "bool": 1}
 
 
-def _resized(owner: Array, dtype: str) -> int:
+def _size_as(owner: Array, dtype: str) -> int:
     if owner.size <= 0:
         return owner.size
     return owner.size * _WIDTHS.get(dtype, 4) // _WIDTHS.get(owner.dtype, 8)

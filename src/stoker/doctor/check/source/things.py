@@ -17,7 +17,8 @@ from stoker.doctor.check.source import (
     pipelines,
     reads,
 )
-from stoker.doctor.check.source.facts import Call, CompiledCall, TensorRead
+from stoker.doctor.check.source.arguments import Arguments
+from stoker.doctor.check.source.facts import CompiledCall, TensorRead
 from stoker.doctor.check.source.values import (
     UNKNOWN,
     Array,
@@ -33,7 +34,6 @@ from stoker.doctor.check.source.values import (
 )
 
 if TYPE_CHECKING:
-    from stoker.doctor.check.source.calls import Arguments
     from stoker.doctor.check.source.machine import Machine
 
 
@@ -59,8 +59,7 @@ def call_thing(m: Machine, thing: Thing, node: ast.Call, arguments: Arguments) -
 def _call_compiled(m: Machine, thing: Thing, node: ast.Call, arguments: Arguments) -> Value:
     m.note("?")
     if not m.frame.graph:
-        given = (*arguments.positional, *arguments.named.values())
-        m.emit(CompiledCall(m.at(node), thing.about["compiled"], thing.about["of"], given))
+        m.emit(CompiledCall(m.at(node), thing.about["compiled"], thing.about["of"], arguments.pairs))
         m.work(strong=True)
     of = thing.about["of"]
     if isinstance(of, (Thing, Instance)):
@@ -94,11 +93,9 @@ def _is_symbolic(value: Value) -> bool:
 def method(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
     """A method of a library object."""
     m.note(f"{thing.type}.{name}")
-    named = {key: value for key, (_, value) in arguments.named.items()}
-    positional = tuple(value for _, value in arguments.positional)
     if thing.type in ("model", "optimizer", "session", "layer"):
-        strong = bool(m.loops and m.loops[-1].fits)
-        m.emit(Call(m.at(node), f"{thing.type}.{name}", node, thing, positional, named, strong))
+        fits = bool(m.loops and m.loops[-1].fits)
+        m.emit_call(f"{thing.type}.{name}", node, arguments, thing, loop_fits=fits)
     handler = _METHODS.get(thing.type)
     return handler(m, thing, name, node, arguments) if handler is not None else UNKNOWN
 
@@ -166,7 +163,7 @@ def _optimizer(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: A
     if name in ("apply_gradients", "apply", "minimize"):
         m.work(strong=True)
         m.note("+applies")
-        m.applied()
+        m.apply_gradients()
         return UNKNOWN
     if name in ("get_scaled_loss", "scale_loss"):
         return Tensor()
@@ -194,7 +191,7 @@ def _tape(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Argume
     sources = arguments.get(1, "sources")
     if not m.tapes and _are_variables(sources):
         # Nobody takes gradients by all of a model's weights but to change them, if by other means than an optimizer.
-        m.applied()
+        m.apply_gradients()
     return Tensor() if isinstance(sources, Tensor) else Seq("list", element=Tensor())
 
 
@@ -209,7 +206,7 @@ def _are_variables(sources: Value | None) -> bool:
 
 def _strategy(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
     if name in ("run", "experimental_run_v2", "call_for_each_replica"):
-        return _replicated(m, thing, node, arguments)
+        return _run_on_replicas(m, thing, node, arguments)
     if name == "experimental_distribute_dataset":
         given = arguments.get(0, "dataset")
         pipelines.consume(m, node, given, "distribute")
@@ -233,16 +230,14 @@ def _strategy(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Ar
     return UNKNOWN
 
 
-def _replicated(m: Machine, thing: Thing, node: ast.Call, arguments: Arguments) -> Value:
+def _run_on_replicas(m: Machine, thing: Thing, node: ast.Call, arguments: Arguments) -> Value:
     """`strategy.run(step, args=(batch,))`: a mirrored strategy runs it eagerly unless the caller is compiled."""
     function = arguments.get(0, "fn") or UNKNOWN
     m.work(strong=True)
-    from stoker.doctor.check.source.calls import Arguments
-
     given = arguments.get(1, "args")
     values = given.items if isinstance(given, Seq) and given.items is not None else ()
     expression = arguments.expression(1, "args") or node
-    passed = Arguments(positional=[(expression, value) for value in values])
+    passed = Arguments.at(expression, *values)
     if isinstance(function, Func):
         eager = thing.name.endswith(("MirroredStrategy", "OneDeviceStrategy")) and function.compiled is None
         inside = m.frame.graph or not eager
@@ -293,7 +288,7 @@ def _rng(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Argumen
 
 def _nprng(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
     m.note(f"np.random.{name}")
-    return numpy_calls.generated(name, arguments)
+    return numpy_calls.generate(name, arguments)
 
 
 def _graphs(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stoker.doctor.check.source.module import ClassInfo, Module
+    from stoker.doctor.check.source.module import ClassInfo, SourceModule
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +102,12 @@ class Symbolic(Value):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stage:
+class PipelineStage:
     """One transformation of a pipeline, as called."""
 
     name: str
     node: ast.Call
-    module: Module
+    module: SourceModule
     # A mapped function's calls, by canonical name; `?` for one that could not be followed.
     effects: frozenset[str] = frozenset()
     parallel: bool = False
@@ -121,7 +121,7 @@ class Dataset(Value):
     """A tf.data pipeline: its source, its stages so far and what an element is."""
 
     source: str = ""
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[PipelineStage, ...] = ()
     element: Value = UNKNOWN
     # The source prefetches by itself, e.g. `image_dataset_from_directory`.
     prefetched: bool = False
@@ -131,7 +131,7 @@ class Dataset(Value):
     # The pipelines that `zip` and the like put together.
     parts: tuple[Dataset, ...] = ()
 
-    def with_stage(self, stage: Stage, element: Value | None = None) -> Dataset:
+    def with_stage(self, stage: PipelineStage, element: Value | None = None) -> Dataset:
         """The pipeline with one more transformation."""
         return replace(
             self, stages=(*self.stages, stage), element=self.element if element is None else element
@@ -146,7 +146,7 @@ class Thing(Value):
     # The canonical name of what made it.
     name: str = ""
     node: ast.AST | None = None
-    module: Module | None = None
+    module: SourceModule | None = None
     # What the rules want to know of it: activation, units, layers, from_logits ...
     about: dict[str, Any] = field(default_factory=dict)
 
@@ -156,7 +156,7 @@ class Compiled:
     """How a function was compiled: the decorator or call, and whether it fixes the input's signature."""
 
     node: ast.AST
-    module: Module
+    module: SourceModule
     signature: bool = False
     relaxed: bool = False
 
@@ -166,7 +166,7 @@ class Func(Value):
     """A function or lambda of the program, with the scope it closes over and the object it is bound to."""
 
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-    module: Module
+    module: SourceModule
     scope: Scope
     bound: Value | None = None
     compiled: Compiled | None = None
@@ -201,15 +201,15 @@ class Instance(Value):
 class File(Value):
     """A module of the same project."""
 
-    module: Module
+    module: SourceModule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lazy(Value):
     """A name imported from a file of the project that nobody has used yet."""
 
-    importer: Module
-    module: Module
+    importer: SourceModule
+    module: SourceModule
     dotted: str
     level: int
     name: str
@@ -262,7 +262,7 @@ def holds_arrays(value: Value) -> bool:
 def element_of(value: Value) -> Value:
     """What iterating over a value gives."""
     if isinstance(value, Seq):
-        return joined(value.items) if value.items else value.element
+        return join_all(value.items) if value.items else value.element
     if isinstance(value, Dataset):
         return value.element
     if isinstance(value, Tensor):
@@ -272,7 +272,7 @@ def element_of(value: Value) -> Value:
     return UNKNOWN
 
 
-def joined(values: Iterable[Value]) -> Value:
+def join_all(values: Iterable[Value]) -> Value:
     """One value that stands for all of these."""
     result: Value | None = None
     for value in values:

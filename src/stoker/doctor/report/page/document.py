@@ -70,14 +70,14 @@ def _assemble(values: dict[str, Any], text: str) -> str:
             *(f"<style>{style}</style>\n" for style in styles),
             "</head>\n<body>\n",
             f"<noscript><p>{sentence}</p><p>The figures below it need JavaScript.</p></noscript>\n",
-            f'<script type="application/json" id="data">{escaped(text)}</script>\n',
+            f'<script type="application/json" id="data">{escape_script(text)}</script>\n',
             *(f"<script>{script}</script>\n" for script in scripts),
             "</body>\n</html>\n",
         )
     )
 
 
-def escaped(text: str) -> str:
+def escape_script(text: str) -> str:
     """JSON that cannot end the block it stands in; it means the same to a JSON parser."""
     return "".join(_ESCAPES.get(character, character) for character in text)
 

@@ -1,0 +1,80 @@
+"""The arguments of one call, evaluated."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field, replace
+
+from stoker.doctor.check.source.values import Array, Py, Seq, Tensor, Value
+
+
+@dataclass(eq=False)
+class Arguments:
+    """The arguments of one call, evaluated, with the expressions they came from."""
+
+    positional: list[tuple[ast.expr, Value]] = field(default_factory=list)
+    named: dict[str, tuple[ast.expr, Value]] = field(default_factory=dict)
+    # Some come out of `*args` or `**kwargs`.
+    open: bool = False
+
+    @classmethod
+    def at(cls, expression: ast.expr, *values: Value) -> Arguments:
+        """Values passed by position that all stand for one expression."""
+        return cls([(expression, value) for value in values])
+
+    def pair(self, position: int, name: str) -> tuple[ast.expr, Value] | None:
+        """The expression and the value at a position or of a keyword."""
+        if name in self.named:
+            return self.named[name]
+        return self.positional[position] if position < len(self.positional) else None
+
+    def get(self, position: int, name: str) -> Value | None:
+        """The value at a position or of a keyword."""
+        found = self.pair(position, name)
+        return found and found[1]
+
+    def expression(self, position: int, name: str) -> ast.expr | None:
+        """The expression at a position or of a keyword."""
+        found = self.pair(position, name)
+        return found and found[0]
+
+    def const(self, position: int, name: str) -> object:
+        """The literal at a position or of a keyword, None where there is none."""
+        value = self.get(position, name)
+        return value.const if isinstance(value, Py) else None
+
+    def as_tensors(self) -> Arguments:
+        """The arguments as Keras hands them on to a model's `call`: ndarrays have become tensors."""
+        return Arguments(
+            [(expression, _as_tensor(value)) for expression, value in self.positional],
+            {name: (expression, _as_tensor(value)) for name, (expression, value) in self.named.items()},
+            self.open,
+        )
+
+    @property
+    def pairs(self) -> tuple[tuple[ast.expr, Value], ...]:
+        """All expressions and values passed."""
+        return (*self.positional, *self.named.values())
+
+    @property
+    def values(self) -> list[Value]:
+        """All values passed."""
+        return [value for _, value in self.pairs]
+
+    @property
+    def by_position(self) -> tuple[Value, ...]:
+        """The values passed by position."""
+        return tuple(value for _, value in self.positional)
+
+    @property
+    def by_name(self) -> dict[str, Value]:
+        """The values passed by keyword."""
+        return {name: value for name, (_, value) in self.named.items()}
+
+
+def _as_tensor(value: Value) -> Value:
+    if isinstance(value, Array):
+        return Tensor(dtype=value.dtype, pixels=value.pixels)
+    if isinstance(value, Seq) and value.items is not None:
+        return replace(value, items=tuple(_as_tensor(item) for item in value.items))
+    return value
