@@ -39,6 +39,7 @@ _ELEMENTWISE = frozenset(
         "tf.abs",
         "tf.clip_by_value",
         "tf.one_hot",
+        "tf.expand_dims(axis=-1)",
         "tf.image.convert_image_dtype",
         "tf.constant",
         "tf.identity",

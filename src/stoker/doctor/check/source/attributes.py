@@ -77,12 +77,13 @@ def _of_tensor(owner: Tensor, name: str) -> Value:
 def thing_attribute(owner: Thing, name: str) -> Value:
     """An attribute of a library object."""
     held = owner.about.get(name)
+    if owner.type == "optimizer" and name in ("iterations", "learning_rate", "lr"):
+        # Keras keeps the number it was given in a variable; a schedule stays one.
+        return held if isinstance(held, Thing) else Tensor(variable=True)
     if isinstance(held, Value):
         return held
     if name in guesses.VARIABLES:
         return Seq("list", element=Tensor(variable=True))
-    if owner.type == "optimizer" and name in ("iterations", "learning_rate", "lr"):
-        return Tensor(variable=True)
     if owner.type == "strategy" and name == "num_replicas_in_sync":
         return Py("int", replicas=True)
     if owner.type == "model":

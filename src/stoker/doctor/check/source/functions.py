@@ -47,12 +47,13 @@ def call_function(
     frame = m.frame
     if compiled is not None and not frame.graph:
         m.emit(CompiledCall(m.at(node), compiled, function, arguments.pairs))
-        m.work(strong=True)
     in_graph = frame.graph or compiled is not None or bool(graph)
     traced = frame.traced or (function.node if compiled is not None else None)
     names = _bind_names(m, function, arguments)
     summary = follow(m, function, names, graph=in_graph, traced=traced)
     if compiled is not None and not frame.graph:
+        if "+steps" not in summary.effects:
+            m.work(strong=True)
         return as_tensors(summary.value)
     return summary.value
 

@@ -134,7 +134,9 @@ Handler = Callable[["Machine", str, ast.Call, Arguments], Value]
 
 def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
     """Call a library function by its canonical name."""
-    m.note(name)
+    # At the end of the shape, it makes no difference whether an element or a batch gets one more dimension.
+    at_end = name == "tf.expand_dims" and arguments.const(1, "axis") == -1
+    m.note(f"{name}(axis=-1)" if at_end else name)
     if m.frame.hot and name.startswith(("builtins.print", "builtins.open", "wandb.", "logging.")):
         m.emit_call(name, node, arguments)
     if m.frame.traced is not None:

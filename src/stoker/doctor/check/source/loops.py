@@ -97,7 +97,9 @@ def _count_taken(dataset: Dataset) -> int | None:
 
 def run(m: Machine, node: ast.AST, over: Walk, body: Callable[[], None], *, once: bool = False) -> None:
     """Run a loop's body: quietly first, then knowing what kind of loop it is."""
-    loop = LoopState(node, within_step=m.within_step)
+    # A compiled function may walk over the whole dataset: then it is its loop that steps.
+    within_step = m.within_step if over.dataset is None else m.tapes > 0 or m.forwards > 0
+    loop = LoopState(node, within_step=within_step)
     if over.dataset is not None:
         m.note("+iterates")
     m.loops.append(loop)
@@ -153,11 +155,17 @@ def _circumstances(m: Machine, loop: LoopState, over: Walk, once: bool) -> tuple
         return frame.hot, frame.repeated
     if over.parts:
         return frame.hot, True
-    if is_steps(loop, over, nested=len(m.loops) > 1):
+    if is_steps(loop, over, nested=len(m.loops) > 1) and not _is_beside_steps(m, loop, over):
         # A function nobody was seen to call may be meant for a graph, unless it steps or reads by itself.
         certain = loop.strong or over.dataset is not None or frame.presumed is None or _is_eager(m)
         return certain, True
     return frame.hot and not loop.inner_steps, True
+
+
+def _is_beside_steps(m: Machine, loop: LoopState, over: Walk) -> bool:
+    """Whether it does light work in an epoch whose steps another loop takes: `for i in range(len(images)): ...`."""
+    light = over.dataset is None and not loop.strong
+    return light and any(outer.inner_steps for outer in m.loops[:-1])
 
 
 def _is_eager(m: Machine) -> bool:

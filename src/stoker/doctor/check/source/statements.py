@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from stoker.doctor.check.source import classes, guesses, imports, loops, reads
 from stoker.doctor.check.source.binding import bind
 from stoker.doctor.check.source.gates import initialises, rare_branch, resets_counter
+from stoker.doctor.check.source.names import dotted_name
 from stoker.doctor.check.source.operators import arithmetic
-from stoker.doctor.check.source.values import NONE, UNKNOWN, Class, Py, Seq, Thing, Value, join
+from stoker.doctor.check.source.values import NONE, UNKNOWN, Class, Instance, Py, Seq, Thing, Value, join
 
 if TYPE_CHECKING:
     from stoker.doctor.check.source.machine import Machine
@@ -80,10 +82,28 @@ def _note_outside_change(m: Machine, node: ast.AugAssign) -> None:
         return
     target = node.target
     held = m.value(target)
-    if isinstance(target, ast.Attribute) and isinstance(held, (Py, Seq)):
+    if isinstance(target, ast.Attribute) and (isinstance(held, (Py, Seq)) or _starts_as_number(m, target)):
         m.side_effect(node, f"`{ast.unparse(target)}` is changed")
     elif isinstance(target, ast.Name) and target.id not in frame.scope.names and isinstance(held, Py):
         m.side_effect(node, f"the outer variable `{target.id}` is changed")
+
+
+def _starts_as_number(m: Machine, target: ast.Attribute) -> bool:
+    """Whether some method of the class, perhaps one that was not run yet, sets this attribute to a number."""
+    owner = m.value(target.value)
+    return isinstance(owner, Instance) and target.attr in _number_attributes(owner.info.node)
+
+
+@functools.lru_cache(maxsize=64)
+def _number_attributes(node: ast.ClassDef) -> frozenset[str]:
+    return frozenset(
+        target.attr
+        for child in ast.walk(node)
+        if isinstance(child, ast.Assign) and isinstance(child.value, ast.Constant)
+        if type(child.value.value) in (int, float)
+        for target in child.targets
+        if isinstance(target, ast.Attribute) and dotted_name(target.value) == "self"
+    )
 
 
 def _expression(m: Machine, node: ast.Expr) -> None:
