@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from stoker.doctor.attach.sites import USER
 from stoker.doctor.guard import hooks, scope
 from stoker.doctor.guard.events import SITES, Event
-from stoker.doctor.guard.functions import watched_function
 from stoker.doctor.guard.limits import COPIES, EAGER_OPS, RETRACES, SYNCS, Limits, limits
 from stoker.doctor.guard.report import GuardError, GuardWarning, Report, error_of, message
 from stoker.doctor.guard.steps import StepCounter
@@ -173,34 +172,14 @@ class Entered(scope.Region):
         return refused[0]
 
 
-class Guard:
+class Guard(scope.Entrance[Entered]):
     """What `guard` returns: usable any number of times, also nested and in several threads at once."""
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._entered: list[Entered] = []
+        super().__init__(functools.partial(Entered, limits))
 
     def __enter__(self) -> Report:
-        entered = Entered(self._limits)
-        entered.begin()
-        self._entered.append(entered)
-        scope.enter(entered)
-        return entered.report
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        __tracebackhide__ = True
-        mine = [region for region in scope.current() if region in self._entered]
-        entered: Any = mine[-1] if mine else self._entered[-1]
-        self._entered.remove(entered)
-        scope.leave(entered)
-        entered.end(error)
-
-    def __call__(self, function: F) -> F:
-        """As a decorator: every call is watched by itself."""
-        decorated: F = watched_function(function, functools.partial(Entered, self._limits))
-        return decorated
+        return self._enter().report
 
 
 def guard(

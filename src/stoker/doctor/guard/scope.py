@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from stoker.errors import UsageError
 
@@ -70,6 +70,8 @@ class Region:
         return None
 
 
+R = TypeVar("R", bound=Region)
+
 _regions: ContextVar[tuple[Region, ...]] = ContextVar("stoker_regions", default=())
 
 # As bare functions: the hooks ask at every op.
@@ -110,7 +112,40 @@ class Allowed(Region):
         self.reason = reason
 
 
-class allow:
+class Entrance(Generic[R]):
+    """Enters a new region for every `with` block and every call of a decorated function."""
+
+    def __init__(self, make: Callable[[], R]) -> None:
+        self._make = make
+        self._entered: list[R] = []
+
+    def _enter(self) -> R:
+        region = self._make()
+        region.begin()
+        self._entered.append(region)
+        enter(region)
+        return region
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        __tracebackhide__ = True
+        here = current()
+        mine = [region for region in self._entered if region in here]
+        region = max(mine, key=here.index) if mine else self._entered[-1]
+        self._entered.remove(region)
+        leave(region)
+        region.end(error)
+
+    def __call__(self, function: F) -> F:
+        """As a decorator: every call is a region of its own."""
+        from stoker.doctor.guard.functions import watched_function
+
+        decorated: F = watched_function(function, self._make)
+        return decorated
+
+
+class allow(Entrance[Allowed]):
     """A region where syncs, copies and retraces are meant: guards around it count them apart.
 
         with stoker.allow("log every 100 steps"):
@@ -122,24 +157,7 @@ class allow:
     def __init__(self, reason: str) -> None:
         if not isinstance(reason, str) or not reason.strip():
             raise UsageError('allow() needs a reason: stoker.allow("log every 100 steps")')
-        self._reason = reason
-        self._entered: list[Allowed] = []
+        super().__init__(functools.partial(Allowed, reason))
 
     def __enter__(self) -> None:
-        region = Allowed(self._reason)
-        self._entered.append(region)
-        enter(region)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        mine = [region for region in current() if region in self._entered]
-        region = mine[-1] if mine else self._entered[-1]
-        self._entered.remove(region)
-        leave(region)
-
-    def __call__(self, function: F) -> F:
-        from stoker.doctor.guard.functions import watched_function
-
-        decorated: F = watched_function(function, functools.partial(Allowed, self._reason))
-        return decorated
+        self._enter()
