@@ -51,7 +51,7 @@ def damaged(path: str, value: Any) -> dict[str, Any]:
             [1.0],
             "timeline.windows[0].steps[1] must be a list of 2 values or more, not [1.0]",
         ),
-        ("timeline.windows.0.lanes.0.spans.0.3", 99, "timeline has a span at site 99, and 3 sites"),
+        ("timeline.windows.0.lanes.0.spans.0.3", 99, "timeline has a span at site 99, but only 3 sites"),
         ("what_if.order.0.together", None, "what_if.order[0].together must be a number, not None"),
         ("memory.3", [1.0, "x", None], "memory[3][1] must be a number, not 'x'"),
         ("sources.0.lines", "text", "sources[0].lines must be a list, not 'text'"),

@@ -1,7 +1,7 @@
 """From JSON to the dataclasses of this package, by their annotations: there is one list of fields.
 
-Reading is strict where Stoker knows a field: a value of another type is damage, said with the field, what it must be
-and what it is (`timeline.windows[0].steps must be a list, not 3`). What it does not know, a later Stoker's field, is
+Reading is strict about the fields Stoker knows: a value of another type is damage, and the error says which field, what
+it must be and what it is (`timeline.windows[0].steps must be a list, not 3`). A field that only a later Stoker knows is
 kept in `extra` and written again.
 """
 
@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from stoker.records.section import EXTRA
 
 T = TypeVar("T")
-Reader = Callable[[Any], Any]
+Reader = Callable[[object], Any]
 
-_SCALARS: dict[Any, tuple[str, tuple[type, ...]]] = {
+_SCALARS: dict[object, tuple[str, tuple[type, ...]]] = {
     str: ("text", (str,)),
     int: ("a whole number", (int,)),
     # JSON has one kind of number: `3` is a float too.
@@ -29,7 +29,7 @@ _SCALARS: dict[Any, tuple[str, tuple[type, ...]]] = {
 
 
 class Damaged(ValueError):
-    """A value is not what its field says. `path` leads to it, from the inside out."""
+    """A value does not fit its field. `path` leads to it, from the inside out."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -37,7 +37,7 @@ class Damaged(ValueError):
         self.path: list[str] = []
 
     def inside(self, part: str) -> Damaged:
-        """The same, seen from one level further out."""
+        """The same error, seen from one level further out."""
         self.path.append(part)
         return self
 
@@ -45,19 +45,20 @@ class Damaged(ValueError):
         return f"{''.join(reversed(self.path)).lstrip('.') or 'it'} {self.problem}"
 
 
-def read(kind: type[T], data: Any) -> T:
-    """The value of that type in JSON data.
+def read(kind: type[T], data: object) -> T:
+    """Read a value of that type from JSON data.
 
     Raises:
-        Damaged: it is none.
+        Damaged: the data does not fit the type.
     """
-    reader: Callable[[Any], T] = _reader(kind)  # type: ignore[arg-type]
-    return reader(data)
+    annotation: Any = kind
+    value: T = _reader(annotation)(data)
+    return value
 
 
-def _wrong(expected: str, value: Any) -> Damaged:
-    shown = repr(value)
-    return Damaged(f"must be {expected}, not {shown if len(shown) <= 40 else shown[:37] + '...'}")
+def _wrong(expected: str, value: object) -> Damaged:
+    text = repr(value)
+    return Damaged(f"must be {expected}, not {text if len(text) <= 40 else text[:37] + '...'}")
 
 
 @cache
@@ -84,7 +85,7 @@ def _reader(annotation: Any) -> Reader:
 
 
 def _scalar(expected: str, allowed: tuple[type, ...]) -> Reader:
-    def reader(value: Any) -> Any:
+    def reader(value: object) -> object:
         # Not isinstance: to Python, true is a number.
         if type(value) not in allowed:
             raise _wrong(expected, value)
@@ -93,38 +94,43 @@ def _scalar(expected: str, allowed: tuple[type, ...]) -> Reader:
     return reader
 
 
-def _optional(inner: tuple[Any, ...]) -> Reader:
-    """`X | None`; other unions are not needed."""
+def _optional(inner: tuple[object, ...]) -> Reader:
+    """`X | None`; no record has another union."""
     (kind,) = (part for part in inner if part is not type(None))
     below = _reader(kind)
     return lambda value: None if value is None else below(value)
 
 
 def _list(below: Reader) -> Reader:
-    def reader(value: Any) -> list[Any]:
-        if type(value) is not list:
+    def reader(value: object) -> list[object]:
+        if not isinstance(value, list):
             raise _wrong("a list", value)
-        found: list[Any] = []
-        try:
-            for item in value:
-                found.append(below(item))
-        except Damaged as error:
-            raise error.inside(f"[{len(found)}]") from None
-        return found
+        return _read_items(value, [below] * len(value))
 
     return reader
+
+
+def _read_items(values: list[object], readers: Sequence[Reader]) -> list[object]:
+    found: list[object] = []
+    try:
+        for reader, value in zip(readers, values, strict=False):
+            found.append(reader(value))
+    except Damaged as error:
+        raise error.inside(f"[{len(found)}]") from None
+    return found
 
 
 def _dict(below: Reader) -> Reader:
-    def reader(value: Any) -> dict[str, Any]:
-        if type(value) is not dict:
-            raise _wrong("an object", value)
-        return {name: _at(name, below, item) for name, item in value.items()}
-
-    return reader
+    return lambda value: {name: _at(name, below, item) for name, item in _object(value).items()}
 
 
-def _at(name: str, below: Reader, value: Any) -> Any:
+def _object(value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise _wrong("an object", value)
+    return value
+
+
+def _at(name: str, below: Reader, value: object) -> object:
     try:
         return below(value)
     except Damaged as error:
@@ -132,28 +138,22 @@ def _at(name: str, below: Reader, value: Any) -> Any:
 
 
 def _row(kind: Any) -> Reader:
-    """A NamedTuple is a list in JSON; what a later Stoker appends is left out."""
+    """A NamedTuple is a list in JSON; columns that a later Stoker appends are left out."""
     columns = tuple(_reader(hint) for hint in get_type_hints(kind).values())
     least = len(columns) - len(kind._field_defaults)
 
-    def reader(value: Any) -> Any:
-        if type(value) is not list or len(value) < least:
+    def reader(value: object) -> object:
+        if not isinstance(value, list) or len(value) < least:
             raise _wrong(f"a list of {least} values or more", value)
-        try:
-            return kind(*[column(item) for column, item in zip(columns, value, strict=False)])
-        except Damaged as error:
-            number = next(n for n, item in enumerate(value) if _refused(columns[n], item))
-            raise error.inside(f"[{number}]") from None
+        return kind(*_read_items(value, columns))
 
     return reader
 
 
-def _refused(column: Reader, item: Any) -> bool:
-    try:
-        column(item)
-    except Damaged:
-        return True
-    return False
+def _check_present(names: Iterable[str], value: dict[str, object]) -> None:
+    for name in names:
+        if name not in value:
+            raise Damaged("is missing").inside(f".{name}")
 
 
 def _dataclass(kind: Any) -> Reader:
@@ -167,31 +167,25 @@ def _dataclass(kind: Any) -> Reader:
     ]
     keeps = any(f.name == EXTRA for f in dataclasses.fields(kind))
 
-    def reader(value: Any) -> Any:
-        if type(value) is not dict:
-            raise _wrong("an object", value)
-        for name in required:
-            if name not in value:
-                raise Damaged("is missing").inside(f".{name}")
-        known = {name: _at(name, readers[name], item) for name, item in value.items() if name in readers}
-        unknown = {name: item for name, item in value.items() if name not in readers}
+    def reader(value: object) -> object:
+        given = _object(value)
+        _check_present(required, given)
+        known = {name: _at(name, readers[name], item) for name, item in given.items() if name in readers}
+        unknown = {name: item for name, item in given.items() if name not in readers}
         return kind(**known, **({EXTRA: unknown} if keeps and unknown else {}))
 
     return reader
 
 
 def _typed_dict(kind: Any) -> Reader:
-    """Names that are known must fit, others may be there: the dict stays as it is."""
+    """Known names must fit, others may be there: the dict stays as it is."""
     readers = {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
 
-    def reader(value: Any) -> dict[str, Any]:
-        if type(value) is not dict:
-            raise _wrong("an object", value)
-        for name in sorted(kind.__required_keys__):
-            if name not in value:
-                raise Damaged("is missing").inside(f".{name}")
+    def reader(value: object) -> object:
+        given = _object(value)
+        _check_present(sorted(kind.__required_keys__), given)
         return {
-            name: _at(name, readers[name], item) if name in readers else item for name, item in value.items()
+            name: _at(name, readers[name], item) if name in readers else item for name, item in given.items()
         }
 
     return reader

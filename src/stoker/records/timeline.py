@@ -6,14 +6,14 @@ Seconds are since the start of the run. `docs/whatif.md` has the form as JSON.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from stoker.records.reading import Damaged, read
 from stoker.records.section import Section, absent
 
 
 class SpanRow(NamedTuple):
-    """One interval: of `site`, the number in the timeline's list, -1 for none; `wait` is the part spent waiting."""
+    """One interval. `site` is a number in the timeline's list, -1 for none; `wait` is the part spent waiting."""
 
     start: float
     end: float
@@ -49,9 +49,10 @@ class Lane(Section):
 
 @dataclass(frozen=True)
 class TimelineWindow(Section):
-    """Some consecutive steps; `cpu_s` is what all threads took, in `cpu_wall_s` of time.
+    """Some consecutive steps; `cpu_s` is the processor time of all threads during `cpu_wall_s` of wall time.
 
-    Of that time, `delayed_s` is how long the main thread was ready to run while other processes had all processors.
+    `delayed_s` is the part of that time in which the main thread was ready to run while other processes had all
+    processors.
     """
 
     start_s: float
@@ -80,7 +81,7 @@ class Timeline(Section):
         return self.sites[span.site] if span.site >= 0 else None
 
     def check(self) -> None:
-        """See that every span's site is there.
+        """Check that every span's site is in the list.
 
         Raises:
             Damaged: one is not.
@@ -89,7 +90,7 @@ class Timeline(Section):
             for lane in window.lanes:
                 for span in lane.spans:
                     if span.site >= len(self.sites):
-                        raise Damaged(f"has a span at site {span.site}, and {len(self.sites)} sites")
+                        raise Damaged(f"has a span at site {span.site}, but only {len(self.sites)} sites")
 
 
 class ProfilerEvent(NamedTuple):
@@ -110,11 +111,11 @@ class ProfilerWindow(Section):
     timeline: Timeline | None = None
 
     @classmethod
-    def from_json(cls, data: Any) -> ProfilerWindow:
+    def from_json(cls, data: object) -> ProfilerWindow:
         """Read a window back.
 
         Raises:
-            Damaged: the data is none.
+            Damaged: the data is not a window.
         """
         window = read(cls, data)
         if window.timeline is not None:

@@ -1,7 +1,7 @@
 """From the dataclasses of this package to values that `json.dumps` takes.
 
-A running program's record is written every second, inside that program: what is plain already, and most of a record
-is long lists of such rows, is handed on as it is, without a copy.
+A running program's record is written every second, inside that program. So what is already plain, which most of a
+record is, passes through without a copy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stoker.records.section import ABSENT, EXTRA
 Writer = Callable[[Any], Any]
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """A dataclass as dicts, lists, tuples, text and numbers."""
     kind: Any = type(value)
     writer = _writer(kind)
@@ -26,7 +26,7 @@ def plain(value: Any) -> Any:
 
 @cache
 def _writer(annotation: Any) -> Writer | None:
-    """What makes a value of this type plain; None where it is that already. Made once for each."""
+    """What makes a value of this type plain; None if it already is. Made once for each."""
     if dataclasses.is_dataclass(annotation):
         return _dataclass(annotation)
     origin, inner = get_origin(annotation), get_args(annotation)
@@ -53,7 +53,7 @@ def _dataclass(kind: Any) -> Writer:
         if f.name != EXTRA
     ]
 
-    def writer(value: Any) -> dict[str, Any]:
+    def writer(value: object) -> dict[str, object]:
         made = {}
         for name, below, left_out, default in fields:
             item = getattr(value, name)

@@ -34,7 +34,12 @@ CompiledFunction: TypeAlias = Any  # what tf.function gives
 ConcreteFunction: TypeAlias = Any
 StageFunction: TypeAlias = Any  # the traced function of a stage, as tf.data keeps it
 SavedModelObject: TypeAlias = Any  # what tf.saved_model.load gives
+GradientTape: TypeAlias = Any
+FunctionType: TypeAlias = Any  # the types of a tf.function's arguments
+TracingOptions: TypeAlias = Any  # how TensorFlow traces one tf.function
 Graph: TypeAlias = Any
+ProfilerSession: TypeAlias = Any
+TraceMe: TypeAlias = Any  # what makes a mark in the profiler's trace
 Operation: TypeAlias = Any  # a node of a graph
 ProtoMessage: TypeAlias = Any  # GraphDef, NodeDef and other messages of TensorFlow
 
@@ -47,11 +52,12 @@ Loss: TypeAlias = Any
 Metric: TypeAlias = Any
 Callback: TypeAlias = Any
 Callbacks: TypeAlias = Any  # what `callbacks=` takes: a callback, a list of them, or a CallbackList
+CallbackList: TypeAlias = Any
+EpochIterator: TypeAlias = Any
 History: TypeAlias = Any  # what `fit` returns
 SeedGenerator: TypeAlias = Any
-Data: TypeAlias = (
-    Any  # what `fit` takes as `x` or `y`: arrays, tensors, nests of them, a dataset, a generator
-)
+# What `fit` takes as `x` or `y`: arrays, tensors, nests of them, a dataset, a generator.
+Data: TypeAlias = Any
 DataAdapter: TypeAlias = Any  # Keras' reader of such data
 EvaluateResult: TypeAlias = Any  # the number, the list or the dict that `evaluate` returns
 LogValue: TypeAlias = Any  # a tensor, the number that was read from it, or a dict of these

@@ -10,7 +10,7 @@ from stoker.doctor.diagnosis.findings import findings
 from stoker.doctor.probes.eager_ops import Dispatched
 from stoker.doctor.probes.graph_calls import CalledFunction
 from stoker.doctor.probes.keras_loop import CallbackTime, FitCalls, PredictCalls
-from stoker.doctor.probes.loop_turns import Loop, UserFrame
+from stoker.doctor.probes.loop_turns import UserFrame, UserLoop
 from stoker.doctor.probes.measurements import ProbePart
 from stoker.doctor.probes.parts.device import DevicePart
 from stoker.doctor.probes.parts.eager import EagerPart
@@ -21,10 +21,10 @@ from stoker.doctor.probes.parts.keras import KerasPart
 from stoker.doctor.probes.parts.steps import Phase, StepsPart
 from stoker.doctor.probes.parts.tallies import CheckpointsPart, CopiesPart, ReadsPart
 from stoker.doctor.probes.parts.windows import WindowsPart
-from stoker.doctor.probes.pipelines import Pipeline, Stage, StageTime
-from stoker.doctor.probes.profiler_trace import Summary
+from stoker.doctor.probes.pipelines import Pipeline, StageTime, UserStage
+from stoker.doctor.probes.profiler_trace import WindowSummary
 from stoker.doctor.probes.recorder import Tally
-from stoker.doctor.probes.retrace import Change, TracedFunction
+from stoker.doctor.probes.retrace import ArgumentChange, TracedFunction
 from tests.samples import SECOND, measurements
 
 LOOP = ("train.py", 10, "train")
@@ -72,7 +72,7 @@ def test_an_eager_step_is_shown_at_its_tape() -> None:
 
 
 def test_each_function_with_a_tape_has_a_finding_and_validation_has_none_of_it() -> None:
-    training, validating = Loop("train.py", 20, "main", 0, 50), Loop("train.py", 30, "main", 60, 90)
+    training, validating = UserLoop("train.py", 20, "main", 0, 50), UserLoop("train.py", 30, "main", 60, 90)
     helper = UserFrame(("net.py", 7, "layer"), ())
     calls = [UserFrame(("train.py", line, "main"), (training,)) for line in (21, 22)]
     stacks = {
@@ -107,7 +107,7 @@ def test_each_function_with_a_tape_has_a_finding_and_validation_has_none_of_it()
 def test_what_is_built_between_two_trainings_is_no_part_of_the_steps(
     between: int, ticks: int, found: list[str]
 ) -> None:
-    folds = Loop("train.py", 10, "main", 0, 50)
+    folds = UserLoop("train.py", 10, "main", 0, 50)
     stack = (UserFrame(("train.py", 3, "build"), ()), UserFrame(("train.py", 11, "main"), (folds,)))
     built = Dispatched(2000, SECOND, samples=40, between=between)
     steps = StepsPart(count=100, trains=True, ticks=ticks)
@@ -152,13 +152,13 @@ def test_work_before_and_after_the_steps_is_not_in_the_loop(first: int, last: in
 def test_a_pipeline_that_keeps_up_is_not_blamed_for_a_busy_machine(
     making_ms: int, stages: tuple[str, ...], found: list[str]
 ) -> None:
-    pipeline = Pipeline([Stage("Batch", STEP)], elements=100, wait_ns=SECOND, sites={LOOP: 3})
+    pipeline = Pipeline([UserStage("Batch", STEP)], elements=100, wait_ns=SECOND, sites={LOOP: 3})
     pipeline.ran = [(name, 50, 50 * making_ms * 1_000_000 * (name == "BatchV2")) for name in stages]
     assert kinds(InputPart([pipeline]), StepsPart(count=100, phase=Phase(ns=9 * SECOND))) == found
 
 
 def test_a_function_called_for_every_row_does_not_keep_up_though_tf_data_says_so() -> None:
-    pipeline = Pipeline([Stage("Batch", STEP)], elements=100, wait_ns=SECOND, sites={LOOP: 3})
+    pipeline = Pipeline([UserStage("Batch", STEP)], elements=100, wait_ns=SECOND, sites={LOOP: 3})
     pipeline.ran = [("Root", 50, 0), ("Prefetch", 50, 0), ("BatchV2", 50, 0), ("Map", 50 * 4096, 5_000)]
     assert kinds(InputPart([pipeline]), StepsPart(count=100, phase=Phase(ns=9 * SECOND))) == ["input-starved"]
 
@@ -168,7 +168,7 @@ def test_a_function_called_for_every_row_does_not_keep_up_though_tf_data_says_so
     [(5, SECOND, True), (1, SECOND, False), (5, SECOND // 3, False)],
 )
 def test_iterators_that_hold_the_program_up_as_they_go(teardowns: int, ns: int, found: bool) -> None:
-    pipeline = Pipeline([Stage("Batch", STEP)], elements=50, sites={LOOP: 3})
+    pipeline = Pipeline([UserStage("Batch", STEP)], elements=50, sites={LOOP: 3})
     pipeline.teardowns, pipeline.teardown_ns = teardowns, ns
     drafts = findings(measurements(InputPart([pipeline])))
     assert [(f.kind, f.line, f.count, f.lost_s) for f in drafts] == (
@@ -187,8 +187,8 @@ def traced(**changes: Any) -> TracedFunction:
 @pytest.mark.parametrize(
     ("function", "kind", "line"),
     [
-        (traced(changes=[Change("n", "1", "2", True)]), "retrace-python-arg", 10),
-        (traced(changes=[Change("x", "float32[3]", "float32[4]", False)]), "retrace-shape", 10),
+        (traced(changes=[ArgumentChange("n", "1", "2", True)]), "retrace-python-arg", 10),
+        (traced(changes=[ArgumentChange("x", "float32[3]", "float32[4]", False)]), "retrace-shape", 10),
         (traced(objects=10, retraces=0), "tf-function-in-loop", 3),
         # Each new function is also traced for the last, smaller batch.
         (traced(objects=6, traces=12, retraces=6), "tf-function-in-loop", 3),
@@ -207,7 +207,7 @@ def test_two_traces_are_usual() -> None:
     assert kinds(TracesPart([traced(traces=2, retraces=1)], frozenset({STEP}))) == []
 
 
-WINDOWS = WindowsPart(Summary(windows=1, window_ns=1000, graph_ns=500, graph_busy_ns=100, busy_ns=100))
+WINDOWS = WindowsPart(WindowSummary(windows=1, window_ns=1000, graph_ns=500, graph_busy_ns=100, busy_ns=100))
 
 
 def test_calls_that_cost_more_than_they_run() -> None:
@@ -223,7 +223,9 @@ def test_a_busy_machine_and_a_first_call_make_no_call_too_small() -> None:
     function = CalledFunction(
         "step", STEP, calls=200, graph_ns=2 * SECOND, dispatch_ns=SECOND, sites={LOOP: 3}
     )
-    waiting = WindowsPart(Summary(windows=1, window_ns=1000, graph_ns=500, graph_busy_ns=250, busy_ns=250))
+    waiting = WindowsPart(
+        WindowSummary(windows=1, window_ns=1000, graph_ns=500, graph_busy_ns=250, busy_ns=250)
+    )
     busy = EnvironmentPart({OTHER_WORK: 0.9})
     assert kinds(CallsPart([function]), waiting) == ["launch-bound"]
     function.first_dispatch_ns = 8 * SECOND // 10
@@ -237,12 +239,12 @@ def test_an_asynchronous_call_is_judged_by_the_device() -> None:
     function = CalledFunction(
         "step", STEP, calls=1000, graph_ns=2 * SECOND, dispatch_ns=SECOND, sites={LOOP: 3}
     )
-    busy = WindowsPart(Summary(windows=1, window_ns=1000, graph_ns=500, busy_ns=900))
+    busy = WindowsPart(WindowSummary(windows=1, window_ns=1000, graph_ns=500, busy_ns=900))
     assert kinds(CallsPart([function]), busy, DevicePart(is_async=True)) == []
 
 
-def stage(name: str, line: int, **flags: bool) -> Stage:
-    return Stage(name, ("data.py", line, "pipeline"), **flags)
+def stage(name: str, line: int, **flags: bool) -> UserStage:
+    return UserStage(name, ("data.py", line, "pipeline"), **flags)
 
 
 @pytest.mark.parametrize(
@@ -276,9 +278,9 @@ def stage(name: str, line: int, **flags: bool) -> Stage:
     ],
 )
 def test_the_pipeline_is_blamed_where_it_is_slow(
-    stages: list[Stage], ran_as: str, kind: str, line: int
+    stages: list[UserStage], ran_as: str, kind: str, line: int
 ) -> None:
-    windows = Summary(windows=1, window_ns=1000, stages={ran_as: StageTime(10, 10 * SECOND)})
+    windows = WindowSummary(windows=1, window_ns=1000, stages={ran_as: StageTime(10, 10 * SECOND)})
     pipeline = Pipeline(stages, elements=100, wait_ns=SECOND)
     (found,) = findings(measurements(InputPart([pipeline]), WindowsPart(windows)))
     assert (found.kind, found.line, found.lost_s) == (kind, line, 1.0)
@@ -300,7 +302,7 @@ def test_the_remedy_can_be_done_where_the_slow_stage_stands(
 ) -> None:
     written = [stage(name, line, parallel=name == "ParallelMap") for line, name in enumerate(stages)]
     path = f"Iterator::Root::Prefetch::{slow}"
-    windows = Summary(windows=1, window_ns=1000, stages={path: StageTime(10, 10 * SECOND)})
+    windows = WindowSummary(windows=1, window_ns=1000, stages={path: StageTime(10, 10 * SECOND)})
     pipeline = Pipeline(written, elements=100, wait_ns=SECOND)
     (found,) = findings(measurements(InputPart([pipeline]), WindowsPart(windows)))
     assert found.kind == "input-starved"

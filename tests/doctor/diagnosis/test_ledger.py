@@ -9,11 +9,11 @@ from stoker.doctor.probes.graph_calls import CalledFunction, Execution
 from stoker.doctor.probes.parts.device import DevicePart
 from stoker.doctor.probes.parts.functions import CallsPart
 from stoker.doctor.probes.parts.windows import WindowsPart
-from stoker.doctor.probes.profiler_trace import Summary
+from stoker.doctor.probes.profiler_trace import WindowSummary
 from tests.samples import SECOND, books, measurements
 
 WINDOWS = WindowsPart(
-    Summary(
+    WindowSummary(
         windows=1,
         window_ns=1000,
         graph_ns=500,

@@ -13,7 +13,7 @@ from stoker.doctor.diagnosis.record import RunFacts, record
 from stoker.doctor.probes.eager_ops import Dispatched
 from stoker.doctor.probes.graph_calls import CalledFunction, Execution
 from stoker.doctor.probes.keras_loop import CallbackTime, FitCalls, PredictCalls
-from stoker.doctor.probes.loop_turns import Loop, UserFrame
+from stoker.doctor.probes.loop_turns import UserFrame, UserLoop
 from stoker.doctor.probes.measurements import Books, Measurements, ProbePart
 from stoker.doctor.probes.parts import steps as steps_part
 from stoker.doctor.probes.parts.device import DevicePart
@@ -25,10 +25,10 @@ from stoker.doctor.probes.parts.keras import KerasPart
 from stoker.doctor.probes.parts.steps import Phase, StepsPart
 from stoker.doctor.probes.parts.tallies import CheckpointsPart, CopiesPart, ReadsPart, TallyPart
 from stoker.doctor.probes.parts.windows import WindowsPart
-from stoker.doctor.probes.pipelines import Pipeline, Stage, StageTime
-from stoker.doctor.probes.profiler_trace import Summary
+from stoker.doctor.probes.pipelines import Pipeline, StageTime, UserStage
+from stoker.doctor.probes.profiler_trace import WindowSummary
 from stoker.doctor.probes.recorder import ACCOUNT_NAMES, EAGER, GRAPH, INPUT, PYTHON, SYNC, TRANSFER, Tally
-from stoker.doctor.probes.retrace import Change, TracedFunction
+from stoker.doctor.probes.retrace import ArgumentChange, TracedFunction
 from stoker.doctor.probes.spans import Span, Window
 from stoker.records import Record, TunerChange, TuningRow
 from tests.samples import SECOND, measurements
@@ -38,7 +38,7 @@ FACTS = RunFacts("20261118-000000-abcd", "train.py", ["--epochs", "3"], "2026-11
 LOOP = ("train.py", 10, "train")
 STEP = ("train.py", 3, "step")
 DATA = ("data.py", 5, "pipeline")
-TURNING = Loop("train.py", 9, "train", 0, 50)
+TURNING = UserLoop("train.py", 9, "train", 0, 50)
 NO_TIME = dict.fromkeys(ACCOUNT_NAMES, 0)
 
 CALLED = CalledFunction(
@@ -68,10 +68,10 @@ TRACED = TracedFunction(
     collectives=12,
     collective_bytes=1200,
     sites={LOOP: 10},
-    changes=[Change("n", "1", "2", True)],
+    changes=[ArgumentChange("n", "1", "2", True)],
 )
 PIPELINE = Pipeline(
-    [Stage("Batch", DATA), Stage("Map", ("data.py", 4, "pipeline"), python=True)],
+    [UserStage("Batch", DATA), UserStage("Map", ("data.py", 4, "pipeline"), python=True)],
     iterators=2,
     elements=100,
     wait_ns=SECOND,
@@ -81,7 +81,7 @@ PIPELINE = Pipeline(
     ran=[("Root", 100, 5), ("Map", 100, 9)],
     sites={LOOP: 3},
 )
-SUMMARY = Summary(
+SUMMARY = WindowSummary(
     windows=2,
     window_ns=1000,
     graph_ns=500,

@@ -10,8 +10,8 @@ import pytest
 from stoker.doctor.probes.pipelines import StageTime, slow_stage, stage_name
 from stoker.doctor.probes.profiler_trace import (
     Interval,
-    Summary,
     Threads,
+    WindowSummary,
     by_thread,
     intersect,
     length,
@@ -139,9 +139,9 @@ def test_stage_name() -> None:
 
 
 def test_summaries_add_up() -> None:
-    total = Summary()
-    total.add(Summary(windows=1, window_ns=10, busy_ns=4, stages={"a": StageTime(2, 6)}))
-    total.add(Summary(windows=1, window_ns=10, busy_ns=2, stages={"a": StageTime(1, 1)}))
+    total = WindowSummary()
+    total.add(WindowSummary(windows=1, window_ns=10, busy_ns=4, stages={"a": StageTime(2, 6)}))
+    total.add(WindowSummary(windows=1, window_ns=10, busy_ns=2, stages={"a": StageTime(1, 1)}))
     assert (total.windows, total.window_ns, total.busy_ns) == (2, 20, 6)
     assert total.stages["a"] == StageTime(3, 7)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.doctor.probes.retrace import Change, _plain, changes_between
+from stoker.doctor.probes.retrace import ArgumentChange, _plain, changes_between
 
 
 @pytest.mark.parametrize(
@@ -31,5 +31,5 @@ def test_long_types_are_cut() -> None:
 def test_changes_name_the_argument() -> None:
     old = {"x": ("float32[32]", False), "n": ("3", True)}
     new = {"x": ("float32[32]", False), "n": ("4", True)}
-    assert changes_between(old, new) == [Change("n", "3", "4", True)]
+    assert changes_between(old, new) == [ArgumentChange("n", "3", "4", True)]
     assert changes_between(old, old) == []

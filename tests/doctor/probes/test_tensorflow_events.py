@@ -8,7 +8,7 @@ import pytest
 
 from stoker.doctor.probes.recorder import GRAPH
 from stoker.doctor.probes.session import Session
-from stoker.doctor.probes.tensorflow_events import MAX_WINDOWS, ClockMarks, wanted
+from stoker.doctor.probes.tensorflow_events import MAX_WINDOWS, ClockMarks, is_kept
 from tests.doctor.probes.conftest import in_a_window
 
 tf: Any = pytest.importorskip("tensorflow")
@@ -70,6 +70,6 @@ def test_marks_that_are_not_found_again_align_nothing() -> None:
 
 
 def test_a_run_of_any_length_keeps_few_windows() -> None:
-    kept = [number for number in range(100_000) if wanted(number)]
+    kept = [number for number in range(100_000) if is_kept(number)]
     assert len(kept) == MAX_WINDOWS
     assert kept[:6] == [0, 1, 2, 3, 4, 8]

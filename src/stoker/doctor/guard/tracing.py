@@ -18,7 +18,7 @@ from stoker.doctor.guard.events import SITES, Event, deliver
 from stoker.doctor.guard.limits import RETRACES
 from stoker.doctor.guard.placement import Placement
 from stoker.doctor.guard.steps import CALLS, INFERENCE, TAPES, TRAINING
-from stoker.doctor.probes.retrace import Change, changes_between, signature_of, updates_variables
+from stoker.doctor.probes.retrace import ArgumentChange, changes_between, signature_of, updates_variables
 from stoker.tf_internals import functions
 
 
@@ -198,7 +198,7 @@ class TracingHooks(Patches):
             region.begin_step(rank, source)
 
 
-def _nearest(function_type: Any, cache: Any) -> list[Change]:
+def _nearest(function_type: Any, cache: Any) -> list[ArgumentChange]:
     """What differs from the most similar signature the function was traced with; nothing if it never was."""
     if cache is None:
         return []

@@ -22,7 +22,7 @@ from stoker.tracking.store import inherited
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class ChildSettings:
     """What `stoker run` tells the program's process."""
 
     record: str
@@ -41,7 +41,7 @@ class Settings:
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Settings:
+    def from_json(cls, text: str) -> ChildSettings:
         """Read back what `to_json` wrote."""
         values = json.loads(text)
         values["facts"] = RunFacts(**values["facts"])
@@ -51,7 +51,7 @@ class Settings:
 class Attachment:
     """One measured program: saves its record every second and once more at the end."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ChildSettings) -> None:
         self._settings = settings
         self._session = Session(settings.start_ns, settings.user_root, settings.software_gpu)
         self._session.on_import = self._tensorflow_imported
@@ -94,7 +94,7 @@ class Attachment:
 
 def attach(text: str) -> None:
     """Called before the program starts."""
-    Attachment(Settings.from_json(text)).start()
+    Attachment(ChildSettings.from_json(text)).start()
 
 
 def _stripped(trace: TracebackType | None) -> TracebackType | None:

@@ -22,7 +22,7 @@ from typing import Any
 from stoker import clock
 from stoker.doctor.diagnosis.record import RunFacts
 from stoker.doctor.measure import bootstrap
-from stoker.doctor.measure.child import Settings
+from stoker.doctor.measure.child import ChildSettings
 from stoker.doctor.measure.run import finished
 from stoker.errors import RecordError, UsageError
 from stoker.periodic import Every
@@ -184,7 +184,7 @@ def _environment(
     store = address.find(given)
     # Whatever directory the program goes to, its runs are where this one is.
     url = address.OFF if store is None else store.url or str(store)
-    settings = Settings(str(path.resolve()), clock.now_ns(), facts, user_root, ours, device, url)
+    settings = ChildSettings(str(path.resolve()), clock.now_ns(), facts, user_root, ours, device, url)
     environment["STOKER_RUN"] = settings.to_json()
     door = os.path.dirname(os.path.abspath(bootstrap.__file__))
     own = environment.get("PYTHONPATH")

@@ -1,7 +1,7 @@
-"""What the run says: probes that attach to TensorFlow and Keras from outside, one file per subject.
+"""Probes, which attach to TensorFlow and Keras from outside: one file per subject.
 
-Each probe patches a few functions, charges time to an account of the `Recorder`, and tallies what it saw by the
-user's line. `session.Session` holds them all.
+Each probe patches a few functions, charges time to an account of the `Recorder`, and tallies what it saw by the user's
+line. When asked, it returns what it knows as its part of the `Measurements`. `session.Session` holds all probes.
 
 | module | subject |
 |---|---|
@@ -18,18 +18,18 @@ user's line. `session.Session` holds them all.
 | profiler_windows, profiler_trace, tensorflow_events | windows of TensorFlow's own profiler: sums, and a trace |
 | device, memory, environment | the device and its driver; memory over time; machine, build and variables |
 
-Why sums. The recorder keeps one sum per account and one tally per site, so memory does not grow with the run; spans
-are kept only for a few windows of consecutive steps, for the replay and the timeline. The host's time is exact. No
-Python hook can see *inside* a compiled function: windows of TensorFlow's profiler give the proportions (kernels,
-waiting for input, starting the graph) by which `diagnosis.ledger` divides the exact total.
+Why sums: the recorder keeps one sum per account and one tally per site, so memory does not grow with the run. Spans are
+kept only for a few windows of consecutive steps, for the replay and the timeline. The host's time is exact. No Python
+hook can see *inside* a compiled function: windows of TensorFlow's profiler give the proportions (kernels, waiting for
+input, starting the graph) by which `diagnosis.ledger` divides the exact total.
 
 Rules for probes:
 
-- A fault in a probe must not reach the program: measuring code stands in `except Exception`, which calls
-  `Probe.fail`; the probe takes its patches out and the report says so once. Nowhere else is a broad `except` right.
+- A fault in a probe must not reach the program: measuring code runs through `Probe.safely`. If it fails, the probe
+  takes its patches out and the report says so once. A broad `except` is right nowhere else.
 - The wrapped call runs exactly once, with its arguments and its exception untouched.
 - Nothing of the program is kept alive: text and numbers are stored, not tensors or functions.
-- What is hot (an op, a call) looks at the stack rarely; what is rare may look every time.
-- Wrappers count as framework frames (`attach.patching.as_framework`), so that TensorFlow's and Keras' own traceback
-  filters leave them out.
+- A hot path (an op, a call) looks at the stack rarely; a rare one may look every time.
+- Wrappers count as frames of the framework (`attach.patching.as_framework`), so that the traceback filters of
+  TensorFlow and Keras leave them out.
 """

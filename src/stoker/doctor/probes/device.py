@@ -1,6 +1,6 @@
-"""The device: what the program computes on, and for NVIDIA GPUs their load and memory as the driver tells them.
+"""The device: what the program computes on, and the load and memory of NVIDIA GPUs as the driver reports them.
 
-Nothing here touches TensorFlow before the program has: listing devices would initialise them.
+Nothing here touches TensorFlow before the program does: listing devices would initialise them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import platform
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeVar
 
 from stoker import clock
 from stoker.doctor import software_gpu
@@ -21,6 +22,7 @@ from stoker.doctor.probes.recorder import STARTUP, Recorder
 from stoker.doctor.software_gpu import profiles
 from stoker.tf_internals import eager
 
+T = TypeVar("T")
 SOFTWARE_GPU = "SOFTWARE_GPU"
 
 
@@ -34,14 +36,15 @@ class DeviceProbe(Probe):
         self.kind = "CPU"
         self.device_name = _cpu_name()
         self.count = 1
-        self.gpu_load: list[float] = [0.0, 0.0]
+        # The sum of all samples of the load, and how many there are.
+        self.gpu_load: tuple[float, float] = (0.0, 0.0)
         self.gpu_memory_peak = 0
         self.memory = MemoryHistory()
-        # The software GPU's counts, one row a device.
+        # The software GPU's counters, one row per device.
         self.rows: list[dict[str, Any]] = []
         self._known = False
-        self._handles: list[Any] = []
-        self._nvml: Any = None
+        self._handles: list[object] = []
+        self._nvml: ModuleType | None = None
 
     def attach(self) -> None:
         # Devices come up with the first op: that is start-up, not the op's cost.
@@ -59,10 +62,10 @@ class DeviceProbe(Probe):
             "device time is modelled, not measured: counts and bytes are exact, seconds are what the profile says"
         )
 
-    def _start_up(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _start_up(self, original: Callable[..., T]) -> Callable[..., T]:
         recorder = self.recorder
 
-        def new_context(*args: Any) -> Any:
+        def new_context(*args: object) -> T:
             if not self.active or not recorder.on_main_thread():
                 return original(*args)
             recorder.enter(STARTUP)
@@ -74,17 +77,8 @@ class DeviceProbe(Probe):
         return new_context
 
     def poll(self) -> None:
-        """Look at the device."""
-        if not self.active:
-            return
-        try:
-            if not self._known:
-                self._look()
-            in_use = self._sample()
-            since_s = (clock.now_ns() - self.recorder.start_ns) / 1e9
-            self.memory.add(since_s, resident_bytes(), in_use)
-        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
-            self.fail(error)
+        if self.active:
+            self.safely(self._look)
 
     def measure(self, ended: bool) -> DevicePart:
         if self.kind == SOFTWARE_GPU:
@@ -92,12 +86,12 @@ class DeviceProbe(Probe):
             self.poll()
             if ended:
                 self._read_software_gpu(drained=True)
-        load = self.gpu_load
+        load, samples = self.gpu_load
         return DevicePart(
             self.kind,
             self.device_name,
             self.count,
-            load=load[0] / load[1] if load[1] else None,
+            load=load / samples if samples else None,
             memory_peak=self.gpu_memory_peak,
             memory=list(self.memory.points),
             rows=list(self.rows),
@@ -106,8 +100,13 @@ class DeviceProbe(Probe):
         )
 
     def _look(self) -> None:
-        if not eager.has_started():
-            return
+        if not self._known and eager.has_started():
+            self._identify()
+        in_use = self._sample()
+        since_s = (clock.now_ns() - self.recorder.start_ns) / 1e9
+        self.memory.add(since_s, resident_bytes(), in_use)
+
+    def _identify(self) -> None:
         import tensorflow as tf
 
         self._known = True
@@ -135,27 +134,29 @@ class DeviceProbe(Probe):
         self._nvml = pynvml
 
     def _read_software_gpu(self, drained: bool = False) -> None:
-        """Take the counters as of now; `drained`, as of the moment at which all that is queued will be done."""
+        """Take the counters as of now; if `drained`, as of the moment when all queued work will be done."""
         counters = software_gpu.counters()
         rest = max(device.queued_s for device in counters.devices) if drained else 0.0
         busy = sum(device.busy_s + device.queued_s * drained for device in counters.devices)
-        self.gpu_load = [busy / len(counters.devices) / max(1e-9, counters.wall_s + rest), 1.0]
+        self.gpu_load = (busy / len(counters.devices) / max(1e-9, counters.wall_s + rest), 1.0)
         self.gpu_memory_peak = max(device.memory_peak for device in counters.devices)
         self.rows = [dataclasses.asdict(device) for device in counters.devices]
 
     def _sample(self) -> int | None:
-        """Load and memory as of now; returns the bytes in use on all devices, if they tell."""
+        """Sample load and memory; returns the bytes in use on all devices, None if they do not tell."""
         if self.kind == SOFTWARE_GPU:
             self._read_software_gpu()
             return sum(int(row["memory_in_use"]) for row in self.rows)
+        if self._nvml is None or not self._handles:
+            return None
         in_use = 0
         for handle in self._handles:
-            self.gpu_load[0] += self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100
-            self.gpu_load[1] += 1
+            load, samples = self.gpu_load
+            self.gpu_load = (load + self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100, samples + 1)
             used = int(self._nvml.nvmlDeviceGetMemoryInfo(handle).used)
             self.gpu_memory_peak = max(self.gpu_memory_peak, used)
             in_use += used
-        return in_use if self._handles else None
+        return in_use
 
 
 def _cpu_name() -> str:

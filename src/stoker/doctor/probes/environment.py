@@ -1,4 +1,4 @@
-"""What a run depends on beside its code: the machine, the build of TensorFlow, and the variables that steer them."""
+"""The environment of a run: the machine, the build of TensorFlow, and the variables that change what they do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import platform
 import sys
 from pathlib import Path
-from typing import Any
 
 from stoker.doctor.probes.device import SOFTWARE_GPU, DeviceProbe
 from stoker.doctor.probes.parts.environment import OTHER_WORK, EnvironmentPart
@@ -29,13 +28,11 @@ _PREFIXES = (
     "NCCL_",
 )
 _NAMES = ("LD_PRELOAD", "PYTHONOPTIMIZE", "PYTHONMALLOC", "PYTHONDEVMODE", "STOKER_PROFILE")
-# May hold addresses of other machines and be as long as a cluster; belong to Terraform.
+# TF_CONFIG may hold the addresses of a whole cluster; the others belong to Terraform.
 _LEFT_OUT = ("TF_CONFIG", "TF_CLI_", "TF_VAR_", "TF_TOKEN_")
-# Whatever their prefix (NVIDIA_API_KEY): a record, and a page made of it, are passed on.
+# Left out whatever their prefix (NVIDIA_API_KEY): records and pages are passed on to others.
 _SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "AUTH")
 _MAX_VALUE = 200
-
-
 _STAT = Path("/proc/stat")
 
 
@@ -77,7 +74,7 @@ class OtherWork:
 
 
 def _busy_seconds() -> tuple[float, float, float] | None:
-    """Seconds of all processors, of those at work, and of this process with its children."""
+    """Processor seconds in all, those spent working, and those of this process with its children."""
     try:
         fields = [int(field) for field in _STAT.read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]]
     except (OSError, ValueError):
@@ -88,7 +85,7 @@ def _busy_seconds() -> tuple[float, float, float] | None:
 
 
 def environment() -> dict[str, str | int | float]:
-    """The machine and the variables. Of TensorFlow only what is there once it is imported."""
+    """The machine, the variables, and the build of TensorFlow if it is imported."""
     facts: dict[str, str | int | float] = {
         "platform": platform.platform(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
@@ -107,7 +104,7 @@ def environment() -> dict[str, str | int | float]:
 
 
 def matters(name: str) -> bool:
-    """Whether a variable steers what TensorFlow does, and holds no secret."""
+    """Whether an environment variable changes what TensorFlow does, and holds no secret."""
     if name.startswith(_LEFT_OUT) or any(word in name.upper() for word in _SECRET):
         return False
     return name.startswith(_PREFIXES) or name in _NAMES
@@ -130,8 +127,8 @@ def _memory() -> int:
 
 
 def _tensorflow_build() -> dict[str, str | int | float]:
-    """Of a TensorFlow that is imported already: asking must not import it, nor start its devices."""
-    sysconfig: Any = getattr(sys.modules.get("tensorflow"), "sysconfig", None)
+    """The build of a TensorFlow that is already imported: asking must not import it, nor start its devices."""
+    sysconfig = getattr(sys.modules.get("tensorflow"), "sysconfig", None)
     if sysconfig is None:
         return {}
     info = sysconfig.get_build_info()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 from stoker.doctor.attach.sites import SiteKey, definition
 from stoker.doctor.probes.parts.functions import CallsPart
@@ -14,12 +14,14 @@ from stoker.doctor.probes.recorder import DISPATCH, GRAPH, PYTHON, Recorder
 from stoker.doctor.probes.retrace import Retrace
 from stoker.doctor.probes.steps import CALLS, TRAINING, Steps
 from stoker.tf_internals import eager, functions
+from stoker.tf_internals.types import CompiledFunction
 
+T = TypeVar("T")
 _MAX_FUNCTIONS = 1000
-# Looking at the stack and the arguments of every call would cost more than some calls.
+# The stack and the arguments are looked at every so many calls: doing so takes longer than some calls.
 _LOOK_EVERY = 64
 _SEVERAL = 3
-# The end of the name of a span in which a new graph ran first: it was optimised, perhaps compiled.
+# Ends the name of a span in which a graph ran for the first time: it was optimised, perhaps compiled.
 FIRST_CALL = ", first call"
 
 
@@ -40,24 +42,25 @@ class CalledFunction:
     definition: SiteKey | None
     jit_compile: bool = False
     calls: int = 0
-    # Whole call, the part of it inside the graph, and the Python around the graph (tracing left out).
+    # The whole calls, the part of them inside the graph, and the Python around the graph (without tracing).
     ns: int = 0
     graph_ns: int = 0
     dispatch_ns: int = 0
-    # Of that, the first call's, which looks up and keeps what later ones find.
+    # The Python around the first call, which looks up and keeps what later ones find.
     first_dispatch_ns: int = 0
+    # The batch size of the last call that was looked at.
     batch: int = 0
-    # Whether a call of it trains; -1 until it was traced.
+    # The class of step that a call is (`steps.TRAINING` or `steps.CALLS`); -1 until the function was traced.
     rank: int = -1
     sites: dict[SiteKey, int] = field(default_factory=dict)
     executions: dict[bytes, Execution] = field(default_factory=dict)
 
     def first_call_excess_ns(self, busy_share: float = 1.0) -> int:
-        """What first executions took beyond a usual one: graph optimisation and XLA compilation.
+        """How much longer first executions took than usual ones: graph optimisation and XLA compilation.
 
         A function executed once tells nothing by itself (a whole epoch may be one call), so it is measured
-        against its siblings. Where all of several were executed only once, `busy_share` of the time in graphs
-        was kernels, and the rest of theirs was getting ready.
+        against its siblings. If several were executed and each only once, `busy_share` of their time was kernels and
+        the rest preparation.
         """
         later = [(e.ns - e.first_ns) / (e.calls - 1) for e in self.executions.values() if e.calls > 1]
         if not later:
@@ -74,11 +77,11 @@ class GraphCalls(Probe):
 
     def __init__(self, recorder: Recorder, retrace: Retrace, steps: Steps) -> None:
         super().__init__(recorder)
-        self.functions: dict[Any, CalledFunction] = {}
+        self.functions: dict[SiteKey | str, CalledFunction] = {}
         self._retrace = retrace
         self._steps = steps
-        # By id, with a reference that forgets the id when the function goes: a weak dictionary takes longer.
-        self._known: dict[int, tuple[CalledFunction, weakref.ref[Any]]] = {}
+        # By id, with a reference that drops the entry when the function goes: a weak dictionary takes longer.
+        self._known: dict[int, tuple[CalledFunction, weakref.ref[CompiledFunction]]] = {}
         self._current: CalledFunction | None = None
 
     def attach(self) -> None:
@@ -88,10 +91,10 @@ class GraphCalls(Probe):
     def measure(self, ended: bool) -> CallsPart:
         return CallsPart(list(self.functions.values()))
 
-    def _call(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _call(self, original: Callable[..., T]) -> Callable[..., T]:
         recorder = self.recorder
 
-        def call(function: Any, *args: Any, **kwds: Any) -> Any:
+        def call(function: CompiledFunction, *args: object, **kwds: object) -> T:
             if (
                 not self.active
                 or (recorder.top != PYTHON and recorder.top != DISPATCH)
@@ -99,7 +102,7 @@ class GraphCalls(Probe):
             ):
                 return original(function, *args, **kwds)
             outer, totals = self._current, recorder.totals
-            entry = self._enter(function, args, kwds)
+            entry = self.safely(self._enter, function, args, kwds)
             self._current = entry
             started = recorder.enter(DISPATCH)
             graph_before, dispatch_before = totals[GRAPH], totals[DISPATCH]
@@ -121,10 +124,10 @@ class GraphCalls(Probe):
 
         return call
 
-    def _execute(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _execute(self, original: Callable[..., T]) -> Callable[..., T]:
         recorder = self.recorder
 
-        def call_function(context: Any, name: bytes, *args: Any, **kwds: Any) -> Any:
+        def call_function(context: object, name: bytes, *args: object, **kwds: object) -> T:
             if (recorder.top != PYTHON and recorder.top != DISPATCH) or not recorder.on_main_thread():
                 return original(context, name, *args, **kwds)
             started = recorder.enter(GRAPH)
@@ -136,48 +139,34 @@ class GraphCalls(Probe):
                 elapsed = recorder.leave() - started
                 entry = self._current
                 if entry is not None:
-                    first = self._executed(entry, name, elapsed)
+                    first = _count_execution(entry, name, elapsed)
                     if recorder.window is not None:
                         recorder.window.label(started, GRAPH, entry, entry.name + FIRST_CALL * first)
 
         return call_function
 
-    def _executed(self, entry: CalledFunction, name: bytes, elapsed: int) -> bool:
-        """Count an execution; whether it was the function's first."""
-        execution = entry.executions.get(name)
-        first = execution is None
-        if execution is None:
-            if len(entry.executions) >= _MAX_FUNCTIONS:
-                return False
-            execution = entry.executions[name] = Execution(first_ns=elapsed)
-        execution.calls += 1
-        execution.ns += elapsed
-        return first
+    def _enter(
+        self, function: CompiledFunction, args: tuple[object, ...], kwds: dict[str, object]
+    ) -> CalledFunction:
+        known = self._known.get(id(function))
+        entry = known[0] if known is not None else self._remember(function)
+        entry.calls += 1
+        self._retrace.call_serial += 1
+        if entry.calls <= 3 or entry.calls % _LOOK_EVERY == 0:
+            site, _ = self.recorder.sites.caller()
+            if site is not None and (site in entry.sites or len(entry.sites) < 20):
+                entry.sites[site] = entry.sites.get(site, 0) + 1
+            entry.batch = leading_dimension((args, kwds))
+        return entry
 
-    def _enter(self, function: Any, args: tuple[Any, ...], kwds: dict[str, Any]) -> CalledFunction | None:
-        try:
-            known = self._known.get(id(function))
-            entry = known[0] if known is not None else self._remember(function)
-            entry.calls += 1
-            self._retrace.call_serial += 1
-            if entry.calls <= 3 or entry.calls % _LOOK_EVERY == 0:
-                site, _ = self.recorder.sites.caller()
-                if site is not None and (site in entry.sites or len(entry.sites) < 20):
-                    entry.sites[site] = entry.sites.get(site, 0) + 1
-                entry.batch = leading_dimension((args, kwds))
-            return entry
-        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
-            self.fail(error)
-            return None
-
-    def _remember(self, function: Any) -> CalledFunction:
+    def _remember(self, function: CompiledFunction) -> CalledFunction:
         number, entry = id(function), self._entry(function)
         self._known[number] = (entry, weakref.ref(function, lambda _: self._known.pop(number, None)))
         return entry
 
-    def _entry(self, function: Any) -> CalledFunction:
+    def _entry(self, function: CompiledFunction) -> CalledFunction:
         where = definition(function.python_function)
-        key = where or function.name
+        key: SiteKey | str = where or str(function.name)
         if key not in self.functions and len(self.functions) >= _MAX_FUNCTIONS:
             key = "<other functions>"
         entry = self.functions.get(key)
@@ -195,7 +184,20 @@ class GraphCalls(Probe):
         self._steps.event(rank, entry.definition or entry.name, now, entry.batch)
 
 
-def leading_dimension(value: Any, depth: int = 0) -> int:
+def _count_execution(entry: CalledFunction, name: bytes, elapsed: int) -> bool:
+    """Count an execution of a concrete function; returns whether it was its first."""
+    execution = entry.executions.get(name)
+    is_first = execution is None
+    if execution is None:
+        if len(entry.executions) >= _MAX_FUNCTIONS:
+            return False
+        execution = entry.executions[name] = Execution(first_ns=elapsed)
+    execution.calls += 1
+    execution.ns += elapsed
+    return is_first
+
+
+def leading_dimension(value: object, depth: int = 0) -> int:
     """The batch size, as the first dimension of the first array or tensor found in a structure; 0 if none."""
     shape = getattr(value, "shape", None)
     if shape is not None and not isinstance(value, (list, tuple, dict)):

@@ -8,7 +8,7 @@ tensor and iterating over one are reads with a cost of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TypeVar
 
 from stoker import clock
 from stoker.doctor.attach.buffer_slot import BufferPatch
@@ -18,13 +18,13 @@ from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import CHECKPOINT, PYTHON, SYNC, Recorder
 from stoker.doctor.probes.steps import READS, Steps
 from stoker.tf_internals import eager
+from stoker.tf_internals.types import Tensor
 
-# What a device-to-host copy of n bytes takes at least, to tell copying from waiting on a GPU: PCIe 3 x16 in
-# practice (12 GB/s) and a launch. Nothing here decides a price: only the share of wait in a read.
+T = TypeVar("T")
+# What a copy of n bytes from a GPU takes at least, to tell copying from waiting: PCIe 3 x16 in practice (12 GB/s) and
+# a launch. No price depends on it, only the share of waiting in a read.
 _COPY_LATENCY_NS = 10_000
 _COPY_NS_PER_BYTE = 1 / 12
-
-
 # A read as short as this waited for nothing.
 _SHORT_NS = 20_000
 
@@ -53,23 +53,30 @@ class HostSync(Probe):
     def measure(self, ended: bool) -> ReadsPart:
         return ReadsPart(self.recorder.tallies_of("sync"))
 
-    def _reader(self, original: Callable[..., Any], how: str) -> Callable[..., Any]:
-        def read(tensor: Any, *args: Any) -> Any:
-            if self._depth or not self.active or not self.recorder.on_main_thread():
-                return self._read_aside(original, tensor, args, how)
+    def _reader(self, original: Callable[..., T], how: str) -> Callable[..., T]:
+        def read(tensor: Tensor, *args: object) -> T:
+            if not self.active:
+                return original(tensor, *args)
+            if not self.recorder.on_main_thread():
+                return self._read_on_other_thread(original, tensor, args, how)
+            if self._depth:
+                # A read inside a read, such as a format that calls numpy.
+                return original(tensor, *args)
             started = self._begin()
             try:
                 value = original(tensor, *args)
             except BaseException:
-                self._abandon()
+                # Nothing was read: NumPy, for one, tries the buffer first and falls back.
+                self.recorder.leave()
+                self._depth -= 1
                 raise
             self._end(tensor, started, how, getattr(value, "nbytes", -1))
             return value
 
         return read
 
-    def _iteration(self, original: Callable[..., Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
-        def iterate(tensor: Any) -> Iterator[Any]:
+    def _iteration(self, original: Callable[[Tensor], Iterator[T]]) -> Callable[[Tensor], Iterator[T]]:
+        def iterate(tensor: Tensor) -> Iterator[T]:
             elements = original(tensor)
             if not self.active or not self.recorder.on_main_thread():
                 yield from elements
@@ -95,34 +102,23 @@ class HostSync(Probe):
         # What a saver reads is saving.
         return self.recorder.enter(CHECKPOINT if self.recorder.top == CHECKPOINT else SYNC)
 
-    def _abandon(self) -> None:
-        """Nothing was read: NumPy tries the buffer first and falls back, for one."""
-        self.recorder.leave()
-        self._depth -= 1
-
-    def _end(self, tensor: Any, started: int, how: str, size: int = -1) -> None:
+    def _end(self, tensor: Tensor | None, started: int, how: str, size: int = -1) -> None:
         ended = self.recorder.leave()
         self._depth -= 1
-        try:
-            self._count(tensor, started, ended, how, size)
-        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
-            self.fail(error)
+        self.safely(self._count, tensor, started, ended, how, size)
 
-    def _read_aside(self, original: Callable[..., Any], tensor: Any, args: tuple[Any, ...], how: str) -> Any:
-        """A read inside a read (a format that calls numpy), or on another thread: no account, no depth."""
-        if not self.active or self.recorder.on_main_thread():
-            return original(tensor, *args)
+    def _read_on_other_thread(
+        self, original: Callable[..., T], tensor: Tensor, args: tuple[object, ...], how: str
+    ) -> T:
+        """Tally a read that is on no account."""
         started = clock.now_ns()
         try:
             return original(tensor, *args)
         finally:
-            try:
-                self._count(tensor, started, clock.now_ns(), how)
-            except Exception as error:  # noqa: BLE001 - as above
-                self.fail(error)
+            self.safely(self._count, tensor, started, clock.now_ns(), how)
 
-    def _count(self, tensor: Any, started: int, ended: int, how: str, size: int = -1) -> None:
-        """Put a read on the books; `size` is that of the value where it told, since asking the tensor takes longer."""
+    def _count(self, tensor: Tensor | None, started: int, ended: int, how: str, size: int = -1) -> None:
+        """Put a read on the books. `size` is that of the value if it is known: asking the tensor takes longer."""
         recorder = self.recorder
         wait = self._wait(tensor, ended - started)
         if wait is None:
@@ -132,7 +128,7 @@ class HostSync(Probe):
         recorder.last_sync_end_ns = ended
         recorder.first_dispatch_ns = 0
         if wait and recorder.queued is None:
-            self._steps.drained(ended)
+            self._steps.mark_done(ended)
         key, _ = recorder.sites.caller(nearer_than=FRAMEWORK)
         if key is None:
             return
@@ -140,11 +136,12 @@ class HostSync(Probe):
             recorder.window.label(started, SYNC, key, how, wait)
         tally = recorder.tally("sync", key)
         if not tally.count and tensor is not None:
-            tally.detail = {"how": how, "shape": _shape(tensor), "dtype": _dtype(tensor)}
+            shape = [int(dimension) for dimension in tensor.shape]
+            tally.detail = {"how": how, "shape": shape, "dtype": str(tensor.dtype.name)}
             library = recorder.sites.through()
             if library:
                 tally.detail["through"] = library
-        recorder.seen(tally, ended)
+        recorder.date(tally, ended)
         tally.count += tensor is not None
         tally.ns += ended - started
         tally.wait_ns += wait
@@ -154,8 +151,8 @@ class HostSync(Probe):
             if recorder.top == PYTHON and not self._steps.keras_depth and recorder.on_main_thread():
                 self._steps.event(READS, key, ended)
 
-    def _wait(self, tensor: Any, elapsed: int) -> int | None:
-        """How much of a read was waiting for the device, not copying; None if the device was not involved."""
+    def _wait(self, tensor: Tensor | None, elapsed: int) -> int | None:
+        """The part of a read spent waiting for the device, not copying; None if the device was not involved."""
         meter = self.recorder.meter
         if meter is not None and self.recorder.on_main_thread():
             did = meter.stop()
@@ -164,21 +161,13 @@ class HostSync(Probe):
             return 0
         if "GPU" in tensor.backing_device:
             return max(0, elapsed - _COPY_LATENCY_NS - int(nbytes(tensor) * _COPY_NS_PER_BYTE))
-        # On a CPU a read is a view: all that takes long is the wait for an asynchronous executor.
+        # On a CPU a read is a view. Only the wait for an asynchronous executor takes time.
         return elapsed if eager.is_async() else 0
 
 
-def nbytes(tensor: Any) -> int:
+def nbytes(tensor: Tensor) -> int:
     """The size of a tensor's value."""
     size = 1
     for dimension in tensor.shape:
         size *= int(dimension)
     return int(size * max(1, tensor.dtype.size or 1))
-
-
-def _shape(tensor: Any) -> list[int]:
-    return [int(dimension) for dimension in tensor.shape]
-
-
-def _dtype(tensor: Any) -> str:
-    return str(tensor.dtype.name)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.abc
 import importlib.machinery
 from collections.abc import Callable, Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
 from types import ModuleType
-from typing import Any
 
 from stoker.doctor.probes.recorder import STARTUP, Recorder
 
 
-class ImportWatcher(importlib.abc.MetaPathFinder):
+class ImportWatcher(MetaPathFinder):
     """Runs a hook right after one of the named modules has been imported."""
 
     def __init__(self, hooks: Mapping[str, Callable[[ModuleType], None]], recorder: Recorder) -> None:
@@ -26,22 +25,21 @@ class ImportWatcher(importlib.abc.MetaPathFinder):
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            # Being looked for is not being imported: TensorFlow asks for Keras a dozen times before it loads it.
-            spec.loader = _HookedLoader(spec.loader, hook, self._recorder)
+            # Finding is not importing: TensorFlow looks for Keras a dozen times before it loads it.
+            spec.loader = _LoaderWithHook(spec.loader, hook, self._recorder)
         return spec
 
 
-class _HookedLoader(importlib.abc.Loader):
+class _LoaderWithHook(Loader):
     """The module's own loader, with our hook after it. It leaves no trace on the module."""
 
-    def __init__(self, loader: Any, hook: Callable[[ModuleType], None], recorder: Recorder) -> None:
+    def __init__(self, loader: Loader, hook: Callable[[ModuleType], None], recorder: Recorder) -> None:
         self._loader = loader
         self._hook = hook
         self._recorder = recorder
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        module: ModuleType | None = self._loader.create_module(spec)
-        return module
+        return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         if module.__spec__ is not None:

@@ -1,7 +1,7 @@
 """Input: how long the program waits for the next element, and what its tf.data pipelines are made of.
 
-Python iteration is timed at the iterator. Inside a compiled step the wait is seen only by the profiler's
-windows; for those the pipelines noted here say which of the user's lines made which stage.
+Python iteration is timed at the iterator. Only the profiler's windows see a wait inside a compiled step; for those, the
+pipelines noted here say which of the user's lines made which stage.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import TypeVar
 
 from stoker.doctor.attach import announced
 from stoker.doctor.attach.sites import KERAS_LOOP, SiteKey
 from stoker.doctor.probes.parts.input import InputPart
-from stoker.doctor.probes.pipelines import FIRST_ELEMENT, Pipeline, Stage
+from stoker.doctor.probes.pipelines import FIRST_ELEMENT, Pipeline, UserStage
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import DISPATCH, INPUT, PYTHON, STARTUP, TEARDOWN, Recorder
 from stoker.records import TuningRow
 from stoker.tf_internals import datasets, iterators
+from stoker.tf_internals.types import Dataset, DatasetIterator
 
+T = TypeVar("T")
 _MAX_PIPELINES = 200
 _MAX_TUNINGS = 20
 _LOOK_EVERY = 64
@@ -36,7 +38,8 @@ class _Iteration:
     """One live iterator."""
 
     pipeline: Pipeline
-    gone: weakref.ref[Any]
+    # Drops this entry when the iterator goes.
+    gone: weakref.ref[DatasetIterator]
     # A loop of Keras or of ours made it for itself: the program has no say in how long it lives.
     in_loop: bool = False
     # It has not given its first element yet.
@@ -50,9 +53,13 @@ class InputWait(Probe):
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(recorder)
-        self.pipelines: dict[Any, Pipeline] = {}
-        self._made: weakref.WeakKeyDictionary[Any, tuple[SiteKey | None, bool]] = weakref.WeakKeyDictionary()
-        # By id, with a reference that forgets the id when the iterator goes: a weak dictionary takes longer.
+        # By the names and lines of their stages.
+        self.pipelines: dict[tuple[tuple[str, SiteKey | None], ...], Pipeline] = {}
+        # The line that made a dataset, and whether `from_generator` did.
+        self._origins: weakref.WeakKeyDictionary[Dataset, tuple[SiteKey | None, bool]] = (
+            weakref.WeakKeyDictionary()
+        )
+        # By id: a weak dictionary takes longer.
         self._iterations: dict[int, _Iteration] = {}
         self._tuning = False
         self.tunings: list[tuple[SiteKey | None, TuningRow]] = []
@@ -64,8 +71,8 @@ class InputWait(Probe):
         self._no_model = tf.errors.OpError
         # Where the function itself is differs from version to version.
         self._model_of = tf.data.experimental.get_model_proto
-        self.replace(tf.data.Dataset, "__init__", self._dataset_made)
-        self.replace(iterators.iterator_type(), "__init__", self._iterator_made)
+        self.replace(tf.data.Dataset, "__init__", self._dataset_creation)
+        self.replace(iterators.iterator_type(), "__init__", self._iterator_creation)
         self.replace(*iterators.next_element(), self._next)
         self.add(iterators.iterator_type(), "__del__", self._teardown())
         self.replace(*iterators.next_distributed_element(), self._next)
@@ -77,7 +84,7 @@ class InputWait(Probe):
 
     @contextmanager
     def _announced_tuning(self) -> Iterator[None]:
-        """`stoker.tune` at work: what it runs to time it is getting ready, not the program waiting for its input."""
+        """`stoker.tune` runs pipelines to time them: that is preparation, not the program waiting for its input."""
         if not self.active or not self.recorder.on_main_thread():
             yield
             return
@@ -91,41 +98,38 @@ class InputWait(Probe):
 
     @contextmanager
     def _announced_report(self, report: TuningRow) -> Iterator[None]:
-        """What the tuner found: the first of them are kept."""
+        """Keep what the tuner found, for the first few pipelines."""
         if self.active and len(self.tunings) < _MAX_TUNINGS:
             self.tunings.append((self.recorder.sites.caller()[0], report))
         yield
 
-    def _dataset_made(self, original: Callable[..., None]) -> Callable[..., None]:
-        def init(dataset: Any, *args: Any, **kwds: Any) -> None:
+    def _dataset_creation(self, original: Callable[..., None]) -> Callable[..., None]:
+        def init(dataset: Dataset, *args: object, **kwds: object) -> None:
             original(dataset, *args, **kwds)
             if self.active:
-                try:
-                    site, farthest = self.recorder.sites.caller()
-                    generator = _called_from("from_generator_op.py")
-                    # What Keras builds around an array is its own affair; a Python source is the user's.
-                    self._made[dataset] = (site if generator or farthest < KERAS_LOOP else None, generator)
-                except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
-                    self.fail(error)
+                self.safely(self._note_origin, dataset)
 
         return init
 
-    def _iterator_made(self, original: Callable[..., None]) -> Callable[..., None]:
-        def init(iterator: Any, *args: Any, **kwds: Any) -> None:
+    def _note_origin(self, dataset: Dataset) -> None:
+        site, farthest = self.recorder.sites.caller()
+        generator = _is_called_from("from_generator_op.py")
+        # What Keras builds around an array is its own affair; a Python source is the user's.
+        self._origins[dataset] = (site if generator or farthest < KERAS_LOOP else None, generator)
+
+    def _iterator_creation(self, original: Callable[..., None]) -> Callable[..., None]:
+        def init(iterator: DatasetIterator, *args: object, **kwds: object) -> None:
             original(iterator, *args, **kwds)
             dataset = iterators.dataset_of(iterator)
             if self.active and dataset is not None and not self._tuning:
-                try:
-                    self._remember(iterator, self._pipeline(dataset))
-                except Exception as error:  # noqa: BLE001 - as above
-                    self.fail(error)
+                self.safely(self._remember, iterator, dataset)
 
         return init
 
-    def _next(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _next(self, original: Callable[..., T]) -> Callable[..., T]:
         recorder = self.recorder
 
-        def get_next(iterator: Any, *args: Any, **kwds: Any) -> Any:
+        def get_next(iterator: DatasetIterator, *args: object, **kwds: object) -> T:
             if (
                 not self.active
                 or (recorder.top != PYTHON and recorder.top != DISPATCH)
@@ -139,19 +143,15 @@ class InputWait(Probe):
                 found = 1
                 return element
             finally:
-                ended = recorder.leave()
-                try:
-                    self._waited(iterator, started, ended, found)
-                except Exception as error:  # noqa: BLE001 - as above
-                    self.fail(error)
+                self.safely(self._count, iterator, started, recorder.leave(), found)
 
         return get_next
 
-    def _teardown(self) -> Callable[[Any], None]:
-        """An iterator that goes away waits for tf.data's autotuner, up to seconds: on an account of its own."""
+    def _teardown(self) -> Callable[[DatasetIterator], None]:
+        """Time an iterator that goes away: it waits for tf.data's autotuner, up to seconds."""
         recorder = self.recorder
 
-        def delete(iterator: Any) -> None:
+        def delete(iterator: DatasetIterator) -> None:
             if self.active and recorder.top in (PYTHON, DISPATCH) and recorder.on_main_thread():
                 started = recorder.enter(TEARDOWN)
                 try:
@@ -165,7 +165,7 @@ class InputWait(Probe):
 
         return delete
 
-    def _waited(self, iterator: Any, started: int, ended: int, found: int) -> None:
+    def _count(self, iterator: DatasetIterator, started: int, ended: int, found: int) -> None:
         elapsed = ended - started
         iteration = self._iterations.get(id(iterator))
         if iteration is None:
@@ -180,14 +180,14 @@ class InputWait(Probe):
         else:
             pipeline.wait_ns += elapsed
         if found and pipeline.elements in _LOOK_INSIDE:
-            pipeline.ran = self._inside(iterator) or pipeline.ran
+            pipeline.ran = self._read_model(iterator) or pipeline.ran
         if pipeline.elements <= 3 or pipeline.elements % _LOOK_EVERY == 0:
             site, _ = self.recorder.sites.caller()
             if site is not None and (site in pipeline.sites or len(pipeline.sites) < 20):
                 pipeline.sites[site] = pipeline.sites.get(site, 0) + 1
 
-    def _inside(self, iterator: Any) -> list[tuple[str, int, int]]:
-        """The stages by tf.data's own books, which the autotuner keeps."""
+    def _read_model(self, iterator: DatasetIterator) -> list[tuple[str, int, int]]:
+        """The stages as the autotuner's model of the pipeline has them: name, elements, nanoseconds."""
         if type(iterator).__name__ != "OwnedIterator":
             return []
         self.recorder.enter(INPUT)
@@ -207,13 +207,13 @@ class InputWait(Probe):
             pending.extend(reversed(node.inputs))
         return found
 
-    def _remember(self, iterator: Any, pipeline: Pipeline) -> None:
-        number = id(iterator)
+    def _remember(self, iterator: DatasetIterator, dataset: Dataset) -> None:
+        number, pipeline = id(iterator), self._pipeline(dataset)
         gone = weakref.ref(iterator, lambda _: self._iterations.pop(number, None))
         _, farthest = self.recorder.sites.caller()
         self._iterations[number] = _Iteration(pipeline, gone, farthest == KERAS_LOOP)
 
-    def _pipeline(self, dataset: Any) -> Pipeline:
+    def _pipeline(self, dataset: Dataset) -> Pipeline:
         stages = self._stages(dataset)
         key = tuple((stage.name, stage.site) for stage in stages)
         pipeline = self.pipelines.get(key)
@@ -227,26 +227,26 @@ class InputWait(Probe):
         pipeline.iterators += 1
         return pipeline
 
-    def _stages(self, dataset: Any) -> list[Stage]:
-        """The chain of transformations; of a dataset with several inputs, all of them, first input first."""
-        stages: list[Stage] = []
+    def _stages(self, dataset: Dataset) -> list[UserStage]:
+        """The chain of transformations, with all inputs of a dataset that has several, the first one first."""
+        stages: list[UserStage] = []
         pending = [dataset]
         while pending and len(stages) < 50:
             current = pending.pop()
-            site, generator = self._made.get(current, (None, False))
+            site, generator = self._origins.get(current, (None, False))
             name = type(current).__name__.strip("_").removesuffix("V2").removesuffix("Dataset")
             if generator:
-                # from_generator is built of several datasets: one stage stands for them all.
-                stages.append(Stage("from_generator", site, python=True))
+                # from_generator consists of several datasets: one stage stands for them all.
+                stages.append(UserStage("from_generator", site, python=True))
                 continue
             if name not in ("Options", "DatasetV1Adapter", "Model"):
-                stages.append(Stage(name, site, _runs_python(current), name.startswith("Parallel")))
+                stages.append(UserStage(name, site, _runs_python(current), name.startswith("Parallel")))
             pending.extend(reversed(datasets.inputs(current)))
         return stages
 
 
-def batch_size(dataset: Any) -> int:
-    """The batch size a dataset was told in `batch()`, 0 if it never was."""
+def batch_size(dataset: Dataset) -> int:
+    """The batch size that the program gave to `batch()`, 0 if it never did."""
     pending = [dataset]
     while pending:
         current = pending.pop()
@@ -257,15 +257,16 @@ def batch_size(dataset: Any) -> int:
     return 0
 
 
-def _runs_python(dataset: Any) -> bool:
+def _runs_python(dataset: Dataset) -> bool:
     wrapper = datasets.argument(dataset, "map_func", None)
     graph = getattr(getattr(wrapper, "function", None), "graph", None)
     return graph is not None and any(op.type in _PYTHON_OPS for op in graph.get_operations())
 
 
-def _called_from(basename: str) -> bool:
+def _is_called_from(basename: str) -> bool:
+    """Whether a file of this name is among the innermost frames."""
     frame: FrameType | None = sys._getframe(2)
-    for _ in range(12):
+    for _ in range(14):
         if frame is None:
             return False
         if frame.f_code.co_filename.endswith(basename):

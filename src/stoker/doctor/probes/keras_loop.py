@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from stoker.doctor.attach import announced
 from stoker.doctor.attach.patching import as_framework
@@ -20,7 +20,9 @@ from stoker.doctor.probes.recorder import CHECKPOINT, DISPATCH, GRAPH, PYTHON, S
 from stoker.doctor.probes.retrace import nbytes_of
 from stoker.doctor.probes.steps import EAGER_TRAINING, INFERENCE, TRAINING, Steps
 from stoker.tf_internals import keras_optimizers
+from stoker.tf_internals.types import Callback, CallbackList, DataAdapter, EpochIterator, Model, Optimizer
 
+T = TypeVar("T")
 _BATCH_HOOKS = tuple(
     f"on_{phase}batch_{moment}"
     for phase in ("", "train_", "test_", "predict_")
@@ -43,11 +45,11 @@ class CallbackTime:
     class_name: str
     hook: str
     site: SiteKey | None
-    # Defined in the user's own files.
+    # It is defined in the user's own files.
     own: bool
     calls: int = 0
     ns: int = 0
-    # Reads and checkpoints inside it, which are findings of their own.
+    # Time of reads and checkpoints inside it, which are findings of their own.
     elsewhere_ns: int = 0
 
 
@@ -87,10 +89,10 @@ class KerasLoop(Probe):
         self._begin_step = 0
         self._epoch_batches: int | None = None  # 0 if unknown; None before the loop has its iterator
         self._batches = 0
-        self._wrapped: set[Any] = set()
+        self._wrapped: set[type] = set()
         self._before_call: list[int] = []
         self._call_began = 0
-        # Of the variables an eager optimizer updates.
+        # Size of the variables that an eager optimizer updates.
         self.variable_bytes = 0
 
     def attach_to_keras(self) -> None:
@@ -135,7 +137,7 @@ class KerasLoop(Probe):
         """Leave what `join_call` entered, and count the call."""
         self.leave()
         elapsed = self.recorder.since - self._call_began
-        self._count("fit", (), {}, self._before_call, self._call_began, elapsed)
+        self.safely(self._count, "fit", None, self._before_call, self._call_began, elapsed)
 
     def join(self) -> None:
         """Enter a loop."""
@@ -149,7 +151,7 @@ class KerasLoop(Probe):
 
     @contextmanager
     def _announced_loop(self, batch_size: int) -> Iterator[None]:
-        """`stoker.fit` or a `stoker.Trainer` is at work: its batch hooks tell the steps, also several at once."""
+        """Enter a loop of Stoker's trainer. Its batch hooks report the steps, perhaps several at once."""
         if not self.active or not self.recorder.on_main_thread():
             yield
             return
@@ -163,15 +165,15 @@ class KerasLoop(Probe):
 
     @contextmanager
     def _announced_batches(self, batches: int) -> Iterator[None]:
-        """`stoker.predict` or `stoker.evaluate` has run so many."""
+        """Count the batches that `stoker.predict` or `stoker.evaluate` has run."""
         yield
         if self.active and self.recorder.on_main_thread():
             self._steps.tick(INFERENCE, "predict", batches, 0, self.recorder.since)
 
-    def _loop(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def _loop(self, original: Callable[..., T], name: str) -> Callable[..., T]:
         recorder = self.recorder
 
-        def run(model: Any, *args: Any, **kwds: Any) -> Any:
+        def run(model: Model, *args: object, **kwds: object) -> T:
             if not self.active or not recorder.on_main_thread():
                 return original(model, *args, **kwds)
             self._steps.keras_depth += 1
@@ -185,30 +187,26 @@ class KerasLoop(Probe):
                 elapsed = recorder.leave() - started
                 self._steps.keras_depth -= 1
                 self._batch_size, self._epoch_batches = batch_size_outside, limit_outside
-                try:
-                    self._count(name, args, kwds, before, started, elapsed)
-                    self._ended(name, self._batches - batches_before)
-                except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
-                    self.fail(error)
+                if not self._steps.keras_depth:
+                    data = args[0] if args else kwds.get("x")
+                    self.safely(self._count, name, data, before, started, elapsed)
+                    rank = TRAINING if name == "fit" else INFERENCE
+                    batches = self._batches - batches_before
+                    self.safely(self._steps.keras_call, name, rank, batches, recorder.since)
 
         return run
 
-    def _ended(self, name: str, batches: int) -> None:
-        if not self._steps.keras_depth:
-            rank = TRAINING if name == "fit" else INFERENCE
-            self._steps.keras_call(name, rank, batches, self.recorder.since)
-
-    def _count(self, name: str, args: Any, kwds: Any, before: list[int], started: int, elapsed: int) -> None:
+    def _count(self, name: str, data: object, before: list[int], started: int, elapsed: int) -> None:
         recorder = self.recorder
         # Not `nearer_than`: the loop's own frame is Keras' and stands between.
         site, _ = recorder.sites.caller()
-        if site is None or self._steps.keras_depth:
+        if site is None:
             return
         spent = [after - b for after, b in zip(recorder.totals, before, strict=True)]
         if name == "predict":
             calls = self.predicts.setdefault(site, PredictCalls())
             calls.calls += 1
-            calls.rows += leading_dimension(args[0] if args else kwds.get("x"))
+            calls.rows += leading_dimension(data)
             calls.ns += elapsed
             calls.graph_ns += spent[GRAPH]
             if recorder.window is not None:
@@ -221,31 +219,28 @@ class KerasLoop(Probe):
             fits.graph_ns += spent[GRAPH]
 
     def _epoch_iterator(self, original: Callable[..., None]) -> Callable[..., None]:
-        def init(iterator: Any, *args: Any, **kwds: Any) -> None:
+        def init(iterator: EpochIterator, *args: object, **kwds: object) -> None:
             original(iterator, *args, **kwds)
             if self.active:
-                try:
-                    adapter = iterator.data_adapter
-                    size = adapter.batch_size
-                    self._batch_size = int(size) if size else batch_size(adapter.get_tf_dataset())
-                    if self._epoch_batches is None:
-                        # The first iterator is the loop's own; `fit` makes another for its validation. With
-                        # `steps_per_epoch`, Keras runs whole executions.
-                        self._epoch_batches = 0 if iterator.steps_per_epoch else adapter.num_batches or 0
-                except Exception as error:  # noqa: BLE001 - as above
-                    self.fail(error)
+                self.safely(self._note_batches, iterator)
 
         return init
 
+    def _note_batches(self, iterator: EpochIterator) -> None:
+        adapter = iterator.data_adapter
+        if self._epoch_batches is None:
+            # The first iterator is the loop's own; `fit` makes another for its validation. With `steps_per_epoch`,
+            # Keras runs whole executions.
+            self._epoch_batches = 0 if iterator.steps_per_epoch else adapter.num_batches or 0
+        size = adapter.batch_size
+        self._batch_size = int(size) if size else batch_size(adapter.get_tf_dataset())
+
     def _callback_list(self, original: Callable[..., None]) -> Callable[..., None]:
-        def init(callbacks: Any, *args: Any, **kwds: Any) -> None:
+        def init(callbacks: CallbackList, *args: object, **kwds: object) -> None:
             original(callbacks, *args, **kwds)
             if self.active:
-                try:
-                    for callback in callbacks.callbacks:
-                        self._time_hooks(type(callback))
-                except Exception as error:  # noqa: BLE001 - as above
-                    self.fail(error)
+                for callback in callbacks.callbacks:
+                    self.safely(self._time_hooks, type(callback))
 
         return init
 
@@ -259,13 +254,13 @@ class KerasLoop(Probe):
                 if callable(vars(cls).get(hook)):
                     self.replace(cls, hook, partial(self._hook, cls, hook))
 
-    def _hook(self, cls: type, hook: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _hook(self, cls: type, hook: str, original: Callable[..., T]) -> Callable[..., T]:
         where = definition(original)
         own = where is not None and self.recorder.sites.kind_of(where[0]) == USER
         entry = self.callbacks.setdefault((cls.__name__, hook), CallbackTime(cls.__name__, hook, where, own))
         recorder = self.recorder
 
-        def call(callback: Any, *args: Any, **kwds: Any) -> Any:
+        def call(callback: Callback, *args: object, **kwds: object) -> T:
             if not self.active or not recorder.on_main_thread():
                 return original(callback, *args, **kwds)
             totals = recorder.totals
@@ -283,47 +278,43 @@ class KerasLoop(Probe):
 
         # Keras asks its hooks whether they are the do-nothing defaults.
         call.__dict__.update(original.__dict__)
-        call.__wrapped__ = original  # type: ignore[attr-defined]
+        setattr(call, "__wrapped__", original)  # noqa: B010 - a function has no such field to mypy
         return call
 
-    def _batch_begin(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def begin(callbacks: Any, batch: Any, logs: Any = None) -> Any:
+    def _batch_begin(self, original: Callable[..., T]) -> Callable[..., T]:
+        def begin(callbacks: CallbackList, batch: int, logs: object = None) -> T:
             self._begin_step = batch
             return original(callbacks, batch, logs)
 
         return begin
 
-    def _batch_end(self, rank: int, source: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        def end(callbacks: Any, batch: Any, logs: Any = None) -> Any:
+    def _batch_end(self, rank: int, source: str, original: Callable[..., T]) -> Callable[..., T]:
+        def end(callbacks: CallbackList, batch: int, logs: object = None) -> T:
             result = original(callbacks, batch, logs)
             if self.active and self.recorder.on_main_thread():
-                try:
-                    # With several steps an execution, Keras names the last batch of a whole one at an epoch's end.
-                    last = min(int(batch), self._epoch_batches - 1) if self._epoch_batches else int(batch)
-                    steps = max(1, last - int(self._begin_step) + 1)
-                    now = self.recorder.since
-                    self._batches += steps
-                    self._steps.tick(rank, source, steps, steps * self._batch_size, now)
-                except Exception as error:  # noqa: BLE001 - as above
-                    self.fail(error)
+                self.safely(self._count_batches, rank, source, batch)
             return result
 
         return end
 
-    def _measure_variables(self, optimizer: Any) -> None:
-        try:
-            # A Keras variable holds TensorFlow's as `value`; on a plain tf.Variable that is a method.
-            variables = [
-                v if callable(v.value) else v.value for v in keras_optimizers.trained_variables(optimizer)
-            ]
-            self.variable_bytes = nbytes_of(variables) or 1
-        except Exception as error:  # noqa: BLE001 - as above
-            self.fail(error)
+    def _count_batches(self, rank: int, source: str, batch: int) -> None:
+        # With several steps an execution, Keras names the last batch of a whole one at an epoch's end.
+        last = min(int(batch), self._epoch_batches - 1) if self._epoch_batches else int(batch)
+        steps = max(1, last - int(self._begin_step) + 1)
+        self._batches += steps
+        self._steps.tick(rank, source, steps, steps * self._batch_size, self.recorder.since)
 
-    def _apply(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _measure_variables(self, optimizer: Optimizer) -> None:
+        # A Keras variable holds TensorFlow's as `value`; on a plain tf.Variable that is a method.
+        variables = [
+            v if callable(v.value) else v.value for v in keras_optimizers.trained_variables(optimizer)
+        ]
+        self.variable_bytes = nbytes_of(variables) or 1
+
+    def _apply(self, original: Callable[..., T]) -> Callable[..., T]:
         recorder = self.recorder
 
-        def apply(optimizer: Any, *args: Any, **kwds: Any) -> Any:
+        def apply(optimizer: Optimizer, *args: object, **kwds: object) -> T:
             result = original(optimizer, *args, **kwds)
             # While a function is traced, or inside fit, the step is counted elsewhere.
             if (
@@ -333,20 +324,25 @@ class KerasLoop(Probe):
                 and recorder.on_main_thread()
             ):
                 if not self.variable_bytes:
-                    self._measure_variables(optimizer)
+                    self.safely(self._measure_variables, optimizer)
                 self._steps.event(EAGER_TRAINING, id(optimizer), recorder.since)
             return result
 
         return apply
 
 
-def _refilter(filtered: Callable[..., Any], wrap: Callable[..., Any], name: str, loop: Any) -> Any:
-    """`wrap` put inside the traceback filter Keras has around `fit`, so that tracebacks look the same."""
+def _refilter(
+    filter_traceback: Callable[[Callable[..., T]], Callable[..., T]],
+    wrap: Callable[[Callable[..., T], str], Callable[..., T]],
+    name: str,
+    loop: Callable[..., T],
+) -> Callable[..., T]:
+    """Put a wrapper inside the traceback filter that Keras has around `fit`, so that tracebacks look the same."""
     inner = getattr(loop, "__wrapped__", None)
     if inner is None:
         return wrap(loop, name)
     wrapped = as_framework(wrap(inner, name))
     for attribute in ("__name__", "__qualname__", "__doc__", "__module__"):
         setattr(wrapped, attribute, getattr(inner, attribute))
-    wrapped.__wrapped__ = inner
-    return filtered(wrapped)
+    setattr(wrapped, "__wrapped__", inner)  # noqa: B010 - a function has no such field to mypy
+    return filter_traceback(wrapped)

@@ -1,8 +1,8 @@
-"""The user's loops, and when a new turn of one has begun: told from where on the stack events happen.
+"""The user's loops, and when a new turn of one begins, seen from where on the stack events happen.
 
-An event (a compiled call, an optimizer's update, a read) comes from an instruction of the user's in each frame above
-it. If it comes from the same instruction as the last event, or from an earlier one, a loop has gone round. Loops are
-found in the bytecode, so that a turn is told without tracing lines and without the source.
+An event (a compiled call, an optimizer's update, a read) comes from one instruction in each of the user's frames. If
+that is the same instruction as at the last event, or an earlier one, a loop has gone round. Loops are found in the
+bytecode, so neither tracing nor the source is needed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from stoker.doctor.attach.sites import KERAS_LOOP, OWN_ROOT, USER, SiteKey, Sites
 
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
-# After these the next instruction is not the next one that runs.
+# After these, the instruction that follows is not the next one that runs.
 _NEVER_GO_ON = frozenset(
     {
         "JUMP_FORWARD",
@@ -31,11 +31,11 @@ _NEVER_GO_ON = frozenset(
         "RERAISE",
     }
 )
-# Functions and frames remembered; a program that makes new ones without end must not make us grow.
+# Functions and frames remembered: a program that keeps making new ones must not make us grow.
 _MAX_KEPT = 2000
-# Keras' loops that train nothing: an eager op below them is part of their own price.
+# Keras' loops that train nothing: an eager op below them is part of what they cost.
 _INFERENCE = frozenset({"predict", "evaluate"})
-# Functions of Keras that are a step, or make steps.
+# Functions of Keras that are a step, or run steps.
 _STEPS = ("fit", "train_step", "test_step", "train_on_batch", "test_on_batch")
 # Keras' function around every layer's `build`.
 _BUILD = "build_wrapper"
@@ -43,7 +43,7 @@ _MAX_FRAMES = 12
 
 
 @dataclass(frozen=True)
-class Loop:
+class UserLoop:
     """A loop in one function: its file, line and function, and its instructions."""
 
     file: str
@@ -51,7 +51,7 @@ class Loop:
     function: str
     start: int
     end: int
-    # Looked up several times a step: worked out once.
+    # Needed several times a step, so computed once.
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -66,30 +66,30 @@ class Loop:
 
 
 @dataclass
-class _Chain:
-    """Where the last event was, if in a loop of the innermost frame, and what the next one there means."""
+class _LastEvent:
+    """Where the last event was, if in a loop of the innermost frame, and the loops around it."""
 
-    # By id: frames must not be kept alive.
+    # Its id: frames must not be kept alive.
     frame: int
     code: CodeType
     caller: tuple[int, int]
     here: int
-    innermost: Loop
-    # The loops around, innermost first: with a new turn of the innermost, and without one.
-    turned: list[tuple[Loop, bool]]
-    goes_on: list[tuple[Loop, bool]]
-    # Instructions of which `innermost` is the innermost loop, or not.
+    innermost: UserLoop
+    # What the next event in the innermost loop means: a new turn of that loop, or the same one.
+    next_turn: list[tuple[UserLoop, bool]]
+    same_turn: list[tuple[UserLoop, bool]]
+    # By instruction: whether `innermost` is its innermost loop.
     inside: dict[int, bool]
 
 
 class UserFrame(NamedTuple):
-    """A frame of the user's on the stack: where it is, and the loops of its function around that place."""
+    """One of the user's frames on the stack: its line, and the loops of its function around that line."""
 
     site: SiteKey
-    loops: tuple[Loop, ...]
+    loops: tuple[UserLoop, ...]
 
 
-def loops_of(code: CodeType) -> tuple[Loop, ...]:
+def loops_of(code: CodeType) -> tuple[UserLoop, ...]:
     """The loops of a function, inner ones before those around them."""
     instructions = list(dis.get_instructions(code))
     jumps = [
@@ -105,17 +105,17 @@ def loops_of(code: CodeType) -> tuple[Loop, ...]:
     lines = {start: line for start, _, line in code.co_lines() if line is not None}
     places = sorted(lines)
     found = []
-    for start, end in _joined(sorted(ranges.items())):
+    for start, end in _join(sorted(ranges.items())):
         line = next((lines[place] for place in reversed(places) if place <= start), code.co_firstlineno)
-        found.append(Loop(code.co_filename, line, code.co_name, start, end))
+        found.append(UserLoop(code.co_filename, line, code.co_name, start, end))
     return tuple(sorted(found, key=lambda loop: loop.end - loop.start))
 
 
 def _heads(instructions: list[dis.Instruction], jumps: list[tuple[int, int]]) -> set[int]:
-    """Of the targets of jumps backwards, those that lead to such a jump again.
+    """The targets of backward jumps that lead to such a jump again.
 
-    What leaves a `with` because of an exception may jump back, too: to what comes after it, and nothing leads there but
-    the exception. So does the wait for an awaited value, to itself.
+    Leaving a `with` because of an exception may jump back, too, to what comes after it; nothing but the exception leads
+    there. Waiting for an awaited value jumps back to itself.
     """
     following = {one.offset: after.offset for one, after in itertools.pairwise(instructions)}
     by_offset = {one.offset: one for one in instructions}
@@ -140,8 +140,8 @@ def _heads(instructions: list[dis.Instruction], jumps: list[tuple[int, int]]) ->
     return heads
 
 
-def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges that overlap without one holding the other are two ways back to the top of one loop."""
+def _join(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join ranges that overlap without one holding the other: they are two ways back to the top of one loop."""
     joined: list[tuple[int, int]] = []
     for start, end in ranges:
         last = next((i for i, (a, b) in enumerate(joined) if a <= start <= b < end), None)
@@ -153,7 +153,7 @@ def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _caller_of(frame: FrameType) -> tuple[int, int]:
-    """Who called a function, and from where: another call may get the same frame again."""
+    """The caller of a function and its instruction: another call may get the same frame again."""
     caller = frame.f_back
     return (id(caller), caller.f_lasti) if caller is not None else (0, 0)
 
@@ -163,29 +163,29 @@ class LoopTurns:
 
     def __init__(self, sites: Sites) -> None:
         self._sites = sites
-        self._loops: dict[CodeType, tuple[Loop, ...]] = {}
-        # By frame: its code, the instruction of the last event, and whether a generator stood inside it then. By id: a
-        # frame must not be kept alive.
-        self._last: dict[int, tuple[CodeType, int, bool]] = {}
-        self._chain: _Chain | None = None
+        self._loops: dict[CodeType, tuple[UserLoop, ...]] = {}
+        # By the id of a frame, which must not be kept alive: its code, the instruction of the last event, and whether a
+        # generator ran inside it then.
+        self._frames: dict[int, tuple[CodeType, int, bool]] = {}
+        self._last: _LastEvent | None = None
 
-    def around(self, again: bool = True) -> list[tuple[Loop, bool]]:
+    def around(self, again: bool = True) -> list[tuple[UserLoop, bool]]:
         """The loops around the running line, innermost first, each with whether a new turn of it began.
 
-        `again` is whether an event from the same instruction as the last one is of a new turn: one instruction may
-        have several events, such as a print of three tensors.
+        `again` says whether an event from the same instruction as the last one belongs to a new turn: one instruction
+        may have several events, such as a print of three tensors.
         """
         frame: FrameType | None = sys._getframe(1)
         kinds, left = self._sites.kinds, _MAX_FRAMES
         while frame is not None and kinds.get(frame.f_code.co_filename, USER) != USER:
             frame = frame.f_back
-        if frame is not None and self._chain is not None:
-            known = self._followed(self._chain, frame, again)
+        if frame is not None and self._last is not None:
+            known = self._follow(self._last, frame, again)
             if known is not None:
                 return known
         innermost = frame
-        found: list[tuple[Loop, bool]] = []
-        # Whether the user's frame inside the one looked at was entered again; the innermost has none inside.
+        found: list[tuple[UserLoop, bool]] = []
+        # Whether the user's frame inside this one was entered again; the innermost has none inside.
         fresh, inside = again, False
         while frame is not None and left:
             code = frame.f_code
@@ -197,46 +197,46 @@ class LoopTurns:
                 inside = bool(code.co_flags & inspect.CO_GENERATOR)
                 left -= 1
             frame = frame.f_back
-        self._chain = self._chained(innermost, found) if innermost is not None and found else None
+        self._last = self._remember(innermost, found) if innermost is not None and found else None
         return found
 
-    def _chained(self, frame: FrameType, found: list[tuple[Loop, bool]]) -> _Chain | None:
-        """What the next event means, if it comes from the same innermost loop of the same frame."""
+    def _remember(self, frame: FrameType, found: list[tuple[UserLoop, bool]]) -> _LastEvent | None:
+        """What the next event means if it comes from the same innermost loop of the same frame."""
         code, here, innermost = frame.f_code, frame.f_lasti, found[0][0]
         if innermost not in self.loops(code):
             return None
-        return _Chain(
+        return _LastEvent(
             id(frame),
             code,
             _caller_of(frame),
             here,
             innermost,
-            turned=[(loop, number == 0) for number, (loop, _) in enumerate(found)],
-            goes_on=[(loop, False) for loop, _ in found],
+            next_turn=[(loop, number == 0) for number, (loop, _) in enumerate(found)],
+            same_turn=[(loop, False) for loop, _ in found],
             inside={here: True},
         )
 
-    def _followed(self, chain: _Chain, frame: FrameType, again: bool) -> list[tuple[Loop, bool]] | None:
-        """The usual case: nothing has moved but the innermost loop. None if that is not sure."""
+    def _follow(self, last: _LastEvent, frame: FrameType, again: bool) -> list[tuple[UserLoop, bool]] | None:
+        """The usual case, in which only the innermost loop has moved on; None if that is not certain."""
         number, here = id(frame), frame.f_lasti
-        if number != chain.frame or frame.f_code is not chain.code or _caller_of(frame) != chain.caller:
+        if number != last.frame or frame.f_code is not last.code or _caller_of(frame) != last.caller:
             return None
-        inside = chain.inside.get(here)
+        inside = last.inside.get(here)
         if inside is None:
-            loop = next((loop for loop in self.loops(chain.code) if here in loop), None)
-            inside = chain.inside[here] = loop == chain.innermost
+            loop = next((loop for loop in self.loops(last.code) if here in loop), None)
+            inside = last.inside[here] = loop == last.innermost
         if not inside:
             return None
-        turned = here < chain.here or (here == chain.here and again)
-        if here != chain.here:
-            chain.here = here
-            self._last[number] = (chain.code, here, False)
-        return chain.turned if turned else chain.goes_on
+        turned = here < last.here or (here == last.here and again)
+        if here != last.here:
+            last.here = here
+            self._frames[number] = (last.code, here, False)
+        return last.next_turn if turned else last.same_turn
 
     def stack(self, limit: int = _MAX_FRAMES) -> tuple[UserFrame, ...]:
         """The user's frames, innermost first.
 
-        None for what a loop does for itself (Stoker's, or `predict`), and none where a layer is built: its weights are
+        Empty for what a loop does for itself (Stoker's, or `predict`), and where a layer is built: its weights are
         drawn once, whoever needs them first.
         """
         found: list[UserFrame] = []
@@ -258,7 +258,7 @@ class LoopTurns:
             frame = frame.f_back
         return tuple(found)
 
-    def loops(self, code: CodeType) -> tuple[Loop, ...]:
+    def loops(self, code: CodeType) -> tuple[UserLoop, ...]:
         """The loops of a function, looked up once."""
         known = self._loops.get(code)
         if known is None:
@@ -268,15 +268,18 @@ class LoopTurns:
         return known
 
     def _look(
-        self, frame: FrameType, code: CodeType, again: bool, inside: bool, found: list[tuple[Loop, bool]]
+        self, frame: FrameType, code: CodeType, again: bool, inside: bool, found: list[tuple[UserLoop, bool]]
     ) -> bool:
-        """Look at one frame, which a generator is `inside` of; returns whether it was entered since the last event."""
+        """Look at one frame; `inside` says whether a generator runs inside it.
+
+        Adds its loops to `found` and returns whether the frame was entered since the last event.
+        """
         loops = self.loops(code)
         here, number = frame.f_lasti, id(frame)
-        known = self._last.get(number)
-        if known is None and len(self._last) >= _MAX_KEPT:
-            self._last.clear()
-        self._last[number] = (code, here, inside)
+        known = self._frames.get(number)
+        if known is None and len(self._frames) >= _MAX_KEPT:
+            self._frames.clear()
+        self._frames[number] = (code, here, inside)
         if known is None or known[0] is not code:
             found += [(loop, True) for loop in loops if here in loop]
             return True
@@ -291,6 +294,6 @@ class LoopTurns:
                 found.append((loop, True))
                 continue
             found.append((loop, back))
-            # The inner loop has gone round: that explains it, the outer ones and the function go on.
+            # The inner loop has gone round, which explains it: the outer ones and the function go on.
             back = False
         return back

@@ -1,4 +1,4 @@
-"""Memory over time: of the process, and of the device where it tells; a bounded number of points for any run."""
+"""Memory over time, of the process and of a device that reports it: a bounded number of points for any run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Point = tuple[float, int | None, int | None]
 
 @dataclass
 class MemoryHistory:
-    """Points evenly over the run. When they are too many, the larger of each pair is kept: peaks stay."""
+    """Points spread evenly over the run. When there are too many, the larger of each pair is kept: peaks stay."""
 
     points: list[Point] = field(default_factory=list)
     _every_s: float = 0.2
 
     def add(self, at_s: float, host: int | None, device: int | None) -> None:
-        """Note what is in use now; a point too near the last one only raises it."""
+        """Add a point. One that is too close to the last point only raises it."""
         point = (round(at_s, 3), host, device)
         if self.points and at_s - self.points[-1][0] < self._every_s:
             self.points[-1] = _larger(self.points[-1], point)
@@ -44,7 +44,7 @@ def _max(a: int | None, b: int | None) -> int | None:
 
 
 def resident_bytes() -> int | None:
-    """What the process has in memory; None where the system has no /proc."""
+    """Resident memory of this process; None where the system has no /proc."""
     try:
         pages = int(_STATM.read_bytes().split()[1])
     except (OSError, ValueError, IndexError):

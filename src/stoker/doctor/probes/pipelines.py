@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from stoker.doctor.attach.sites import SiteKey
 
-# The name of the span in which a new iterator gave its first element: nothing could have been ready.
+# The name of a span in which a new iterator returned its first element: nothing could have been ready.
 FIRST_ELEMENT = "first element"
-# Of a pipeline's work, what a generator must take to be what is slow.
+# A generator that takes more than this share of a pipeline's work is the slow stage.
 _MUCH_PYTHON = 0.25
-# Buffers: an element that is not there yet is waited for here, but the slow stage lies below.
+# Buffers: a missing element is waited for here, but the slow stage lies below.
 BUFFERS = frozenset({"Prefetch", "Root", "Model"})
 
 
 @dataclass
-class Stage:
-    """One transformation of a pipeline, in the user's words and at the user's line."""
+class UserStage:
+    """One transformation of a pipeline, as the user wrote it and where."""
 
     name: str
     site: SiteKey | None
     # It runs Python: from_generator, py_function, numpy_function.
     python: bool = False
-    # It was given num_parallel_calls, or overlaps by nature.
+    # It has num_parallel_calls, or overlaps by nature.
     parallel: bool = False
 
 
@@ -34,17 +34,17 @@ class Stage:
 class Pipeline:
     """A dataset that was iterated: its stages from the last transformation down to the source."""
 
-    stages: list[Stage]
+    stages: list[UserStage]
     iterators: int = 0
     elements: int = 0
     wait_ns: int = 0
-    # Waiting for the first element of each iterator: nothing could overlap with that.
+    # Waiting for the first element of each iterator, which nothing could overlap.
     first_ns: int = 0
-    # Taking down iterators that the program made itself: no step waits for that, but the program does.
+    # Iterators that the program made itself and that were torn down: no step waits for that, but the program does.
     teardowns: int = 0
     teardown_ns: int = 0
-    # As tf.data runs it, rewritten and with what it injected: each stage from the root down, the elements it made and
-    # the nanoseconds that took it. Empty where tf.data does not tell.
+    # The pipeline as tf.data ran it, with what it rewrote and injected: name, elements and nanoseconds of each stage
+    # from the root down. Empty where tf.data does not tell.
     ran: list[tuple[str, int, int]] = field(default_factory=list)
     sites: dict[SiteKey, int] = field(default_factory=dict)
 
@@ -58,13 +58,13 @@ class StageTime:
 
 
 def makes_ahead(pipeline: Pipeline) -> bool:
-    """Whether elements are made before they are asked for: as it ran, else as it was written."""
+    """Whether elements are made before they are asked for: as the pipeline ran, or else as it was written."""
     names = [name for name, _, _ in pipeline.ran] or [stage.name for stage in pipeline.stages]
     return any(name.startswith(("Prefetch", "Parallel", "MapAndBatch")) for name in names)
 
 
 def slow_stage(stages: dict[str, StageTime]) -> str | None:
-    """The path of the stage in which the pipeline spends most of its own time, buffers left out."""
+    """The path of the stage in which the pipeline spends most of its own time, leaving out buffers."""
     own: defaultdict[str, int] = defaultdict(int)
     for path, stage in stages.items():
         if stage_name(path) not in BUFFERS:
@@ -73,9 +73,9 @@ def slow_stage(stages: dict[str, StageTime]) -> str | None:
 
 
 def slowest(own: Mapping[str, float]) -> str | None:
-    """Of stages and their own time, the slow one: a generator that takes a good part is, whatever else there is.
+    """The slow one of these stages, given their own time: a generator if it takes a good part of it.
 
-    What comes behind it handles its rows one by one as well.
+    The stages behind a generator handle its rows one by one as well.
     """
     much = _MUCH_PYTHON * sum(own.values())
     python = [path for path, time in own.items() if is_generator(path) and time > much]

@@ -6,9 +6,15 @@ notices.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
 from stoker.doctor.attach.patching import Patches
 from stoker.doctor.probes.measurements import ProbePart
 from stoker.doctor.probes.recorder import Recorder
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Probe(Patches):
@@ -35,6 +41,14 @@ class Probe(Patches):
 
     def close(self) -> None:
         """The program is ending: stop whatever must not outlive it."""
+
+    def safely(self, measure: Callable[P, T], *args: P.args, **kwds: P.kwargs) -> T | None:
+        """Call code of ours. A fault in it must not reach the program: it disables the probe, and None is returned."""
+        try:
+            return measure(*args, **kwds)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is our fault
+            self.fail(error)
+            return None
 
     def fail(self, error: BaseException) -> None:
         """Stop this probe after a fault of its own; the program goes on."""

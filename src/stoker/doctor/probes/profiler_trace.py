@@ -1,7 +1,7 @@
 """Reading a window of TensorFlow's profiler: what the graph, the eager ops and the input pipeline really did.
 
-A window is the profiler's trace: threads with named intervals. This module knows the names and turns them into
-a few sums; nothing of the trace is kept.
+A window is a trace: threads with named intervals. This module knows the names and turns them into a few sums; it keeps
+nothing of the trace.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from stoker.doctor.probes.pipelines import StageTime
 from stoker.records import WindowSums
+from stoker.tf_internals.types import ProtoMessage
 
 T = TypeVar("T")
 Interval = tuple[int, int]
-# Start and end in nanoseconds of the profiler's clock, name, long name.
+# Start and end on the profiler's clock, in nanoseconds; name; long name.
 _Event = tuple[int, int, str, str]
 # By device and thread: the thread's name and its events in order of their start.
 Threads = dict[tuple[str, int], tuple[str, list[_Event]]]
@@ -29,30 +30,30 @@ _ELEMENT = re.compile(r"\[\d+\]")
 # Events of which there are many and nothing is learnt.
 _IRRELEVANT = ("ThreadpoolListener", "TFE_DeleteTensorHandle", "EagerCopyToDevice", "ValidateInput")
 
-# Of so many that ran at the same place of a step, one at least had its processor to itself. Of fewer, those of one op
-# differ by their shapes, up to so many times; beyond, one has lost its processor.
+# Of this many kernels that ran at the same place of a step, at least one had its processor to itself. Where there are
+# fewer, kernels of one op may differ this many times by their shapes; one that took longer had lost its processor.
 _ENOUGH = 3
 _OTHER_SHAPES = 4
-# A kernel that takes so long divides its work among all processors by itself.
+# A kernel that takes this long divides its work among all processors by itself.
 _WIDE_NS = 100_000
 
-# A reader that holds Python's lock makes the program wait for it: read a little, then step back.
+# While we hold Python's lock the program waits: read a little, then pause.
 _CHUNK, _PAUSE_S = 200, 0.0005
 
 
 @dataclass
-class Summary(WindowSums):
+class WindowSummary(WindowSums):
     """The sums, and the stages of the pipelines."""
 
     stages: dict[str, StageTime] = field(default_factory=dict)
 
     def sums(self) -> WindowSums:
-        """The sums alone, as of now: what a record keeps."""
+        """The sums alone, which a record keeps."""
         names = [item.name for item in fields(WindowSums) if item.name != "stages"]
         return WindowSums(**{name: getattr(self, name) for name in names})
 
-    def add(self, other: Summary) -> None:
-        """Put another window on top."""
+    def add(self, other: WindowSummary) -> None:
+        """Add another window."""
         for item in fields(WindowSums):
             mine = getattr(self, item.name)
             if isinstance(mine, int):
@@ -63,14 +64,14 @@ class Summary(WindowSums):
             total.self_ns += stage.self_ns
 
 
-def summarise(threads: Threads, window_ns: int) -> Summary:
+def summarise(threads: Threads, window_ns: int) -> WindowSummary:
     """The sums of one window, from its events by thread."""
     graph: list[Interval] = []
     waits: list[Interval] = []
     exchanges: list[Interval] = []
     kernels: list[Interval] = []
     streams: list[Interval] = []
-    summary = Summary(windows=1, window_ns=window_ns)
+    summary = WindowSummary(windows=1, window_ns=window_ns)
     for (device, _), (thread_name, events) in threads.items():
         if device.startswith("/device:GPU"):
             streams += [(start, end) for start, end, _, _ in events]
@@ -109,7 +110,7 @@ def summarise(threads: Threads, window_ns: int) -> Summary:
     return summary
 
 
-def by_thread(trace: Any) -> Threads:
+def by_thread(trace: ProtoMessage) -> Threads:
     """Events by device and thread, as (start, end, name, long name), in order of their start."""
     names = {
         (device_id, resource_id): (device.name, resource.name)
@@ -133,7 +134,7 @@ def by_thread(trace: Any) -> Threads:
 
 
 def gently(items: Iterable[T]) -> Iterator[T]:
-    """The items, with a pause every now and then in which the program's own threads may run."""
+    """The items, with a pause now and then in which the program's own threads may run."""
     for index, item in enumerate(items, 1):
         yield item
         if index % _CHUNK == 0:
@@ -141,7 +142,7 @@ def gently(items: Iterable[T]) -> Iterator[T]:
 
 
 def _is_kernel(name: str, detail: str) -> bool:
-    """Whether an executor's thread was at work.
+    """Whether an event is an executor's thread at work.
 
     Only costly kernels have events of their own, with `node:Op` as long name; cheap ones run inside `Process`.
     """
@@ -154,8 +155,8 @@ def _is_kernel(name: str, detail: str) -> bool:
     )
 
 
-def _eager_kernels(summary: Summary, events: list[_Event]) -> list[tuple[str, int, int]]:
-    """Count eager ops of one thread; returns their names and the intervals in which their kernels ran."""
+def _eager_kernels(summary: WindowSummary, events: list[_Event]) -> list[tuple[str, int, int]]:
+    """Add up the eager ops of one thread; returns their names and the intervals in which their kernels ran."""
     kernels: list[tuple[str, int, int]] = []
     op_end, op_start, run, waits, op = 0, 0, 0, False, ""
 
@@ -185,20 +186,21 @@ def _eager_kernels(summary: Summary, events: list[_Event]) -> list[tuple[str, in
 
 
 def _quickest(durations: list[int]) -> int:
-    """The tenth percentile: what it takes when nothing is in the way."""
+    """The tenth percentile: the time it takes when nothing is in the way."""
     return sorted(durations)[len(durations) // 10] if durations else 0
 
 
 def _calm(kernels: list[tuple[str, int]]) -> tuple[int, int]:
-    """The sum of durations, each as the quicker quarter of those that ran between the same two others took; and of it,
-    what long ones took.
+    """The sum of the kernels' durations on a calm machine, and the part of it in long kernels.
 
-    A step runs the same ops in the same order each time: neighbours tell kernels of one op and other shapes apart.
+    Each kernel counts as long as the quicker quarter of those that ran between the same two neighbours. A step runs the
+    same ops in the same order each time, so neighbours tell apart kernels of one op with different shapes.
     """
     names = ["", *(name for name, _ in kernels), ""]
     alike: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
     for place, (name, duration) in enumerate(kernels):
-        # Making a pipeline is no work of a step: it starts functions and threads, and takes a thousand kernels' time.
+        # Creating a pipeline is not part of a step: it starts functions and threads, and takes as long as a thousand
+        # kernels.
         if "Dataset" not in name and "Iterator" not in name:
             alike[names[place], name, names[place + 2]].append(duration)
     by_op: defaultdict[str, list[int]] = defaultdict(list)
@@ -222,7 +224,7 @@ def _quarter(durations: list[int]) -> int:
 
 
 def _by_interval(outer: list[Interval], inner: list[Interval]) -> list[int]:
-    """How much of each outer interval the inner ones cover; both are disjoint and in order."""
+    """How much of each outer interval the inner ones cover; both lists are disjoint and in order."""
     covered, j = [], 0
     for start, end in outer:
         total = 0
@@ -234,7 +236,7 @@ def _by_interval(outer: list[Interval], inner: list[Interval]) -> list[int]:
 
 
 def _add_stages(stages: dict[str, StageTime], events: list[_Event]) -> None:
-    """Self time of each pipeline stage on one thread: its interval without the stages it called there."""
+    """Add the self time of each pipeline stage on one thread: its intervals without the stages it called there."""
     open_stages: list[tuple[int, str]] = []
     for start, end, name, detail in gently(events):
         if not name.startswith("Iterator::"):

@@ -1,7 +1,7 @@
 """Windows of TensorFlow's own profiler, taken now and then while the program steps.
 
-A trace of the whole run would grow without bound; a window of a few steps every few seconds shows the same
-proportions for a known, small price. If the program uses the profiler itself, ours steps aside.
+A trace of the whole run would grow without bound. A window of a few steps every few seconds shows the same proportions
+at a small, known cost. If the program uses the profiler itself, ours steps aside.
 """
 
 from __future__ import annotations
@@ -10,31 +10,34 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from typing import TypeVar
 
 from stoker import clock
 from stoker.doctor.probes.eager_ops import EagerOps
 from stoker.doctor.probes.parts.windows import WindowsPart
 from stoker.doctor.probes.probe import Probe
-from stoker.doctor.probes.profiler_trace import Summary, by_thread, summarise
+from stoker.doctor.probes.profiler_trace import WindowSummary, by_thread, summarise
 from stoker.doctor.probes.recorder import STARTUP, TRACE, Recorder
 from stoker.doctor.probes.spans import Window
 from stoker.doctor.probes.steps import Steps
-from stoker.doctor.probes.tensorflow_events import ClockMarks, WindowEvents, wanted, window_events
+from stoker.doctor.probes.tensorflow_events import ClockMarks, WindowEvents, is_kept, window_events
 from stoker.tf_internals import profiler
+from stoker.tf_internals.types import ProfilerSession
 
+T = TypeVar("T")
 _MIN_WINDOW_S, _MAX_WINDOW_S = 0.04, 1.5
-# While nobody knows yet how long a step takes: a shorter one would see but a piece of a long eager step.
+# As long as the length of a step is unknown. A shorter window would see only a piece of a long eager step.
 _FIRST_WINDOW_S = 0.25
 _TICKS_PER_WINDOW = 3
-# Of the run's time, at most this share may go into windows and reading them.
+# The share of the run's time that windows and reading them may take.
 _BUDGET = 0.01
 _WINDOW_SLOWDOWN = 0.15
 _MIN_PAUSE_S = 1.0
 # Until this many steps or eager ops have passed, what runs is warm-up.
 _WARM_STEPS, _WARM_OPS = 3, 500
-# Between the program's making a session and its starting it.
+# The program may make a session now and start it a little later.
 _GRACE_NS = 1_000_000_000
 _FOREVER_NS = 1 << 63
 _ASIDE = "the program uses TensorFlow's profiler itself: ours stepped aside"
@@ -47,15 +50,15 @@ class ProfilerWindows(Probe):
 
     def __init__(self, recorder: Recorder, steps: Steps, eager: EagerOps) -> None:
         super().__init__(recorder)
-        self.summary = Summary()
-        # A few windows event by event, for a trace.
+        self.summary = WindowSummary()
         self.events: list[WindowEvents] = []
         self._steps = steps
         self._eager = eager
         self._lock = threading.RLock()
-        self._session: Any = None
+        self._session: ProfilerSession | None = None
         self._aside_until = 0
         self._next_ns = 0
+        # Steps and eager ops at the last poll.
         self._seen = (0, 0)
         self._interrupted = threading.Event()
 
@@ -65,8 +68,9 @@ class ProfilerWindows(Probe):
         self._parse = profiler.trace_parser()
         self._quiet = log_silencer()
         self._is_profiling = profiler.is_profiling()
-        self.replace(*profiler.new_session(), self._step_aside)
-        self.replace(*profiler.start_server(), self._step_aside_for_good)
+        self.replace(*profiler.new_session(), partial(self._step_aside, False))
+        # A server may be asked for a trace at any time.
+        self.replace(*profiler.start_server(), partial(self._step_aside, True))
 
     def poll(self) -> None:
         """Take a window if one is due and the program is stepping."""
@@ -82,10 +86,7 @@ class ProfilerWindows(Probe):
             return
         if self.recorder.top in (TRACE, STARTUP):
             return
-        try:
-            self._take(self._window_s())
-        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
-            self.fail(error)
+        self.safely(self._take, self._window_s())
 
     def measure(self, ended: bool) -> WindowsPart:
         return WindowsPart(self.summary, list(self.events))
@@ -98,8 +99,8 @@ class ProfilerWindows(Probe):
 
     def _window_s(self) -> float:
         tick_s = self._steps.tick_seconds()
-        wanted = _TICKS_PER_WINDOW * tick_s if tick_s is not None else _FIRST_WINDOW_S
-        return min(max(wanted, _MIN_WINDOW_S), _MAX_WINDOW_S)
+        length = _TICKS_PER_WINDOW * tick_s if tick_s is not None else _FIRST_WINDOW_S
+        return min(max(length, _MIN_WINDOW_S), _MAX_WINDOW_S)
 
     def _take(self, seconds: float) -> None:
         with self._lock:
@@ -125,59 +126,46 @@ class ProfilerWindows(Probe):
         reading = time.thread_time_ns()
         threads = by_thread(self._parse(data))
         zero_ns = marks.zero_ns(threads)
-        if zero_ns is not None and wanted(self.summary.windows):
+        if zero_ns is not None and is_kept(self.summary.windows):
             self.events.append(window_events(threads, zero_ns, opened, beside))
         self.summary.add(summarise(threads, opened))
         cost += time.thread_time_ns() - reading
         self._next_ns = clock.now_ns() + max(int(cost / _BUDGET), int(_MIN_PAUSE_S * 1e9))
 
     def _stop(self) -> bytes | None:
-        """End the open session; None if the program's own profiler took over meanwhile."""
+        """End the open session; returns None if the program's own profiler has taken over."""
         session, self._session = self._session, None
         if session is None:
             return None
         with self._quiet():
             return bytes(session.stop())
 
-    def _step_aside(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """The program makes a session of its own: end ours first, and let it have the profiler."""
+    def _step_aside(self, for_good: bool, original: Callable[..., T]) -> Callable[..., T]:
+        """Wrap what the program uses the profiler with: end our session first, and let the program have it."""
 
-        def new_session(*args: Any, **kwds: Any) -> Any:
+        def begin(*args: object, **kwds: object) -> T:
             with self._lock:
-                self._aside_until = clock.now_ns() + _GRACE_NS
+                self._aside_until = _FOREVER_NS if for_good else clock.now_ns() + _GRACE_NS
                 self._interrupted.set()
                 self._stop()
             self.recorder.note(_ASIDE)
             return original(*args, **kwds)
 
-        return new_session
-
-    def _step_aside_for_good(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """A profiler server may be asked for a trace at any time."""
-
-        def start_server(*args: Any, **kwds: Any) -> Any:
-            with self._lock:
-                self._aside_until = _FOREVER_NS
-                self._interrupted.set()
-                self._stop()
-            self.recorder.note(_ASIDE)
-            return original(*args, **kwds)
-
-        return start_server
+        return begin
 
     def _must_wait(self) -> bool:
-        """The program's own profiler is on, or about to be."""
+        """Whether the program's own profiler is on, or about to be."""
         return self._is_profiling() or clock.now_ns() < self._aside_until
 
 
-def log_silencer() -> Callable[[], Any]:
+def log_silencer() -> Callable[[], AbstractContextManager[None]]:
     """A context manager in which TensorFlow's C++ side logs errors only.
 
     Starting a profiler session writes several lines to stderr that the program would not have written.
     """
     functions = profiler.log_level()
     if functions is None:
-        return _not_silenced
+        return nullcontext
     get, set_level = functions
     errors_only = 2
 
@@ -191,8 +179,3 @@ def log_silencer() -> Callable[[], Any]:
             set_level(level)
 
     return silenced
-
-
-@contextmanager
-def _not_silenced() -> Iterator[None]:
-    yield

@@ -47,7 +47,7 @@ MAX_SITES = 2000
 
 @dataclass(kw_only=True)
 class Placed:
-    """Between how many different steps something happened, and which was the last of them."""
+    """Where among the steps something happened: between how many of them, and after which one last."""
 
     between: int = 0
     last_step: int = -1
@@ -62,12 +62,12 @@ class Tally(Placed):
     wait_ns: int = 0
     lost_ns: int = 0
     bytes: int = 0
-    # Of copies: how often it was the array that was copied first.
+    # Copies of the same array as the first one.
     same: int = 0
-    # When the first and the last one ended; 0 where the probe does not say.
+    # When the first event and the last one ended; 0 where the probe does not say.
     first_end_ns: int = 0
     last_end_ns: int = 0
-    # What was seen, in words: shape, dtype, how it was read. Of the first event only.
+    # Shape, dtype, how it was read and the like, of the first event only.
     detail: dict[str, Any] = field(default_factory=dict)
 
 
@@ -81,16 +81,16 @@ class Recorder:
         self.since = start_ns
         self.top = STARTUP
         self.main_thread = threading.main_thread().ident
-        # Steps that have ended, of whatever source but reads.
+        # Steps that have ended, from any source but reads.
         self.steps = 0
-        # Start of the first device work after the last sync: what lies between is the device's idle gap.
+        # Start of the first device work after the last sync. Between the two the device is idle.
         self.first_dispatch_ns = 0
         self.last_sync_end_ns = 0
-        # Of a software GPU: tells what one call did to the device.
+        # Tells what one call did to a software GPU; None without one.
         self.meter: Meter | None = None
-        # Of a device that can tell: nanoseconds of work still queued on it.
+        # Nanoseconds of work still queued on the device; None where it does not tell.
         self.queued: Callable[[], int] | None = None
-        # Open now and then, for a few steps.
+        # The window of spans that is open now and then, for a few steps.
         self.window: Window | None = None
         self.tallies: dict[str, dict[SiteKey, Tally]] = {}
         self.notes: list[str] = []
@@ -126,7 +126,7 @@ class Recorder:
         return now
 
     def rebase(self, account: int) -> None:
-        """Change the account of time outside all spans (start-up is over)."""
+        """Change the account of time outside all spans: start-up is over."""
         now = clock.now_ns()
         if self._stack:
             self._stack[0] = account
@@ -151,21 +151,21 @@ class Recorder:
         """The tallies of a probe by site, as of now. Safe to call from another thread."""
         return dict(self.tallies.get(probe, {}))
 
-    def seen(self, tally: Tally, ended: int) -> None:
-        """Something happened there just now."""
+    def date(self, tally: Tally, ended: int) -> None:
+        """Note that an event of a tally ended then, and after which step."""
         if not tally.count:
             tally.first_end_ns = ended
         tally.last_end_ns = ended
         self.place(tally)
 
     def place(self, found: Placed) -> None:
-        """It happened after the last step that has ended."""
+        """Note that something happened after the last step that has ended."""
         if found.last_step != self.steps:
             found.last_step = self.steps
             found.between += 1
 
     def note(self, text: str) -> None:
-        """Something the reader of the report must know; said once."""
+        """Note something that the reader of the report must know; it is said once."""
         with self._lock:
             if text not in self.notes:
                 self.notes.append(text)

@@ -6,28 +6,39 @@ Signatures are kept as text, never as TensorFlow objects, so that the probe keep
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sized
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 from stoker.doctor.attach.sites import USER, SiteKey, definition
 from stoker.doctor.probes.parts.functions import TracesPart
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import TRACE, Recorder
 from stoker.tf_internals import functions, graphs
+from stoker.tf_internals.types import (
+    ConcreteFunction,
+    FunctionType,
+    Graph,
+    Operation,
+    TracingOptions,
+    Variable,
+)
 
+T = TypeVar("T")
+# Each argument's type as text, and whether it is a Python value.
+Signature = dict[str, tuple[str, bool]]
 _MAX_FUNCTIONS = 1000
 _MAX_CHANGES = 20
 
 
 @dataclass
-class Change:
+class ArgumentChange:
     """One argument whose new value or type made TensorFlow trace again."""
 
     argument: str
     old: str
     new: str
-    # A Python value, as against a tensor's shape or dtype.
+    # It is a Python value, not a tensor's shape or dtype.
     python: bool
 
 
@@ -46,14 +57,15 @@ class TracedFunction:
     # The part of `ns` after the first trace: what repeated tracing costs.
     repeated_ns: int = 0
     updates_variables: bool = False
-    # Of the variables it trains.
+    # Size of the variables it trains.
     variable_bytes: int = 0
-    # What a step of it exchanges with other workers: how many times, and how many bytes in all.
+    # Exchanges with other workers in one step, and their bytes in all.
     collectives: int = 0
     collective_bytes: int = 0
+    # `Retrace.call_serial` at the last trace.
     last_serial: int = -1
     sites: dict[SiteKey, int] = field(default_factory=dict)
-    changes: list[Change] = field(default_factory=list)
+    changes: list[ArgumentChange] = field(default_factory=list)
 
 
 class Retrace(Probe):
@@ -63,10 +75,10 @@ class Retrace(Probe):
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(recorder)
-        self.functions: dict[Any, TracedFunction] = {}
+        self.functions: dict[SiteKey | str, TracedFunction] = {}
         # Signature of the last trace, by the id of the function's own cache (one per tf.function object).
-        self._signatures: dict[int, dict[str, tuple[str, bool]]] = {}
-        # Counted up by every call of a compiled function: a first call may trace twice, to create variables.
+        self._signatures: dict[int, Signature] = {}
+        # Calls of compiled functions so far. One call may trace twice, to create variables.
         self.call_serial = 0
 
     def attach(self) -> None:
@@ -77,8 +89,13 @@ class Retrace(Probe):
         users = frozenset(f.definition for f in functions if f.definition and self._is_users(f.definition))
         return TracesPart(functions, users)
 
-    def _creation(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def create(function_type: Any, type_context: Any, func_graph: Any, tracing_options: Any) -> Any:
+    def _creation(self, original: Callable[..., ConcreteFunction]) -> Callable[..., ConcreteFunction]:
+        def create(
+            function_type: FunctionType,
+            type_context: object,
+            func_graph: object,
+            tracing_options: TracingOptions,
+        ) -> ConcreteFunction:
             recorder = self.recorder
             if not self.active or not recorder.on_main_thread():
                 return original(function_type, type_context, func_graph, tracing_options)
@@ -91,16 +108,19 @@ class Retrace(Probe):
             finally:
                 ended = recorder.leave()
                 if not nested:
-                    try:
-                        entry = self._record(function_type, tracing_options, concrete, ended - started)
-                        if recorder.window is not None:
-                            recorder.window.label(started, TRACE, entry, entry.name)
-                    except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
-                        self.fail(error)
+                    self.safely(self._record, function_type, tracing_options, concrete, started, ended)
 
         return create
 
-    def _record(self, function_type: Any, options: Any, concrete: Any, elapsed: int) -> TracedFunction:
+    def _record(
+        self,
+        function_type: FunctionType,
+        options: TracingOptions,
+        concrete: ConcreteFunction | None,
+        started: int,
+        ended: int,
+    ) -> None:
+        elapsed = ended - started
         entry = self._entry(options.python_function)
         site, _ = self.recorder.sites.caller()
         signature = signature_of(function_type)
@@ -122,14 +142,13 @@ class Retrace(Probe):
             entry.updates_variables = entry.updates_variables or updates_variables(concrete.graph)
             entry.variable_bytes = max(entry.variable_bytes, nbytes_of(concrete.graph.trainable_variables))
             entry.collectives, entry.collective_bytes = collectives(concrete.graph)
-        return entry
+        if self.recorder.window is not None:
+            self.recorder.window.label(started, TRACE, entry, entry.name)
 
-    def _previous(
-        self, cache: Any, signature: dict[str, tuple[str, bool]]
-    ) -> dict[str, tuple[str, bool]] | None:
-        """The signature this function was traced with before; None for a function never traced.
+    def _previous(self, cache: Sized | None, signature: Signature) -> Signature | None:
+        """The signature this function was last traced with; None for a function never traced.
 
-        A cache cannot be referenced weakly, and its id may be used again; an empty one is a new function's.
+        A cache cannot be referenced weakly, and its id may be used again. An empty cache belongs to a new function.
         """
         if cache is None:
             return None
@@ -139,10 +158,10 @@ class Retrace(Probe):
         self._signatures[id(cache)] = signature
         return previous
 
-    def _entry(self, python_function: Any) -> TracedFunction:
+    def _entry(self, python_function: object) -> TracedFunction:
         where = definition(python_function)
         name = getattr(python_function, "__name__", "") or (where[2] if where else "function")
-        key = where or name
+        key: SiteKey | str = where or name
         entry = self.functions.get(key)
         if entry is None:
             if len(self.functions) >= _MAX_FUNCTIONS:
@@ -154,13 +173,13 @@ class Retrace(Probe):
         return self.recorder.sites.kind_of(site[0]) == USER
 
 
-def nbytes_of(variables: Any) -> int:
-    """What the values of variables take; one of unknown shape counts for nothing."""
+def nbytes_of(variables: Iterable[Variable]) -> int:
+    """The size of the variables' values; one of unknown shape counts as nothing."""
     return sum(int(v.dtype.size) * int(v.shape.num_elements() or 0) for v in variables)
 
 
-def signature_of(function_type: Any) -> dict[str, tuple[str, bool]]:
-    """Each argument's traced type as text, and whether it is a Python value."""
+def signature_of(function_type: FunctionType) -> Signature:
+    """The traced type of each argument."""
     signature = {}
     for name, parameter in function_type.parameters.items():
         text = str(parameter.type_constraint)
@@ -179,21 +198,21 @@ def _plain(text: str) -> str:
     return text if len(text) <= 200 else text[:197] + "..."
 
 
-def changes_between(old: dict[str, tuple[str, bool]], new: dict[str, tuple[str, bool]]) -> list[Change]:
+def changes_between(old: Signature, new: Signature) -> list[ArgumentChange]:
     """The arguments that differ between two signatures."""
     changes = []
     for name, (text, python) in new.items():
         before = old.get(name, ("absent", python))
         if before[0] != text:
-            changes.append(Change(name, before[0], text, python))
+            changes.append(ArgumentChange(name, before[0], text, python))
     return changes
 
 
-def updates_variables(graph: Any) -> bool:
+def updates_variables(graph: Graph) -> bool:
     """Whether the graph assigns to variables that train: then a call of it is part of a training step.
 
-    A validation step only assigns to its metrics. Of the functions a graph calls it is not known which variables
-    they assign to: there any assignment counts, if the graph has anything to train.
+    A validation step only assigns to its metrics. Which variables the functions inside a graph assign to is not known:
+    any assignment there counts, if the graph has anything to train.
     """
     if not graph.trainable_variables:
         return False
@@ -204,24 +223,24 @@ def updates_variables(graph: Any) -> bool:
     return any(_assigns(op) for called in graphs.called_graphs(graph) for op in called.get_operations())
 
 
-def collectives(graph: Any) -> tuple[int, int]:
+def collectives(graph: Graph) -> tuple[int, int]:
     """How many exchanges with other workers a step has, and of how many bytes.
 
-    Where the graph calls functions that have some, as a loop over steps does, those of one of them count, and not what
-    comes once before or after the loop.
+    If the graph calls functions that exchange, as a loop over steps does, those of one such function count, and not
+    what comes once before or after the loop.
     """
-    inside = [found for called in graphs.called_graphs(graph) if (found := _exchanged(called))]
-    exchanged = max(inside, key=len) if inside else _exchanged(graph)
-    return len(exchanged), sum(exchanged)
+    inside = [sizes for called in graphs.called_graphs(graph) if (sizes := _exchange_sizes(called))]
+    sizes = max(inside, key=len) if inside else _exchange_sizes(graph)
+    return len(sizes), sum(sizes)
 
 
-def _exchanged(graph: Any) -> list[int]:
+def _exchange_sizes(graph: Graph) -> list[int]:
     """The bytes of each exchange of a graph."""
-    exchanged = [
+    tensors = [
         op.inputs[0] for op in graph.get_operations() if op.type.startswith("Collective") and op.inputs
     ]
-    return [int(t.dtype.size) * int(t.shape.num_elements() or 0) for t in exchanged if t.dtype.size]
+    return [int(t.dtype.size) * int(t.shape.num_elements() or 0) for t in tensors if t.dtype.size]
 
 
-def _assigns(op: Any) -> bool:
+def _assigns(op: Operation) -> bool:
     return bool(op.type.startswith(("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")))

@@ -1,8 +1,8 @@
-"""Windows of spans: a few stretches of consecutive steps kept span by span, for the simulation and the page.
+"""Windows of spans: a few stretches of consecutive steps kept span by span, for the replay and the page.
 
-The recorder keeps sums only; sums do not say what overlapped with what. A window opens at the end of a step, keeps
+The recorder keeps only sums, which do not say what overlapped with what. A window opens at the end of a step, keeps
 what the main thread does, and closes after some steps or spans. Windows open ever more rarely (each time the run has
-doubled), and of too many the middle ones go: memory does not grow with the run.
+doubled), and when there are too many, middle ones are dropped: memory does not grow with the run.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from stoker import clock
 
@@ -30,15 +29,15 @@ class Span:
     start: int
     end: int
     account: int
-    # The line, or who is asked for it when the window is written: a function knows its callers later.
-    site: Any = None
+    # The line, or what knows it when the window is written: a function learns its callers later.
+    site: object = None
     name: str = ""
     wait: int = 0
 
 
 @dataclass
 class Window:
-    """Consecutive steps; `ends` are (time, rank, steps, source) of all that ended."""
+    """Consecutive steps; `ends` holds (time, rank, steps, source) of each step that ended."""
 
     start: int
     cpu_start: int
@@ -46,13 +45,14 @@ class Window:
     ends: list[tuple[int, int, int, object]] = field(default_factory=list)
     end: int = 0
     cpu_ns: int = 0
-    # In which the main thread was ready to run while other processes had all processors; first as of the start.
+    # Time in which the main thread was ready to run while other processes had all processors: the system's counter at
+    # the window's start, and the time in the window.
     delay_start: int = 0
     delay_ns: int = 0
     full: bool = False
 
     def add(self, start: int, end: int, account: int, joins: tuple[int, ...] = ()) -> None:
-        """An interval went by; it continues the last span if that is of the same account, or one of `joins`."""
+        """Add an interval; it continues the last span if that is on the same account, or on one of `joins`."""
         spans = self.spans
         if spans:
             last = spans[-1]
@@ -70,7 +70,7 @@ class Window:
         spans.append(Span(start, end, account))
 
     def _join_stretches(self) -> None:
-        """The last two spans have become one stretch, if the later one begins where the earlier one ends."""
+        """Join the last two spans if the later one begins where the earlier one ends."""
         if len(self.spans) < 2:
             return
         earlier, later = self.spans[-2:]
@@ -78,16 +78,16 @@ class Window:
             earlier.end = later.end
             self.spans.pop()
 
-    def label(self, started: int, account: int, site: Any, name: str, wait: int = 0) -> None:
-        """Say whose the unnamed spans of an account are, from `started` on; the wait is of the last."""
+    def label(self, started: int, account: int, site: object, name: str, wait: int = 0) -> None:
+        """Give the unnamed spans of an account, from `started` on, a site and a name; the wait is in the last one."""
         for span in reversed(self.spans):
             if span.start < started:
                 return
             if span.account == account and span.site is None:
                 span.site, span.name, span.wait, wait = site, name, min(wait, span.end - span.start), 0
 
-    def claim(self, started: int, site: Any, name: str) -> None:
-        """Whatever nobody has named from `started` on belongs to a call that has just ended."""
+    def claim(self, started: int, site: object, name: str) -> None:
+        """Give all spans without a site, from `started` on, to a call that has just ended."""
         for span in reversed(self.spans):
             if span.start < started:
                 return
@@ -101,15 +101,15 @@ class SpanWindows:
     def __init__(self) -> None:
         self.kept: list[Window] = []
         self.open: Window | None = None
-        # Asked for while TensorFlow's profiler is on: for the trace, not for prices, since the profiler slows it.
+        # Kept while TensorFlow's profiler is on: for the trace, not for prices, since the profiler slows the program.
         self.beside: Window | None = None
         self._steps = 0
         self._next = _FIRST_STEP
-        # The best class of steps seen: the reads around a training step must not fill its windows.
+        # The best class of steps so far: the reads around a training step must not fill its windows.
         self._rank = 99
 
     def step_ended(self, now: int, rank: int, steps: int, source: object) -> Window | None:
-        """A step of any source ended: the window that is open from here on."""
+        """Note the end of a step from any source; returns the window that is open from here on."""
         window = self.open
         if rank > self._rank:
             return window or self.beside
@@ -121,17 +121,17 @@ class SpanWindows:
             if window.full or len(window.ends) >= MAX_STEPS:
                 self._close(window, now)
         elif self._steps >= self._next:
-            self.open = _opened(now)
+            self.open = _open_window(now)
         return self.open or self._step_beside(now, rank, steps, source)
 
     def begin_again(self, now: int) -> Window | None:
-        """The step that opened the window ends only here."""
+        """Open the window again: the step that opened it ends only here."""
         if self.open is not None and not self.open.ends:
-            self.open = _opened(now)
+            self.open = _open_window(now)
         return self.open or self.beside
 
     def _step_beside(self, now: int, rank: int, steps: int, source: object) -> Window | None:
-        """The window beside the profiler's: it begins with the first step that ends in it."""
+        """Note a step's end in the window beside the profiler's, which begins with the first one."""
         window = self.beside
         if window is not None and window.start:
             window.ends.append((now, rank, steps, source))
@@ -146,7 +146,7 @@ class SpanWindows:
         self._next = max(self._steps + 1, 2 * self._steps - MAX_STEPS)
         self.kept.append(window)
         if len(self.kept) > MAX_WINDOWS:
-            # The first shows the beginning, the last ones the long rest.
+            # The first window shows the beginning, the last ones the long rest.
             del self.kept[1]
 
     def all(self) -> list[Window]:
@@ -162,12 +162,12 @@ class SpanWindows:
         return [*self.kept, replace(so_far, end=clock.now_ns())]
 
 
-def _opened(now: int) -> Window:
+def _open_window(now: int) -> Window:
     return Window(now, time.process_time_ns(), delay_start=_delay_ns())
 
 
 def _delay_ns() -> int:
-    """For how long the main thread was ready to run and had no processor; 0 where the system does not tell."""
+    """How long the main thread was ready to run without a processor; 0 where the system does not tell."""
     try:
         return int(_SCHEDULED.read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):

@@ -1,8 +1,8 @@
-"""Steps, found by themselves: a Keras batch, or a turn of the user's loop that updates, predicts, calls or reads.
+"""Steps: a Keras batch, or a turn of the user's loop that updates, predicts, calls or reads.
 
-What happens in one turn is one step, however many functions and optimizers it takes (a GAN's two, an agent's move
-and its update). Training counts before inference: only a program that never trains has its predictions, its calls,
-or the reads of its hottest loop taken for steps.
+Everything in one turn is one step, however many functions and optimizers it takes (the two of a GAN, an agent's move
+and its update). Training comes before inference: predictions, calls, or the reads of the hottest loop count as steps
+only in a program that never trains.
 """
 
 from __future__ import annotations
@@ -10,28 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from stoker.doctor.probes.loop_turns import Loop, LoopTurns
+from stoker.doctor.probes.loop_turns import LoopTurns, UserLoop
 from stoker.doctor.probes.parts.steps import Phase, StepsPart
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import ACCOUNT_NAMES, SYNC, Recorder
 from stoker.doctor.probes.spans import SpanWindows
 
-# How a source of steps ranks: the best class that has any steps is the one reported. Updates are one class, be they
-# compiled or eager.
+# Ranks of sources of steps: the best class that has any steps is reported. Compiled and eager updates are one class.
 TRAINING, EAGER_TRAINING, TAPES, INFERENCE, CALLS, LAYERS, READS = range(7)
-# An inner loop of so few turns is part of the step around it (five updates of a critic, then one of the generator).
+# An inner loop with at most this many turns is part of the step around it: five updates of a critic, then one of the
+# generator.
 _INNER_TURNS = 8
-# A call of fit or predict that runs so few batches is itself but a part of a step.
+# A call of fit or predict for at most this many batches is itself only part of a step.
 _FEW_BATCHES = 2
 _MIN_CALLS = 5
 
-# Single steps whose duration is kept; beyond, every other goes and every second, fourth ... step is kept.
+# Durations of single steps that are kept. When there are more, every other one is dropped, and from then on only every
+# second, fourth ... step is kept.
 MAX_TIMES = 512
 
 
 @dataclass
 class StepCount:
-    """Steps from one source: where it is, how many, and from when to when."""
+    """Steps from one source: how many, and from when to when."""
 
     rank: int
     source: object
@@ -45,7 +46,7 @@ class StepCount:
     first_examples: int = 0
     first_ns: int = 0
     last_ns: int = 0
-    # When the device had done the work of the first and of the last one: later, if it runs beside the host.
+    # When the device had done the work of the first step and of the last one: later, if it runs beside the host.
     first_done_ns: int = 0
     last_done_ns: int = 0
     # Nanoseconds of single steps, thinned: every `stride`-th.
@@ -54,16 +55,16 @@ class StepCount:
     # The recorder's totals at the end of the first step and of the last one.
     first_totals: list[int] = field(default_factory=list)
     last_totals: list[int] = field(default_factory=list)
-    # Of a loop: those it was seen inside of.
-    outer: set[Loop] = field(default_factory=set)
-    # A turn that nothing but something minor, such as a read, has happened in so far is not counted yet: when that was,
-    # and the recorder's totals then.
+    # The loops that a loop was seen inside of.
+    outer: set[UserLoop] = field(default_factory=set)
+    # A turn in which only something minor, such as a read, has happened is not counted yet: the time of the last such
+    # event, and the recorder's totals then.
     turning: tuple[int, list[int]] | None = None
     _since_kept: int = 0
     _turn_examples: int = 0
 
     def tick(self, steps: int, examples: int, now: int, totals: list[int] | None = None) -> None:
-        """`steps` steps over `examples` examples ended now, or then, when these were the totals."""
+        """Count `steps` steps over `examples` examples that ended at `now`, when these were the recorder's totals."""
         recorder, windows = self.books.recorder, self.books.windows
         self.turning = None
         totals = totals or list(recorder.totals)
@@ -87,18 +88,18 @@ class StepCount:
         recorder.steps += self.rank < READS
         recorder.window = windows.step_ended(now, self.rank, steps, self.source)
 
-    def minor(self, turned: bool, now: int) -> None:
-        """Something happened that makes no step where others do: if it opens a turn, that waits to be counted."""
+    def postpone(self, turned: bool, now: int) -> None:
+        """Note an event that makes no step where others do: a turn that it opens waits to be counted."""
         if turned or self.turning is not None:
             self.turning = (now, list(self.books.recorder.totals))
 
     def settle(self) -> None:
-        """Count a turn in which nothing but reads came."""
+        """Count a turn in which only reads happened."""
         if self.turning is not None:
             self.tick(1, 0, *self.turning)
 
-    def first_again(self, now: int) -> None:
-        """The first step ends only here: what was taken for its end was a read at its beginning."""
+    def end_first_again(self, now: int) -> None:
+        """Move the end of the first step here: what was taken for its end was a read at its beginning."""
         recorder = self.books.recorder
         self.first_ns = self.first_done_ns = self.last_ns = self.last_done_ns = now
         self.first_totals = self.last_totals = list(recorder.totals)
@@ -114,8 +115,8 @@ class StepCount:
         """From the end of the first step to the end of the last, when the work was done."""
         return self.last_ns - self.first_ns + self.drain_ns
 
-    def saw_examples(self, examples: int) -> None:
-        """A call inside the turn had so many: of several calls, the largest counts."""
+    def add_examples(self, examples: int) -> None:
+        """Count the examples of a call inside the turn; of several calls, the largest counts."""
         more = examples - self._turn_examples
         if more > 0:
             self._turn_examples = examples
@@ -135,16 +136,16 @@ class Steps(Probe):
         self.sources: dict[tuple[int, object], StepCount] = {}
         # Open calls of Keras' fit, evaluate and predict: what they call is not a step of its own.
         self.keras_depth = 0
-        # How often each of them was called, and for a few batches only.
+        # How often each of them was called, and how often for a few batches only.
         self.keras_calls: dict[str, int] = {}
         self.short_calls: dict[str, int] = {}
-        # Counts up with what the program has TensorFlow do.
+        # A counter that rises with the work the program gives to TensorFlow.
         self.work: Callable[[], int] = int
         self._work_seen = -1
-        # Who had events since the last turn of any loop.
+        # The sources that had events since the last turn of any loop.
         self._since_turn: set[object] = set()
         self.turns = LoopTurns(recorder.sites)
-        self._loops: dict[Loop, StepCount] = {}
+        self._loops: dict[UserLoop, StepCount] = {}
 
     def measure(self, ended: bool) -> StepsPart:
         per_s, examples_per_s = self.rates()
@@ -162,18 +163,18 @@ class Steps(Probe):
         )
 
     def source(self, rank: int, source: object) -> StepCount:
-        """The count of one source, to be held by who ticks it often."""
+        """The count of one source."""
         count = self.sources.get((rank, source))
         if count is None:
             count = self.sources[rank, source] = StepCount(rank, source, self)
         return count
 
     def tick(self, rank: int, source: object, steps: int, examples: int, now: int) -> None:
-        """`steps` steps over `examples` examples just ended."""
+        """Count `steps` steps over `examples` examples that have just ended."""
         self.source(rank, source).tick(steps, examples, now)
 
     def event(self, rank: int, source: object, now: int, examples: int = 0) -> None:
-        """Something that makes a step happened: one step of the loop it is in, if it opens a new turn of it.
+        """Note an event that makes a step: one step of the loop it is in, if it opens a new turn of that loop.
 
         Outside of all loops each event of a `source` is a step.
         """
@@ -199,39 +200,39 @@ class Steps(Probe):
             late = rank < LAYERS <= count.rank and count.ticks == 1 and not turned
             count.rank = rank
             if late:
-                count.first_again(now)
+                count.end_first_again(now)
         for loop, turned in loops:
-            self._turned(loop, turned, rank, now)
+            self._count_turn(loop, turned, rank, now)
         if examples:
-            count.saw_examples(examples)
+            count.add_examples(examples)
 
-    def _turned(self, loop: Loop, turned: bool, rank: int, now: int) -> None:
-        """Count a turn of a loop where its work is done: a read may come before the call it is read for."""
+    def _count_turn(self, loop: UserLoop, turned: bool, rank: int, now: int) -> None:
+        """Count a turn of a loop once its work is done: a read may come before the call it is made for."""
         count = self._loops.get(loop)
         if count is None:
             return
         if turned:
             count.settle()
         if rank >= LAYERS > count.rank:
-            count.minor(turned, now)
+            count.postpone(turned, now)
         elif turned or count.turning is not None or not count.steps:
             # A loop may be known only late in its first turn.
             count.tick(1, 0, now)
 
     def keras_call(self, name: str, rank: int, batches: int, now: int) -> None:
-        """A call of fit or predict ended: if it was for a batch or two, the loop around it is what steps."""
+        """Note the end of a call of fit or predict: if it was for a batch or two, the loop around it steps."""
         self.keras_calls[name] = self.keras_calls.get(name, 0) + 1
         if batches <= _FEW_BATCHES:
             self.short_calls[name] = self.short_calls.get(name, 0) + 1
             self.event(rank, None, now)
 
     def settle(self) -> None:
-        """The run is over: turns that wait to be counted count as they are."""
+        """Count the turns that wait to be counted: the run is over."""
         for count in self._loops.values():
             count.settle()
 
     def reported(self) -> list[StepCount]:
-        """The counts of the best class that has any; of plain calls and reads only the hottest."""
+        """The counts of the best class that has any steps; only the hottest, if those are plain calls or reads."""
         counts = [count for count in list(self.sources.values()) if count.steps]
         counts = [count for count in counts if not self._stands_for_calls(count, counts)]
         if not counts:
@@ -245,14 +246,14 @@ class Steps(Probe):
         return [max(hot, key=lambda c: c.steps)]
 
     def _stands_for_calls(self, count: StepCount, counts: list[StepCount]) -> bool:
-        """Whether these are Keras' batches, one or two a call: then the turns around the calls are the steps."""
+        """Whether these are batches of Keras, one or two per call: then the turns around the calls are the steps."""
         calls = self.short_calls.get(count.source, 0) if isinstance(count.source, str) else 0
         if calls < _MIN_CALLS or calls * 2 < self.keras_calls.get(str(count.source), 0):
             return False
-        return any(isinstance(c.source, Loop) and c.rank <= count.rank for c in counts)
+        return any(isinstance(c.source, UserLoop) and c.rank <= count.rank for c in counts)
 
     def phase(self) -> Phase:
-        """The stepping phase of the reported steps, whichever of their sources they came from."""
+        """The stepping phase of the reported steps, over all their sources."""
         counts = [count for count in self.reported() if count.last_ns > count.first_ns]
         if not counts:
             return Phase()
@@ -272,8 +273,8 @@ class Steps(Probe):
             times=list(max(counts, key=lambda c: c.steps).times),
         )
 
-    def drained(self, now: int) -> None:
-        """A read waited for the device: what was launched before is done. For devices that do not tell themselves."""
+    def mark_done(self, now: int) -> None:
+        """Note that a read waited for the device, so all earlier work is done. For devices that do not tell."""
         for count in self.sources.values():
             if count.last_done_ns == count.last_ns:
                 count.last_done_ns = now
@@ -283,13 +284,13 @@ class Steps(Probe):
         return sum(count.steps for count in self.reported())
 
     def tick_seconds(self) -> float | None:
-        """How long a tick takes: what runs several steps in one call shows nothing of itself before it ends."""
+        """How long a tick takes; None if unknown. A call that runs several steps shows nothing until it ends."""
         counts = self.reported()
         ticks = sum(count.ticks - 1 for count in counts)
         return sum(count.last_ns - count.first_ns for count in counts) / 1e9 / ticks if ticks > 0 else None
 
     def rates(self) -> tuple[float | None, float | None]:
-        """Steps and examples a second, from the end of each source's first step to its last, the work done."""
+        """Steps and examples a second, from the end of each source's first step until the work of its last is done."""
         counts = self.reported()
         seconds = sum(count.elapsed_ns for count in counts) / 1e9
         if seconds <= 0:
@@ -300,8 +301,8 @@ class Steps(Probe):
 
 
 def _steps_around(counts: list[StepCount]) -> list[StepCount]:
-    """Of loops inside one another one is the step: the outer one, unless the inner one turns far more often."""
-    loops = {count.source: count for count in counts if isinstance(count.source, Loop)}
+    """The counts without nested loops: the outer one is the step, unless the inner one turns far more often."""
+    loops = {count.source: count for count in counts if isinstance(count.source, UserLoop)}
     dropped: set[object] = set()
     for inner in loops.values():
         for loop in inner.outer & loops.keys():

@@ -1,7 +1,7 @@
 """What TensorFlow's profiler saw in a few windows, event by event, on our clock: for a trace beside our own spans.
 
-The profiler counts from the start of its session, on a clock of its own. Marks made at known times of ours, and
-found again among its events, say how far the two are apart; the tightest of them is right to a few microseconds.
+The profiler counts from the start of its session, on a clock of its own. We make marks at known times and find them
+again among its events, which tells how far the two clocks are apart, to within a few microseconds.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from stoker.doctor.probes.profiler_trace import Threads, gently
 from stoker.doctor.probes.spans import Window
+from stoker.tf_internals.types import TraceMe
 
 MARK = "stoker clock"
 _MARKS = 8
-# The windows kept are the first few, then ever fewer: a run of any length has some of each part of it.
+# The first few windows are kept, then ever fewer, so that a run of any length has some from each part of it.
 MAX_WINDOWS = 12
 _MAX_EVENTS = 2000
 
@@ -35,7 +35,7 @@ class WindowEvents:
 class ClockMarks:
     """Marks in an open session, each with our time before and after it."""
 
-    def __init__(self, trace_me: Any, now_ns: Callable[[], int]) -> None:
+    def __init__(self, trace_me: TraceMe, now_ns: Callable[[], int]) -> None:
         self._pairs: list[tuple[int, int]] = []
         for _ in range(_MARKS):
             before = now_ns()
@@ -43,7 +43,7 @@ class ClockMarks:
             self._pairs.append((before, now_ns()))
 
     def zero_ns(self, threads: Threads) -> int | None:
-        """The session's zero on our clock; None if the marks were not found again."""
+        """When the session began, on our clock; None if the marks were not found again."""
         seen = sorted(
             (start + end) // 2
             for _, events in threads.values()
@@ -57,13 +57,13 @@ class ClockMarks:
         return (before + after) // 2 - at
 
 
-def wanted(number: int) -> bool:
+def is_kept(number: int) -> bool:
     """Whether the window of this number, from 0, is one of those kept: 0 to 3, then 4, 8, 16 ..."""
     return number < 4 or (number & (number - 1) == 0 and number < 4 << (MAX_WINDOWS - 4))
 
 
 def window_events(threads: Threads, zero_ns: int, length_ns: int, beside: Window) -> WindowEvents:
-    """The longest events of a window: what is left out is too short to be seen beside them."""
+    """The longest events of a window; the others are too short to be seen beside them."""
     kept: dict[str, list[tuple[int, int, str]]] = {}
     for thread, start, length, name in sorted(_longest(threads)):
         kept.setdefault(thread, []).append((start, length, name))

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from stoker import clock
 from stoker.doctor.attach.sites import INTERNAL, SiteKey
@@ -16,23 +15,26 @@ from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import PYTHON, TRANSFER, Recorder
 from stoker.doctor.probes.steps import READS, Steps
 from stoker.tf_internals import eager
+from stoker.tf_internals.types import Tensor, TensorLike
 
+# What TensorFlow converts with: the value, its context, the dtype that is asked for.
+_Convert = Callable[[TensorLike, object, object], Tensor]
 # Shapes, axes and indexes are short lists; a batch is not.
 _MIN_LIST = 32
 _MIN_BYTES = 64
 
 
-def data_size(value: Any, array_type: type) -> int | None:
+def data_size(value: TensorLike, array_type: type) -> int | None:
     """Bytes of host data that is about to be converted, 0 if not known yet; None if it is a mere constant."""
     if isinstance(value, array_type):
-        size = int(value.nbytes)  # type: ignore[attr-defined]
+        size = int(getattr(value, "nbytes", 0))
         return size if size >= _MIN_BYTES else None
     if type(value) not in (list, tuple) or not value:
         return None
     first = value[0]
     if isinstance(first, array_type):
         # A list of observations, as agents keep them.
-        return 0 if len(value) * int(first.nbytes) >= _MIN_BYTES else None  # type: ignore[attr-defined]
+        return 0 if len(value) * int(getattr(first, "nbytes", 0)) >= _MIN_BYTES else None
     rows = len(first) if type(first) in (list, tuple) else 1
     return 0 if len(value) * rows >= _MIN_LIST else None
 
@@ -45,7 +47,7 @@ class Transfer(Probe):
     def __init__(self, recorder: Recorder, steps: Steps) -> None:
         super().__init__(recorder)
         self._steps = steps
-        # The first array converted at a site.
+        # The id of the first array converted at a site.
         self._first: dict[SiteKey, int] = {}
 
     def attach(self) -> None:
@@ -57,31 +59,28 @@ class Transfer(Probe):
     def measure(self, ended: bool) -> CopiesPart:
         return CopiesPart(self.recorder.tallies_of("transfer"))
 
-    def _conversion(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def convert(value: Any, ctx: Any, dtype: Any = None) -> Any:
+    def _conversion(self, original: _Convert) -> Callable[..., Tensor]:
+        recorder = self.recorder
+
+        def convert(value: TensorLike, ctx: object, dtype: object = None) -> Tensor:
             size = data_size(value, self._array_type)
             if size is None or not self.active:
                 return original(value, ctx, dtype)
-            return self._timed(original, value, ctx, dtype, size)
+            on_books = recorder.on_main_thread()
+            started = recorder.enter(TRANSFER) if on_books else clock.now_ns()
+            tensor = None
+            try:
+                tensor = original(value, ctx, dtype)
+                return tensor
+            finally:
+                ended = recorder.leave() if on_books else clock.now_ns()
+                self.safely(self._count, value, tensor, size, started, ended, on_books)
 
         return convert
 
-    def _timed(self, original: Callable[..., Any], value: Any, ctx: Any, dtype: Any, size: int) -> Any:
-        recorder = self.recorder
-        on_books = recorder.on_main_thread()
-        started = recorder.enter(TRANSFER) if on_books else clock.now_ns()
-        tensor = None
-        try:
-            tensor = original(value, ctx, dtype)
-            return tensor
-        finally:
-            ended = recorder.leave() if on_books else clock.now_ns()
-            try:
-                self._count(value, tensor, size, started, ended, on_books)
-            except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
-                self.fail(error)
-
-    def _count(self, value: Any, tensor: Any, size: int, started: int, ended: int, on_books: bool) -> None:
+    def _count(
+        self, value: TensorLike, tensor: Tensor, size: int, started: int, ended: int, on_books: bool
+    ) -> None:
         elapsed = ended - started
         key, _ = self.recorder.sites.caller(nearer_than=INTERNAL)
         if key is None:
@@ -96,7 +95,7 @@ class Transfer(Probe):
                 "dtype": str(getattr(value, "dtype", "")),
             }
             self._first[key] = id(value)
-        self.recorder.seen(tally, ended)
+        self.recorder.date(tally, ended)
         if not size and tensor is not None:
             size = int(tensor.dtype.size) * int(tensor.shape.num_elements() or 0)
         # An id may be used again by another array, but hardly every time.

@@ -19,7 +19,7 @@ _CLOCKS = ("real", "deterministic")
 
 
 @dataclass(frozen=True)
-class Settings:
+class SoftwareGpuSettings:
     """How the software GPU is, or is to be, set up."""
 
     count: int
@@ -28,7 +28,7 @@ class Settings:
     clock: str
 
 
-_enabled: Settings | None = None
+_enabled: SoftwareGpuSettings | None = None
 
 
 def is_enabled() -> bool:
@@ -86,7 +86,7 @@ def enable(
 
 def settings_of(
     count: int, memory: str | int, profile: str | Profile | Mapping[str, Any], clock: str = "real"
-) -> Settings:
+) -> SoftwareGpuSettings:
     """Check the settings without enabling anything.
 
     Raises:
@@ -96,7 +96,7 @@ def settings_of(
         raise UsageError(f"{count} software GPUs: choose 1 to 64")
     if clock not in _CLOCKS:
         raise UsageError(f"no clock {clock!r}: choose one of {', '.join(_CLOCKS)}")
-    return Settings(count, parse_memory(memory), resolve(profile), clock)
+    return SoftwareGpuSettings(count, parse_memory(memory), resolve(profile), clock)
 
 
 def parse_memory(memory: str | int) -> int:

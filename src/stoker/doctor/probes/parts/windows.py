@@ -9,22 +9,22 @@ from stoker.doctor.probes.measurements import Measurements, ProbePart
 from stoker.doctor.probes.parts.tallies import MAX_ROWS
 
 if TYPE_CHECKING:
-    from stoker.doctor.probes.profiler_trace import Summary
+    from stoker.doctor.probes.profiler_trace import WindowSummary
     from stoker.doctor.probes.tensorflow_events import WindowEvents
     from stoker.records import StageRow, WindowSums
 
 
-def _empty_summary() -> Summary:
-    from stoker.doctor.probes.profiler_trace import Summary
+def _empty_summary() -> WindowSummary:
+    from stoker.doctor.probes.profiler_trace import WindowSummary
 
-    return Summary()
+    return WindowSummary()
 
 
 @dataclass(frozen=True)
 class WindowsPart(ProbePart):
     """The sums over all windows, and a few windows event by event."""
 
-    summary: Summary = field(default_factory=_empty_summary)
+    summary: WindowSummary = field(default_factory=_empty_summary)
     events: list[WindowEvents] = field(default_factory=list)
 
     @property

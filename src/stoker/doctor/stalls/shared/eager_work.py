@@ -21,7 +21,7 @@ from stoker.doctor.stalls.shared.draft import FEW, MIN_REPEATS, Draft, worth
 if TYPE_CHECKING:
     from stoker.doctor.attach.sites import SiteKey
     from stoker.doctor.probes.eager_ops import Dispatched
-    from stoker.doctor.probes.loop_turns import Loop, UserFrame
+    from stoker.doctor.probes.loop_turns import UserFrame, UserLoop
     from stoker.doctor.probes.measurements import Measurements
 
     _Sample = tuple[tuple[UserFrame, ...], Dispatched]
@@ -40,7 +40,7 @@ class _StepFunction:
 
     file: str
     function: str
-    loop: Loop | None
+    loop: UserLoop | None
 
     def holds(self, frame: UserFrame) -> bool:
         same = (frame.site[0], frame.site[2]) == (self.file, self.function)

@@ -17,7 +17,7 @@ from stoker.doctor.stalls.shared.draft import Draft, most
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
-    from stoker.doctor.probes.pipelines import Pipeline, Stage
+    from stoker.doctor.probes.pipelines import Pipeline, UserStage
 
 # A pipeline that keeps the step waiting for less than this share of the run is doing its job.
 _MIN_SHARE = 0.01
@@ -107,7 +107,7 @@ def _call_ns(stage: str) -> int:
     return _FUNCTION_CALL_NS if stage.startswith(_WITH_FUNCTION) else 0
 
 
-def _users_stages(pipeline: Pipeline) -> list[Stage]:
+def _users_stages(pipeline: Pipeline) -> list[UserStage]:
     return [stage for stage in pipeline.stages if stage.site is not None]
 
 
@@ -169,7 +169,7 @@ def _stage_remedy(name: str, stages: Sequence[str] = ()) -> str:
 
 
 def _is_cheap_before_batch(
-    ran: dict[str, StageTime], stages: list[Stage], culprit: Stage, slow: str | None
+    ran: dict[str, StageTime], stages: list[UserStage], culprit: UserStage, slow: str | None
 ) -> bool:
     """A cheap map below a batch is called too often; any other serial map is just serial."""
     batched_after = any(stage.name in ("Batch", "ParallelBatch") for stage in stages[: stages.index(culprit)])
@@ -178,7 +178,7 @@ def _is_cheap_before_batch(
     return stage_name(slow or "") != "MapAndBatch" and batched_after and per_element < _CHEAP_MAP_NS
 
 
-def _stage_for(stages: list[Stage], path: str) -> Stage | None:
+def _stage_for(stages: list[UserStage], path: str) -> UserStage | None:
     """The user's stage behind a path such as `Iterator::Root::Prefetch::MapAndBatch::Range`.
 
     TensorFlow rewrites pipelines before it runs them: it fuses map and batch, makes pure maps parallel, adds a
