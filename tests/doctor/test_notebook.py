@@ -95,10 +95,10 @@ def test_an_error_in_the_cell_is_shown_and_so_is_the_report(cells: Any) -> None:
 
 
 def test_elsewhere_the_report_is_text() -> None:
-    from stoker.doctor.notebook import Shown
+    from stoker.doctor.notebook import NotebookReport
     from tests.samples import sample_record
 
-    plain = repr(Shown(sample_record(), Path("run.json")))
+    plain = repr(NotebookReport(sample_record(), Path("run.json")))
     assert "\x1b" not in plain
     assert "stoker  " in plain
     assert plain.rstrip().endswith("record: run.json")

@@ -68,7 +68,7 @@ def test_a_record_that_cannot_be_kept_is_told_and_the_loop_goes_well(
     model().fit(X, Y, batch_size=8, verbose=0, callbacks=[watch])
     assert watch.record is not None
     assert watch.record.steps == 64
-    assert "stoker: the record is not kept: cannot write to .stoker/runs" in capsys.readouterr().err
+    assert "stoker: could not save the record: cannot write to .stoker/runs" in capsys.readouterr().err
 
 
 def test_findings_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:

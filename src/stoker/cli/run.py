@@ -22,7 +22,7 @@ from stoker import config
 from stoker.cli._paths import local_path
 from stoker.doctor import software_gpu
 from stoker.doctor.measure import supervise
-from stoker.doctor.measure.launch import Launched, Target
+from stoker.doctor.measure.launch import LaunchedProgram, Target
 from stoker.doctor.report import console, output
 from stoker.doctor.report.live import LiveLine, has_rows
 from stoker.doctor.report.page import document
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     target.check()
     if args.html:
         document.check(args.html)
-    launched = Launched(target, _device(args), args.store)
+    launched = LaunchedProgram(target, _device(args), args.store)
     shown = not args.quiet and has_rows(sys.stderr)
     with _live_line(wanted=shown) as draw:
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from rich.console import Console
 
@@ -29,7 +29,7 @@ _WIDTH = 110
 _HTML = '<pre style="white-space:pre;overflow-x:auto;line-height:1.3;font-family:monospace">{code}</pre>'
 
 
-class Shown:
+class NotebookReport:
     """A record as a notebook shows it."""
 
     def __init__(self, record: Record, path: Path) -> None:
@@ -37,39 +37,54 @@ class Shown:
         self._path = path
 
     def _repr_html_(self) -> str:
+        return self._print().export_html(inline_styles=True, code_format=_HTML)
+
+    def __repr__(self) -> str:
+        return self._print().export_text()
+
+    def _print(self) -> Console:
+        """The report on a console that recorded it."""
         recording = Console(
             record=True, file=io.StringIO(), width=_WIDTH, highlight=False, force_jupyter=False
         )
         recording.print(console.render(self.record, self._path, _WIDTH))
-        return recording.export_html(inline_styles=True, code_format=_HTML)
-
-    def __repr__(self) -> str:
-        plain = Console(
-            file=io.StringIO(), width=_WIDTH, highlight=False, color_system=None, force_jupyter=False
-        )
-        with plain.capture() as captured:
-            plain.print(console.render(self.record, self._path, _WIDTH))
-        return captured.get()
+        return recording
 
 
-def load_ipython_extension(ipython: Any) -> None:
+class CellResult(Protocol):
+    """What IPython returns for a cell that it ran."""
+
+    success: bool
+
+
+class Shell(Protocol):
+    """The part of IPython's shell that the magics use."""
+
+    execution_count: int
+
+    def register_magic_function(self, func: object, magic_kind: str, magic_name: str) -> None: ...
+
+    def run_cell(self, raw_cell: str) -> CellResult: ...
+
+
+def load_ipython_extension(ipython: Shell) -> None:
     """Called by `%load_ext stoker`."""
 
     def stoker_magic(line: str, cell: str | None = None) -> None:
         try:
-            shown = _run_program(line) if cell is None else _run_cell(ipython, line, cell)
+            report = _run_program(line) if cell is None else _run_cell(ipython, line, cell)
         except StokerError as error:
             print_note(str(error))
             return
         from IPython.display import display
 
-        display(shown)  # type: ignore[no-untyped-call]
+        display(report)  # type: ignore[no-untyped-call]
 
     ipython.register_magic_function(stoker_magic, "line_cell", "stoker")
 
 
-def _run_program(line: str) -> Shown:
-    """`%stoker run train.py --epochs 3`: what the command does, its output as it comes."""
+def _run_program(line: str) -> NotebookReport:
+    """`%stoker run train.py --epochs 3`: run the command, and show the program's output as it comes."""
     words = shlex.split(line)
     if not words or words[0] != "run" or len(words) < 2:
         raise UsageError("write `%stoker run train.py args...`, or `%%stoker` at the top of a cell")
@@ -86,13 +101,13 @@ def _run_program(line: str) -> Shown:
         if not path.exists():
             raise RecordError(f"the program left no record; `stoker run` ended with code {code}")
         saved = record_files.read(path)
-    return Shown(saved, record_files.path_of(saved.id))
+    return NotebookReport(saved, record_files.path_of(saved.id))
 
 
-def _run_cell(ipython: Any, line: str, cell: str) -> Shown:
-    """`%%stoker`: the cell runs in this kernel, with all its variables, and is measured while it runs."""
+def _run_cell(ipython: Shell, line: str, cell: str) -> NotebookReport:
+    """`%%stoker`: run the cell in this kernel, with all its variables, and measure it."""
     if line.strip():
-        raise UsageError("`%%stoker` takes no arguments: the cell itself is what runs")
+        raise UsageError("`%%stoker` takes no arguments: it runs the cell below it")
     if importlib.util.find_spec("tensorflow") is None:
         raise UsageError("TensorFlow is not installed in this kernel's environment")
     import tensorflow  # noqa: F401 - before measuring: importing it is not the cell's work
@@ -112,7 +127,7 @@ def _run_cell(ipython: Any, line: str, cell: str) -> Shown:
         ipython.execution_count = count
     saved = run.end(exit_code=0 if result.success else 1)
     run.keep(saved)
-    return Shown(saved, run.path)
+    return NotebookReport(saved, run.path)
 
 
 def _current_cell() -> int:

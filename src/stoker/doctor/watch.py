@@ -11,7 +11,6 @@ import importlib.util
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import keras
 
@@ -22,8 +21,9 @@ from stoker.errors import UsageError, check_local_path
 from stoker.logs import LOGGER
 from stoker.periodic import Every
 from stoker.records import Record
+from stoker.tf_internals.types import SummaryWriter
 
-# How often the findings are looked through while batches run.
+# How often findings are looked for while batches run.
 _LOOK_EVERY_S = 2.0
 
 
@@ -31,13 +31,13 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
     """Keeps the books of a Keras loop from its beginning to its end.
 
     Args:
-        show: print findings as they appear, once each, and the ledger at the end, both to stderr.
+        show: print each finding to stderr when it appears, and the ledger at the end.
         log_dir: where to write scalars for TensorBoard: steps per second, the device's busy share, the seconds on
             each account. They are plotted against the number of steps.
 
-    Under `stoker.fit` it is called once a call, not for every batch.
+    Under `stoker.fit` it is called once per compiled call, not for every batch.
 
-    After a loop, `record` is what `stoker run` would have saved; it is saved too, for `stoker report`.
+    After a loop, `record` is what `stoker run` would have saved. It is saved as well, for `stoker report`.
     """
 
     every_batch = False
@@ -52,72 +52,28 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         self.record: Record | None = None
         self._show = show
         self._log_dir = log_dir
-        self._writer: Any = None
+        self._writer: SummaryWriter | None = None
         self._depth = 0
         self._thread = 0
         self._sites = Sites()
-        self._told: set[tuple[str, str, int]] = set()
+        self._known: set[tuple[str, str, int]] = set()
         self._run: MeasuredRun | None = None
         self._looks = Every(seconds=_LOOK_EVERY_S)
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: object = None) -> None:
         """`fit` begins."""
         self._begin("fit")
 
-    def on_test_begin(self, logs: Any = None) -> None:
+    def on_test_begin(self, logs: object = None) -> None:
         """`evaluate` begins, or the validation inside `fit`."""
         self._begin("evaluate")
 
-    def on_predict_begin(self, logs: Any = None) -> None:
+    def on_predict_begin(self, logs: object = None) -> None:
         """`predict` begins."""
         self._begin("predict")
 
-    def on_train_end(self, logs: Any = None) -> None:
-        """`fit` ends: the ledger is drawn."""
-        self._end()
-
-    def on_test_end(self, logs: Any = None) -> None:
-        """`evaluate` ends: the ledger is drawn, unless a `fit` around it goes on."""
-        self._end()
-
-    def on_predict_end(self, logs: Any = None) -> None:
-        """`predict` ends: the ledger is drawn."""
-        self._end()
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """A step of `fit`: now and then, tell what is new."""
-        self._look()
-
-    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-        """A step of `evaluate`: now and then, tell what is new."""
-        self._look()
-
-    def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
-        """A step of `predict`: now and then, tell what is new."""
-        self._look()
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Tell what is new, and write the scalars."""
-        if self._run is not None:
-            current = self._run.look()
-            self._tell(current)
-            self._write(current)
-
-    def _begin(self, loop: str) -> None:
-        if self._run is not None and loop == "evaluate" and self._is_running("fit"):
-            self._depth += 1
-            return
-        # A loop that ended with an exception never told us.
-        self._stop()
-        self._depth = 1
-        self._thread = threading.get_ident()
-        self._told.clear()
-        self._run = MeasuredRun.here(f"{Path(sys.argv[0]).name or 'python'} {loop}")
-        self._run.begin(self._poll)
-        self._run.session.keras.join_call()
-        self._looks.mark()
-
-    def _end(self) -> None:
+    def on_train_end(self, logs: object = None) -> None:
+        """A loop ends: draw the ledger, unless a `fit` around it goes on."""
         self._depth -= 1
         run = self._run
         if self._depth > 0 or run is None:
@@ -125,19 +81,50 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
         run.session.keras.leave_call()
         self.record = run.end(exit_code=0)
         self._run = None
-        self._tell(self.record)
+        self._show_new(self.record)
         self._write(self.record)
         self._close_writer()
         self._keep(run, self.record)
 
-    def _keep(self, run: MeasuredRun, finished: Record) -> None:
+    on_test_end = on_predict_end = on_train_end
+
+    def on_train_batch_end(self, batch: int, logs: object = None) -> None:
+        """A step ends: now and then, show new findings."""
+        if self._run is not None and self._looks.due():
+            self._show_new(self._run.look())
+            self._looks.mark()
+
+    on_test_batch_end = on_predict_batch_end = on_train_batch_end
+
+    def on_epoch_end(self, epoch: int, logs: object = None) -> None:
+        """Show new findings, and write the scalars."""
+        if self._run is not None:
+            current = self._run.look()
+            self._show_new(current)
+            self._write(current)
+
+    def _begin(self, loop: str) -> None:
+        if self._run is not None and loop == "evaluate" and self._is_running("fit"):
+            self._depth += 1
+            return
+        # A loop that ended with an exception has not called its end hook.
+        self._stop()
+        self._depth = 1
+        self._thread = threading.get_ident()
+        self._known.clear()
+        self._run = MeasuredRun.here(f"{Path(sys.argv[0]).name or 'python'} {loop}")
+        self._run.begin(self._poll)
+        self._run.session.keras.join_call()
+        self._looks.mark()
+
+    def _keep(self, run: MeasuredRun, record: Record) -> None:
         try:
-            run.keep(finished)
+            run.keep(record)
         except (UsageError, OSError) as error:
-            # The loop went well; that it leaves no record must not make it fail.
-            LOGGER.warning("the record is not kept: %s", error)
+            # The loop went well: a record that cannot be saved must not make it fail.
+            LOGGER.warning("could not save the record: %s", error)
         if self._show:
-            console.show(finished, run.path)
+            console.show(record, run.path)
 
     def _stop(self) -> None:
         if self._run is not None:
@@ -171,14 +158,9 @@ class Watch(keras.callbacks.Callback):  # type: ignore[misc]
             frame = frame.f_back
         return False
 
-    def _look(self) -> None:
-        if self._run is not None and self._looks.due():
-            self._tell(self._run.look())
-            self._looks.mark()
-
-    def _tell(self, current: Record) -> None:
-        new = [f for f in current.findings if (f.kind, f.file, f.line) not in self._told]
-        self._told.update((f.kind, f.file, f.line) for f in new)
+    def _show_new(self, current: Record) -> None:
+        new = [f for f in current.findings if (f.kind, f.file, f.line) not in self._known]
+        self._known.update((f.kind, f.file, f.line) for f in new)
         if self._show:
             for finding in new:
                 console.show_finding(finding)

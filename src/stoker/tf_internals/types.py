@@ -39,6 +39,7 @@ FunctionType: TypeAlias = Any  # the types of a tf.function's arguments
 TracingOptions: TypeAlias = Any  # how TensorFlow traces one tf.function
 Graph: TypeAlias = Any
 ProfilerSession: TypeAlias = Any
+SummaryWriter: TypeAlias = Any  # writes scalars for TensorBoard
 TraceMe: TypeAlias = Any  # what makes a mark in the profiler's trace
 Operation: TypeAlias = Any  # a node of a graph
 ProtoMessage: TypeAlias = Any  # GraphDef, NodeDef and other messages of TensorFlow

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stoker.doctor.measure.run import MeasuredRun, finished
+from stoker.doctor.measure.run import MeasuredRun, finish_record
 from stoker.tracking.store import record_files
 from tests.samples import sample_record
 
@@ -69,8 +69,8 @@ def test_a_program_hands_its_books_over_and_the_other_process_finishes_them() ->
         run.abandon()
     left = record_files.read(run.path)
     assert (left.state, left.exit_code, left.what_if) == ("ended", None, None)
-    assert (finished(left, 1).state, finished(left, 1).exit_code) == ("finished", 1)
+    assert (finish_record(left, 1).state, finish_record(left, 1).exit_code) == ("finished", 1)
 
 
 def test_a_record_with_nothing_to_replay_is_finished_without_prices() -> None:
-    assert finished(sample_record(what_if=None), 0).what_if is None
+    assert finish_record(sample_record(what_if=None), 0).what_if is None

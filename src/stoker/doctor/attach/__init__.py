@@ -6,5 +6,5 @@
 | sites | who is the user: which line a call came from |
 | frames | tracebacks without our frames |
 | buffer_slot | the C buffer slot by which NumPy reads a tensor |
-| announced | what Stoker's own loops tell those who measure |
+| announced | what Stoker's own loops tell the probes |
 """

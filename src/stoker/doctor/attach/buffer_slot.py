@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
 
 _PROTOTYPE = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
 
-# The slot holds a bare address: a wrapper must live as long as a reader may be inside it, which nobody can tell.
-_wrappers: list[Any] = []
+# The slot holds a bare address, and a reader may be inside a wrapper at any time: wrappers are never freed.
+_wrappers: list[object] = []
 
 
 class BufferPatch:
     """A wrapper for the slot, made once and put in as often as needed.
 
-    A ctypes callback cannot raise. On an error that TensorFlow raises, or one of `refusals`, the reader gets -1,
+    A ctypes callback cannot raise. If TensorFlow raises an error, or the wrapper one of `refusals`, the reader gets -1,
     "no buffer": NumPy then goes on to `__array__`; `memoryview` fails.
     """
 
@@ -34,7 +33,7 @@ class BufferPatch:
         read = wrap(lambda tensor, view, flags: self._below(tensor, view, flags))
         quiet: tuple[type[BaseException], ...] = (BufferError, RuntimeError, ValueError, *refusals)
 
-        def get_buffer(tensor: Any, view: int, flags: int) -> int:
+        def get_buffer(tensor: object, view: int, flags: int) -> int:
             try:
                 return int(read(tensor, view, flags))
             except quiet:
@@ -45,7 +44,7 @@ class BufferPatch:
         _wrappers.append(self._wrapper)
 
     def put_in(self) -> None:
-        """Wrap what is in the slot now."""
+        """Put the wrapper around what is in the slot now."""
         address = self._slot.value
         if address is None:
             raise RuntimeError("EagerTensor has no buffer slot")
@@ -54,7 +53,7 @@ class BufferPatch:
             self._slot.value = self._ours
 
     def take_out(self) -> None:
-        """Restore the slot. Someone may have wrapped us since; then ours stays below theirs."""
+        """Restore the slot. If someone has wrapped ours since, it stays below theirs."""
         if self._slot.value == self._ours:
             self._slot.value = self._address
 

@@ -1,4 +1,4 @@
-"""Tracebacks without the frames that say nothing to the program's author."""
+"""Tracebacks without the frames that mean nothing to the program's author."""
 
 from __future__ import annotations
 

@@ -18,13 +18,12 @@ from stoker.doctor.attach.announced import LOOP_PACKAGES
 # file, line, function
 SiteKey = tuple[str, int, str]
 
-# How far a frame is from what the user asked for: their own code; libraries that only pass a request on (NumPy,
-# tqdm, `Tensor.__float__`); the inside of TensorFlow and Keras, where values are read for the framework's own
-# ends; tf.data and the savers, whose every act is their own; the loops of Keras and of Stoker's trainer.
+# How far a frame is from what the user asked for: their own code; libraries that only pass a request on (NumPy, tqdm,
+# `Tensor.__float__`); the inside of TensorFlow and Keras, where values are read for the framework's own purposes;
+# tf.data and the savers, which act only for themselves; the loops of Keras and of Stoker's trainer.
 USER, LIBRARY, FRAMEWORK, INTERNAL, KERAS_LOOP = range(5)
 
-# What happens below these is not of the user's making; a user's callback called by them still is, because that
-# frame comes first.
+# What happens below these is not the user's doing. A user's callback that they call still is: its frame comes first.
 _INTERNAL_PARTS = tuple(
     part.replace("/", os.sep)
     for part in (
@@ -44,7 +43,7 @@ _KERAS_LOOP_PARTS = tuple(
     part.replace("/", os.sep) for part in ("/keras/src/trainers/", "/keras/src/backend/tensorflow/trainer.py")
 )
 
-# The parts of TensorFlow and Keras that read a tensor because the program asked for its value.
+# The parts of TensorFlow and Keras that read a tensor because the program asks for its value.
 _ON_REQUEST_PARTS = tuple(
     part.replace("/", os.sep)
     for part in (
@@ -69,7 +68,7 @@ _ON_REQUEST_PARTS = tuple(
 )
 
 OWN_ROOT = os.path.dirname(os.path.abspath(stoker.__file__)) + os.sep
-# Stoker's own loops are loops as Keras' are.
+# Stoker's own loops count as loops, like Keras'.
 _REAL_ROOT = os.path.join(os.path.realpath(OWN_ROOT), "")
 _OWN_LOOPS = tuple(os.path.join(_REAL_ROOT, package, "") for package in LOOP_PACKAGES)
 
@@ -83,7 +82,7 @@ class Sites:
         self._library_roots = tuple(os.path.realpath(root) + os.sep for root in roots)
         self._user_root = os.path.realpath(user_root) + os.sep if user_root else None
         self.kinds: dict[str, int] = {}
-        # Where on its line a site's call stands, seen once.
+        # The column of a site's call, looked up once.
         self.columns: dict[SiteKey, int] = {}
 
     def kind_of(self, filename: str) -> int:
@@ -114,9 +113,9 @@ class Sites:
         return USER
 
     def through(self) -> str:
-        """The library's function that the user's line calls and that led here, such as `matplotlib.pyplot.imshow`.
+        """The library function that the user's line called and that led here, such as `matplotlib.pyplot.imshow`.
 
-        Empty where the line itself asks, also where it asks through TensorFlow, Keras or NumPy.
+        Empty if the line itself asks, or asks through TensorFlow, Keras or NumPy.
         """
         frame: FrameType | None = sys._getframe(1)
         outermost: FrameType | None = None
@@ -129,9 +128,9 @@ class Sites:
         return "" if own else f"{module}.{outermost.f_code.co_name}"
 
     def caller(self, nearer_than: int = KERAS_LOOP + 1) -> tuple[SiteKey | None, int]:
-        """The innermost user line on the stack, and the farthest kind of frame between it and us.
+        """The innermost line of the user's on the stack, and the farthest kind of frame between it and us.
 
-        With `nearer_than`, the search ends without a line at the first frame of that kind or beyond.
+        The search ends without a line at the first frame of kind `nearer_than` or beyond.
         """
         farthest = LIBRARY
         frame: FrameType | None = sys._getframe(1)
@@ -155,7 +154,7 @@ class Sites:
 
 
 def _column(code: CodeType, lasti: int) -> int:
-    """The 1-based column of the running call, 0 where Python does not tell (before 3.11)."""
+    """The column of the running call, from 1; 0 if Python does not tell (before 3.11)."""
     positions = getattr(code, "co_positions", None)
     if positions is None:
         return 0
@@ -166,7 +165,7 @@ def _column(code: CodeType, lasti: int) -> int:
 
 
 def shown_path(path: str) -> str:
-    """Relative to where the program was started, if it lies below; a notebook's cell by its number."""
+    """A path as reports show it: below the working directory relative to it; a notebook's cell by its number."""
     cell = cell_number(path)
     if cell:
         return f"cell {cell}"

@@ -1,4 +1,4 @@
-"""Two sides of one or more runs: which is faster, by how much, and whether the noise allows a verdict.
+"""Comparing two sides of one or more runs: which is faster, by how much, and whether noise allows a verdict.
 
 comparison = compare([before], [after])
 comparison.verdict    # "faster", "slower" or "no difference that can be told from noise"
@@ -15,9 +15,9 @@ from stoker.doctor.probes.parts.environment import OTHER_WORK
 from stoker.records import Finding, Record
 
 FASTER, SLOWER, UNDECIDED = "faster", "slower", "no difference that can be told from noise"
-# The least difference worth saying how many runs it takes to see.
+# The smallest difference for which we say how many runs it takes to see it.
 _WORTH_SEEING = 0.02
-# How much the speed of a run varies with the share of the processors that others take, and from where to say so.
+# How much a run's speed varies with the share of the processors that others take, and the share from which we say so.
 _NOISE_OF_OTHER_WORK = 0.25
 _BUSY = 0.1
 
@@ -47,7 +47,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Changes:
-    """What became of the findings: those of A alone, of B alone, and of both."""
+    """The findings of A alone, of B alone, and of both."""
 
     gone: list[Finding]
     new: list[Finding]
@@ -55,7 +55,7 @@ class Changes:
 
 
 def compare(a: Sequence[Record], b: Sequence[Record], noise: float = ASSUMED_RUN_NOISE) -> Comparison:
-    """Compare two sides; `noise` is the spread between runs that is assumed until several runs show it.
+    """Compare two sides; `noise` is the assumed spread between runs, until several runs show the real one.
 
     Raises:
         ValueError: a run has no speed to compare.
@@ -90,7 +90,7 @@ def compare(a: Sequence[Record], b: Sequence[Record], noise: float = ASSUMED_RUN
 
 
 def _measure(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, Callable[[Record], float], list[str]]:
-    """What to compare by: steps, examples where the batch changed, whole runs where there are no steps."""
+    """What to compare: steps; examples if the batch size changed; whole runs if there are no steps."""
     runs = [*a, *b]
     for record in runs:
         if not record.wall_s > 0:
@@ -139,7 +139,7 @@ def _warnings(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
 
 
 def changes(a: Sequence[Record], b: Sequence[Record]) -> Changes:
-    """Findings gone and new. A finding is the same if its kind and its line of source are, wherever it moved."""
+    """Findings that are gone, new, or stayed. Two are the same if kind and source line are, wherever the line moved."""
     before, after = _by_source(a), _by_source(b)
     return Changes(
         gone=[finding for key, finding in before.items() if key not in after],

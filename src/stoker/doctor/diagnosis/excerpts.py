@@ -1,4 +1,4 @@
-"""The user's source around each finding, kept with the record: a page drawn next year shows the lines of today."""
+"""The user's source around each finding, kept with the record, so that a page drawn next year shows today's lines."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _MAX_WIDTH = 300
 
 
 def excerpts(findings: Iterable[Finding], paths: dict[str, str]) -> list[Excerpt]:
-    """Lines around the findings' lines, those that touch joined; `paths` leads from shown names to files.
+    """The lines around each finding, joined where they touch; `paths` maps displayed names to files.
 
-    The costliest findings come first, so that those have source when there are too many.
+    The costliest findings come first, so that they have source if there are too many.
     """
     wanted: defaultdict[str, list[int]] = defaultdict(list)
     for finding in list(findings)[:_MAX_EXCERPTS]:
@@ -33,7 +33,7 @@ def excerpts(findings: Iterable[Finding], paths: dict[str, str]) -> list[Excerpt
 
 
 def _ranges(numbers: list[int], count: int) -> list[tuple[int, int]]:
-    """`[42, 45]` is one range, 36 to 51; lines the file does not have are left out."""
+    """`[42, 45]` becomes one range, 36 to 51; lines that the file does not have are left out."""
     joined: list[tuple[int, int]] = []
     for number in numbers:
         first, last = max(1, number - _AROUND), min(count, number + _AROUND)

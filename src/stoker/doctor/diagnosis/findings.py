@@ -1,4 +1,4 @@
-"""What every stall's detector found, made into findings: source line, text, order by price."""
+"""What every stall's detector found, as findings with their source lines, costliest first."""
 
 from __future__ import annotations
 

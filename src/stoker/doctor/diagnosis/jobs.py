@@ -1,7 +1,7 @@
-"""The record of a job, from those of its workers: who waits for whom.
+"""The record of a job, made from those of its workers: who waits for whom.
 
-An exchange ends for all workers at about the same time, and begins for each when it gets there. So the worker that was
-last in it took only as long as the exchange itself; whatever longer the others took is waiting. No clocks are compared.
+An exchange ends for all workers at about the same time, and begins for each when it gets there. So the last worker to
+arrive takes only as long as the exchange itself; any longer that the others take is waiting. No clocks are compared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def job_record(
     chief = workers[ranks[0]]
     rows = worker_rows(workers)
     seen = [finding for stall in stalls().values() for finding in stall.find_in_job(workers, rows)]
-    found = [*seen, *_merged(workers), *more]
+    found = [*seen, *_merge_findings(workers), *more]
     examples = [r.examples_per_s for r in workers.values() if r.examples_per_s is not None]
     return dataclasses.replace(
         chief,
@@ -35,7 +35,7 @@ def job_record(
         },
         findings=sorted(found, key=lambda finding: -(finding.lost_s or 0.0)),
         tables=Tables(workers=rows),
-        # What is replayed is one worker's.
+        # Only a single worker can be replayed.
         timeline=None,
         what_if=None,
         environment={**chief.environment, "workers": len(workers), "restarts": restarts},
@@ -44,8 +44,8 @@ def job_record(
 
 
 def worker_rows(workers: Mapping[int, Record]) -> list[WorkerRow]:
-    """A row a worker. The least that any of them exchanged for, a step, is the exchange itself."""
-    least = min(_exchanged_a_step(record) for record in workers.values())
+    """One row per worker. The shortest time per step that any worker exchanged is the exchange itself."""
+    least = min(_exchange_per_step(record) for record in workers.values())
     rows = []
     for rank in sorted(workers):
         record = workers[rank]
@@ -67,12 +67,12 @@ def worker_rows(workers: Mapping[int, Record]) -> list[WorkerRow]:
     return rows
 
 
-def _exchanged_a_step(record: Record) -> float:
+def _exchange_per_step(record: Record) -> float:
     return record.accounts.get("communication", 0.0) / record.steps if record.steps else 0.0
 
 
-def _merged(workers: Mapping[int, Record]) -> list[Finding]:
-    """One of each kind and line: the costliest, with the workers it was found on."""
+def _merge_findings(workers: Mapping[int, Record]) -> list[Finding]:
+    """One finding of each kind and line: the costliest, with the workers it was found on."""
     best: dict[tuple[str, str, int], tuple[Finding, list[int]]] = {}
     for rank in sorted(workers):
         for finding in workers[rank].findings:

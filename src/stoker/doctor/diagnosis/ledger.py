@@ -1,9 +1,9 @@
 """Folding the recorder's raw totals into the accounts of the record.
 
-Two raw totals are mixtures that only the profiler's windows can take apart: time inside compiled functions
-(kernels, waiting for the next element, exchanging with other workers, starting and ending the graph) and time inside
-eager ops (kernels, or dispatching them). On a GPU the host only launches work in either: there all of it is dispatch,
-and the device has a book of its own.
+Two raw totals are mixtures that only the profiler's windows can take apart: time inside compiled functions (kernels,
+waiting for the next element, exchanging with other workers, starting and ending the graph) and time inside eager ops
+(kernels, or dispatching them). With a GPU the host only launches work in both, so all of it is dispatch, and the device
+has its own book.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def accounts(m: Measurements) -> dict[str, float]:
 
 
 def device_book(m: Measurements) -> Device:
-    """The device's book: busy while the program stepped, from the windows; from the driver where there are none."""
+    """The device's book; how busy it was comes from the windows, or from the driver if there are none."""
     device = m[DevicePart]
     return Device(
         name=device.name,

@@ -1,9 +1,9 @@
 """How far a run's speed can be trusted: the noise inside a run, and between runs of the same program.
 
-Steps are not independent: a slow second makes many slow steps in a row. So the noise of a run's mean step is
-estimated by drawing whole blocks of steps (a circular block bootstrap), with several lengths of block; the largest
-answer counts. What changes from one run to the next (another process, another core, a neighbour on the machine)
-no single run can tell; it is assumed until several runs of a side show it.
+Steps are not independent: a slow second makes many slow steps in a row. So the noise of a run's mean step is estimated
+by drawing whole blocks of steps (a circular block bootstrap) of several lengths; the largest result counts. A single
+run cannot tell what changes from one run to the next (another process, another core, a neighbour on the machine); that
+is assumed until several runs of a side show it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def mean_error(steps: Sequence[float]) -> float | None:
 
 
 def _block_bootstrap(steps: Sequence[float], length: int) -> float:
-    """The spread of the mean over drawings of blocks; the same answer every time for the same steps."""
+    """The spread of the mean over drawings of blocks; the same result every time for the same steps."""
     chance = random.Random(len(steps))
     count = len(steps)
     sums = [0.0, *accumulate([*steps, *steps[:length]])]
-    # What a block that starts at each place sums to: a drawing only picks among them.
+    # The sum of the block that starts at each place: a drawing only picks among them.
     totals = [sums[start + length] - sums[start] for start in range(count)]
     blocks = max(1, count // length)
     means = [sum(chance.choices(totals, k=blocks)) / (blocks * length) for _ in range(_RESAMPLES)]
@@ -49,8 +49,8 @@ def _block_bootstrap(steps: Sequence[float], length: int) -> float:
 def between_runs(sides: Sequence[Sequence[float]], assumed: float) -> tuple[float, int]:
     """The spread between runs of one side as a share, and the degrees of freedom behind it.
 
-    `sides` are the logarithms of the runs' times. The assumed spread counts as much as `_ASSUMED_WORTH` runs, so
-    that two runs that happen to agree are not taken for a machine without noise.
+    `sides` are the logarithms of the runs' speeds. The assumed spread counts as much as `_ASSUMED_WORTH` runs, so that
+    two runs that happen to agree are not taken for a machine without noise.
     """
     squares, freedom = 0.0, 0
     for values in sides:

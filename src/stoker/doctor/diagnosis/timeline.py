@@ -1,8 +1,6 @@
-"""The kept windows of spans as the record has them: seconds since the start, sites by number, one lane a resource."""
+"""The windows of spans as the record has them: seconds since the start, sites by number, one lane per resource."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from stoker.doctor.attach.sites import SiteKey, shown_path
 from stoker.doctor.probes.graph_calls import CalledFunction
@@ -18,7 +16,7 @@ from stoker.records import Lane, SpanRow, StepRow, Timeline, TimelineSite, Timel
 
 
 def timeline_of(m: Measurements, spans: list[Window]) -> Timeline | None:
-    """Those of these windows that hold a whole step; None if there are none."""
+    """The windows that hold a whole step; None if there are none."""
     sites = _Sites()
     windows = [_window(m, window, sites) for window in spans]
     kept = [window for window in windows if window.steps]
@@ -46,7 +44,7 @@ def _window(m: Measurements, window: Window, sites: _Sites) -> TimelineWindow:
     origin, sources = m[Books].start_ns, m[StepsPart].phase.sources
     ends = [end for end, _, _, source in window.ends if source in sources]
     if window.full and window.spans:
-        # The span that did not fit lies in the last step: it is incomplete.
+        # A span that did not fit is missing from the last step.
         ends = [end for end in ends if end <= window.spans[-1].end]
     marks = [(start, end) for start, end in zip([window.start, *ends], ends, strict=False) if end > start]
     last = marks[-1][1] if marks else window.start
@@ -71,7 +69,7 @@ def _window(m: Measurements, window: Window, sites: _Sites) -> TimelineWindow:
 
 
 def _device(spans: list[Span], sites: _Sites, origin: int) -> list[SpanRow]:
-    """What is known of a device beside the host: from the first launch until a read that waited for it."""
+    """When a device beside the host was busy: from the first launch until a read that waited for it."""
     rows = []
     first: Span | None = None
     for span in spans:
@@ -96,8 +94,8 @@ def _row(span: Span, sites: _Sites, origin: int) -> SpanRow:
     )
 
 
-def _site(owner: Any) -> SiteKey | None:
-    """The user's line behind a span: who calls the function, who reads the pipeline."""
+def _site(owner: object) -> SiteKey | None:
+    """The user's line behind a span: the one that calls the function or reads the pipeline."""
     if isinstance(owner, (CalledFunction, Pipeline)):
         return most(owner.sites)
     if isinstance(owner, TracedFunction):

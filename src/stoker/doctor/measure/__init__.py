@@ -4,9 +4,9 @@
 |---|---|
 | run | the books of one run, from its beginning to its end, in the process that is measured |
 | heartbeat | the only thread Stoker runs in that process |
-| child | `stoker run`, in the program's process: when measuring begins and ends there |
-| launch | `stoker run`, in ours: how the program is started, and its record before and after |
-| bootstrap/ | the door into the program: `sitecustomize`, which Python imports first |
-| worker_heartbeat | a sign of life of a job's worker |
+| child | `stoker run`, in the program's process: when measuring begins and ends |
+| launch | `stoker run`, in our process: how the program is started, and its record before and after |
+| bootstrap/ | the way into the program: `sitecustomize`, which Python imports first |
+| worker_heartbeat | the sign of life of a job's worker |
 | supervise | waiting for the program: signals, and ending as it ended |
 """

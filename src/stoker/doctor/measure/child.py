@@ -8,9 +8,9 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from stoker.doctor.attach.frames import without_frames
 from stoker.doctor.attach.sites import OWN_ROOT
@@ -19,6 +19,9 @@ from stoker.doctor.measure.run import MeasuredRun
 from stoker.doctor.probes.session import Session
 from stoker.printing import print_note
 from stoker.tracking.store import inherited
+
+ExceptHook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
+ThreadExceptHook = Callable[[threading.ExceptHookArgs], object]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,15 +32,15 @@ class ChildSettings:
     start_ns: int
     facts: RunFacts
     user_root: str | None
-    # TF_CPP_MIN_LOG_LEVEL was ours, to be taken back once TensorFlow has read it.
+    # We set TF_CPP_MIN_LOG_LEVEL and remove it once TensorFlow has read it.
     log_level_is_ours: bool
-    # The arguments of `software_gpu.enable`, if the program is to have one.
-    software_gpu: dict[str, Any] | None = None
+    # The arguments of `software_gpu.enable`, if the program gets a software GPU.
+    software_gpu: Mapping[str, object] | None = None
     # The URL of the store for the program's own runs.
     store: str | None = None
 
     def to_json(self) -> str:
-        """As one line for the environment."""
+        """The settings as one line for the environment."""
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
@@ -60,7 +63,7 @@ class Attachment:
         inherited.run, inherited.store = settings.facts.id, settings.store
 
     def start(self) -> None:
-        """Watch for TensorFlow; until it comes there is nothing to do and no thread."""
+        """Watch for TensorFlow. Until it is imported there is nothing to do, and no thread."""
         self._session.watch_imports()
         atexit.register(self._finish)
 
@@ -72,14 +75,14 @@ class Attachment:
         self._run.beat(self._session.poll, self._save)
 
     def _save(self) -> None:
-        """The heartbeat's save. A fault here must not end the heartbeat, and is told at the end."""
+        """Save on a heartbeat. A fault here must not end the heartbeat; the report mentions it."""
         try:
             self._run.save()
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             self._session.recorder.note(f"the record could not be saved ({type(error).__name__}: {error})")
 
     def _finish(self) -> None:
-        """Last of all exit handlers. In a forked child there is no heartbeat and nothing to say."""
+        """Save for the last time, after all other exit handlers. A forked child has nothing to save."""
         if os.getpid() != self._pid:
             return
         try:
@@ -93,16 +96,12 @@ class Attachment:
 
 
 def attach(text: str) -> None:
-    """Called before the program starts."""
+    """Begin to measure this process, before the program starts."""
     Attachment(ChildSettings.from_json(text)).start()
 
 
-def _stripped(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without frames of Stoker's."""
-    return without_frames(trace, OWN_ROOT)
-
-
 def _strip(error: BaseException | None) -> None:
+    """Take Stoker's frames out of an error and of those behind it."""
     seen: set[int] = set()
     pending = [error]
     while pending:
@@ -110,22 +109,22 @@ def _strip(error: BaseException | None) -> None:
         if current is None or id(current) in seen:
             continue
         seen.add(id(current))
-        current.__traceback__ = _stripped(current.__traceback__)
+        current.__traceback__ = without_frames(current.__traceback__, OWN_ROOT)
         pending += [current.__cause__, current.__context__]
 
 
-def _without_our_frames(hook: Any) -> Any:
+def _without_our_frames(hook: ExceptHook) -> ExceptHook:
     def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         _strip(error)
-        hook(kind, error, _stripped(trace))
+        hook(kind, error, without_frames(trace, OWN_ROOT))
 
     return excepthook
 
 
-def _without_our_frames_in_threads(hook: Any) -> Any:
+def _without_our_frames_in_threads(hook: ThreadExceptHook) -> ThreadExceptHook:
     def excepthook(args: threading.ExceptHookArgs) -> None:
         _strip(args.exc_value)
-        stripped = (args.exc_type, args.exc_value, _stripped(args.exc_traceback), args.thread)
-        hook(threading.ExceptHookArgs(stripped))
+        trace = without_frames(args.exc_traceback, OWN_ROOT)
+        hook(threading.ExceptHookArgs((args.exc_type, args.exc_value, trace, args.thread)))
 
     return excepthook

@@ -11,8 +11,8 @@ from stoker import clock
 
 _TICK_S = 0.2
 _SAVE_S = 1.0
-# A long record is saved more rarely: of the program's time, saving may take this share. So is a long run: of one
-# that is killed, no more than this share of its age is lost.
+# Saving may take this share of the program's time: a long record is saved more rarely. So is the record of a long run:
+# if it is killed, at most this share of its age is lost.
 _SAVE_SHARE = 0.004
 _AGE_SHARE = 0.05
 
@@ -32,7 +32,7 @@ class Heartbeat:
         _thread.start_new_thread(self._run, ())
 
     def stop(self, wait: bool = True) -> None:
-        """No more beats after this returns; without `wait`, after the one that asks for it."""
+        """Stop. With `wait`, no beat runs after this returns; without it, the current beat may still finish."""
         self._stopped.set()
         if wait:
             self._ended.wait()

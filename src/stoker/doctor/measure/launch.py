@@ -1,8 +1,8 @@
-"""Starting a program so that it measures itself: the same Python, our door in front, and nothing else changed.
+"""Starting a program so that it measures itself: the same Python with `bootstrap` in front, and nothing else changed.
 
 target = Target("train.py", ["--epochs", "3"])
 target.check()
-launched = Launched(target)
+launched = LaunchedProgram(target)
 status = supervise.run(launched.command, launched.environment)
 record = launched.finish(supervise.exit_code_of(status))
 """
@@ -15,15 +15,15 @@ import os
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from stoker import clock
 from stoker.doctor.diagnosis.record import RunFacts
 from stoker.doctor.measure import bootstrap
 from stoker.doctor.measure.child import ChildSettings
-from stoker.doctor.measure.run import finished
+from stoker.doctor.measure.run import finish_record
 from stoker.errors import RecordError, UsageError
 from stoker.periodic import Every
 from stoker.records import Device, Record
@@ -34,22 +34,22 @@ from stoker.version import __version__
 
 _DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-rocm", "tf-nightly")
 RUN_ID = "STOKER_RUN_ID"
-# Before this release TensorFlow's C++ log level is fixed at start-up, and the profiler writes to it.
+# Before this release TensorFlow's C++ log level is fixed at start-up, and the profiler logs.
 _LOG_LEVEL_IS_DYNAMIC = (2, 21)
-# How often the ledger goes to the store while the program runs.
+# How often the record goes to the store while the program runs.
 _LOOK_EVERY_S = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """What is to run: a file, or with `is_module` a module as `python -m` takes it, and its arguments."""
+    """The program to run: a file, or with `is_module` a module as `python -m` takes it, and its arguments."""
 
     name: str
     arguments: list[str]
     is_module: bool = False
 
     def check(self) -> None:
-        """See that it can be started, and measured, at all.
+        """Check that the program can be started and measured.
 
         Raises:
             UsageError: it cannot.
@@ -64,7 +64,7 @@ class Target:
 
     @property
     def user_root(self) -> str | None:
-        """The program's own directory, where it lies among the libraries and would be taken for one."""
+        """The program's own directory, if it lies among the libraries and would be taken for one."""
         if self.is_module:
             return None
         directory = Path(self.name).resolve().parent
@@ -72,28 +72,27 @@ class Target:
         return str(directory) if any(directory.is_relative_to(library) for library in libraries) else None
 
 
-class Launched:
+class LaunchedProgram:
     """One run of a target: how to start it, and its record from before the start to after the end.
 
-    `device` are the arguments of `software_gpu.enable`, if the program is to have one; `store` is the URL of the store,
-    if not the usual one.
+    `device` holds the arguments of `software_gpu.enable`, if the program gets a software GPU; `store` is the URL of the
+    store, if not the usual one.
 
     Raises:
         UsageError: records cannot be written here.
     """
 
     def __init__(
-        self, target: Target, device: dict[str, Any] | None = None, store: str | None = None
+        self, target: Target, device: Mapping[str, object] | None = None, store: str | None = None
     ) -> None:
         record_files.prepare()
-        # A worker of a job has the id that its job knows it by.
-        own = os.environ.pop(RUN_ID, None)
-        shown = redact_arguments(target.arguments)
-        facts = RunFacts(own or record_files.new_id(), target.name, shown, clock.utc_timestamp())
+        # The job of a worker has chosen the worker's id.
+        run_id = os.environ.pop(RUN_ID, None) or record_files.new_id()
+        facts = RunFacts(run_id, target.name, redact_arguments(target.arguments), clock.utc_timestamp())
         self.path = record_files.path_of(facts.id)
         # Before anything is written: a store that makes no sense is a wrong request.
         self._run = measured.begin(facts.id, facts.program, facts.argv, "run", store)
-        # The last record that was seen: all there is if the program deletes its file.
+        # The last record that was read: all there is if the program deletes its file.
         self._last = _empty_record(facts)
         record_files.write(self._last, self.path)
         self._looks = Every(seconds=_LOOK_EVERY_S)
@@ -102,9 +101,9 @@ class Launched:
         self.environment = _environment(self.path, facts, target.user_root, device, store)
 
     def look(self, drawn: bool) -> Record | None:
-        """The record as the program saved it last, now and then also into the store; None if there is none to read.
+        """The record as the program last saved it; None if there is none to read. Now and then it goes to the store.
 
-        Unless it is `drawn`, it is read only as often as the store wants it.
+        Unless the record is `drawn`, it is read only as often as the store needs it.
         """
         if not drawn and not self._looks.due():
             return None
@@ -119,9 +118,9 @@ class Launched:
         return record
 
     def finish(self, exit_code: int) -> Record:
-        """The record as the program left it, finished and saved; what is known without it, if it left none.
+        """The record as the program left it, finished and saved; if it left none, what we know without it.
 
-        Nothing here fails: the program has ended, and its exit code is its own.
+        Nothing here raises: the program has ended, and its exit code is its own.
         """
         try:
             left = record_files.read(self.path)
@@ -129,7 +128,7 @@ class Launched:
             left = dataclasses.replace(
                 self._last, notes=[*self._last.notes, f"the program left no record: {error}"]
             )
-        made = finished(left, exit_code)
+        made = finish_record(left, exit_code)
         measured.end(self._run, made)
         try:
             record_files.write(made, self.path)
@@ -144,7 +143,7 @@ def _check_script(target: str) -> None:
     if path.is_dir():
         raise UsageError(f"{target} is a directory: name a Python file, or use -m package")
     try:
-        # What is in it is for Python to judge: a program with a syntax error ends as it would without Stoker.
+        # Python judges what is in it: a program with a syntax error ends as it would without Stoker.
         path.open("rb").close()
     except FileNotFoundError:
         raise UsageError(f"no such file: {target}") from None
@@ -175,14 +174,14 @@ def _interpreter() -> list[str]:
 
 
 def _environment(
-    path: Path, facts: RunFacts, user_root: str | None, device: dict[str, Any] | None, given: str | None
+    path: Path, facts: RunFacts, user_root: str | None, device: Mapping[str, object] | None, given: str | None
 ) -> dict[str, str]:
     environment = dict(os.environ)
     ours = _log_level_needed(_tensorflow_version()) and "TF_CPP_MIN_LOG_LEVEL" not in environment
     if ours:
         environment["TF_CPP_MIN_LOG_LEVEL"] = "1"
     store = address.find(given)
-    # Whatever directory the program goes to, its runs are where this one is.
+    # An absolute address: the program's runs are stored with this one, even if it changes its directory.
     url = address.OFF if store is None else store.url or str(store)
     settings = ChildSettings(str(path.resolve()), clock.now_ns(), facts, user_root, ours, device, url)
     environment["STOKER_RUN"] = settings.to_json()
@@ -202,7 +201,7 @@ def _log_level_needed(version: str | None) -> bool:
 
 
 def _empty_record(facts: RunFacts) -> Record:
-    """What is known before the program starts; all that is left if it dies at once."""
+    """The record before the program starts: all that is left if it dies at once."""
     return Record(
         id=facts.id,
         program=facts.program,

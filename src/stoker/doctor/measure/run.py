@@ -37,21 +37,21 @@ class MeasuredRun:
         self.path = path
         self._facts = facts
         self._heartbeat: Heartbeat | None = None
-        # In the store; `stoker run` keeps that of a program in its own process.
+        # The run in the store; for a program under `stoker run`, the parent process holds it.
         self._kept: TrackedRun | None = None
-        # Windows of the profiler: how many were taken note of, and those that no file has yet.
+        # Windows of the profiler: how many have been converted, and those not yet saved.
         self._events_seen = 0
         self._unsaved: list[ProfilerWindow] = []
 
     @classmethod
     def here(cls, program: str) -> MeasuredRun:
-        """A run that begins now, in a process that has imported TensorFlow already."""
+        """A run that begins now, in a process that has already imported TensorFlow."""
         facts = RunFacts(record_files.new_id(), program, [], clock.utc_timestamp())
         return cls(facts, Session(clock.now_ns()), record_files.path_of(facts.id))
 
     def begin(self, poll: Callable[[], None] | None = None) -> None:
-        """Attach to TensorFlow and start the heartbeat, which calls `poll` instead of the session's if it is given."""
-        # Not in the process of a program under `stoker run`, where every import is paid before the program starts.
+        """Attach to TensorFlow and start the heartbeat, which calls `poll`, or the session's if none is given."""
+        # Imported here: a program under `stoker run` does not need it, and would pay for it before it starts.
         from stoker.tracking.store import measured
 
         self._kept = measured.begin(self._facts.id, self._facts.program, self._facts.argv, "watch")
@@ -77,10 +77,10 @@ class MeasuredRun:
         self._write(self._record(self.session.measurements(), "running"))
 
     def end(self, exit_code: int) -> Record:
-        """Close the books and leave TensorFlow as it was; the record is finished and priced."""
+        """Close the books and leave TensorFlow as it was; returns the record, finished and priced."""
         made = self._record(self._close(), "ended")
         self.session.detach()
-        return finished(made, exit_code)
+        return finish_record(made, exit_code)
 
     def keep(self, made: Record) -> None:
         """Save the finished record.
@@ -100,7 +100,7 @@ class MeasuredRun:
         self._write(self._record(self._close(), "ended"))
 
     def abandon(self, wait: bool = True) -> None:
-        """Leave TensorFlow as it was and save nothing; without `wait`, from the heartbeat's own thread."""
+        """Leave TensorFlow as it was and save nothing. Call it without `wait` from the heartbeat's own thread."""
         if self._heartbeat is not None:
             self._heartbeat.stop(wait)
         if self._kept is not None:
@@ -108,7 +108,7 @@ class MeasuredRun:
         self.session.detach()
 
     def _close(self) -> Measurements:
-        # The run ends here; what we take to close our books is not on them.
+        # The run ends here: closing our books is not part of it.
         measurements = self.session.measurements(ended=True)
         if self._heartbeat is not None:
             self.session.close()
@@ -128,16 +128,16 @@ class MeasuredRun:
             self._unsaved = []
 
 
-def finished(made: Record, exit_code: int) -> Record:
-    """The record of a run that has ended: with its exit code and its prices."""
-    # Not in the program's process, where every import is paid before the program starts.
+def finish_record(made: Record, exit_code: int) -> Record:
+    """The record of a run that has ended, with its exit code and its prices."""
+    # Imported here: the program's process does not need it, and would pay for it before the program starts.
     from stoker.doctor.pricing.prices import priced
 
     return priced(dataclasses.replace(made, exit_code=exit_code, state="finished"))
 
 
 def _window(m: Measurements, window: WindowEvents) -> ProfilerWindow:
-    """A window of the profiler's as it is saved: seconds since the run's start, events in microseconds from there."""
+    """A window of the profiler as it is saved: in seconds from the run's start, its events in microseconds."""
     return ProfilerWindow(
         timeline=timeline_of(m, [window.beside]),
         start_s=(window.start_ns - m[Books].start_ns) / 1e9,

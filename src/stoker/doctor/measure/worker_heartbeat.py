@@ -1,6 +1,6 @@
-"""A worker's sign of life: a thread of its own touches a file. It runs in the user's program: standard library only.
+"""A worker's sign of life: a thread touches a file. It runs in the user's program and uses only the standard library.
 
-A process that is stopped, or in which nothing gets the interpreter any more, touches nothing.
+A process that is stopped, or whose threads no longer get the interpreter, touches nothing.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ import _thread
 import os
 import time
 
-# What the door into the program reads: the file, a colon, seconds between two beats.
+# The variable that `bootstrap` reads: the file, a colon, seconds between two beats.
 VARIABLE = "STOKER_HEARTBEAT"
 _BEATS, _SLOWEST_S = 5, 1.0
 
 
 def interval(heartbeat_s: float) -> float:
-    """Seconds between two beats, of which several fit into the time after which nobody hears any."""
+    """Seconds between two beats: several fit into the time after which a worker counts as dead."""
     return min(_SLOWEST_S, heartbeat_s / _BEATS)
 
 
 def begin(text: str) -> None:
-    """Beat from now on; `text` is the variable's."""
+    """Beat from now on; `text` is the value of the variable."""
     path, _, seconds = text.rpartition(":")
     # Below the threading module: a program that counts its threads counts only its own.
     _thread.start_new_thread(_beat, (path, float(seconds)))

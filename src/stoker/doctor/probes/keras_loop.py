@@ -20,7 +20,7 @@ from stoker.doctor.probes.recorder import CHECKPOINT, DISPATCH, GRAPH, PYTHON, S
 from stoker.doctor.probes.retrace import nbytes_of
 from stoker.doctor.probes.steps import EAGER_TRAINING, INFERENCE, TRAINING, Steps
 from stoker.tf_internals import keras_optimizers
-from stoker.tf_internals.types import Callback, CallbackList, DataAdapter, EpochIterator, Model, Optimizer
+from stoker.tf_internals.types import Callback, CallbackList, EpochIterator, Model, Optimizer
 
 T = TypeVar("T")
 _BATCH_HOOKS = tuple(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any
 
 from stoker.doctor.attach.sites import OWN_ROOT, Sites
 from stoker.doctor.probes.checkpoints import Checkpoints
@@ -42,7 +41,7 @@ class Session:
         self,
         start_ns: int,
         user_root: str | None = None,
-        software_gpu: Mapping[str, Any] | None = None,
+        software_gpu: Mapping[str, object] | None = None,
     ) -> None:
         self._software_gpu = software_gpu
         self.recorder = Recorder(start_ns, Sites(user_root))
@@ -56,7 +55,7 @@ class Session:
         self.windows = ProfilerWindows(recorder, self.steps, self.eager)
         self.steps.work = lambda: self.eager.count + self.retrace.call_serial
         self.imported = False
-        # Called once TensorFlow is there.
+        # Called once TensorFlow is imported.
         self.on_import: Callable[[], None] = lambda: None
         # Every probe, in the order in which they attach. A new one is added here and nowhere else.
         self.probes: tuple[Probe, ...] = (
@@ -75,13 +74,13 @@ class Session:
         )
 
     def watch_imports(self) -> None:
-        """Attach when the program imports TensorFlow, and Keras; both count as start-up."""
-        hooks = {"tensorflow": self._tensorflow_imported, "keras": self._keras_imported}
+        """Attach when the program imports TensorFlow and Keras; importing them counts as start-up."""
+        hooks = {"tensorflow": self._attach_to_tensorflow, "keras": self._attach_to_keras}
         sys.meta_path.insert(0, ImportWatcher(hooks, self.recorder))
 
     def attach_now(self) -> None:
-        """Attach to a TensorFlow, and a Keras, that are already imported."""
-        for name, hook in (("tensorflow", self._tensorflow_imported), ("keras", self._keras_imported)):
+        """Attach to TensorFlow and Keras if they are already imported."""
+        for name, hook in (("tensorflow", self._attach_to_tensorflow), ("keras", self._attach_to_keras)):
             module = sys.modules.get(name)
             if module is not None:
                 hook(module)
@@ -92,7 +91,7 @@ class Session:
         for probe in reversed(self.probes):
             probe.detach()
 
-    def _tensorflow_imported(self, module: ModuleType) -> None:
+    def _attach_to_tensorflow(self, module: ModuleType) -> None:
         version = str(getattr(module, "__version__", "unknown"))
         self.recorder.versions["tensorflow"] = version
         self.imported = True
@@ -114,7 +113,7 @@ class Session:
         except StokerError as error:
             self.recorder.note(f"no software GPU: {error}")
 
-    def _keras_imported(self, module: ModuleType) -> None:
+    def _attach_to_keras(self, module: ModuleType) -> None:
         version = str(getattr(module, "__version__", "unknown"))
         self.recorder.versions["keras"] = version
         if getattr(getattr(module, "config", None), "backend", lambda: "")() != "tensorflow":
@@ -140,7 +139,7 @@ class Session:
                 probe.poll()
 
     def close(self) -> None:
-        """No more windows: the program is ending."""
+        """Stop what must not outlive the program, which is ending."""
         for probe in self.probes:
             probe.close()
 
