@@ -42,7 +42,7 @@ class Outcome:
 def no_software_gpu() -> str | None:
     """Why the software GPU cannot be had here, if it cannot."""
     tensorflow = build.installed_tensorflow()
-    if build.too_old(tensorflow):
+    if build.is_too_old(tensorflow):
         return f"TensorFlow {tensorflow.version} is too old for the software GPU"
     if build.compiler() is None and not build.library_path(tensorflow).exists():
         return "no C++ compiler: the software GPU's plug-in cannot be built"

@@ -1,4 +1,4 @@
-"""A finding: a kind of stall at a line, its cost, its price, and the words of its remedy."""
+"""A finding: a kind of stall at a line, with its cost, its price and its remedy."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Change = TypedDict("Change", {"argument": str, "from": str, "to": str})
 class TunerGain(TypedDict):
     """What `stoker.tune` would gain, as the replay models it; rates are of elements."""
 
-    # The change that would help, and what that supposes.
+    # The change that would help, and what that assumes.
     change: str
     assumes: str
     step_per_s: float | None
     gives_per_s: float
-    # At worst and at best: of the pipeline, and of the run's steps a second.
+    # At worst and at best: the pipeline's rate, and the speed-up of the run.
     could_give_per_s: list[float]
     speedup: list[float]
-    # What measures it, where the pipeline is made in a function.
+    # The command that measures it, if a function makes the pipeline.
     command: str | None
 
 
 class Detail(TypedDict, total=False):
-    """What the probe adds to a finding's figures. Each kind has some of these; others may come."""
+    """What a detector adds to a finding's figures. Each kind has some of these; there may be others."""
 
     # What a reader must know to judge the figures.
     note: str
@@ -51,9 +51,9 @@ class Detail(TypedDict, total=False):
     # The library's function that reads the tensor, and its call as the program has it.
     through: str
     call: str
-    # It is the same array that is copied every time.
+    # The same array is copied every time.
     same_array: bool
-    # A job: the worker that is slow, on which account, and those on which it was found; exchanges in a step.
+    # In a job: the slow worker, its account, the workers with this finding, and the exchanges in a step.
     worker: int
     account: str
     workers: list[int]
@@ -71,8 +71,8 @@ class WhatIf(Section):
     speedup: float
     low: float
     high: float
-    # Of the stepping time: what the finding itself holds, and by name what its repair may free elsewhere. A speed-up
-    # is never above 1 / (1 - share - everything freed). None in a record of before they were kept.
+    # Shares of the stepping time: that of the finding itself, and by name those that its repair may free elsewhere. A
+    # speed-up never exceeds 1 / (1 - share - everything freed). None in records older than these fields.
     share: float | None = absent()
     frees: dict[str, float] | None = absent()  # noqa: RUF009 - it is a field
 
@@ -81,8 +81,8 @@ class WhatIf(Section):
 class Finding(Section):
     """A kind of stall at a line of the user's program, with its evidence, its cost and its remedy.
 
-    `remedy` is what to do, in a sentence: the stall's own (`stoker.doctor.stalls`), or a more exact one where
-    the run knows better (a detector's).
+    `remedy` says what to do, in a sentence: the stall's own (`stoker.doctor.stalls`), or a more exact one that the
+    detector chose.
     """
 
     kind: str
@@ -99,7 +99,7 @@ class Finding(Section):
     seconds: float | None = None
     wait_s: float | None = None
     copy_s: float | None = None
-    # What the run would have been spared: a wait for useful work is in `seconds` but not lost.
+    # What the run would be spared. Waiting for useful work is in `seconds`, but it is not lost.
     lost_s: float | None = None
     bytes: int | None = None
     what_if: WhatIf | None = None
@@ -119,7 +119,7 @@ class RepairPlace(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Repairs(Section):
-    """All findings together, the order in which to repair them, and what the prices suppose, in words."""
+    """All findings together, the order in which to repair them, and what the prices assume, in words."""
 
     all: WhatIf | None = None
     order: list[RepairPlace] = field(default_factory=list)

@@ -33,13 +33,13 @@ ACCOUNTS = (
 
 @dataclass(frozen=True)
 class Device(Section):
-    """The accelerator the program ran on; `busy` is the share of the stepping time it had work, if known."""
+    """The accelerator the program ran on; `busy` is the share of the stepping time in which it had work, if known."""
 
     name: str = "CPU"
     kind: str = "CPU"
     count: int = 1
     busy: float | None = None
-    # As the driver tells them, for devices that have one: share of time with any work, peak memory in bytes.
+    # From the device's driver, if it has one: share of time with any work, peak memory in bytes.
     utilisation: float | None = None
     memory_peak: int | None = None
 
@@ -79,12 +79,12 @@ class Record(Section):
     findings: list[Finding]
     schema: int = SCHEMA
     started: str = ""
-    # `running` until the program ended; a record found in that state is of a program that was killed.
+    # `running` until the program ends. A record that stays in that state is of a program that was killed.
     state: str = "finished"
     # What the reader must know to trust the figures: a probe that was disabled, TensorFlow never imported.
     notes: list[str] = field(default_factory=list)
     tables: Tables = field(default_factory=Tables)
-    # Seconds of single steps in order of time, evenly thinned over the run to at most 512: the run's own noise.
+    # Seconds of single steps in order of time, at most 512, spread evenly over the run: they show its noise.
     step_times: list[float] = field(default_factory=list)
     # None for a run that kept no windows.
     timeline: Timeline | None = None
@@ -92,7 +92,7 @@ class Record(Section):
     # Memory over time, at most 256 points.
     memory: list[MemoryRow] = field(default_factory=list)
     sources: list[Excerpt] = field(default_factory=list)
-    # What the run depended on beside its code: machine, build of TensorFlow, the variables that change either.
+    # The machine, the build of TensorFlow, and the variables that change what they do.
     environment: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -117,10 +117,10 @@ class Record(Section):
 
 
 def speedup_without(finding: Finding, record: Record) -> float | None:
-    """How much faster the run would have been without a finding: the one answer to it, everywhere.
+    """How much faster the run would have been without a finding; everything that shows this figure asks here.
 
-    That is the finding's price, as replayed. A record without any prices (a killed run's, an older Stoker's) has only
-    the seconds lost, of the whole run's time. None where nothing is known.
+    It is the finding's price from the replay. A record without any prices (of a killed run, or from an older Stoker)
+    has only the seconds lost out of the run's time. None if nothing is known.
     """
     if finding.what_if is not None:
         return finding.what_if.speedup

@@ -12,7 +12,7 @@ from stoker.records.writing import plain
 
 @dataclass(frozen=True, kw_only=True)
 class AtSite(Section):
-    """A row for a line of the program; without these columns where no line is known."""
+    """A row for a line of the program; it has no such columns if no line is known."""
 
     file: str | None = absent()
     line: int | None = absent()
@@ -36,7 +36,7 @@ class ChangeRow(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class TraceRow(AtSite):
-    """A function that was traced; `objects` is how many function objects were made of its one definition."""
+    """A function that was traced; `objects` is the number of tf.functions made from its one definition."""
 
     traces: int
     retraces: int = 0
@@ -47,7 +47,7 @@ class TraceRow(AtSite):
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionRow(AtSite):
-    """A compiled function that was called; `first_calls_s` is what its first calls took beyond a usual one."""
+    """A compiled function that was called; `first_calls_s` is how much longer its first calls took than usual ones."""
 
     calls: int
     seconds: float
@@ -76,7 +76,7 @@ class PipelineStage(AtSite):
 
 @dataclass(frozen=True, kw_only=True)
 class RanStage(Section):
-    """A stage as tf.data ran it, by its own books: the elements it made, and the seconds that took it."""
+    """A stage as tf.data ran it and counted: the elements it made, and the seconds it took for them."""
 
     name: str
     elements: int
@@ -91,9 +91,9 @@ class PipelineRow(Section):
     elements: int
     wait_s: float
     first_wait_s: float = 0.0
-    # From the root down, rewritten and with what was injected; empty where tf.data does not tell.
+    # As tf.data rewrote it, from the root down; empty if tf.data does not tell.
     ran: list[RanStage] = field(default_factory=list)
-    # Whether elements are made before they are asked for; None in records from before this was known.
+    # Whether elements are made before they are asked for; None in records older than this field.
     ahead: bool | None = None
     iterators: int = 0
     teardown_s: float = 0.0
@@ -101,9 +101,9 @@ class PipelineRow(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class TunedStage(Section):
-    """A stage as the tuner measured it; `depth` is how often, from the last stage down, several come together.
+    """A stage as the tuner measured it; `depth` counts the merges of several inputs between it and the last stage.
 
-    What TensorFlow does not tell of a stage is None.
+    Figures that TensorFlow does not report for a stage are None.
     """
 
     depth: int
@@ -127,7 +127,7 @@ class TunerChange(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class LeftByTuner(Section):
-    """What was not changed, and why."""
+    """What the tuner did not change, and why."""
 
     name: str
     stage: str
@@ -140,7 +140,7 @@ class TuningRow(AtSite):
 
     before: float | None = None
     after: float | None = None
-    # What the step takes, if the tuner was told what that is.
+    # The rate at which the step takes elements, if the tuner knew it.
     step_per_s: float | None = None
     rows_per_element: int | None = None
     # Elements compared in each of two epochs; 0 if the pipeline does not repeat itself.
@@ -187,22 +187,24 @@ class WindowSums:
     graph_input_ns: int = 0
     # The part of it in which it only waited for an exchange with other workers.
     graph_communication_ns: int = absent(0)
-    # The part of it in which kernels ran; how many calls; and what it were, had all been as quick as the quickest.
+    # The part of it in which kernels ran; the calls; and that time if all calls had been as quick as the quickest.
     graph_busy_ns: int = 0
     graph_calls: int = 0
     graph_quick_ns: int = 0
-    # Inside eager ops, and the part of it in which a kernel ran; how many; and what running as many empty ones takes.
+    # Inside eager ops, and the part of it in which a kernel ran; the kernels; and the time that as many empty ones
+    # take.
     eager_ns: int = 0
     eager_kernel_ns: int = 0
     eager_kernels: int = 0
     eager_floor_ns: int = 0
-    # What those kernels take undisturbed: on a busy machine one that lost its processor takes a hundred times as long.
+    # The time of those kernels undisturbed: on a busy machine one that loses its processor takes a hundred times as
+    # long.
     eager_calm_ns: int = absent(0)
     # The part of that in kernels so long that they divide their work among all processors by themselves.
     eager_wide_ns: int = absent(0)
-    # The device had work.
+    # Time in which the device had work.
     busy_ns: int = 0
-    # In a record always empty: the stages have a table of their own.
+    # Always empty in a record: the stages have their own table.
     stages: dict[str, Any] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
@@ -214,7 +216,7 @@ class SteppingRow(Section):
     seconds: float
     steps: int
     accounts: dict[str, float]
-    # Of the seconds: after the last step, until the device had done what was queued. They are on `sync`.
+    # The part of the seconds after the last step, until the device had done what was queued. It is on `sync`.
     drain_s: float = 0.0
     cores: int = 1
     kernel_threads: int = 1
@@ -255,12 +257,12 @@ class Tables(Section):
     syncs: list[TallyRow] = field(default_factory=list)
     copies: list[TallyRow] = field(default_factory=list)
     checkpoints: list[TallyRow] = field(default_factory=list)
-    # The software GPU's counters, a row a device.
+    # The software GPU's counters, one row per device.
     devices: list[dict[str, Any]] = field(default_factory=list)
     # One row, or none: `sums` and `stepping_phase` give it.
     windows: list[WindowSums] = field(default_factory=list)
     stepping: list[SteppingRow] = field(default_factory=list)
-    # Of a job: its workers.
+    # The workers of a job.
     workers: list[WorkerRow] = field(default_factory=list)
 
     @classmethod

@@ -30,6 +30,7 @@ DatasetIterator: TypeAlias = Any  # what iter(dataset) gives
 FunctionWrapper: TypeAlias = Any  # a traced function in a stage of a dataset
 DistributedDataset: TypeAlias = Any
 Strategy: TypeAlias = Any  # tf.distribute.Strategy
+CollectiveOptions: TypeAlias = Any  # how workers or devices exchange
 CompiledFunction: TypeAlias = Any  # what tf.function gives
 ConcreteFunction: TypeAlias = Any
 StageFunction: TypeAlias = Any  # the traced function of a stage, as tf.data keeps it

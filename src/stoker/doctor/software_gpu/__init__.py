@@ -6,9 +6,9 @@
     ...                                                          # the program, unchanged
     print(software_gpu.counters().summary())
 
-Ops give the CPU's results. Copies between host and device, waits and device memory are real to TensorFlow and
-counted exactly; device time is modelled from the profile (`docs/software-gpu.md` says what that can and
-cannot tell). Importing this package does not import TensorFlow.
+Ops give the CPU's results. Copies between host and device, waits and device memory are real to TensorFlow and counted
+exactly. Device time is modelled from the profile; `docs/software-gpu.md` says what that can and cannot tell. Importing
+this package does not import TensorFlow.
 
 With `stoker run --device software-gpu` the program gets the device right after `import tensorflow`, and
 `clock.now_ns` becomes its virtual clock: real host time, emulation taken out, kernels, copies and waits as the profile

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from stoker.doctor.software_gpu import native, reading
 from stoker.doctor.software_gpu.build import KERNEL_TABLE, BuildError, ensure_built
-from stoker.doctor.software_gpu.profiles import Profile, resolve
+from stoker.doctor.software_gpu.profiles import Profile, ProfileLike, resolve
 from stoker.errors import UsageError
 from stoker.units import bytes_of
 
@@ -20,7 +18,7 @@ _CLOCKS = ("real", "deterministic")
 
 @dataclass(frozen=True)
 class SoftwareGpuSettings:
-    """How the software GPU is, or is to be, set up."""
+    """How the software GPU is set up."""
 
     count: int
     memory: int
@@ -39,17 +37,17 @@ def is_enabled() -> bool:
 def enable(
     count: int = 1,
     memory: str | int = "8GiB",
-    profile: str | Profile | Mapping[str, Any] = "a100",
+    profile: ProfileLike = "a100",
     clock: str = "real",
 ) -> None:
-    """Give TensorFlow `count` software GPUs. Call it before the first op; it builds the plug-in if need be.
+    """Give TensorFlow `count` software GPUs. Call it before the first op. It builds the plug-in if necessary.
 
     Args:
         count: how many devices.
         memory: of each device, such as "8GiB" or a number of bytes.
         profile: a name of `PROFILES`, a `Profile`, or a mapping with its fields.
-        clock: "real", where the program's own time counts as it is, or "deterministic", where two runs of the
-            same program give the same times and Python costs nothing.
+        clock: "real", which counts the program's own time as it is, or "deterministic", with which two runs of the
+            same program take the same time and Python costs nothing.
 
     Raises:
         UsageError: a setting makes no sense, TensorFlow has started already, or the machine has a real GPU.
@@ -85,7 +83,7 @@ def enable(
 
 
 def settings_of(
-    count: int, memory: str | int, profile: str | Profile | Mapping[str, Any], clock: str = "real"
+    count: int, memory: str | int, profile: ProfileLike, clock: str = "real"
 ) -> SoftwareGpuSettings:
     """Check the settings without enabling anything.
 
@@ -117,7 +115,7 @@ def parse_memory(memory: str | int) -> int:
 def environment_for(
     count: int = 1,
     memory: str | int = "8GiB",
-    profile: str | Profile | Mapping[str, Any] = "a100",
+    profile: ProfileLike = "a100",
     clock: str = "real",
 ) -> dict[str, str]:
     """The environment variable that makes `enable_from_environment` do the same in another process."""

@@ -1,8 +1,8 @@
-"""Compiles the plug-in against the installed TensorFlow, once, and keeps it in the user's cache directory.
+"""Compiling the plug-in against the installed TensorFlow, once, into the user's cache directory.
 
-TensorFlow's C++ interface changes with every version, so a build serves one version of TensorFlow, one Python
-ABI and one state of our sources: all three are in its directory's name. Two processes may come here at once:
-a lock lets one build, and the finished directory appears in one step.
+TensorFlow's C++ interface changes with every version, so a build serves one version of TensorFlow, one Python ABI and
+one state of our sources. All three are in its directory's name. If two processes build at the same time, a lock lets
+one of them do it, and the finished directory appears in one step.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from stoker.logs import LOGGER
 SOURCES = Path(__file__).parent / "plugin"
 KERNEL_TABLE = SOURCES / "kernel_table.txt"
 _LIBRARY = "libstoker_gpu.so"
-# Before this one, TensorFlow's loops make a stream of a plug-in's device wait for itself, which fails.
+# In older versions TensorFlow's loops make a stream of a plug-in's device wait for itself, which fails.
 _OLDEST = (2, 19)
-# Compiled by itself, beside the rest: it takes as long as all others together.
+# Compiled by itself, in parallel: it takes as long as all others together.
 _SLOW_SOURCE = "recurrent.cc"
 _FLAGS = (
     "-O2",
@@ -48,7 +48,7 @@ class BuildError(StokerError):
 
 @dataclass(frozen=True)
 class TensorFlow:
-    """The installed TensorFlow, found without importing it."""
+    """An installed TensorFlow, found without importing it."""
 
     distribution: str
     version: str
@@ -71,7 +71,7 @@ def installed_tensorflow() -> TensorFlow:
     return TensorFlow(name, importlib.metadata.version(name), directory)
 
 
-def too_old(tensorflow: TensorFlow) -> bool:
+def is_too_old(tensorflow: TensorFlow) -> bool:
     """Whether this TensorFlow cannot run what the plug-in offers."""
     major, minor = tensorflow.version.split(".")[:2]
     return (int(major), int(minor)) < _OLDEST
@@ -81,7 +81,7 @@ def cache_directory() -> Path:
     """Where builds are kept.
 
     Raises:
-        ArgumentError: `STOKER_CACHE_DIR` is no path of this machine.
+        ArgumentError: `STOKER_CACHE_DIR` is not a local path.
     """
     place = user_cache("software-gpu")
     check_local_path(place)
@@ -111,13 +111,13 @@ def ensure_built(progress: Callable[[str], None] | None = None) -> Path:
     """The path of the plug-in, built first if it is not there yet.
 
     Args:
-        progress: told in one line that a build starts; standard error if None.
+        progress: called with one line when a build starts; None writes it to standard error.
 
     Raises:
         BuildError: there is no TensorFlow or one too old, no compiler, or the compiler failed.
     """
     tensorflow = installed_tensorflow()
-    if too_old(tensorflow):
+    if is_too_old(tensorflow):
         oldest = f"{_OLDEST[0]}.{_OLDEST[1]}"
         raise BuildError(
             f"the software GPU needs TensorFlow {oldest} or later, and {tensorflow.version} is installed"
@@ -156,7 +156,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _build(program: str, tensorflow: TensorFlow, library: Path) -> None:
-    """Compile in a directory beside the final one, then rename it: nobody ever sees half a build."""
+    """Compile in a directory beside the final one, then rename it, so that nobody ever sees half a build."""
     work = Path(tempfile.mkdtemp(prefix="building-", dir=library.parent.parent))
     try:
         # TensorFlow's headers take most of the time, so the sources are compiled in two units, not fifteen.
@@ -180,7 +180,7 @@ def _build(program: str, tensorflow: TensorFlow, library: Path) -> None:
 
 
 def _run_all(commands: list[list[str]], directory: Path) -> None:
-    """Run them side by side; the first that fails is the error."""
+    """Run commands in parallel; the first that fails is the error."""
     running = [
         subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for command in commands

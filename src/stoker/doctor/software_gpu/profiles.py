@@ -1,13 +1,13 @@
-"""What the modelled hardware can do: datasheet figures, and what is assumed beside them.
+"""What the modelled hardware can do: datasheet figures, and our assumptions.
 
-Peak figures are the vendor's, for dense matrices, without sparsity. `float32` is what TensorFlow gets by
-default: TensorFloat-32 on tensor cores where the hardware has it.
+Peak figures are the vendor's, for dense matrices, without sparsity. `float32` is what TensorFlow uses by default:
+TensorFloat-32 on tensor cores if the hardware has it.
 
-Latencies are no datasheet figures. The defaults are the order of magnitude that published microbenchmarks of
-CUDA agree on for PCIe cards on Linux: about 4 us of host time to launch a kernel, 2 us for the smallest
-kernel, 10 us for the smallest copy and 10 us to come back from a wait. Efficiencies are assumptions too: a
-well-fed library kernel reaches about half of the arithmetic peak and four fifths of the memory bandwidth, a
-copy from pageable memory (which is what NumPy arrays are) about half of what the bus can do.
+Latencies are not in datasheets. The defaults are the order of magnitude that published microbenchmarks of CUDA agree on
+for PCIe cards on Linux: about 4 us of host time to launch a kernel, 2 us for the smallest kernel, 10 us for the
+smallest copy and 10 us to return from a wait. Efficiencies are assumptions too: a well-fed library kernel reaches about
+half of the arithmetic peak and four fifths of the memory bandwidth, and a copy from pageable memory (where NumPy arrays
+live) about half of what the bus can do.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from stoker.errors import UsageError
 
@@ -104,26 +104,26 @@ _H100 = Profile(
     bus_bandwidth=64 * _GIGA,
 )
 
+# A name of `PROFILES`, a profile, or a mapping with its fields.
+ProfileLike: TypeAlias = str | Profile | Mapping[str, Any]
 PROFILES: dict[str, Profile] = {profile.name: profile for profile in (_T4, _V100, _A100, _H100)}
 
 
 def device_name(profile: str) -> str:
-    """What a device of this profile is called in a record; `of_device` reads it back."""
+    """The name of a device of this profile in a record; `of_device` reads it back."""
     return f"software GPU, {profile} profile"
 
 
 def of_device(name: str) -> Profile | None:
-    """The profile that a device of this name was modelled after; None for a real device, or a profile of the user's."""
+    """The profile behind a device of this name; None for a real device, or for one of the user's own profiles."""
     return next((profile for profile in PROFILES.values() if name == device_name(profile.name)), None)
 
 
-def resolve(
-    profile: str | Profile | Mapping[str, Any], own: Mapping[str, Mapping[str, Any]] | None = None
-) -> Profile:
+def resolve(profile: ProfileLike, own: Mapping[str, Mapping[str, object]] | None = None) -> Profile:
     """The profile of that name, or one made from a mapping with its fields.
 
-    A mapping may name a profile to start from: `{"name": "slow-bus", "base": "a100", "bus_bandwidth": 4e9}`. `own` are
-    the user's, by name (`[tool.stoker.device-profiles]`); they come before those of the same name here.
+    A mapping may name a profile to start from: `{"name": "slow-bus", "base": "a100", "bus_bandwidth": 4e9}`. `own`
+    holds the user's profiles by name (`[tool.stoker.device-profiles]`); they come before ours of the same name.
 
     Raises:
         UsageError: no such profile, an unknown field, a value that is not a number.
@@ -147,13 +147,10 @@ def resolve(
     values.setdefault("name", "custom")
     if base is not None:
         return dataclasses.replace(resolve(str(base)), **values)
-    missing = sorted(f.name for f in dataclasses.fields(Profile) if _is_required(f) and f.name not in values)
+    required = {f.name for f in dataclasses.fields(Profile) if f.default is dataclasses.MISSING}
+    missing = sorted(required - set(values))
     if missing:
         raise UsageError(
             f"device profile {values['name']!r} lacks {', '.join(missing)} (or a `base` to take them from)"
         )
     return Profile(**values)
-
-
-def _is_required(field: dataclasses.Field[Any]) -> bool:
-    return field.default is dataclasses.MISSING

@@ -30,9 +30,8 @@ class Copies:
 class DeviceCounters:
     """One device, since it was enabled or last `reset`. Counts and bytes are exact, seconds are modelled.
 
-    `host_wait_s` is the time the host stood still until the device had finished queued work, `host_copy_s`
-    the time it stood still while bytes moved. Idle time after a wait is what a wait costs; waiting by itself
-    loses nothing.
+    `host_wait_s` is the time the host stood still until the device had finished queued work, `host_copy_s` the time it
+    stood still while bytes moved. A wait costs the idle time after it; waiting by itself loses nothing.
     """
 
     name: str
@@ -110,7 +109,7 @@ class Counters:
 
 
 class Delta(NamedTuple):
-    """What one call did, in the thread that made it. Times are of the virtual clock, in nanoseconds.
+    """What one call did, in the thread that made it. Times are on the virtual clock, in nanoseconds.
 
     The fields are those of `Delta` in plugin/counters.cc, in the same order.
     """
@@ -142,7 +141,7 @@ _attached: _Attached | None = None
 
 
 def attach(library: ctypes.PyDLL, profile: str, count: int, memory: int, clock: str) -> None:
-    """Called once, by `enable`."""
+    """Begin to read from the plug-in; `enable` calls this once."""
     global _attached
     origin = int(library.stoker_gpu_now_ns())
     _attached = _Attached(library, profile, count, memory, clock, origin)
@@ -162,13 +161,13 @@ def now_ns() -> int:
 
 
 def raw_clock() -> Callable[[], int]:
-    """The virtual clock as a bare function, for those who read it all the time."""
+    """The virtual clock as a bare function, for code that reads it often."""
     clock: Callable[[], int] = _state().library.stoker_gpu_now_ns
     return clock
 
 
 def queue_clock() -> Callable[[], int]:
-    """What tells how much longer the devices have work queued, in nanoseconds of the virtual clock."""
+    """A function that tells how much longer the devices have work queued, in nanoseconds of the virtual clock."""
     state = _state()
     readings = [DeviceReading() for _ in range(state.count)]
     pointers = [ctypes.byref(reading) for reading in readings]
@@ -194,7 +193,7 @@ def counters() -> Counters:
 
 
 def reset() -> None:
-    """Start all counters and peaks over; the modelled host first waits for the modelled device."""
+    """Start all counters and peaks over, after the modelled host has waited for the modelled device."""
     state = _state()
     state.library.stoker_gpu_reset()
     if any(_raw(state, ordinal).started for ordinal in range(state.count)):
@@ -248,8 +247,8 @@ def _copies(raw: CopiesStruct) -> Copies:
 class Meter:
     """What a call does to the device, for probes: `start()` before it, `stop()` after it, in the same thread.
 
-    Counts only what the calling thread itself caused, so background copies do not blur it; one of the two
-    calls costs well under a microsecond. A meter serves one call at a time: nested probes need one each.
+    It counts only what the calling thread itself caused, so background copies do not blur it. Each of the two calls
+    takes well under a microsecond. A meter serves one call at a time: nested probes need one each.
     """
 
     __slots__ = ("_at", "_before", "_delta", "_delta_at", "_read", "_read_since", "_unpack")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 from stoker.doctor import software_gpu
 from stoker.errors import StokerError
 from stoker.printing import print_answer, print_note
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def main() -> int:
@@ -33,9 +36,10 @@ def main() -> int:
 def _same_results() -> bool:
     import tensorflow as tf
 
-    def compute() -> Any:
+    def compute() -> np.ndarray:
         x = tf.reshape(tf.range(64.0), [8, 8]) / 64.0
-        return tf.nn.softmax(tf.linalg.matmul(tf.sin(x), x)).numpy()
+        result: np.ndarray = tf.nn.softmax(tf.linalg.matmul(tf.sin(x), x)).numpy()
+        return result
 
     with tf.device("/CPU:0"):
         expected = compute()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import ctypes
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
 
 from stoker.errors import UsageError
 from stoker.tf_internals import devices, distribution, eager, iterators
+from stoker.tf_internals.types import CollectiveOptions, DatasetIterator
 
 
 def has_started() -> bool:
@@ -38,12 +38,11 @@ def load_plugin(path: Path, count: int) -> None:
 
 
 def adapt(library: ctypes.PyDLL, deterministic: bool) -> None:
-    """What else a program takes as the sign of a GPU, and what would disturb the clock."""
-    # Keras orders a GRU's gates for cuDNN only in a CUDA build; without this the results would be silently
-    # wrong.
+    """Make other signs of a GPU agree, and keep the clock from being disturbed."""
+    # Keras orders a GRU's gates for cuDNN only in a CUDA build. Without this the results would be silently wrong.
     tf.sysconfig.get_build_info()["is_cuda_build"] = True
     if deterministic:
-        # One op after another: the order in which they reach the device is then that of the graph.
+        # One op after another, so that ops reach the device in the order of the graph.
         tf.config.threading.set_inter_op_parallelism_threads(1)
     _leave_iterator_teardown_out(library)
     _reduce_without_nccl()
@@ -68,11 +67,11 @@ def reset_memory_peaks() -> None:
 def _leave_iterator_teardown_out(library: ctypes.PyDLL) -> None:
     """Stop the clock while a tf.data iterator is destroyed.
 
-    With autotuning on that can block for up to a second, once per iterator and on any device: it is neither
-    the program's work nor the accelerator's, and would drown a short measurement.
+    With autotuning on that can block for up to a second, once per iterator and on any device. It is neither the
+    program's work nor the accelerator's, and would drown out a short measurement.
     """
 
-    def release(iterator: Any) -> None:
+    def release(iterator: DatasetIterator) -> None:
         library.stoker_gpu_stop_clock()
         try:
             iterator.__dict__.clear()
@@ -83,16 +82,15 @@ def _leave_iterator_teardown_out(library: ctypes.PyDLL) -> None:
 
 
 def _reduce_without_nccl() -> None:
-    """Let strategies reduce across devices by TensorFlow's own ring.
+    """Make strategies reduce across devices with TensorFlow's own ring.
 
-    They ask for NCCL when they see GPUs. A CUDA build has it, but it needs CUDA; other builds use the ring
-    anyway.
+    They ask for NCCL when they see GPUs. A CUDA build has it, but it needs CUDA; other builds use the ring anyway.
     """
     options_type = distribution.collective_options()
     original = options_type.merge
     implementations = tf.distribute.experimental.CommunicationImplementation
 
-    def merge(self: Any, options: Any) -> Any:
+    def merge(self: CollectiveOptions, options: CollectiveOptions) -> CollectiveOptions:
         merged = copy.copy(original(self, options))
         if merged.implementation == implementations.NCCL:
             merged.implementation = implementations.RING
