@@ -42,8 +42,8 @@ def record(facts: RunFacts, m: Measurements, state: str, exit_code: int | None =
         device=ledger.device_book(m),
         wall_s=round(books.wall_ns / 1e9, 6),
         steps=steps.count,
-        steps_per_s=_rounded(steps.per_s),
-        examples_per_s=_rounded(steps.examples_per_s),
+        steps_per_s=_round(steps.per_s),
+        examples_per_s=_round(steps.examples_per_s),
         accounts={name: round(seconds, 6) for name, seconds in ledger.accounts(m).items()},
         findings=found,
         started=facts.started,
@@ -64,5 +64,5 @@ def _paths(m: Measurements) -> dict[str, str]:
     return {shown_path(path): path for path in paths}
 
 
-def _rounded(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     return None if value is None else round(value, 3)

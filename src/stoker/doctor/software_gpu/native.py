@@ -12,7 +12,7 @@ from stoker.doctor.software_gpu.profiles import Profile
 _HOST_OP_NS = 3000.0
 
 
-class Config(ctypes.Structure):
+class PluginConfig(ctypes.Structure):
     """What the plug-in is told before TensorFlow loads it."""
 
     _fields_ = (
@@ -101,7 +101,7 @@ def open_library(path: Path) -> ctypes.PyDLL:
     library.stoker_gpu_now_ns.restype = ctypes.c_int64
     library.stoker_gpu_now_ns.argtypes = ()
     library.stoker_gpu_registered_kernels.restype = ctypes.c_int64
-    library.stoker_gpu_configure.argtypes = (ctypes.POINTER(Config),)
+    library.stoker_gpu_configure.argtypes = (ctypes.POINTER(PluginConfig),)
     library.stoker_gpu_set_kernel_table.argtypes = (ctypes.c_char_p,)
     library.stoker_gpu_read_device.argtypes = (ctypes.c_int64, ctypes.POINTER(DeviceReading))
     # By address, which ctypes passes on without making an object.
@@ -111,10 +111,10 @@ def open_library(path: Path) -> ctypes.PyDLL:
     return library
 
 
-def config_of(profile: Profile, count: int, memory: int, deterministic: bool) -> Config:
+def config_of(profile: Profile, count: int, memory: int, deterministic: bool) -> PluginConfig:
     """The figures of a profile as the plug-in takes them: per nanosecond, with the assumed efficiencies."""
     arithmetic = profile.compute_efficiency / 1e9
-    return Config(
+    return PluginConfig(
         device_count=count,
         memory_bytes=memory,
         deterministic=int(deterministic),
