@@ -12,9 +12,9 @@
 The JSON form is a contract that other programs read: fields are added, never renamed. A field a later Stoker adds is
 kept when an older one reads the record and writes it again.
 
-Why not msgspec: it reads a record of 70 KiB in 0.4 ms and writes it in 0.2 ms; this package takes 4 ms and 2 ms. A
-record is read once per command and written once a second, so either will do. Against msgspec: it would be the first
-compiled library of the base install, it takes 30 ms to import, and its structures drop fields they do not know.
+Why not msgspec: it reads a record of 70 KiB in 0.4 ms instead of 4, and one of 5 MB in 0.26 s instead of 0.68. But it
+would be the first compiled library of the base install, its 33 ms of import would make `stoker check` (87 ms) a third
+slower to start, and it drops the fields it does not know.
 """
 
 from __future__ import annotations
