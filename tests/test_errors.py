@@ -164,7 +164,7 @@ LINES = [
     "tune @:make",
     "runs export --tensorboard @",
     "runs export --table @",
-    "launch --engine slurm --write @ train.py",
+    "launch --scheduler slurm --write @ train.py",
 ]
 
 

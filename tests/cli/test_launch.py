@@ -56,33 +56,52 @@ def test_an_unknown_scheduler_gives_one_line(tmp_path: Path, option: str) -> Non
     assert said.startswith("stoker: argument --scheduler/--engine: invalid choice: 'moon' (choose from ")
 
 
+def test_the_old_name_of_scheduler_works_and_says_so(tmp_path: Path) -> None:
+    words = ["--engine", "slurm", "-n", "2", "--write", "job.sbatch", "train.py"]
+    note = "stoker: --engine is deprecated and will be removed in Stoker 0.4: use --scheduler\n"
+    assert run_refused(tmp_path, *words) == (0, note)
+    old = (tmp_path / "job.sbatch").read_text()
+    words[0] = "--scheduler"
+    assert run_refused(tmp_path, *words) == (0, "")
+    assert (tmp_path / "job.sbatch").read_text() == old
+
+
+@pytest.mark.parametrize("variable", ["STOKER_JOB", "TF_CONFIG"])
+def test_in_a_pod_the_old_name_says_nothing(
+    tmp_path: Path, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "{}")
+    words = ["--engine", "slurm", "-n", "2", "--write", "job.sbatch", "train.py"]
+    assert run_refused(tmp_path, *words) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--write", "x"], "--write does not work with local: use --scheduler slurm or kubernetes"),
         (
-            ["--engine", "kubernetes", "--write", "x"],
+            ["--scheduler", "kubernetes", "--write", "x"],
             "--scheduler kubernetes needs a container image: --image registry/name:tag",
         ),
         (
-            ["--engine", "kubernetes"],
+            ["--scheduler", "kubernetes"],
             "--scheduler kubernetes runs inside a pod: write the manifest with --write job.yaml, "
             "then kubectl apply -f job.yaml",
         ),
         (
-            ["--engine", "slurm", "-n", "2:4", "--write", "x"],
+            ["--scheduler", "slurm", "-n", "2:4", "--write", "x"],
             "-n 2:4: a submitted job needs a fixed number of workers, such as -n 4",
         ),
         (
-            ["--engine", "slurm", "--sbatch", "gpu", "--write", "x"],
+            ["--scheduler", "slurm", "--sbatch", "gpu", "--write", "x"],
             "--sbatch 'gpu': give an option of sbatch, such as --sbatch=--partition=gpu",
         ),
         (
-            ["--engine", "kubernetes", "--image", "i", "--pod", "{", "--write", "x"],
+            ["--scheduler", "kubernetes", "--image", "i", "--pod", "{", "--write", "x"],
             "--pod is not valid JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
         ),
         (
-            ["--engine", "kubernetes", "--image", "i", "--pod", '{"hostNetwrk": true}', "--write", "x"],
+            ["--scheduler", "kubernetes", "--image", "i", "--pod", '{"hostNetwrk": true}', "--write", "x"],
             "JobSet.spec.replicatedJobs[0].template.spec.template.spec has no field 'hostNetwrk': "
             "did you mean hostNetwork?",
         ),

@@ -43,10 +43,11 @@ class JobRequest:
             )
         return size.most
 
-    def build_arguments(self, scheduler: str, *options: str) -> list[str]:
+    def build_arguments(self, scheduler: str, *options: str, in_image: bool = False) -> list[str]:
         """The words after `stoker` that run this job inside a scheduler."""
-        # --engine is the older name of --scheduler: the Stoker in a container image may know no other.
+        # The Stoker in a container image may know only the old name of --scheduler.
+        flag = "--engine" if in_image else "--scheduler"
         ledger = ["--ledger"] if self.ledger else []
-        launch = ["launch", "--engine", scheduler, *options, *ledger, *self.limits.build_options()]
+        launch = ["launch", flag, scheduler, *options, *ledger, *self.limits.build_options()]
         module = ["-m"] if self.target.is_module else []
         return [*launch, *module, self.target.name, *self.target.arguments]

@@ -8,7 +8,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker.doctor.pricing.fleet import (
@@ -35,6 +35,7 @@ CALM = Fleet(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0.001, 10), min_size=1, max_size=20), st.integers(1, 2000))
 def test_the_slowest_of_many_is_between_the_mean_and_the_worst(times: list[float], workers: int) -> None:
     slowest = slowest_of(times, workers)

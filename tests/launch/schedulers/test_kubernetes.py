@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker.doctor.measure.launch import Target
@@ -32,6 +32,7 @@ def build_pod(pod: dict[str, Any] | None = None) -> dict[str, Any]:
     return dict(job["template"]["spec"])
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_value_survives_yaml(value: str) -> None:
     pod = {"containers": [{"env": [{"name": "VALUE", "value": value}]}]}

@@ -34,7 +34,7 @@ if restart == 0:
 note("end", os.environ.get("TF_USE_LEGACY_KERAS", "no"))
 print("worker", rank)
 """
-    outcome = launch(tmp_path, program, "-n", "2", "--engine", "ray")
+    outcome = launch(tmp_path, program, "-n", "2", "--scheduler", "ray")
     assert outcome.code == 0, outcome.stderr
     assert sorted(outcome.stdout.splitlines()) == ["[0] worker 0", "[1] worker 1"]
     assert "worker 1 was killed by SIGKILL; restarting all workers (1 of 3)" in outcome.stderr
@@ -42,7 +42,7 @@ print("worker", rank)
 
 
 def test_a_job_that_is_too_large_for_the_cluster_gives_one_line(tmp_path: Path) -> None:
-    outcome = launch(tmp_path, "", "-n", "500", "--engine", "ray")
+    outcome = launch(tmp_path, "", "-n", "500", "--scheduler", "ray")
     assert outcome.code == 1
     assert "stoker: the job needs 500 workers, but the machines have room for " in outcome.stderr
 

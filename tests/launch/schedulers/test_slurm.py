@@ -37,14 +37,14 @@ def test_a_batch_script_is_valid_and_says_what_to_run(tmp_path: Path) -> None:
     assert "#SBATCH --ntasks=4\n" in text
     assert "#SBATCH --signal=B:TERM@120\n" in text
     assert "#SBATCH --partition=gpu\n" in text
-    assert " launch --engine slurm -n 4 --max-restarts 3 --grace 90s jobs/Train_1.py --epochs 3 &" in text
+    assert " launch --scheduler slurm -n 4 --max-restarts 3 --grace 90s jobs/Train_1.py --epochs 3 &" in text
 
 
 def test_a_submitted_job_keeps_the_options_of_its_workers() -> None:
     request = JobRequest(REQUEST.target, LaunchLimits(max_restarts=5), JobSize(2, 2), ledger=True)
     text = Slurm({}, python="/opt/python").build_submission(request)
     options = "-n 2 --max-restarts 5 --python /opt/python --ledger"
-    assert f" launch --engine slurm {options} jobs/Train_1.py --epochs 3 &" in text
+    assert f" launch --scheduler slurm {options} jobs/Train_1.py --epochs 3 &" in text
 
 
 @pytest.mark.parametrize(("code", "requeued"), [(0, False), (75, True), (3, False)])

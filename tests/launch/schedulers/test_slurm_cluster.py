@@ -123,7 +123,7 @@ note("end", cluster["cluster"]["worker"])
 """
     write_program(tmp_path, HEAD + program)
     submitted = subprocess.run(
-        launch_command("-n", "2", "--engine", "slurm", "train.py"),
+        launch_command("-n", "2", "--scheduler", "slurm", "train.py"),
         cwd=tmp_path,
         env=slurm,
         capture_output=True,
@@ -142,7 +142,7 @@ note("end", cluster["cluster"]["worker"])
 
 def test_tasks_of_srun_are_workers(tmp_path: Path, slurm: dict[str, str]) -> None:
     write_program(tmp_path, HEAD + "note('end', cluster['cluster']['worker'])\n")
-    command = ["srun", "-n", "2", *launch_command("--engine", "slurm", "train.py")]
+    command = ["srun", "-n", "2", *launch_command("--scheduler", "slurm", "train.py")]
     done = subprocess.run(command, cwd=tmp_path, env=slurm, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     ends = read_notes(tmp_path, "end")

@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping
 
-from stoker import units
+from stoker import deprecation, units
 from stoker.cli._paths import local_path
 from stoker.doctor.measure.launch import Target
 from stoker.errors import UsageError
 from stoker.launch.hosts import parse_size
 from stoker.launch.limits import LaunchLimits
+from stoker.launch.place import JOB
 from stoker.launch.request import JobRequest
 from stoker.launch.schedulers import SCHEDULERS, Scheduler
+from stoker.printing import print_note
+
+ENGINE_REMOVED_IN = "0.4"
 
 # The simplest first.
 _NAMES = list(reversed(SCHEDULERS))
 _SUBMITTED = " or ".join(kind.name for kind in SCHEDULERS.values() if kind.takes_submissions)
+
+
+class _SchedulerFlag(argparse.Action):
+    """`--scheduler`; its old name `--engine` says so."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        # Manifests say --engine to an image whose Stoker may be an older one: nobody reads a hint there.
+        if option_string == "--engine" and not {JOB, "TF_CONFIG"} & os.environ.keys():
+            print_note(deprecation.describe("--engine", "--scheduler", ENGINE_REMOVED_IN))
+        setattr(namespace, self.dest, values)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scheduler",
         "--engine",
+        action=_SchedulerFlag,
         choices=_NAMES,
         default="local",
         help="what provides the machines (default: local, or ssh with --hosts or --discover)",

@@ -119,7 +119,7 @@ def build_job_set(request: JobRequest, image: str, pod: PodFields) -> JobSet:
     container: Container = {
         "name": "worker",
         "image": image,
-        "command": ["stoker", *request.build_arguments(Kubernetes.name)],
+        "command": ["stoker", *request.build_arguments(Kubernetes.name, in_image=True)],
         "ports": [{"name": "tensorflow", "containerPort": _PORT}],
         "env": [
             {"name": _WORKERS, "value": str(workers)},
@@ -187,7 +187,7 @@ def build_tf_job(request: JobRequest, image: str, pod: PodFields) -> TfJob:
         # The operator looks for a container and a port with these names.
         "name": "tensorflow",
         "image": image,
-        "command": ["stoker", *request.build_arguments(TfConfig.name)],
+        "command": ["stoker", *request.build_arguments(TfConfig.name, in_image=True)],
         "ports": [{"name": "tfjob-port", "containerPort": _PORT}],
     }
     spec: PodSpec = {
