@@ -16,7 +16,7 @@ from stoker.errors import whole_number
 from stoker.tracking.store import address
 from stoker.tracking.store.origins import note_origin
 from stoker.tracking.store.surroundings import describe_optimizer
-from stoker.tracking.store.tracking import TrackedRun, current_run, scalars
+from stoker.tracking.store.tracking import Logs, TrackedRun, current_run, scalars
 
 
 class Log(keras.callbacks.Callback):  # type: ignore[misc]
@@ -37,7 +37,7 @@ class Log(keras.callbacks.Callback):  # type: ignore[misc]
     def __init__(
         self,
         name: str | None = None,
-        params: Mapping[str, Any] | None = None,
+        params: Mapping[str, object] | None = None,
         *,
         store: str | None = None,
         every: int = 1,
@@ -51,7 +51,7 @@ class Log(keras.callbacks.Callback):  # type: ignore[misc]
         self._training = False
         self._step = self._epoch_start = 0
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: Logs | None = None) -> None:
         """Start a run, or name the one that `stoker.fit` has started."""
         outer = current_run()
         if outer is not None and outer.kind == "train":
@@ -64,17 +64,17 @@ class Log(keras.callbacks.Callback):  # type: ignore[misc]
         known = {name: self.params.get(name) for name in ("epochs", "steps")}
         self._start("train", {**known, **describe_optimizer(self.model)})
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
         """Note the step at which the epoch starts."""
         self._epoch_start = self._step
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: Logs | None = None) -> None:
         """Log a step, or several that Keras ran in one call."""
         before, self._step = self._step, self._epoch_start + batch + 1
         if self._run is not None and self._training and before // self._every != self._step // self._every:
             self._run.log(self._step, scalars(logs or {}))
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
         """Log the results of an epoch."""
         if self._run is not None and self._training:
             results = scalars(logs or {})
@@ -83,24 +83,24 @@ class Log(keras.callbacks.Callback):  # type: ignore[misc]
                 results = {name: value for name, value in results.items() if name.startswith("val_")}
             self._run.log(self._step, {**results, "epoch": epoch + 1})
 
-    def on_train_end(self, logs: Any = None) -> None:
+    def on_train_end(self, logs: Logs | None = None) -> None:
         """End the run of a `fit`."""
         self._training = False
         self._finish(steps=self._step)
 
-    def on_test_begin(self, logs: Any = None) -> None:
+    def on_test_begin(self, logs: Logs | None = None) -> None:
         """Start a run for `evaluate`, but not for the validation inside `fit`."""
         outer = current_run()
         if not self._training and (outer is None or outer.kind not in ("train", "evaluate")):
             self._start("evaluate", {"steps": self.params.get("steps")})
 
-    def on_test_end(self, logs: Any = None) -> None:
+    def on_test_end(self, logs: Logs | None = None) -> None:
         """End the run of an `evaluate`."""
         if self._run is not None and not self._training:
             self._run.log(0, scalars(logs or {}))
             self._finish()
 
-    def _start(self, kind: str, known: dict[str, Any]) -> None:
+    def _start(self, kind: str, known: dict[str, object]) -> None:
         # Keras does not call us when a loop ends with an exception.
         if self._run is not None:
             self._run.finish("failed")

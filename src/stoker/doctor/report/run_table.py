@@ -145,10 +145,10 @@ def _numbers(differences: list[Difference]) -> bool:
 
 def _change(one: Difference) -> str:
     """By how much, where both are numbers."""
-    both = isinstance(one.a, int | float) and isinstance(one.b, int | float)
-    if not both or not one.a or isinstance(one.a, bool):
+    a, b = one.a, one.b
+    if not isinstance(a, int | float) or not isinstance(b, int | float) or not a or isinstance(a, bool):
         return ""
-    return f"{(one.b - one.a) / abs(one.a):+.1%}"
+    return f"{(b - a) / abs(a):+.1%}"
 
 
 def _common_series(rows: list[dict[str, Any]]) -> list[str]:

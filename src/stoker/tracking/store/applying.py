@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from itertools import repeat
-from typing import Any, cast
+from typing import cast
 
 from stoker.tracking.store import audit, schema, sealing
 from stoker.tracking.store.connections import Connection, Row
@@ -25,7 +25,7 @@ from stoker.tracking.store.events import (
     ValuesLogged,
 )
 from stoker.tracking.store.heads import Head
-from stoker.tracking.store.plain_values import clean_text, dump_compact
+from stoker.tracking.store.plain_values import JsonObject, clean_text, dump_compact
 
 _JSON = frozenset(schema.JSON_COLUMNS)
 # The tables that hold what belongs to a run, besides `runs` itself and `points`.
@@ -177,7 +177,7 @@ class _BatchWriter:
             [(run, clean_text(account), seconds) for account, seconds in accounts.items()],
         )
 
-    def _replace_findings(self, run: str, findings: list[dict[str, Any]]) -> None:
+    def _replace_findings(self, run: str, findings: list[JsonObject]) -> None:
         self._execute("DELETE FROM findings WHERE run = ?", (run,))
         self._connection.execute_many(
             "INSERT INTO findings (run, n, kind, code, file, line, seconds, lost_s, speedup, finding) "
@@ -186,7 +186,7 @@ class _BatchWriter:
         )
 
     def _link_artifact(self, run: str, relation: str, artifact: ArtifactColumns) -> None:
-        given = cast(dict[str, Any], artifact)
+        given = cast(JsonObject, artifact)
         columns = {name: _clean(given[name]) for name in _ARTIFACT_COLUMNS}
         self._execute(
             f"INSERT INTO artifacts ({', '.join(columns)}) VALUES (?{', ?' * (len(columns) - 1)}) "
@@ -217,7 +217,7 @@ class _BatchWriter:
         self._execute("DELETE FROM artifacts WHERE id NOT IN (SELECT artifact FROM links)")
 
 
-def _to_row(columns: Columns) -> dict[str, Any]:
+def _to_row(columns: Columns) -> dict[str, object]:
     """The columns as the database takes them; names that are not columns of `runs` are left out."""
     return {
         name: dump_compact(columns[name]) if name in _JSON else _clean(columns[name])
@@ -226,11 +226,11 @@ def _to_row(columns: Columns) -> dict[str, Any]:
     }
 
 
-def _clean(value: Any) -> Any:
+def _clean(value: object) -> object:
     return clean_text(value) if isinstance(value, str) else value
 
 
-def _finding_columns(finding: dict[str, Any]) -> Row:
+def _finding_columns(finding: JsonObject) -> Row:
     price = finding.get("what_if") or {}
     return (
         finding["kind"],

@@ -10,9 +10,9 @@ from __future__ import annotations
 import getpass
 import hashlib
 import time
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from stoker.files import make_private_directory, write_atomically
 from stoker.tracking.store import heads
@@ -34,7 +34,7 @@ STARTED, ENDED, SEALED, DELETED, ARTIFACT = (
 ORIGIN = "0" * 64
 
 
-def note(event: str, run: str | None, details: dict[str, Any]) -> AuditNoted:
+def note(event: str, run: str | None, details: Mapping[str, object]) -> AuditNoted:
     """An event for the audit that happens now, done by the current user."""
     return AuditNoted(time.time(), event, run, {**details, "by": _find_actor()})
 

@@ -48,10 +48,10 @@ class Connection(Protocol):
 
     dialect: str
 
-    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    def execute(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         """Run a statement and return its rows, if it has any."""
 
-    def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+    def execute_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         """Run a statement once for each row of parameters."""
 
     def append_points(self, rows: Sequence[Row]) -> None:
@@ -102,11 +102,11 @@ class SQLite:
             is_refusal = isinstance(error, _REFUSALS) or "binding parameter" in str(error)
             raise _store_error(f"sqlite:///{self._path}", error, is_refusal) from error
 
-    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    def execute(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         with self._translate_errors():
             return self._connection.execute(statement, parameters).fetchall()
 
-    def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+    def execute_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         with self._translate_errors():
             self._connection.executemany(statement, rows)
 
@@ -168,14 +168,14 @@ class PostgreSQL:
             is_refusal = isinstance(error, self._driver.IntegrityError | self._driver.DataError)
             raise _store_error(self._shown, error, is_refusal or _is_unadaptable(error)) from error
 
-    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    def execute(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         with self._translate_errors():
             # Without parameters, psycopg takes "%" and several statements as they are.
             query = _mark_parameters(statement) if parameters else statement.encode()
             cursor = self._connection.execute(query, parameters or None)
             return cursor.fetchall() if cursor.description else []
 
-    def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+    def execute_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         with self._translate_errors(), self._connection.cursor() as cursor:
             cursor.executemany(_mark_parameters(statement), rows)
 

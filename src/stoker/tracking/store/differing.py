@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from stoker.tracking.store.linking import USES
 from stoker.tracking.store.queries import Reader
@@ -18,8 +17,8 @@ class Difference:
     """One thing that differs; None if a run does not have it."""
 
     name: str
-    a: Any
-    b: Any
+    a: object
+    b: object
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,8 @@ def diff(reader: Reader, a: str, b: str) -> Differences:
     )
 
 
-def _collect_inputs(reader: Reader, row: RunRow) -> dict[str, dict[str, Any]]:
-    code = {
+def _collect_inputs(reader: Reader, row: RunRow) -> dict[str, dict[str, object]]:
+    code: dict[str, object] = {
         "program": row.program,
         "arguments": " ".join(row.arguments),
         "commit": row.git_commit,
@@ -71,7 +70,7 @@ def _collect_speed(row: RunRow) -> dict[str, float]:
     return {name: value for name, value in figures.items() if value is not None}
 
 
-def _compare(a: dict[str, Any], b: dict[str, Any]) -> list[Difference]:
+def _compare(a: dict[str, object], b: dict[str, object]) -> list[Difference]:
     names = [*a, *(name for name in b if name not in a)]
     return [Difference(name, a.get(name), b.get(name)) for name in names if a.get(name) != b.get(name)]
 

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias, TypedDict, cast
+from typing import NamedTuple, TypeAlias, TypedDict, cast
 
 from stoker import redaction
+from stoker.tracking.store.plain_values import JsonObject
 
 # Part of a row of `runs`, by column name.
-Columns: TypeAlias = dict[str, Any]
+Columns: TypeAlias = JsonObject
 
 
 class ArtifactColumns(TypedDict):
@@ -69,7 +70,7 @@ class FindingsMeasured(NamedTuple):
     """A run's findings; replace the previous ones."""
 
     run: str
-    findings: list[dict[str, Any]]
+    findings: list[JsonObject]
 
 
 class ArtifactLinked(NamedTuple):
@@ -86,7 +87,7 @@ class AuditNoted(NamedTuple):
     time: float
     event: str
     run: str | None
-    details: dict[str, Any]
+    details: JsonObject
 
 
 class RunsSeen(NamedTuple):
@@ -127,34 +128,34 @@ class DamagedBatchError(Exception):
     """A line that is not a batch."""
 
 
-Check: TypeAlias = Callable[[Any], bool]
+Check: TypeAlias = Callable[[object], bool]
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _is_text_or_none(value: Any) -> bool:
+def _is_text_or_none(value: object) -> bool:
     return value is None or isinstance(value, str)
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     return isinstance(value, int)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def _is_object(value: Any) -> bool:
+def _is_object(value: object) -> bool:
     return isinstance(value, dict)
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     return isinstance(value, list)
 
 
-def _is_object_of_numbers(value: Any) -> bool:
+def _is_object_of_numbers(value: object) -> bool:
     # SQLite would accept text in place of a number.
     return isinstance(value, dict) and all(map(_is_number, value.values()))
 
@@ -195,7 +196,7 @@ def decode_batch(line: bytes) -> Batch:
     return Batch(writer, number, [decode_event(event) for event in events])
 
 
-def decode_event(value: Any) -> Event:
+def decode_event(value: object) -> Event:
     """Decode one event; a file may hold anything.
 
     Raises:

@@ -9,10 +9,15 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.types import Dataset, Nest
 from stoker.tracking.store import pipelines
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _BLOCK = 1 << 20
 # Arrays up to this size are hashed whole; of larger ones, this many bytes in blocks spread evenly over them.
@@ -68,7 +73,7 @@ def _hash_file(path: Path) -> Fingerprint:
     return Fingerprint(f"sha256:{whole.hexdigest()}", size)
 
 
-def hash_data(data: Any) -> Fingerprint:
+def hash_data(data: Nest) -> Fingerprint:
     """Hash what a model is trained on: arrays, tensors on the host, tables, and tuples and dicts of them.
 
     A pipeline is identified by its sources and steps. A generator has no content until it runs, and reading a tensor
@@ -87,7 +92,9 @@ def hash_data(data: Any) -> Fingerprint:
     return Fingerprint(f"{'sampled' if sampled else 'sha256'}:{whole.hexdigest()}", size)
 
 
-def _hash_pipeline(dataset: Any) -> Fingerprint:
+def _hash_pipeline(dataset: Dataset) -> Fingerprint:
+    import numpy as np
+
     whole = hashlib.sha256()
     size, sampled = 0, False
     try:
@@ -97,7 +104,7 @@ def _hash_pipeline(dataset: Any) -> Fingerprint:
                 sampled |= _add_files(whole, content)
                 size += content.size
             elif content is not None:
-                array = _as_array(content)
+                array = np.asarray(content)
                 sampled |= _add_array(whole, array)
                 size += int(array.nbytes)
     except (pipelines.UnseenError, OSError):  # OSError: a file is gone by now
@@ -105,7 +112,7 @@ def _hash_pipeline(dataset: Any) -> Fingerprint:
     return Fingerprint(f"{'sampled' if sampled else 'sources'}:{whole.hexdigest()}", size)
 
 
-def _add_files(whole: Any, files: pipelines.Files) -> bool:
+def _add_files(whole: hashlib._Hash, files: pipelines.Files) -> bool:
     """Hash the names and content of files, block by block; return whether blocks were left out."""
     every = max(1, -(-files.size // WHOLE))
     number = 0
@@ -121,7 +128,7 @@ def _add_files(whole: Any, files: pipelines.Files) -> bool:
     return every > 1
 
 
-def _add_array(whole: Any, array: Any) -> bool:
+def _add_array(whole: hashlib._Hash, array: NDArray[np.generic]) -> bool:
     """Hash the type, shape and content of an array; return whether blocks were left out."""
     whole.update(f"{array.dtype} {array.shape}\n".encode())
     for block in _split_blocks(array):
@@ -129,17 +136,11 @@ def _add_array(whole: Any, array: Any) -> bool:
     return bool(array.nbytes > WHOLE)
 
 
-def _as_array(content: Any) -> Any:
-    import numpy as np
-
-    return np.asarray(content)
-
-
 def _hash_spec(spec: str) -> Fingerprint:
     return Fingerprint(f"spec:{hashlib.sha256(spec.encode()).hexdigest()}", None)
 
 
-def _describe(data: Any) -> str:
+def _describe(data: Nest) -> str:
     if isinstance(data, Mapping):
         return str({name: _describe(inner) for name, inner in data.items()})
     if isinstance(data, tuple | list) and any(hasattr(inner, "shape") for inner in data):
@@ -148,7 +149,7 @@ def _describe(data: Any) -> str:
     return f"{type(data).__name__} {shape} {kind}"
 
 
-def _list_arrays(data: Any, name: str) -> Iterator[tuple[str, Any]]:
+def _list_arrays(data: Nest, name: str) -> Iterator[tuple[str, NDArray[np.generic] | None]]:
     """The arrays in the data with their names; None for what cannot be read."""
     import numpy as np
 
@@ -174,7 +175,7 @@ def _list_arrays(data: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield name, None
 
 
-def _split_blocks(array: Any) -> Iterator[Any]:
+def _split_blocks(array: NDArray[np.generic]) -> Iterator[bytes | memoryview]:
     """The bytes of an array in blocks, without copying the whole array."""
     if array.dtype.hasobject:
         yield "\0".join(str(item) for item in array.ravel()).encode("utf-8", "replace")
@@ -187,4 +188,4 @@ def _split_blocks(array: Any) -> Iterator[Any]:
     every = max(1, -(-array.nbytes // WHOLE))
     for start in starts[::every]:
         block = array[start : start + rows]
-        yield memoryview(block.tobytes() if not block.flags.c_contiguous else block).cast("B")
+        yield block.data.cast("B") if block.flags.c_contiguous else block.tobytes()

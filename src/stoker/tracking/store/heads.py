@@ -12,7 +12,6 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from stoker import signing
 from stoker.errors import UsageError
@@ -71,7 +70,7 @@ def parse(text: str | bytes) -> Head:
         ValueError: the text is not a head.
     """
     try:
-        data: Any = json.loads(text)
+        data = json.loads(text)
         seq, digest = int(data["seq"]), str(data["hash"])
         more = str(data.get("store", "")), float(data.get("time", 0.0)), str(data.get("signature", ""))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):

@@ -8,9 +8,9 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from stoker.errors import UsageError
+from stoker.tracking.store.plain_values import JsonObject
 
 _API = "/api/2.0/mlflow/"
 _TIMEOUT_S = 60
@@ -24,20 +24,20 @@ class MlflowServer:
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
 
-    def get(self, what: str, **query: Any) -> dict[str, Any]:
+    def get(self, what: str, **query: object) -> JsonObject:
         """Send a GET request."""
         return self._send(urllib.request.Request(f"{self.url}{_API}{what}?{urllib.parse.urlencode(query)}"))
 
-    def post(self, what: str, **body: Any) -> dict[str, Any]:
+    def post(self, what: str, **body: object) -> JsonObject:
         """Send a POST request."""
         data = json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
         return self._send(urllib.request.Request(f"{self.url}{_API}{what}", data, headers))
 
-    def _send(self, request: urllib.request.Request) -> dict[str, Any]:
+    def _send(self, request: urllib.request.Request) -> JsonObject:
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
-                found: dict[str, Any] = json.loads(answer.read())
+                found: JsonObject = json.loads(answer.read())
                 return found
         except urllib.error.HTTPError as error:
             said = error.read().decode("utf-8", "replace")[:300]
@@ -48,24 +48,24 @@ class MlflowServer:
                 f"MLflow does not answer at {self.url} ({reason}): is the server running?"
             ) from None
 
-    def experiments(self) -> Iterator[dict[str, Any]]:
+    def experiments(self) -> Iterator[JsonObject]:
         """All experiments that are not deleted."""
         yield from _read_pages(
             "experiments", lambda **more: self.post("experiments/search", max_results=_PAGE, **more)
         )
 
-    def runs(self, experiment: str) -> Iterator[dict[str, Any]]:
+    def runs(self, experiment: str) -> Iterator[JsonObject]:
         """The runs of an experiment."""
         body = {"experiment_ids": [experiment], "max_results": _PAGE}
         yield from _read_pages("runs", lambda **more: self.post("runs/search", **body, **more))
 
-    def points(self, run: str, name: str) -> Iterator[dict[str, Any]]:
+    def points(self, run: str, name: str) -> Iterator[JsonObject]:
         """Everything a run logged under a name."""
         query = {"run_id": run, "metric_key": name, "max_results": _PAGE_OF_POINTS}
         yield from _read_pages("metrics", lambda **more: self.get("metrics/get-history", **query, **more))
 
 
-def _read_pages(name: str, ask: Callable[..., dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _read_pages(name: str, ask: Callable[..., JsonObject]) -> Iterator[JsonObject]:
     """The items of all pages of an answer."""
     page = ask()
     yield from page.get(name, [])
@@ -74,7 +74,7 @@ def _read_pages(name: str, ask: Callable[..., dict[str, Any]]) -> Iterator[dict[
         yield from page.get(name, [])
 
 
-def parse_number(value: Any) -> float:
+def parse_number(value: str | float) -> float:
     """Parse a number of MLflow's, which writes NaN as a word and an infinity as the largest float."""
     number = float(value)
     return math.copysign(math.inf, number) if abs(number) >= 1.7976931348623157e308 else number

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from stoker.tracking.store.address import Address
@@ -19,15 +18,15 @@ class Origin:
 
 
 # Ids only: a run may hold the data it was given.
-_origins: WeakKeyDictionary[Any, Origin] = WeakKeyDictionary()
+_origins: WeakKeyDictionary[object, Origin] = WeakKeyDictionary()
 
 
-def note_origin(model: Any, run: TrackedRun) -> None:
+def note_origin(model: object, run: TrackedRun) -> None:
     """Note that a run trains a model."""
     if run.store is not None:
         _origins[model] = Origin(run.id, run.store)
 
 
-def find_origin(model: Any) -> Origin | None:
+def find_origin(model: object) -> Origin | None:
     """The last run that trained a model in this process, if one was kept."""
     return _origins.get(model)

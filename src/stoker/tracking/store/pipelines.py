@@ -8,10 +8,18 @@ outside, so such a pipeline is identified by its element spec only.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
 
 from stoker.tf_internals import datasets
+from stoker.tf_internals.types import ConcreteFunction, Dataset, ProtoMessage, Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# What a part holds: files, or the value of a tensor.
+Content: TypeAlias = "Files | NDArray[np.generic] | bytes"
 
 # The graph does not show what these compute or read.
 _UNSEEN = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless", "GeneratorDataset"})
@@ -24,7 +32,7 @@ class UnseenError(Exception):
     """Something in the pipeline cannot be seen from outside."""
 
 
-def list_parts(dataset: Any) -> Iterator[tuple[str, Any]]:
+def list_parts(dataset: Dataset) -> Iterator[tuple[str, Content | None]]:
     """List the parts of a pipeline: names, each with an array, with `Files`, or with None if the name says it all.
 
     Raises:
@@ -49,11 +57,11 @@ def list_parts(dataset: Any) -> Iterator[tuple[str, Any]]:
         yield from list_parts(inner)
 
 
-def _kind(dataset: Any) -> str:
+def _kind(dataset: Dataset) -> str:
     return type(dataset).__name__
 
 
-def _list_settings(dataset: Any) -> Iterator[tuple[str, Any]]:
+def _list_settings(dataset: Dataset) -> Iterator[tuple[str, Content | None]]:
     """Sizes, counts and seeds: numbers and scalar tensors that a step keeps."""
     for name, value in sorted(vars(dataset).items()):
         if isinstance(value, int):
@@ -64,7 +72,7 @@ def _list_settings(dataset: Any) -> Iterator[tuple[str, Any]]:
             yield f"{name} {value.numpy()!r}", None
 
 
-def _list_operations(function: Any) -> Iterator[tuple[str, Any]]:
+def _list_operations(function: ConcreteFunction) -> Iterator[tuple[str, Content | None]]:
     """A step's function: its operations, and what it captured.
 
     Names and order depend on what was traced before, so operations are listed without them: which there are, not how
@@ -78,7 +86,7 @@ def _list_operations(function: Any) -> Iterator[tuple[str, Any]]:
         yield f"captured {number}", _read_content(tensor)
 
 
-def _describe_body(body: Any) -> str:
+def _describe_body(body: Iterable[ProtoMessage]) -> str:
     found = []
     for node in body:
         if node.op in _UNSEEN:
@@ -91,18 +99,18 @@ def _describe_body(body: Any) -> str:
     return "\n".join(sorted(found))
 
 
-def _describe_attribute(value: Any) -> str:
+def _describe_attribute(value: ProtoMessage) -> str:
     """An attribute as text; a function without its name, because its body is listed."""
     return "function" if value.HasField("func") or value.list.func else str(value).strip()
 
 
-def _read_content(tensor: Any) -> Any:
-    known = getattr(tensor, "stoker_content", None)  # set by the readers of `stoker.data`
+def _read_content(tensor: Tensor) -> Content:
+    known: Content | None = getattr(tensor, "stoker_content", None)  # set by the readers of `stoker.data`
     if known is not None:
         return known
     if tensor.dtype.name in _OPAQUE or "CPU" not in str(tensor.device):
         raise UnseenError(tensor.dtype.name)
-    array = tensor.numpy()
+    array: NDArray[np.generic] | bytes = tensor.numpy()
     return find_files(array) or array
 
 
@@ -117,7 +125,7 @@ class Files:
         self.size = sum(os.path.getsize(one) for one in paths)
 
 
-def find_files(array: Any) -> Files | None:
+def find_files(array: NDArray[np.generic] | bytes) -> Files | None:
     """The files that an array of strings names, if every string names a file on this machine."""
     names = [array] if isinstance(array, bytes) else array.ravel().tolist() if array.dtype.hasobject else []
     if not names or not all(isinstance(one, bytes) for one in names):

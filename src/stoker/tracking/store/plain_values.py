@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Any, TypeAlias
+
+# An object in JSON, as `json.loads` gives it or `json.dumps` takes it.
+JsonObject: TypeAlias = dict[str, Any]
 
 
-def dump_compact(value: Any) -> str:
+def dump_compact(value: object) -> str:
     """Compact JSON, the same text for the same value; numbers that are not finite become words ("nan", "inf")."""
     return json.dumps(
         make_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
 
 
-def make_plain(value: Any) -> Any:
+def make_plain(value: object) -> Any:
     """Convert a value to what JSON can hold: text is cleaned, and anything unknown becomes its `repr`."""
     if value is None or isinstance(value, bool | int):
         return value

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from stoker.tracking.store.address import Address
 from stoker.tracking.store.linking import USES
+from stoker.tracking.store.plain_values import JsonObject
 from stoker.tracking.store.queries import open_reader
 
 
-def read_provenance(address: Address, run: str) -> dict[str, Any]:
+def read_provenance(address: Address, run: str) -> JsonObject:
     """Read a run's code, its data by content hash, and the head of the audit, as plain values.
 
     Raises:

@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from stoker.errors import RecordError
 from stoker.tracking.store import opening, schema
 from stoker.tracking.store.address import Address
 from stoker.tracking.store.connections import Connection, Row
 from stoker.tracking.store.delivery import adopt_spools
+from stoker.tracking.store.plain_values import JsonObject
 from stoker.tracking.store.schema import ArtifactLink, AuditRow, RunRow, SeriesRow
 
 # A running run reports every ten seconds; after this long without a report, it was killed.
@@ -54,7 +54,7 @@ class Reader:
         """`sqlite` or `postgresql`."""
         return self._connection.dialect
 
-    def select(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    def select(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         """Run a query; `?` marks its parameters."""
         return self._connection.execute(statement, parameters)
 
@@ -74,7 +74,7 @@ class Reader:
         )
         load = cache(_load_json)
         now = time.time()
-        missing: dict[str, Any] = dict.fromkeys(schema.RUN_COLUMNS)
+        missing: JsonObject = dict.fromkeys(schema.RUN_COLUMNS)
         found: dict[str, RunRow] = {}
         for row in rows:
             values = missing | dict(zip(columns, row, strict=True))
@@ -151,7 +151,7 @@ class Reader:
         rows = self.select("SELECT account, seconds FROM ledger WHERE run = ? ORDER BY seconds DESC", (run,))
         return {str(account): float(seconds) for account, seconds in rows}
 
-    def findings(self, run: str) -> list[dict[str, Any]]:
+    def findings(self, run: str) -> list[JsonObject]:
         """Findings as the record has them, costliest first."""
         rows = self.select("SELECT finding FROM findings WHERE run = ? ORDER BY n", (run,))
         return [json.loads(text) for (text,) in rows]
@@ -174,7 +174,7 @@ class Reader:
         rows = self.select("SELECT id FROM runs WHERE parent = ? ORDER BY started LIMIT ?", (run, most))
         return [str(child) for (child,) in rows]
 
-    def pulse(self, run: str | None = None) -> dict[str, Any]:
+    def pulse(self, run: str | None = None) -> JsonObject:
         """A few numbers that change whenever something is written about a run, or about any."""
         if run is None:
             about = self.select("SELECT count(*), max(seen), max(ended) FROM runs")
@@ -230,11 +230,11 @@ def open_reader(address: Address, *, adopt: bool = True) -> Iterator[Reader]:
         connection.close()
 
 
-def _marks(values: Collection[Any]) -> str:
+def _marks(values: Collection[object]) -> str:
     return ", ".join("?" * len(values))
 
 
-def _load_json(text: str, name: str) -> Any:
+def _load_json(text: str, name: str) -> object:
     """The JSON of a column; empty if somebody has put something else there."""
     try:
         value = json.loads(text)
@@ -249,6 +249,6 @@ def _to_points(rows: list[Row]) -> list[tuple[int, float, float]]:
     return [(step, at, _to_float(value)) for step, at, value in rows]
 
 
-def _to_float(value: Any) -> float:
+def _to_float(value: object) -> float:
     """A logged value: NULL is NaN, and so is text that somebody has put there."""
     return float(value) if isinstance(value, int | float) else math.nan

@@ -43,8 +43,8 @@ class RunRow:
     parameters: dict[str, Any] = field(metadata=_SEALED)
     git_commit: str | None = field(metadata=_SEALED)
     git_diff: str | None = field(metadata=_SEALED | _UNLISTED)
-    versions: dict[str, Any] = field(metadata=_SEALED)
-    machine: dict[str, Any] = field(metadata=_SEALED)
+    versions: dict[str, object] = field(metadata=_SEALED)
+    machine: dict[str, object] = field(metadata=_SEALED)
     # running, finished, failed, interrupted; a reader turns "running" into "lost" if the run must have been killed.
     state: str = field(metadata=_SEALED)
     error: str | None = field(metadata=_SEALED)
@@ -70,7 +70,7 @@ class RunRow:
         end = self.ended or self.seen
         return None if end is None else max(0.0, float(end) - float(self.started))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything about the run, as plain values."""
         return {**asdict(self), "seconds": self.seconds}
 

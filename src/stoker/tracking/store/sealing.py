@@ -16,13 +16,14 @@ import sys
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from stoker.tracking.store.connections import Row
 from stoker.tracking.store.plain_values import dump_compact
 from stoker.tracking.store.schema import SEALED_COLUMNS
 
 # Runs a query with `?` for its parameters and returns its rows.
-Select: TypeAlias = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+Select: TypeAlias = Callable[[str, Sequence[object]], list[Row]]
 
 PARTS = ("row", "values", "ledger", "findings")
 _BLOCK = 20_000
@@ -41,7 +42,11 @@ class _Stream:
         self.count += len(steps)
         # The store keeps every NaN as NULL, and SQLite does not distinguish -0.0 from 0.0.
         plain = [value + 0.0 if value == value else math.nan for value in values]
-        columns: tuple[array[Any], ...] = (array("q", steps), array("d", times), array("d", plain))
+        columns: tuple[array[int] | array[float], ...] = (
+            array("q", steps),
+            array("d", times),
+            array("d", plain),
+        )
         for hashed, column in zip(self.hashes, columns, strict=True):
             if sys.byteorder == "big":
                 column.byteswap()

@@ -12,7 +12,6 @@ import sys
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from stoker.version import __version__
 
@@ -42,7 +41,7 @@ def find_versions() -> dict[str, str]:
 
 
 @cache
-def describe_machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, object]:
     """The host, its processors and its memory."""
     return {
         "host": platform.node(),
@@ -63,7 +62,7 @@ def describe_code() -> dict[str, str | None]:
     return {"git_commit": commit.strip() if commit else None, "git_diff": diff or None}
 
 
-def describe_optimizer(model: Any) -> dict[str, Any]:
+def describe_optimizer(model: object) -> dict[str, object]:
     """The name and learning rate of a Keras model's optimizer, which costs one read; {} without an optimizer."""
     optimizer = getattr(model, "optimizer", None)
     if optimizer is None:

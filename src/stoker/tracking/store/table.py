@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from stoker.errors import UsageError, suggest
 from stoker.tracking.store import address
+from stoker.tracking.store.plain_values import JsonObject
 from stoker.tracking.store.queries import open_reader
 from stoker.tracking.store.schema import RunRow
 
@@ -26,12 +28,12 @@ _COLUMNS = (
 _LONGEST_SHOWN = 200
 _FIGURES = ("steps", "steps_per_s", "examples_per_s", "wall_s")
 _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": lambda a, b: bool(a == b),
-    "!=": lambda a, b: bool(a != b),
-    "<": lambda a, b: bool(a < b),
-    "<=": lambda a, b: bool(a <= b),
-    ">": lambda a, b: bool(a > b),
-    ">=": lambda a, b: bool(a >= b),
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
     "~": lambda a, b: str(b).lower() in str(a).lower(),
 }
 
@@ -42,7 +44,7 @@ def runs(
     limit: int | None = None,
     *,
     store: str | None = None,
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """List the runs of the store, one dict each; `pandas.DataFrame(stoker.runs())` makes a table of them.
 
     Parameters are in `params.NAME`, the last values of series in `metrics.NAME`.
@@ -62,9 +64,9 @@ def runs(
     return select_rows(rows, [where] if isinstance(where, str) and where else where, sort, limit)
 
 
-def flatten(row: RunRow) -> dict[str, Any]:
+def flatten(row: RunRow) -> JsonObject:
     """Turn a run into one row of a table."""
-    made: dict[str, Any] = {name: getattr(row, name) for name in _COLUMNS}
+    made: JsonObject = {name: getattr(row, name) for name in _COLUMNS}
     made |= {"arguments": " ".join(row.arguments), "state": row.state, "seconds": row.seconds}
     made |= {name: getattr(row, name) for name in _FIGURES}
     made |= {f"params.{name}": value for name, value in row.parameters.items()}
@@ -73,8 +75,8 @@ def flatten(row: RunRow) -> dict[str, Any]:
 
 
 def select_rows(
-    rows: Iterable[dict[str, Any]], where: Iterable[str], sort: str, limit: int | None
-) -> list[dict[str, Any]]:
+    rows: Iterable[JsonObject], where: Iterable[str], sort: str, limit: int | None
+) -> list[JsonObject]:
     """Select the rows for which all conditions hold, and sort them.
 
     Raises:
@@ -92,12 +94,12 @@ def select_rows(
     return [*having, *lacking][:limit]
 
 
-def _list_names(row: dict[str, Any]) -> set[str]:
+def _list_names(row: JsonObject) -> set[str]:
     """The names that `find_value` knows in a row."""
     return {*row, *(name.partition(".")[2] for name in row if name.startswith(("metrics.", "params.")))}
 
 
-def find_value(row: dict[str, Any], name: str) -> Any:
+def find_value(row: JsonObject, name: str) -> object:
     """The value of a column; `loss` means `metrics.loss`, or else `params.loss`."""
     for full in (name, f"metrics.{name}", f"params.{name}"):
         if full in row:
@@ -105,20 +107,21 @@ def find_value(row: dict[str, Any], name: str) -> Any:
     return None
 
 
-def _parse_condition(text: str) -> Callable[[dict[str, Any]], bool]:
+def _parse_condition(text: str) -> Callable[[JsonObject], bool]:
     name, mark, wanted = _split(text)
     sign = _SIGNS[mark]
 
-    def holds(row: dict[str, Any]) -> bool:
+    def holds(row: JsonObject) -> bool:
         value = find_value(row, name)
         if value is None:
             return mark == "!="
         if isinstance(value, bool | str) or mark == "~":
             return sign(str(value), wanted)
         try:
-            return sign(float(value), float(wanted))
-        except (TypeError, ValueError):
+            number = float(wanted)
+        except ValueError:
             return mark == "!="
+        return sign(float(value), number) if isinstance(value, int | float) else mark == "!="
 
     return holds
 
@@ -134,10 +137,10 @@ def _split(text: str) -> tuple[str, str, str]:
     return name, sign, value.strip("'\"")
 
 
-def _is_sortable(value: Any) -> bool:
+def _is_sortable(value: object) -> bool:
     return value is not None and not (isinstance(value, float) and math.isnan(value))
 
 
-def _make_sort_key(value: Any) -> tuple[int, Any]:
+def _make_sort_key(value: object) -> tuple[int, float | str]:
     """Sort numbers before text, because a column may have both."""
     return (0, value) if isinstance(value, int | float) else (1, str(value))

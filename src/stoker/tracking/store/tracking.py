@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, SupportsFloat, TypeAlias
 
 from stoker.errors import ArgumentError, check_local_path, whole_number
 from stoker.logs import LOGGER
@@ -30,6 +30,8 @@ from stoker.tracking.store.plain_values import clean_text, make_plain
 from stoker.tracking.store.record_files import is_id, new_id
 from stoker.tracking.store.writer import StoreWriter, writer_for
 
+# What Keras gives a callback: numbers, arrays of one, and dictionaries of those.
+Logs: TypeAlias = Mapping[str, Any]
 _make_tuple = tuple.__new__
 # Both databases hold steps in 64 bits.
 _SMALLEST, _LARGEST = 1 - 2**63, 2**63 - 1
@@ -38,7 +40,7 @@ _current: ContextVar[TrackedRun | None] = ContextVar("stoker_run", default=None)
 
 
 def track(
-    name: str, params: Mapping[str, Any] | None = None, *, store: str | None = None, kind: str = "track"
+    name: str, params: Mapping[str, object] | None = None, *, store: str | None = None, kind: str = "track"
 ) -> TrackedRun:
     """Start a run in the store; use it in a `with` statement, or call its `finish`.
 
@@ -62,12 +64,12 @@ class TrackedRun:
     def __init__(
         self,
         name: str,
-        params: Mapping[str, Any],
+        params: Mapping[str, object],
         *,
         store: addresses.Address | None,
         kind: str,
         run_id: str | None = None,
-        more: Mapping[str, Any] | None = None,
+        more: Mapping[str, object] | None = None,
     ) -> None:
         if run_id is not None and not is_id(run_id):
             raise ArgumentError(
@@ -89,7 +91,7 @@ class TrackedRun:
         """The store that keeps the run; None if nothing is kept."""
         return None if self._writer is None else self._writer.address
 
-    def _start(self, to: StoreWriter, more: Mapping[str, Any]) -> None:
+    def _start(self, to: StoreWriter, more: Mapping[str, object]) -> None:
         program, arguments = surroundings.find_program()
         now = time.time()
         columns = {
@@ -117,7 +119,9 @@ class TrackedRun:
         # Asking git takes a while, so the writer's thread does it.
         to.put_later(lambda: [RunChanged(self.id, dict(surroundings.describe_code()))])
 
-    def log(self, step: int, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+    def log(
+        self, step: int, values: Mapping[str, SupportsFloat] | None = None, /, **named: SupportsFloat
+    ) -> None:
         """Log values at a step: `run.log(step, loss=0.1)`, or `run.log(step, {"train/loss": 0.1})`.
 
         Raises:
@@ -137,7 +141,7 @@ class TrackedRun:
         if not to.started:
             to.start()
 
-    def params(self, **more: Any) -> None:
+    def params(self, **more: object) -> None:
         """Add parameters that became known after the start."""
         self._params.update(make_plain(more))
         self.change(parameters=dict(self._params))
@@ -161,7 +165,7 @@ class TrackedRun:
         """Record a file or directory that this run reads, and return the hash of its content."""
         return self._link_path(path, USES, kind, name)
 
-    def uses_data(self, data: Any, *, name: str = "data") -> None:
+    def uses_data(self, data: object, *, name: str = "data") -> None:
         """Record data in memory by its content, which the writer's thread reads before the run ends."""
         if self._writer is None:
             return
@@ -245,7 +249,7 @@ class _Once:
         return self._made
 
 
-def scalars(logs: Mapping[str, Any]) -> dict[str, float]:
+def scalars(logs: Logs) -> dict[str, float]:
     """The single numbers in Keras' logs; those in an inner dict get names such as `outer/inner`."""
     found: dict[str, float] = {}
     for name, value in logs.items():
@@ -278,7 +282,7 @@ def _find_worker() -> int | None:
         return None
 
 
-def _to_number(name: str, value: Any) -> float:
+def _to_number(name: str, value: SupportsFloat) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -287,7 +291,7 @@ def _to_number(name: str, value: Any) -> float:
         ) from None
 
 
-def _to_step(step: Any) -> int:
+def _to_step(step: object) -> int:
     number = whole_number("step", step)
     if not _SMALLEST <= number <= _LARGEST:
         raise ArgumentError(f"step={number} does not fit in 64 bits")

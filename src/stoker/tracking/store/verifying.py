@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from stoker.errors import ArgumentError
 from stoker.tracking.store import fingerprints, sealing, triggers
@@ -32,7 +32,7 @@ from stoker.tracking.store.queries import Reader, open_reader
 from stoker.tracking.store.schema import ArtifactLink, AuditRow
 
 # A link as the audit tells of it: run, relation, hash, kind, path.
-LinkKey: TypeAlias = tuple[Any, ...]
+LinkKey: TypeAlias = tuple[object, ...]
 _KEY_DETAILS = ("relation", "hash", "kind", "path")
 
 
@@ -61,7 +61,7 @@ class _Seal:
     """An audit row that seals a run: its number, and a digest of each part."""
 
     seq: int
-    parts: tuple[Any, ...]
+    parts: tuple[object, ...]
 
 
 @dataclass
@@ -75,7 +75,7 @@ class _AuditSummary:
     # The last row about each link, by run.
     links: dict[str, dict[LinkKey, int]] = field(default_factory=dict)
     # Each run's final state, and its last seal.
-    states: dict[str, Any] = field(default_factory=dict)
+    states: dict[str, object] = field(default_factory=dict)
     seals: dict[str, _Seal] = field(default_factory=dict)
     # Runs that were sealed again with other content, with both seals.
     resealed: list[tuple[str, _Seal, _Seal]] = field(default_factory=list)

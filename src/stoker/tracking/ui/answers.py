@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
-from typing import Any
 
 from stoker.tracking.store.differing import diff
 from stoker.tracking.store.linking import MAKES
+from stoker.tracking.store.plain_values import JsonObject
 from stoker.tracking.store.queries import Reader
 from stoker.tracking.store.schema import ArtifactLink, RunRow
 from stoker.tracking.store.table import flatten, select_rows
@@ -22,7 +22,7 @@ _MOST_RELATED = 300
 _MOST_LINKS = 2000
 
 
-def list_runs(reader: Reader, where: list[str], sort: str, limit: int) -> dict[str, Any]:
+def list_runs(reader: Reader, where: list[str], sort: str, limit: int) -> JsonObject:
     """The list of runs, and the columns to choose from."""
     found = select_rows((flatten(row) for row in reader.runs()), where, sort, None)
     counted = Counter(name for row in found for name in row if name.startswith(("params.", "metrics.")))
@@ -36,7 +36,7 @@ def draw_sparks(reader: Reader, names: list[str], series: str) -> dict[str, list
     return {run: _list_values(reader.thin_points(run, series, _SPARK_POINTS)) for run in names[:_MOST_SPARKS]}
 
 
-def describe_run(reader: Reader, name: str) -> dict[str, Any]:
+def describe_run(reader: Reader, name: str) -> JsonObject:
     """Everything about a run except its points."""
     row = reader.run(reader.resolve(name))
     return {
@@ -48,7 +48,7 @@ def describe_run(reader: Reader, name: str) -> dict[str, Any]:
     }
 
 
-def read_series(reader: Reader, run_id: str, name: str, most: int = MOST_POINTS) -> dict[str, list[Any]]:
+def read_series(reader: Reader, run_id: str, name: str, most: int = MOST_POINTS) -> dict[str, list[float]]:
     """A series, thinned in SQL, as steps, times and values."""
     points = reader.thin_points(run_id, name, min(most, MOST_POINTS))
     return {
@@ -58,13 +58,13 @@ def read_series(reader: Reader, run_id: str, name: str, most: int = MOST_POINTS)
     }
 
 
-def compare_runs(reader: Reader, names: list[str]) -> list[dict[str, Any]]:
+def compare_runs(reader: Reader, names: list[str]) -> list[JsonObject]:
     """Compare every run but the first with the first."""
     ids = [reader.resolve(name) for name in names]
     return [asdict(diff(reader, ids[0], other)) for other in ids[1:]]
 
 
-def trace_lineage(reader: Reader, run_id: str) -> dict[str, Any]:
+def trace_lineage(reader: Reader, run_id: str) -> JsonObject:
     """The artifacts and runs that are connected with a run, from data to model to whatever uses it.
 
     An artifact that some run made leads to every run that uses or makes it. Data that no run made leads nowhere;
@@ -96,7 +96,7 @@ def trace_lineage(reader: Reader, run_id: str) -> dict[str, Any]:
     }
 
 
-def list_prices(reader: Reader) -> list[dict[str, Any]]:
+def list_prices(reader: Reader) -> list[JsonObject]:
     """What each line of each file has cost in all runs, costliest first."""
     return [asdict(price) for price in reader.prices()]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -17,7 +17,7 @@ from stoker.errors import StokerError, UsageError
 from stoker.tracking.store import record_files
 from stoker.tracking.store.address import Address
 from stoker.tracking.store.deleting import delete
-from stoker.tracking.store.plain_values import make_plain
+from stoker.tracking.store.plain_values import JsonObject, make_plain
 from stoker.tracking.store.queries import Reader, open_reader
 from stoker.tracking.ui import answers, live
 from stoker.tracking.ui.document import make_document
@@ -54,27 +54,27 @@ class Site:
         text, policy = make_document()
         return HTMLResponse(text, headers={"content-security-policy": policy})
 
-    def runs(self, reader: Reader, request: Request) -> Any:
+    def runs(self, reader: Reader, request: Request) -> object:
         query = request.query_params
         limit = _parse_number(query.get("limit", "200"), "limit", least=0)
         found = answers.list_runs(reader, query.getlist("where"), query.get("sort", "-started"), limit)
         return {**found, "store": str(self._store), "write": self._write}
 
-    def sparks(self, reader: Reader, request: Request) -> Any:
+    def sparks(self, reader: Reader, request: Request) -> object:
         query = request.query_params
         return answers.draw_sparks(reader, query.get("runs", "").split(","), query.get("series", "loss"))
 
-    def run(self, reader: Reader, request: Request) -> Any:
+    def run(self, reader: Reader, request: Request) -> object:
         found = answers.describe_run(reader, request.path_params["run"])
         has_page = record_files.is_id(found["id"]) and record_files.path_of(found["id"]).exists()
         return {**found, "page": has_page, "write": self._write}
 
-    def series(self, reader: Reader, request: Request) -> Any:
+    def series(self, reader: Reader, request: Request) -> object:
         query = request.query_params
         most = _parse_number(query.get("points", str(answers.MOST_POINTS)), "points", least=2)
         return answers.read_series(reader, query.get("run", ""), query.get("name", ""), most)
 
-    def differences(self, reader: Reader, request: Request) -> Any:
+    def differences(self, reader: Reader, request: Request) -> object:
         names = [name for name in request.query_params.get("runs", "").split(",") if name]
         if not 2 <= len(names) <= _MOST_COMPARED:
             raise UsageError(f"compare 2 to {_MOST_COMPARED} runs, not {len(names)}")
@@ -84,7 +84,7 @@ class Site:
         """A pulse whenever something was written about one run, or about any."""
         only = request.query_params.get("run")
 
-        def read_pulse() -> dict[str, Any]:
+        def read_pulse() -> JsonObject:
             with open_reader(self._store, adopt=False) as reader:
                 return reader.pulse(only)
 
@@ -113,10 +113,10 @@ class Site:
             return JSONResponse({"error": str(error)}, 404)
         return HTMLResponse(await run_in_threadpool(page.page, record))
 
-    def answer_json(self, ask: Callable[[Reader, Request], Any]) -> Endpoint:
+    def answer_json(self, ask: Callable[[Reader, Request], object]) -> Endpoint:
         """Make an endpoint that answers in JSON, from a thread; errors in the request are answers too."""
 
-        def read_answer(request: Request) -> Any:
+        def read_answer(request: Request) -> object:
             with open_reader(self._store, adopt=False) as reader:
                 return make_plain(ask(reader, request))
 

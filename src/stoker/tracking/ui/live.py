@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
@@ -15,7 +14,7 @@ _HEARTBEATS = 20
 
 
 async def stream_changes(
-    look: Callable[[], dict[str, Any]], is_over: Callable[[], Awaitable[bool]]
+    look: Callable[[], dict[str, object]], is_over: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator[bytes]:
     """Stream what `look` returns whenever it has changed, until it is over."""
     last: str | None = None

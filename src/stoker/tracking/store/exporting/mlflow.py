@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from itertools import islice
+from typing import TypeVar
 
 from stoker.tracking.store.mlflow_rest import MlflowServer, format_number
 from stoker.tracking.store.queries import Reader
 from stoker.tracking.store.schema import RunRow
+
+T = TypeVar("T")
 
 _STATES = {"finished": "FINISHED", "running": "RUNNING", "failed": "FAILED"}
 # The most that MLflow takes in one request, and the longest values it takes.
@@ -62,7 +65,7 @@ def _export_run(server: MlflowServer, reader: Reader, row: RunRow, experiment: s
     return run
 
 
-def _list_metrics(reader: Reader, row: RunRow) -> Iterator[dict[str, Any]]:
+def _list_metrics(reader: Reader, row: RunRow) -> Iterator[dict[str, object]]:
     for name in row.series:
         for step, at, value in reader.points(row.id, name):
             yield {
@@ -78,12 +81,6 @@ def _clean_key(name: str) -> str:
     return "".join(sign if sign.isalnum() or sign in "_-. /:" else "_" for sign in name) or "_"
 
 
-def _split_batches(items: Iterator[dict[str, Any]], most: int) -> Iterator[list[dict[str, Any]]]:
-    batch: list[dict[str, Any]] = []
-    for item in items:
-        batch.append(item)
-        if len(batch) == most:
-            yield batch
-            batch = []
-    if batch:
+def _split_batches(items: Iterator[T], most: int) -> Iterator[list[T]]:
+    while batch := list(islice(items, most)):
         yield batch

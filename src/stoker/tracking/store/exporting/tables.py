@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from stoker.errors import UsageError
 from stoker.files import replacing
@@ -38,7 +37,7 @@ def export(reader: Reader, rows: list[RunRow], path: Path) -> Path:
     return path
 
 
-def _write_parquet(path: Path, points: list[tuple[Any, ...]]) -> None:
+def _write_parquet(path: Path, points: list[tuple[object, ...]]) -> None:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -52,7 +51,7 @@ def _write_parquet(path: Path, points: list[tuple[Any, ...]]) -> None:
         pq.write_table(pa.table(arrays, names=list(COLUMNS)), file)
 
 
-def _read_points(reader: Reader, rows: list[RunRow]) -> Iterator[tuple[Any, ...]]:
+def _read_points(reader: Reader, rows: list[RunRow]) -> Iterator[tuple[object, ...]]:
     for row in rows:
         for name in row.series:
             for step, at, value in reader.points(row.id, name):

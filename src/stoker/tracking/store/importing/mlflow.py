@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from stoker.errors import UsageError, name_extra
 from stoker.tracking.store.importing.imported_run import ImportedRun, make_id
 from stoker.tracking.store.mlflow_rest import MlflowServer, parse_number
+from stoker.tracking.store.plain_values import JsonObject
 
 _STATES = {"FINISHED": "finished", "RUNNING": "running", "FAILED": "failed", "KILLED": "interrupted"}
 # A directory's files have numbers for states.
@@ -112,7 +113,7 @@ def _list_files(directory: Path) -> list[Path]:
     return sorted(path for path in directory.rglob("*") if path.is_file())
 
 
-def _read_yaml(path: Path) -> dict[str, Any]:
+def _read_yaml(path: Path) -> dict[str, str]:
     """The `name: value` lines of a file; MLflow writes nothing else there."""
     try:
         lines = path.read_text("utf-8").splitlines()
@@ -124,9 +125,9 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
 def _make_run(
     source: str,
-    info: dict[str, Any],
+    info: JsonObject,
     experiment: str,
-    params: dict[str, Any],
+    params: Mapping[str, object],
     tags: dict[str, str],
     series: dict[str, Points],
 ) -> ImportedRun:
@@ -149,5 +150,5 @@ def _make_run(
     return ImportedRun(make_id(f"mlflow {run}"), f"{source} {run}", columns, series)
 
 
-def _to_seconds(milliseconds: Any) -> float | None:
+def _to_seconds(milliseconds: int | str | None) -> float | None:
     return int(milliseconds) / 1000 if milliseconds not in (None, "", "null", "None", 0) else None
