@@ -7,6 +7,7 @@ reports are drawn by rich (`doctor/report/terminal.py`), which plain lines do wi
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import suppress
 
@@ -14,6 +15,11 @@ from contextlib import suppress
 def print_answer(text: str = "", end: str = "\n") -> None:
     """Print what the user asked for."""
     print(text, end=end, flush=True)
+
+
+def print_json(value: object) -> None:
+    """Print what the user asked for, for another program."""
+    print_answer(json.dumps(value, indent=2))
 
 
 def print_note(line: str, *, prefix: str = "stoker: ", end: str = "\n") -> None:

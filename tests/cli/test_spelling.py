@@ -6,7 +6,8 @@ import argparse
 
 import pytest
 
-from stoker.cli._spelling import as_options, respelled, separator
+from stoker.cli._options import separator
+from stoker.cli._spelling import as_options, respelled
 from stoker.errors import ArgumentError, UsageError
 
 ARGS = argparse.Namespace(

@@ -52,11 +52,6 @@ def print_warnings(args: argparse.Namespace, printer: Callable[[str], None]) -> 
         yield
 
 
-def separator(text: str) -> str:
-    """What `--sep` means: a shell passes `'\\t'` as two characters, and a tab is meant."""
-    return "\t" if text == r"\t" else text
-
-
 def respelled(message: str, args: argparse.Namespace) -> str:
     """The message with `--option value` for every `argument=value` that the command has an option for."""
     options = vars(args)

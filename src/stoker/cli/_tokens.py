@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from stoker.cli._paths import local_path
+from stoker.cli._options import local_path
 from stoker.errors import UsageError
 
 VARIABLE = "STOKER_TOKEN"

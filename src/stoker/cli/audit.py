@@ -10,13 +10,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 
+from stoker.cli._options import add_json, add_store, read_store
 from stoker.cli._runs import verify_runs
-from stoker.cli._stores import add_store, find_store
 from stoker.doctor.report import run_table
-from stoker.printing import print_answer
+from stoker.printing import print_json
 from stoker.tracking.store.queries import open_reader
 
 
@@ -24,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker audit`."""
     parser.add_argument("--verify", action="store_true", help="check the chain and hash every artifact again")
     verify_runs.add_anchor(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON instead")
+    add_json(parser)
     add_store(parser)
 
 
@@ -32,10 +31,10 @@ def run(args: argparse.Namespace) -> int:
     """Show, or verify and judge by the exit code."""
     if args.verify or args.head or args.key:
         return verify_runs.run(args)
-    with open_reader(find_store(args)) as reader:
+    with open_reader(read_store(args)) as reader:
         rows = [asdict(row) for row in reader.audit()]
     if args.json:
-        print_answer(json.dumps(rows, indent=2))
+        print_json(rows)
     else:
         run_table.show_audit(rows)
     return 0

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from stoker import signing, units
 from stoker.chatter import quiet_tensorflow
-from stoker.cli._paths import local_path
+from stoker.cli._options import add_json, local_path
 from stoker.cli._trust import add_trust, trust_of
 from stoker.errors import UsageError
 from stoker.printing import print_answer
@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify", action="store_true", help="check the hashes and run the recorded examples"
     )
-    parser.add_argument("--json", action="store_true", help="print its description as JSON")
+    add_json(parser, "print its description as JSON")
     parser.add_argument("--sign", type=local_path, metavar="KEY", help="sign it with this private key")
     parser.add_argument(
         "--new-key",

@@ -13,7 +13,7 @@ import argparse
 import dataclasses
 import os
 
-from stoker.cli._paths import local_path
+from stoker.cli._options import local_path
 from stoker.config import SEVERITIES, Config, load, names
 from stoker.doctor.check.cache import Cache
 from stoker.doctor.check.checker import Checked, check_paths

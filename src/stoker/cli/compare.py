@@ -13,16 +13,15 @@ than that with 95 % confidence; 2 for a bad request or a damaged record.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from typing import Any
 
-from stoker.cli._paths import local_path
+from stoker.cli._options import add_json, local_path
 from stoker.doctor.diagnosis.comparison import changes, compare
 from stoker.doctor.diagnosis.noise import ASSUMED_RUN_NOISE
 from stoker.doctor.report import comparison, output
 from stoker.errors import RecordError, UsageError
-from stoker.printing import print_answer
+from stoker.printing import print_json
 from stoker.records import Record
 from stoker.tracking.store import record_files
 
@@ -36,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--html", type=local_path, metavar="PATH", help="write a self-contained page to PATH instead"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead")
+    add_json(parser)
     parser.add_argument(
         "--fail-if-slower",
         metavar="PERCENT",
@@ -63,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if args.html:
         output.write(args.html, comparison.page(a, b, result, found))
     if args.json:
-        print_answer(json.dumps(as_json, indent=2))
+        print_json(as_json)
     elif not args.html:
         comparison.show(a, b, result, found)
     return 1 if limit is not None and result.slower_than(limit) else 0

@@ -14,10 +14,10 @@ from typing import Any
 
 from stoker import units
 from stoker.chatter import quiet_tensorflow
-from stoker.cli._paths import local_path
-from stoker.cli._spelling import as_options, print_warnings, separator
+from stoker.cli._options import add_csv, add_json, local_path
+from stoker.cli._spelling import as_options, print_warnings
 from stoker.doctor.report import words
-from stoker.errors import UsageError
+from stoker.errors import name_extra
 from stoker.printing import print_answer, print_note
 
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -26,14 +26,8 @@ _BARS = " ▁▂▃▄▅▆▇█"
 def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker data`."""
     parser.add_argument("path", type=local_path, metavar="PATH", help="a file, a glob or a folder")
-    parser.add_argument(
-        "--sep",
-        type=separator,
-        default=",",
-        help="the character between the fields of a CSV file (default: a comma)",
-    )
-    parser.add_argument("--encoding", default="utf8", help="of CSV and text files (default: utf8)")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    add_csv(parser, ",", "default: {}")
+    add_json(parser, "print everything as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,10 +39,7 @@ def run(args: argparse.Namespace) -> int:
         with quiet_tensorflow(), as_options(args), print_warnings(args, print_note):
             found = survey(args.path, args.sep, args.encoding)
     except ModuleNotFoundError as error:
-        extra = "cpu" if error.name == "tensorflow" else "data"
-        raise UsageError(
-            f"stoker data needs {error.name}: install it with pip install 'stoker[{extra}]'"
-        ) from None
+        raise name_extra("stoker data", error) or error from None
     if args.json:
         print_answer(json.dumps(found))
     else:

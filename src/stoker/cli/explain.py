@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from stoker.cli._paths import local_path
+from stoker.cli._options import local_path
 from stoker.doctor.check.registry import all_rules
 from stoker.doctor.check.rule import Rule
 from stoker.doctor.report import rule_page

@@ -20,8 +20,7 @@ from pathlib import Path
 
 from stoker import units
 from stoker.chatter import quiet_tensorflow
-from stoker.cli._paths import local_path
-from stoker.cli._stores import add_store
+from stoker.cli._options import add_store, given_store, local_path
 from stoker.cli._trust import add_allow_ops, split_names
 from stoker.errors import RecordError, UsageError
 from stoker.printing import print_answer
@@ -74,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Load, export, say what came of it."""
-    url = getattr(args, "store", None)
+    url = given_store(args)
     given = _model(args.model, url)
     examples = None if args.examples is None else _rows(Path(args.examples))
     model = _load(given.file)

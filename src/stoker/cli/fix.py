@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from stoker.cli._paths import local_path
+from stoker.cli._options import local_path
 from stoker.cli.check import add_selection, configuration
 from stoker.doctor.check.source.files import STDIN, discover, display
 from stoker.doctor.fix import verify

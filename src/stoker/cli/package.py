@@ -16,7 +16,7 @@ import re
 from pathlib import Path
 
 from stoker import units
-from stoker.cli._paths import local_path
+from stoker.cli._options import local_path
 from stoker.cli._trust import add_trust, trust_of
 from stoker.errors import UsageError
 from stoker.printing import print_answer

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 
-from stoker.cli._paths import local_path
+from stoker.cli._options import local_path
 from stoker.doctor.report import console, output, trace
 from stoker.doctor.report.page import document
 from stoker.tracking.store import record_files

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from stoker import config
-from stoker.cli._paths import local_path
+from stoker.cli._options import add_program, local_path, read_program
 from stoker.doctor import software_gpu
 from stoker.doctor.measure import supervise
 from stoker.doctor.measure.launch import LaunchedProgram, Target
@@ -56,16 +56,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="the store (STOKER_STORE, [tool.stoker], .stoker/stoker.db); off keeps nothing",
     )
-    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, as python -m does")
-    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="program args...")
+    add_program(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Check the request, run the program, report."""
-    words = args.program if args.module is None else args.module
-    if not words:
-        raise UsageError("no program given: stoker run train.py, or stoker run -m package.module")
-    target = Target(words[0], words[1:], is_module=args.module is not None)
+    target = Target(*read_program(args, "stoker run train.py, or stoker run -m package.module"))
     target.check()
     if args.html:
         document.check(args.html)

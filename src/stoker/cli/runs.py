@@ -19,7 +19,7 @@ import argparse
 import importlib
 from typing import Any
 
-from stoker.cli._stores import add_store
+from stoker.cli._options import add_json, add_store
 from stoker.errors import UsageError
 
 # What can be done with runs, each in a module of `_runs`; without any of them, they are listed.
@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--columns", metavar="NAMES", help="series, parameters or other columns to show, separated by commas"
     )
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    add_json(parser, "print everything as JSON")
     parser.add_argument("--csv", action="store_true", help="print everything as CSV")
     add_store(parser)
     actions = parser.add_subparsers(

@@ -22,8 +22,7 @@ from pathlib import Path
 
 from stoker.chatter import quiet_tensorflow
 from stoker.cli import _tokens
-from stoker.cli._paths import local_path, named_path
-from stoker.cli._stores import add_store
+from stoker.cli._options import add_store, given_store, local_path, named_path
 from stoker.cli._trust import add_trust, trust_of
 from stoker.errors import UsageError
 from stoker.logs import LOGGER, use_handler
@@ -170,7 +169,7 @@ def _run(args: argparse.Namespace, say: Callable[[str], None]) -> int:
         tls_certificate=args.tls_cert,
         tls_key=args.tls_key,
     )
-    store = address.find(getattr(args, "store", None))
+    store = address.find(given_store(args))
     if args.record and store is None:
         raise UsageError("--record needs a store: STOKER_STORE says off; give --store URL")
     sock = sockets.listen(args.host, args.port)

@@ -15,8 +15,8 @@ import argparse
 from typing import Any
 
 from stoker.chatter import quiet_tensorflow
-from stoker.cli._paths import data_path, local_path
-from stoker.cli._spelling import as_options, print_warnings, separator
+from stoker.cli._options import add_csv, data_path, local_path
+from stoker.cli._spelling import as_options, print_warnings
 from stoker.errors import UsageError
 from stoker.printing import print_answer, print_note
 
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     table.add_argument(
         "--task", choices=("classes", "numbers"), help="what the target holds, if Stoker guesses wrong"
     )
-    _add_reading(table)
+    add_csv(table, None)
     table.add_argument(
         "--missing",
         metavar="TEXTS",
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text.add_argument("data", type=data_path, metavar="DATA", help="a folder; with --column, a table")
     text.add_argument("--column", metavar="COLUMN", help="the column of a table that holds the texts")
     text.add_argument("--target", metavar="COLUMN", help="the column of their classes")
-    _add_reading(text)
+    add_csv(text, None)
     _add_dividing(text)
     _add_rest(text)
     image = kinds.add_parser("image", help=_IMAGE, description=_IMAGE)
@@ -72,13 +72,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="augmentations of training images, separated by commas; 'none' for none (chosen by their colours)",
     )
     _add_rest(image)
-
-
-def _add_reading(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--sep", type=separator, help="the character between the fields of a CSV file (a comma)"
-    )
-    parser.add_argument("--encoding", default="utf8", help="of CSV and text files (utf8)")
 
 
 def _add_dividing(parser: argparse.ArgumentParser) -> None:

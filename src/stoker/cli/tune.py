@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from stoker.chatter import quiet_tensorflow
-from stoker.cli._paths import local_path
+from stoker.cli._options import add_json, local_path
 from stoker.doctor.stalls import map_without_parallel_calls, missing_prefetch
 from stoker.errors import StokerError, UsageError, suggest
 from stoker.printing import print_answer
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help='how much memory a cache may use, such as "2 GiB" (default: a quarter of what is free)',
     )
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    add_json(parser, "print everything as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

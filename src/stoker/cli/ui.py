@@ -19,7 +19,7 @@ import threading
 from types import FrameType
 
 from stoker.cli import _tokens
-from stoker.cli._stores import add_store, find_store
+from stoker.cli._options import add_store, read_store
 from stoker.errors import UsageError
 from stoker.loopback import NAMES, is_loopback
 from stoker.printing import print_answer
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         from stoker.tracking.ui.app import make_app
     except ImportError as error:
         raise UsageError(f"stoker ui needs {error.name}: pip install 'stoker[ui]'") from None
-    store = find_store(args)
+    store = read_store(args)
     open_to_others = not is_loopback(args.host)
     given = _tokens.read_token(args)
     if open_to_others and not given:

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 from stoker import config, units
-from stoker.cli._paths import local_path
+from stoker.cli._options import add_json, local_path
 from stoker.doctor.pricing import fleet, prices, scaling
 from stoker.doctor.pricing import program as programs
 from stoker.doctor.pricing.claims import has_repair
@@ -28,7 +27,7 @@ from stoker.doctor.report import whatif as report
 from stoker.doctor.software_gpu import profiles
 from stoker.doctor.stall import stalls
 from stoker.errors import RecordError, UsageError
-from stoker.printing import print_answer
+from stoker.printing import print_json
 from stoker.records import Finding, Record, SteppingRow
 from stoker.tracking.store import record_files
 
@@ -62,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--restart-cost", metavar="TIME", help="with --mtbf: time from a failure until all workers run again"
     )
-    parser.add_argument("--json", action="store_true", help="as JSON, to stdout")
+    add_json(parser, "as JSON, to stdout")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -90,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         "assumptions": [*prices.assumptions(findings), *scale.assumptions()],
     }
     if args.json:
-        print_answer(json.dumps(answer, indent=2))
+        print_json(answer)
     else:
         report.show(answer)
     return 0
@@ -169,7 +168,7 @@ def _fleet(record: Record, phase: SteppingRow, scale: Scale, args: argparse.Name
         "assumptions": made.assumptions(),
     }
     if args.json:
-        print_answer(json.dumps(answer, indent=2))
+        print_json(answer)
     else:
         report.show_fleet(answer)
     return 0

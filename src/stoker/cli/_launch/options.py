@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 
 from stoker import deprecation, units
-from stoker.cli._paths import local_path
+from stoker.cli._options import add_program, local_path, read_program
 from stoker.doctor.measure.launch import Target
 from stoker.errors import UsageError
 from stoker.launch.hosts import parse_size
@@ -70,8 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--ledger", action="store_true", help="run each worker under stoker run, and show the job's ledger"
     )
     parser.add_argument("--quiet", action="store_true", help="write output to the log files only")
-    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, as python -m does")
-    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="program args...")
+    add_program(parser)
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
@@ -119,10 +118,7 @@ def make_scheduler(args: argparse.Namespace, variables: Mapping[str, str]) -> Sc
 
 
 def _read_target(args: argparse.Namespace) -> Target:
-    words = args.program if args.module is None else args.module
-    if not words:
-        raise UsageError("no program given: stoker launch -n 4 train.py")
-    target = Target(words[0], words[1:], is_module=args.module is not None)
+    target = Target(*read_program(args, "stoker launch -n 4 train.py"))
     if not (args.write and SCHEDULERS[args.scheduler].uses_image):
         target.check()
     return target

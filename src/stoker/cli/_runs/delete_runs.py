@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from stoker.cli._stores import find_store
+from stoker.cli._options import read_store
 from stoker.errors import UsageError
 from stoker.printing import print_answer, print_note
 from stoker.tracking.store.deleting import Deletion, carry_out, plan
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Delete, and say what is gone."""
-    store = find_store(args)
+    store = read_store(args)
     asks = not args.yes and sys.stdin.isatty() and sys.stderr.isatty()
     if args.artifacts and not args.yes and not asks:
         raise UsageError("--artifacts deletes files and cannot ask for confirmation here: add --yes")

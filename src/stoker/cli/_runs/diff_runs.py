@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 
-from stoker.cli._stores import find_store
+from stoker.cli._options import add_json, read_store
 from stoker.doctor.report import run_table
-from stoker.printing import print_answer
+from stoker.printing import print_json
 from stoker.tracking.store.differing import diff
 from stoker.tracking.store.plain_values import make_plain
 from stoker.tracking.store.queries import open_reader
@@ -18,15 +17,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Which runs."""
     parser.add_argument("a", metavar="A", help="the run to compare with")
     parser.add_argument("b", metavar="B", help="the other")
-    parser.add_argument("--json", action="store_true", help="print JSON instead", default=argparse.SUPPRESS)
+    add_json(parser, inherits=True)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what differs."""
-    with open_reader(find_store(args)) as reader:
+    with open_reader(read_store(args)) as reader:
         found = diff(reader, reader.resolve(args.a), reader.resolve(args.b))
     if args.json:
-        print_answer(json.dumps(make_plain(asdict(found)), indent=2))
+        print_json(make_plain(asdict(found)))
     else:
         run_table.show_differences(found)
     return 0

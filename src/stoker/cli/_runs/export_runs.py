@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from stoker.cli._paths import local_path
-from stoker.cli._stores import find_store
+from stoker.cli._options import local_path, read_store
 from stoker.errors import UsageError
 from stoker.printing import print_answer
 from stoker.tracking.store.exporting import mlflow, tables, tensorboard
@@ -26,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     """Export, and say what was written."""
     if not (args.mlflow or args.tensorboard or args.table):
         raise UsageError("say where to: --mlflow URL, --tensorboard DIR or --table PATH")
-    with open_reader(find_store(args)) as reader:
+    with open_reader(read_store(args)) as reader:
         names = [reader.resolve(name) for name in args.run_ids]
         rows = reader.runs(*names)
         if args.mlflow:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 
-from stoker.cli._stores import find_store
+from stoker.cli._options import read_store
 from stoker.errors import UsageError
 from stoker.printing import print_answer
 from stoker.tracking.store import heads
@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print it."""
-    store = find_store(args)
+    store = read_store(args)
     with open_reader(store) as reader:
         found = reader.audit_head()
     if found is None:

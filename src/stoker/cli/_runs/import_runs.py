@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from stoker.cli._options import given_store
 from stoker.errors import UsageError
 from stoker.files import RUNS
 from stoker.printing import print_answer, print_note
@@ -27,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Import, and say how many."""
-    store = address.require(getattr(args, "store", None))
+    store = address.require(given_store(args))
     damaged: list[str] = []
     kept = list(import_runs(store, _found(args.source, damaged)))
     fresh = sum(is_new for _, is_new in kept)

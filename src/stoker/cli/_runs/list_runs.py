@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import json
 import math
 import sys
 from typing import Any
 
-from stoker.cli._stores import find_store
+from stoker.cli._options import given_store, read_store
 from stoker.doctor.report import run_table
 from stoker.errors import RecordError
-from stoker.printing import print_answer
+from stoker.printing import print_answer, print_json
 from stoker.tracking.store import address, measured, record_files
 from stoker.tracking.store.queries import open_reader
 from stoker.tracking.store.table import flatten, select_rows
@@ -30,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     rows += _of_records({row["id"] for row in rows}, damaged)
     chosen = select_rows(rows, args.where, args.sort, args.limit)
     if args.json:
-        print_answer(json.dumps([_plain(row) for row in chosen], indent=2))
+        print_json([_plain(row) for row in chosen])
     elif args.csv:
         _print_csv(chosen)
     else:
@@ -40,11 +39,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _of_the_store(args: argparse.Namespace) -> list[dict[str, Any]]:
-    if not getattr(args, "store", None):
+    if not given_store(args):
         usual = address.find()
         if usual is None or (usual.path is not None and not usual.path.exists()):
             return []
-    with open_reader(find_store(args)) as reader:
+    with open_reader(read_store(args)) as reader:
         first = reader.first_findings()
         return [{**flatten(row), FINDING: first.get(row.id)} for row in reader.runs()]
 

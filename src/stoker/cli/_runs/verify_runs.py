@@ -11,12 +11,11 @@ changed, 1 if something has, 2 for a bad request.
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 
-from stoker.cli._stores import find_store
+from stoker.cli._options import add_json, read_store
 from stoker.errors import UsageError
-from stoker.printing import print_answer, print_note
+from stoker.printing import print_answer, print_json, print_note
 from stoker.tracking.store import heads
 from stoker.tracking.store.verifying import Anchor, verify
 from stoker.units import printable
@@ -25,7 +24,7 @@ from stoker.units import printable
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to compare with."""
     add_anchor(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON instead", default=argparse.SUPPRESS)
+    add_json(parser, inherits=True)
 
 
 def add_anchor(parser: argparse.ArgumentParser) -> None:
@@ -38,11 +37,11 @@ def run(args: argparse.Namespace) -> int:
     """Verify, and judge by the exit code."""
     if args.key and not args.head:
         raise UsageError("--key says who has signed the head: give --head FILE, too")
-    store = find_store(args)
+    store = read_store(args)
     anchor = Anchor(heads.read(args.head), args.head, args.key or "") if args.head else None
     found = verify(store, anchor)
     if args.json:
-        print_answer(json.dumps(asdict(found), indent=2))
+        print_json(asdict(found))
         return 1 if found.problems else 0
     for note in found.notes:
         print_note(f"note: {printable(note)}", prefix="")

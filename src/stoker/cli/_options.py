@@ -1,0 +1,112 @@
+"""Options that several commands have, each declared once: paths, `--store`, `--json`, CSV files, the program to run."""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import os
+from typing import TYPE_CHECKING
+
+from stoker.errors import ArgumentError, UsageError, check_local_path
+
+if TYPE_CHECKING:
+    from stoker.tracking.store.address import Address
+
+
+def local_path(text: str) -> str:
+    """Return the path, or refuse the address of a bucket or a server before anything begins."""
+    try:
+        check_local_path(text)
+    except ArgumentError as error:
+        # argparse would replace the message of a ValueError.
+        raise UsageError(str(error)) from None
+    return text
+
+
+def data_path(text: str) -> str:
+    """Return a file, folder or glob that exists: better now than after the seconds that TensorFlow takes to load."""
+    local_path(text)
+    path = os.path.expanduser(text)
+    if not os.path.exists(path) and not glob.glob(path, recursive=True):
+        raise UsageError(f"there is no file or folder {text}")
+    return text
+
+
+def named_path(text: str) -> str:
+    """Return `PATH` or `NAME=PATH`, checked in the same way."""
+    local_path(text)
+    local_path(text.partition("=")[2])
+    return text
+
+
+def separator(text: str) -> str:
+    """The value of `--sep`: a shell passes `'\\t'` as two characters that mean a tab."""
+    return "\t" if text == r"\t" else text
+
+
+def add_csv(parser: argparse.ArgumentParser, sep: str | None, shown: str = "{}") -> None:
+    """Add `--sep` and `--encoding`; `shown` is how the help gives a default."""
+    parser.add_argument(
+        "--sep",
+        type=separator,
+        default=sep,
+        help=f"the character between the fields of a CSV file ({shown.format('a comma')})",
+    )
+    parser.add_argument("--encoding", default="utf8", help=f"of CSV and text files ({shown.format('utf8')})")
+
+
+def add_json(
+    parser: argparse.ArgumentParser, text: str = "print JSON instead", *, inherits: bool = False
+) -> None:
+    """Add `--json`; an action that `inherits` it does not undo what was said before the action."""
+    default = argparse.SUPPRESS if inherits else False
+    parser.add_argument("--json", action="store_true", default=default, help=text)
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """Add `--store`; `given_store` and `read_store` read it."""
+    # An action's own default must not undo what was said before the action.
+    parser.add_argument(
+        "--store",
+        metavar="URL",
+        default=argparse.SUPPRESS,
+        help="the store (STOKER_STORE, [tool.stoker], .stoker/stoker.db)",
+    )
+
+
+def given_store(args: argparse.Namespace) -> str | None:
+    """The value of `--store`, if it was given."""
+    return getattr(args, "store", None)
+
+
+def read_store(args: argparse.Namespace) -> Address:
+    """The store to read: that of `--store`, which must exist, or the usual one, which may still be empty.
+
+    Raises:
+        UsageError: it is switched off, invalid or missing.
+    """
+    from stoker.tracking.store import address
+
+    given = given_store(args)
+    found = address.require(given)
+    if given and found.path is not None and not found.path.exists():
+        raise UsageError(f"--store {given}: there is no file {found.path}")
+    return found
+
+
+def add_program(parser: argparse.ArgumentParser) -> None:
+    """Add the program and its arguments; `read_program` reads them."""
+    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, as python -m does")
+    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="program args...")
+
+
+def read_program(args: argparse.Namespace, example: str) -> tuple[str, list[str], bool]:
+    """The name of the program, its arguments, and whether it is a module: what a `Target` takes.
+
+    Raises:
+        UsageError: none was given; the line shows the example.
+    """
+    words = args.program if args.module is None else args.module
+    if not words:
+        raise UsageError(f"no program given: {example}")
+    return words[0], words[1:], args.module is not None
