@@ -1,4 +1,4 @@
-"""Any number of rows for engines made for a fixed one: fill up to a power of two up to 256, more rows in parts."""
+"""Any number of rows for engines made for a fixed one: filled up to a power of two up to 256, more rows in parts."""
 
 from __future__ import annotations
 

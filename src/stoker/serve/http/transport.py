@@ -130,10 +130,12 @@ class Protocol(HttpToolsProtocol):
 
     def _is_plain(self, headers: dict[bytes, bytes]) -> bool:
         """Whether a request can be answered once it is all there, with no other before it."""
-        busy = self.cycle is not None and not self.cycle.response_complete
-        if busy or self.flow.write_paused:
+        if self._is_answering() or self.flow.write_paused:
             return False
         return b"transfer-encoding" not in headers and b"expect" not in headers
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
 
     def skip_body(self, keep_alive: bool) -> None:
         """Throw away the rest of the body of a request that is already answered, for a while."""
@@ -178,7 +180,7 @@ class Protocol(HttpToolsProtocol):
         self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
 
     def timeout_keep_alive_handler(self) -> None:
-        busy = self.cycle is not None and not self.cycle.response_complete
+        busy = self._is_answering()
         is_next = self._head is not None and busy  # the next request comes while one is still answered
         now = self.loop.time()
         if self._inside and (is_next or self.flow.read_paused):
@@ -206,14 +208,13 @@ class Protocol(HttpToolsProtocol):
     def shutdown(self) -> None:
         """The server is ending: answer the requests it has, and those that are just being sent."""
         self._ending = True
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self._is_answering():
             self.cycle.keep_alive = False
         elif not self._inside:
             self.loop.call_later(_LAST_CHANCE_S, self._end)
 
     def _end(self) -> None:
-        busy = self.cycle is not None and not self.cycle.response_complete
-        if not busy and not self._inside:
+        if not self._is_answering() and not self._inside:
             self.transport.close()
 
     def _unset_keepalive_if_required(self) -> None:
@@ -229,8 +230,7 @@ class Protocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return
-        fresh = not self._inside and not self._ending
-        if fresh and (self.cycle is None or self.cycle.response_complete):
+        if not self._inside and not self._ending and not self._is_answering():
             refusal = self.app.refuse_unparsed(data)
             if refusal is not None:
                 self.transport.write(refusal)

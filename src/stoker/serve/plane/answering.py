@@ -111,14 +111,14 @@ class _Asked(Job, Generic[T]):
         self.deliver(answer)
 
     def _encode(self) -> T:
-        plane, inquiry, question = self.plane, self.inquiry, self.question
+        plane, inquiry, question, spent = self.plane, self.inquiry, self.question, self.inquiry.spent
+        if spent is not None:
+            spent.queue, spent.batch, spent.engine = self.queue_s, self.batch_s, self.engine_s
         answers = question.version.predictor.named(self.result())
         if plane.models.deployment.is_sampled():
             plane.models.sample(inquiry.id, question.model, question.version, self.rows, answers)
-        spent = inquiry.spent
         if spent is None:
             return self.parsed.encode(answers)
-        spent.queue, spent.batch, spent.engine = self.queue_s, self.batch_s, self.engine_s
         started = now()
         encoded = self.parsed.encode(answers)
         spent.encode = now() - started

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stoker.serve.plane.ledger import ACCOUNTS, Facts, Spent
-from stoker.serve.plane.settings import Worker
+from stoker.serve.plane.settings import ALONE, ServerWorker
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -45,7 +45,6 @@ _METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "stoker_request_bytes_total": ("counter", "Bytes of requests' bodies, with --ledger.", ("",)),
 }  # fmt: skip
-_ALONE = Worker()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class _Places:
 class Metrics:
     """The counts of one worker, and the sums of all."""
 
-    def __init__(self, models: Iterable[str], worker: Worker = _ALONE) -> None:
+    def __init__(self, models: Iterable[str], worker: ServerWorker = ALONE) -> None:
         keys = [
             (name, model, label)
             for model in models

@@ -20,14 +20,13 @@ from stoker.serve.plane.deployment import Deployment
 from stoker.serve.plane.errors import RequestError
 from stoker.serve.plane.ledger import Facts
 from stoker.serve.plane.metrics import Metrics
-from stoker.serve.plane.settings import ServerSettings, Worker
+from stoker.serve.plane.settings import ALONE, ServerSettings, ServerWorker
 from stoker.serve.predictor import Predictor
 from stoker.serve.rows import InputRows
 from stoker.serve.signature import Array, Field
 
 Mark = tuple[int, int, int]
 _RETRY_S = 10.0
-_ALONE = Worker()
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class ServedModels:
         settings: ServerSettings,
         metrics: Metrics,
         say: Callable[[str], None],
-        worker: Worker = _ALONE,
+        worker: ServerWorker = ALONE,
     ) -> None:
         self.settings, self.metrics, self._say = settings, metrics, say
         self.deployment = Deployment(settings, worker.number, say)

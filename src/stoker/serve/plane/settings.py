@@ -8,12 +8,15 @@ from dataclasses import asdict, dataclass
 
 
 @dataclass(frozen=True)
-class Worker:
+class ServerWorker:
     """Which of a server's processes this is; they share a file of counts."""
 
     number: int = 0
     count: int = 1
     metrics_file: str = ""
+
+
+ALONE = ServerWorker()
 
 
 @dataclass(frozen=True)

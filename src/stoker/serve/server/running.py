@@ -22,12 +22,11 @@ from stoker.serve.plane import ledger
 from stoker.serve.plane.answering import DataPlane
 from stoker.serve.plane.metrics import Metrics
 from stoker.serve.plane.models import ServedModels
-from stoker.serve.plane.settings import ServerSettings, Worker
+from stoker.serve.plane.settings import ALONE, ServerSettings, ServerWorker
 from stoker.serve.server.log import ServerLog
 from stoker.serve.server.sockets import refuse_connections
 
 _DRAIN_S = 30
-_ALONE = Worker()
 # How long to listen on after new connections are refused, so that all that have begun are accepted. With several
 # processes, the parent refuses them at about the same time.
 _SETTLE_S, _SETTLE_BESIDE_OTHERS_S = 0.3, 1.0
@@ -41,7 +40,7 @@ def serve(
     settings: ServerSettings,
     sock: socket.socket,
     say: Callable[[str], None],
-    worker: Worker = _ALONE,
+    worker: ServerWorker = ALONE,
 ) -> int:
     """Serve in this process until it is told to end.
 
@@ -161,7 +160,7 @@ def run_worker() -> int:
     sock = socket.socket(fileno=int(descriptor))
     with use_handler(ServerLog(f"stoker: worker {number}: ")):
         try:
-            return serve(settings, sock, LOGGER.info, Worker(int(number), int(count), metrics_file))
+            return serve(settings, sock, LOGGER.info, ServerWorker(int(number), int(count), metrics_file))
         except StokerError as error:
             LOGGER.error(str(error))
             return error.exit_code

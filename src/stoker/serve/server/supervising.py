@@ -19,7 +19,7 @@ from collections.abc import Callable
 from stoker.errors import StokerError
 from stoker.serve.plane import ledger
 from stoker.serve.plane.metrics import Metrics
-from stoker.serve.plane.settings import ServerSettings, Worker
+from stoker.serve.plane.settings import ServerSettings, ServerWorker
 from stoker.serve.server.sockets import refuse_connections
 
 _WORKER = """
@@ -42,7 +42,7 @@ def supervise(settings: ServerSettings, sock: socket.socket, say: Callable[[str]
     with tempfile.NamedTemporaryFile(prefix="stoker-metrics-") as file:
 
         def start(number: int) -> subprocess.Popen[bytes]:
-            return _start_worker(settings, sock, lifeline, Worker(number, workers, file.name))
+            return _start_worker(settings, sock, lifeline, ServerWorker(number, workers, file.name))
 
         children = {number: start(number) for number in range(workers)}
         while not ended.wait(0.1):
@@ -63,7 +63,7 @@ def supervise(settings: ServerSettings, sock: socket.socket, say: Callable[[str]
         codes = [child.wait() for child in children.values()]
         if settings.ledger:
             # All workers' counts are in the file.
-            metrics = Metrics(settings.models, Worker(0, workers, file.name))
+            metrics = Metrics(settings.models, ServerWorker(0, workers, file.name))
             for name in settings.models:
                 for line in ledger.lines(name, *metrics.books(name, settings.batch, "its engine", False)):
                     say(line)
@@ -71,7 +71,7 @@ def supervise(settings: ServerSettings, sock: socket.socket, say: Callable[[str]
 
 
 def _start_worker(
-    settings: ServerSettings, sock: socket.socket, lifeline: int, worker: Worker
+    settings: ServerSettings, sock: socket.socket, lifeline: int, worker: ServerWorker
 ) -> subprocess.Popen[bytes]:
     words = [sock.fileno(), lifeline, worker.number, worker.count, worker.metrics_file]
     environment = {**os.environ, "STOKER_SERVE_SETTINGS": settings.dumps()}
