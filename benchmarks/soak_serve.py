@@ -93,7 +93,9 @@ def anything(chance: random.Random) -> tuple[str, bytes]:
 
 def request(path: str, body: bytes) -> bytes:
     method = "GET" if not body else "POST"
-    return f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    return (
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    )
 
 
 def answer(connection: socket.socket) -> int:
