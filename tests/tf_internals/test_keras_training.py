@@ -89,12 +89,6 @@ def test_supports_xla() -> None:
     assert not keras_training.supports_xla(text)
 
 
-def test_check_compiled() -> None:
-    keras_training.check_compiled(compiled(), "evaluate")
-    with pytest.raises(ValueError, match=r"compile\(\)"):
-        keras_training.check_compiled(keras.Sequential([keras.layers.Dense(1)]), "evaluate")
-
-
 @pytest.mark.parametrize("training", [True, False])
 def test_forward_gives_loss_and_predictions_alone(training: bool) -> None:
     model = compiled()

@@ -44,7 +44,7 @@ def test_a_run_goes_on_from_an_old_checkpoint(name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("name", runs.RUNS)
 def test_the_old_checkpoints_are_of_the_middle_of_an_epoch(name: str) -> None:
     (checkpoint,) = (OLD / name).iterdir()
-    details = files.read_index(checkpoint).details["progress"]
+    details = files.read(checkpoint).index.details["progress"]
     assert details["begun"]
     assert 0 < details["pace"]["step"] < runs.ROWS // runs.BATCH
 

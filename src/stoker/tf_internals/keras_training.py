@@ -99,15 +99,6 @@ def supports_xla(model: Model) -> bool:
     return bool(model_supports_jit(model))
 
 
-def check_compiled(model: Model, method: str) -> None:
-    """Raise Keras' error if a model was not compiled; `method` is what is to be called.
-
-    Raises:
-        ValueError: it was not.
-    """
-    model._assert_compile_called(method)
-
-
 def forward(model: Model, batch: Nest, *, training: bool) -> tuple[Nest, Nest]:
     """The loss of a compiled model for a batch, and what it predicts. Neither the tracker nor metrics are updated.
 

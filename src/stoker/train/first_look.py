@@ -1,9 +1,9 @@
-"""A look at model and data before the first step: what would train in vain, each in one line with its remedy.
+"""Checks of model and data before the first step: each fault in one line, with its remedy.
 
     stoker.fit(model, x, y, validation_split=0.1, check=True)
 
-What cannot be right (labels the loss cannot take) is raised; what may be meant is a warning. Of a dataset the first
-batches are looked at, in a pass of their own.
+What cannot be right (labels the loss cannot take) is raised; what may be intended is a warning. Only the first eight
+batches of a dataset are checked, in a pass of their own.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _FILLING = ("Isnan", "NanToNum", "Isfinite", "Masking")
 
 
 class CheckWarning(UserWarning):
-    """Something about model or data that may be meant, and more often is not."""
+    """Something about the model or the data that may be intended, but more often is not."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One line; `certain` means that training makes no sense."""
+    """A fault in one line; `certain` means that training makes no sense."""
 
     line: str
     certain: bool = False
@@ -73,8 +73,8 @@ def look(
         x: the inputs, or a dataset.
         y: the labels.
         batch_size: rows a step.
-        validated: there is something to validate on.
-        held_out: the share of the last rows that is, if they are taken off the end.
+        validated: whether there is anything to validate on.
+        held_out: the share of the rows that `validation_split` takes off the end.
 
     Raises:
         ArgumentError: training makes no sense; the line says why, and what to do.
@@ -89,7 +89,7 @@ def look(
 
 
 def take_sample(x: Data, y: Data, batch_size: int | None) -> DataSample:
-    """The rows to look at: of arrays the first hundred thousand, of a dataset the first batches."""
+    """The rows to check: the first hundred thousand of arrays, the first batches of a dataset."""
     if isinstance(x, tf.data.Dataset):
         inputs, labels, batch = _draw_batches(x)
         return DataSample(_by_name(inputs), labels, batch, False)
@@ -127,7 +127,7 @@ def _by_name(x: Data) -> dict[str, Array]:
 
 
 def find_faults(model: Model, rows: DataSample, validated: bool) -> Iterator[Fault]:
-    """Everything there is to say, in the order in which it matters."""
+    """All faults, the most important first."""
     if rows.labels is not None:
         yield from _check_labels(model, rows.labels, rows.all_rows)
     for name, values in rows.inputs.items():

@@ -7,7 +7,7 @@ Nobody changes a part once it is made.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -15,7 +15,6 @@ import tensorflow as tf
 
 from stoker.tf_internals.types import Model, Nest
 from stoker.train.execution.feed import BatchFeed
-from stoker.train.execution.kept import traces_of
 from stoker.train.execution.loop import CompiledLoop, Logs, Step
 from stoker.train.variables import named_variables
 from stoker.train.workers.group import Group
@@ -82,21 +81,6 @@ class StepLoops:
         """Of one that `fuses`: why the optimizer's update is not compiled by itself for so many steps, or None."""
         raise NotImplementedError
 
-    def _kept_loop(
-        self,
-        kind: str,
-        feed: BatchFeed,
-        jit: str,
-        step: Step,
-        owner: object,
-        closing: Callable[[], Logs] | None = None,
-    ) -> CompiledLoop:
-        def make() -> CompiledLoop:
-            together = None if self.group.alone else self.group.is_everywhere
-            return CompiledLoop(step, feed, jit=jit, eager=self.eager, closing=closing, together=together)
-
-        return traces_of(self.model).loop(kind, feed, make, jit="eager" if self.eager else jit, owner=owner)
-
 
 class TrainingCourse:
     """What happens on the host around calls, epochs and validations."""
@@ -134,14 +118,14 @@ class TrainingCourse:
         yield
 
     def note_evaluation(self, step: int, logs: Mapping[str, float]) -> None:
-        """What a validation that `after_call` asked for came to."""
+        """Note the results of a validation that `after_call` asked for."""
 
     def choose_rewind_limit(self, step: int) -> int:
-        """After "rewind" at this step: rewind to the latest checkpoint older than the step returned."""
+        """After "rewind" at this step: the run rewinds to the latest checkpoint older than the step returned."""
         return step
 
     def go_on_from(self, step: int) -> int:
-        """The run went back to this step. A number other than 0 gives the data another order from here."""
+        """The run has gone back to this step; return a number other than 0 to give the data another order from here."""
         return 0
 
     def finish(self) -> None:

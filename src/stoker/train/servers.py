@@ -1,10 +1,10 @@
-"""`stoker.fit` under a `ParameterServerStrategy`: workers take steps when they can, and nobody waits for anybody.
+"""`stoker.fit` under a `ParameterServerStrategy`: workers take steps when they can, and no worker waits for another.
 
-Training is asynchronous: a gradient may be of weights that others have changed since, and no two runs end alike. The
-coordinator cuts an epoch into stretches of some steps and hands each to a worker with its rows. How far a stretch has
-come is counted on the server, so that a worker that takes over from one that was lost goes on where that was: every
-stretch ends at its last step, and the count of steps is exact. (The step at which a worker was lost may have changed
-the weights without being counted; then it is taken again.)
+Training is asynchronous: others may have changed the weights since a gradient was computed, and no two runs end alike.
+The coordinator cuts an epoch into stretches of some steps and hands each to a worker with its rows. The server counts
+how far a stretch has come, so a worker that takes over from a lost one continues where that one was: every stretch ends
+at its last step, and the count of steps is exact. (The step at which a worker was lost may have changed the weights
+without being counted; then it is taken again.)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Errors of a training run as Keras shows those of its `fit`: the program's own lines, not the forty between them.
+"""Errors of a training run show the program's own lines, as those of Keras' `fit` do, not the forty lines between them.
 
 `keras.config.disable_traceback_filtering()` shows everything, here as there.
 """

@@ -90,7 +90,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     path.write_bytes(b"something else entirely, and long enough to be a checkpoint")
     with pytest.raises(files.DamagedFile, match="does not begin as a checkpoint"):
         checked(path)
-    entry = files.read_index(written(tmp_path / "b")).entries["float32(5,)"]
+    entry = files.read(written(tmp_path / "b")).index.entries["float32(5,)"]
     data = bytearray(whole)
     data[entry.offset] ^= 1
     path.write_bytes(data)
@@ -265,7 +265,7 @@ def test_an_index_that_lies_is_refused_and_nothing_is_allocated_for_it(tmp_path:
         tracemalloc.stop()
     assert "\n" not in str(refused.value)
     with pytest.raises(files.DamagedFile):
-        files.read_index(path)
+        files.read(path)
 
 
 @pytest.mark.parametrize("case", hostile.PLACES)

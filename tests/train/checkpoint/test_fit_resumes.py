@@ -151,7 +151,7 @@ def test_interrupted_it_saves_where_it_is(by_signal: bool, after: int, tmp_path:
         run(Interrupt(after, by_signal), tmp_path / "cut")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     (kept,) = newest_first(tmp_path / "cut")
-    assert files.read_index(kept).details["progress"]["step"] == after
+    assert files.read(kept).index.details["progress"]["step"] == after
     built, history = run(Interrupt(0, by_signal), tmp_path / "cut")
     assert (bits(built), history.history) == (end, expected.history)
 

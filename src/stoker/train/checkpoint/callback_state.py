@@ -114,11 +114,11 @@ def _remembers_unsaved(callback: Callback) -> bool:
     """Whether it is the user's own and holds values besides Keras' and its functions."""
     if type(callback).__module__.startswith("keras."):
         return False
-    known = set(CALLBACK_ATTRIBUTES)
-    known |= {name for kind, names in CALLBACK_STATE if isinstance(callback, kind) for name in names}
     if any(isinstance(callback, kind) for kind, _ in CALLBACK_STATE):
         return False
-    return any(not callable(value) for name, value in vars(callback).items() if name not in known)
+    return any(
+        not callable(value) for name, value in vars(callback).items() if name not in CALLBACK_ATTRIBUTES
+    )
 
 
 def _warn(message: str) -> None:

@@ -134,19 +134,6 @@ def read(path: Path) -> Contents:
     return Contents(index, arrays)
 
 
-def read_index(path: Path) -> Index:
-    """What is in the file, without the arrays.
-
-    Raises:
-        DamagedFile: it is not a complete checkpoint of this version.
-    """
-    try:
-        with _open(path) as file:
-            return _read_index(path, file)
-    except OSError as error:
-        raise DamagedFile(f"it cannot be read ({error.strerror})") from error
-
-
 def checksum(path: Path) -> tuple[int, int]:
     """Length and CRC-32 of a whole file.
 

@@ -101,7 +101,7 @@ class WorkerSaver(Saver):
 
 
 def read_chosen(directory: Path, group: Group) -> Saved | None:
-    """On a worker that is not the chief: the checkpoint that the chief goes on from.
+    """On a worker that is not the chief: read the checkpoint from which the chief resumes.
 
     Raises:
         CheckpointError: it cannot be read here.
@@ -119,7 +119,7 @@ def read_chosen(directory: Path, group: Group) -> Saved | None:
 
 
 def newest(directory: CheckpointDirectory, damaged: set[Path], group: Group) -> Saved | None:
-    """On the chief, or alone: the newest good checkpoint, of which the other workers are told."""
+    """On the chief, or alone: read the newest good checkpoint and tell the other workers its name."""
     found = saved.newest(directory, damaged)
     if not group.alone:
         group.ask_chief(lambda: None if found is None else found.path.name)

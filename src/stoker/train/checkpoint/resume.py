@@ -111,7 +111,7 @@ class Resume:
         return None if self._saved is None else cast(RunProgress, self._saved.progress)
 
     def pin_plan(self, plan: Plan) -> Plan:
-        """The plan with what an earlier process of this run decided, where this call leaves it open."""
+        """Fill in what this call leaves open with what an earlier process of this run decided."""
         if self.progress is None:
             return plan
         self._check_progress()

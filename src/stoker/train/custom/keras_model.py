@@ -1,9 +1,8 @@
-"""A compiled Keras model on several replicas: its own loss, metrics and optimizer, through the trainer's update.
+"""A compiled Keras model as a program: on one replica by its own steps, on several through the trainer's update.
 
-Keras' `train_step` leaves the sum over the replicas to the optimizer, which adds gradients one collective a variable,
+On several replicas Keras' `train_step` leaves the sum to the optimizer, which adds gradients one collective a variable,
 clips on each replica alone and looks for infinities on the first one only. Here the same loss and the same metrics go
-through the one sum and the one update of `step`. What a model has of its own in `train_step` would be left out: it is
-refused.
+through the one sum and the one update of `step`. A `train_step` of the model's own would be left out, so it is refused.
 """
 
 from __future__ import annotations

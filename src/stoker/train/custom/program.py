@@ -13,6 +13,7 @@ import keras
 from stoker.tf_internals.types import Model, Nest, Optimizer, Tensor, Variable, Verbose
 from stoker.train.custom.step import TracedSteps
 from stoker.train.execution.feed import BatchFeed
+from stoker.train.execution.kept import traces_of
 from stoker.train.execution.loop import CompiledLoop, Logs, Step
 from stoker.train.loop.progress import show
 from stoker.train.program import CheckpointedState, StepLoops, TrainingCourse, TrainingEvent, TrainingProgram
@@ -89,12 +90,20 @@ class TrainerLoops(StepLoops):
         )
 
     def loop(self, kind: str, feed: BatchFeed, jit: str, *, fused: bool = False) -> CompiledLoop:
-        if not self.replicated:
-            return self._kept_loop(kind, feed, jit, self.step(kind), self.trainer.identity("none"))
-        compiled = jit != "none" and kind == "train_step" and self.jit_refusal() is None
-        step = self._step("run_train_step", compiled=True) if compiled else self.step(kind)
+        step, compiled, closing = self.step(kind), False, None
+        if self.replicated:
+            # XLA compiles a part of the step, never the loop.
+            compiled = jit != "none" and kind == "train_step" and self.jit_refusal() is None
+            jit, closing = "none", self._results()
+        if compiled:
+            step = self._step("run_train_step", compiled=True)
+        together = None if self.group.alone else self.group.is_everywhere
         owner = self.trainer.identity("step" if compiled else "none")
-        return self._kept_loop(kind, feed, "none", step, owner, self._results())
+
+        def make() -> CompiledLoop:
+            return CompiledLoop(step, feed, jit=jit, closing=closing, together=together)
+
+        return traces_of(self.model).loop(kind, feed, make, jit=jit, owner=owner)
 
     def trial_loop(self, feed: BatchFeed, jit: str, *, fused: bool = False) -> CompiledLoop:
         if not self.replicated:

@@ -24,7 +24,10 @@ Skeleton: TypeAlias = str | tuple[Any, ...]
 
 
 def flatten(value: Nest, leaves: list[Tensor]) -> Skeleton:
-    """Appends the leaves of `value` in order; the skeleton that `rebuild` takes."""
+    """Append the leaves of nested data in order; return its hashable skeleton, which `rebuild` takes.
+
+    Lists are taken as tuples, the way an element of tf.data has them.
+    """
     if value is None:
         return ABSENT
     if isinstance(value, Mapping):

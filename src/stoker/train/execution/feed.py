@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Hashable
-from typing import Any, Protocol, TypedDict
+from typing import Any, TypedDict
 
 import keras
 import numpy as np
@@ -44,7 +44,7 @@ class FeedPosition(TypedDict, total=False):
     order_version: int
 
 
-class BatchFeed(Protocol):
+class BatchFeed:
     """One pass over the data after another, as batches."""
 
     steps: int | None
@@ -55,47 +55,60 @@ class BatchFeed(Protocol):
     @property
     def counted(self) -> bool:
         """Whether there are `steps` batches for certain; if not, each is asked for before it is used."""
+        return self.steps is not None
 
     def begin_epoch(self, epoch: int) -> None:
         """Start pass number `epoch`: a new order, a new iterator."""
+        raise NotImplementedError
 
     def operands(self) -> Nest:
         """What the compiled call gets: tensors, or an iterator."""
+        raise NotImplementedError
 
     def operand_specs(self) -> Nest:
-        """What is traced for in place of `operands()`, where that is more than these alone; else None."""
+        """What is traced for in place of `operands()`, where the loop takes more than these alone; else None."""
+        return None
 
     def batch(self, operands: Nest, index: tf.Tensor, *, whole: bool = True) -> Nest:
         """In graph: batch `index` of this pass; `whole`: it is none that is shorter than the others."""
+        raise NotImplementedError
 
     def tail(self, operands: Nest) -> Nest:
         """In graph: the last batch, when it has a shape of its own."""
+        raise NotImplementedError
 
     def spec(self) -> Nest:
         """The structure of a batch, as `tf.TensorSpec`s."""
+        raise NotImplementedError
 
     @property
     def full_steps(self) -> int | None:
         """How many batches `batch` gives; one more (`tail`) follows if `steps` is larger."""
+        return self.steps
 
     def signature(self) -> Hashable:
         """Hashable: two feeds with equal signatures can share one compiled loop."""
+        raise NotImplementedError
 
     @property
     def shapes(self) -> InnerShapes | None:
         """Which shapes it was made for, where feeds of one signature may differ in them; else None."""
+        return None
 
     def widen(self, shapes: InnerShapes) -> None:
-        """Have what is traced take these shapes as well as its own."""
+        """Have what is traced take these shapes as well as its own, for a feed that has `shapes`."""
+        raise NotImplementedError
 
     def position(self) -> FeedPosition:
-        """Where the pass is, as JSON."""
+        """Where the pass is."""
+        raise NotImplementedError
 
     def seek(self, position: FeedPosition, blob: bytes | None = None) -> None:
         """Go to where `position` was taken; `blob` is the iterator's own state, where there is one."""
+        raise NotImplementedError
 
     def reseed(self, salt: int) -> None:
-        """Another order from here on, where the order is ours."""
+        """Use another order from here on, unless the user's pipeline has its own."""
 
     def close(self) -> None:
         """The last pass is over: let go of what holds data or threads."""

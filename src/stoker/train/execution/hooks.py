@@ -1,4 +1,4 @@
-"""Callbacks: Keras' own list of them, and whether one really wants to be called for every batch."""
+"""Callbacks: Keras' lists of them, and which of them need to be called for every batch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What was traced and compiled of a model, kept on it for training, validation, evaluate and predict alike.
 
-One rule says when it is out of date: the model's Python side is not what it was (`staleness`): another `compile`, a
-layer that was frozen, an activation replaced. Then everything of that model is traced again.
+One rule says when it is out of date: the model's Python side has changed, by another `compile`, a frozen layer or a
+replaced activation. Then everything of that model is traced again.
 """
 
 from __future__ import annotations
@@ -151,7 +151,12 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 class PythonSide:
-    """The Python side of a model at one moment: its layers, and the attributes of each."""
+    """The Python side of a model at one moment: its layers, and the attributes of each.
+
+    A traced function reads weights through their variables, so new values need nothing. Everything else it took from
+    Python while it was traced: the layers, their dtype policies, activations, rates and other attributes. These are
+    held by identity; comparing them takes about a microsecond a layer.
+    """
 
     __slots__ = ("_values",)
 

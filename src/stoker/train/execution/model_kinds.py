@@ -1,4 +1,4 @@
-"""Which models Stoker can run: those of Keras 3 on TensorFlow. Anything else is refused in one line."""
+"""Which models Stoker can run: those of Keras 3 on TensorFlow. Some of these Keras must run itself."""
 
 from __future__ import annotations
 

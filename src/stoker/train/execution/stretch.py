@@ -15,7 +15,11 @@ _GROWTH = 16
 
 
 class CallLength:
-    """Grows or shrinks the calls towards `CALL_SECONDS`, unless their length is fixed."""
+    """How many steps a call runs: enough that the host's share vanishes, few enough that the bar moves.
+
+    Grows or shrinks the calls towards `CALL_SECONDS`, unless their length is fixed. However the steps are cut into
+    calls, they compute the same bits, so this may follow the clock.
+    """
 
     def __init__(self, fixed: int | None = None, step_seconds: float | None = None) -> None:
         self.fixed = fixed

@@ -1,10 +1,4 @@
-"""Products with a constant 1 taken out of a traced step, so that TensorFlow fuses the rest as it does in Keras' step.
-
-TensorFlow takes these products out itself, but leaves a control edge from the constant. In a plain function, such as
-Keras' step, it then drops the edge, since a constant waits for nothing. In the body of a loop a constant waits for the
-loop's turn: the edge stays, and TensorFlow fuses no op that has one. `tf.nn.silu` computes `x * sigmoid(1.0 * x)`, so
-Keras' step had oneDNN's kernel for swish, which rounds in its own way, and the loop's body had not.
-"""
+"""What is done to a step while it is traced: variables made outside of its graph, products with 1 taken out."""
 
 from __future__ import annotations
 
@@ -18,7 +12,14 @@ from stoker.tf_internals.types import Graph, Nest, Variable
 
 
 def drop_trivial_products(step: Callable[..., Any]) -> Callable[..., Any]:
-    """The step, for tracing."""
+    """The step without products with a constant 1, so that TensorFlow fuses the rest as it does in Keras' step.
+
+    TensorFlow takes these products out itself, but leaves a control edge from the constant. In a plain function, such
+    as Keras' step, it then drops the edge, since a constant waits for nothing. In the body of a loop a constant waits
+    for the loop's turn: the edge stays, and TensorFlow fuses no op that has one. `tf.nn.silu` computes
+    `x * sigmoid(1.0 * x)`, so Keras' step had oneDNN's kernel for swish, which rounds in its own way, and the loop's
+    body did not.
+    """
 
     def run(*args: Nest) -> Nest:
         done = step(*args)
@@ -72,7 +73,11 @@ _OPTIONS = frozenset(
 
 
 def lift_variables(step: Callable[..., Any]) -> Callable[..., Any]:
-    """The step, for tracing."""
+    """The step, with the variables that it makes while it is traced made at once and outside of its graph.
+
+    TensorFlow would trace such a step a second time, to be sure that it makes none then. A first step makes many (the
+    optimizer's slots, metrics, a model that builds itself), so every first call would be traced twice.
+    """
 
     def run(*args: Nest) -> Nest:
         with tf.variable_creator_scope(_make_outside):

@@ -1,4 +1,4 @@
-"""Arrays given to predict: converted as Keras converts them, cut into batches and chunks of batches."""
+"""What predict was given: arrays, converted as Keras converts them and cut into batches; or a tf.data pipeline."""
 
 from __future__ import annotations
 

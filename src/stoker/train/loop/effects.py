@@ -1,7 +1,7 @@
-"""What callbacks change, on all workers of a job: they run on the chief alone, and weights must stay equal.
+"""Callbacks run on the chief alone; what they change is passed on to all workers of a job.
 
 Callbacks write files, print and talk to services, which a job wants once. They also set rates, restore weights and ask
-to stop: after each of their hooks the workers agree on whether anything changed, and get the chief's values if so.
+to stop. After each of their hooks the workers agree on whether anything changed, and get the chief's values if so.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CallbackEffects:
 
     @contextmanager
     def share(self, *, last: bool = False) -> Iterator[None]:
-        """What happens inside on the chief holds for all workers; `last`: the hooks of the end of training."""
+        """Pass on to all workers what happens inside on the chief; `last`: at the end of training."""
         if self._group.alone:
             yield
             return

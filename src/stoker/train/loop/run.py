@@ -38,7 +38,7 @@ from stoker.train.workers.shares import Share
 
 @dataclass
 class TrainingRun:
-    """What to train, on what, how long."""
+    """What to train, on what, and for how long."""
 
     program: TrainingProgram
     request: FitRequest
@@ -58,7 +58,7 @@ class TrainingRun:
         self.validation = Validation(self.program, self.request) if held_out else None
 
     def _own_rows(self) -> int:
-        """Of a batch, the rows that are this worker's: the books of a job add up those of all."""
+        """The rows of a batch that this worker trains on; the doctor adds up those of all workers."""
         rows = self.data.batch_size or 0
         return rows if self.share.apart else rows // self.group.count
 
@@ -82,7 +82,7 @@ class TrainingRun:
                     resume.close(sys.exc_info()[1])
 
     def _saves_on_ctrl_c(self) -> bool:
-        """Unless the program hears Ctrl-C in a way of its own, or a job's launcher does."""
+        """Whether Ctrl-C saves first: not if the program handles it itself, or the launcher of a job does."""
         usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         return usual and self.request.checkpoint is not None and self.group.alone and not in_a_job()
 
@@ -173,8 +173,10 @@ class TrainingRun:
         return decide.choose_jit(self.program.loops, feed, loops, plan, steps)
 
     def _seed(self) -> int:
-        """From TensorFlow's global seed, if there is one, and the updates done so far: no two calls in a row
-        use the same order, and the same program uses the same orders every time."""
+        """From TensorFlow's global seed, if there is one, and the updates done so far.
+
+        No two calls in a row use the same order, and the same program uses the same orders every time.
+        """
         optimizer = getattr(self.program.model, "optimizer", None)
         done = 0 if optimizer is None else int(optimizer.iterations.numpy())
         text = f"{global_seed()} {done}"

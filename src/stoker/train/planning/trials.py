@@ -151,13 +151,13 @@ _TASKS = Path("/proc/self/task")
 
 
 class Disturbance:
-    """From its making on: the share of the wanted time in which the threads ran."""
+    """How much of their time this process' threads waited for a core, as Linux counts it, since this was made."""
 
     def __init__(self) -> None:
         self._begin = _run_and_wait()
 
     def ran_share(self) -> float:
-        """1 when no thread had to wait, and where nobody counts."""
+        """The share of the wanted time in which the threads ran: 1 if none had to wait, or if nobody counts."""
         run, wait = (now - before for now, before in zip(_run_and_wait(), self._begin, strict=True))
         return run / (run + wait) if run > 0 and wait > 0 else 1.0
 
@@ -176,7 +176,7 @@ def _run_and_wait() -> tuple[int, int]:
 
 
 class Snapshot:
-    """Copies of variables, on the device they live on."""
+    """Copies of a step's variables, on their own devices: taken before a trial and put back after it, bit for bit."""
 
     def __init__(self, variables: Iterable[tf.Variable]) -> None:
         self.variables = list(variables)

@@ -1,7 +1,16 @@
-"""Which variables a pattern means: "encoder/*", "head", "bias", "block_?/dense/kernel".
+"""What patterns of names choose: learning rates of their own, and variables that are frozen.
 
-A pattern is a shell pattern over a variable's path. It may start at any layer ("dense/kernel" finds
-"model/encoder/dense/kernel"), and a layer's name stands for all that is in the layer.
+A pattern such as "encoder/*", "head", "bias" or "block_?/dense/kernel" is a shell pattern over a variable's path. It
+may start at any layer ("dense/kernel" finds "model/encoder/dense/kernel"), and a layer's name stands for everything in
+the layer.
+
+    rates={"encoder": stoker.Times(0.1)}      a number, a schedule, or a multiple of the optimizer's own rate
+    freeze="encoder"                          for the whole run
+    freeze={"encoder": 1000}                  until 1000 updates have been made
+    freeze={"encoder": range(500, 1000)}      in these updates only
+
+A frozen variable and its slots in the optimizer stay as they are, and its gradient counts in no norm. The optimizer is
+built on all variables at the start, so unfreezing needs no new one.
 """
 
 from __future__ import annotations

@@ -22,7 +22,11 @@ from stoker.train.update.scaling import LossScaler, all_finite
 
 
 class Accumulation:
-    """The gradients since the last update, added up, and over how many rows."""
+    """Several small batches make the update of one large batch: their gradients added up, and over how many rows.
+
+    Every batch counts with its rows, so the shorter last batch of an epoch is worth what it holds; what is left at the
+    end of an epoch makes an update of its own. The result is that of the large batch, up to rounding.
+    """
 
     def __init__(self, batches: int, variables: Sequence[Variable]) -> None:
         self._batches = batches
@@ -74,7 +78,11 @@ LARGEST_COPIED = 16 * 2**20
 
 
 def write_if(good: Tensor, write: Callable[[], object], state: Sequence[Tensor]) -> None:
-    """In graph: change variables if `good`.
+    """In graph: change variables if `good`, which only the device knows, without having the host wait for it.
+
+    A branch in a graph is taken by the host: the condition is copied to it at every step, and nothing more is launched
+    until it is there. Where the weights are small and on an accelerator, it takes less time to write in any case and
+    to put back what was there before; both ways end with the same bits.
 
     Args:
         good: a truth value on the device.

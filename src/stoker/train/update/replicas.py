@@ -158,7 +158,13 @@ def row_count(batch: Nest) -> Tensor:
 
 
 class Statistics:
-    """Made before the forward pass, on a replica; knows then what it changed."""
+    """What a step's forward pass writes on its own account, such as BatchNorm's moving statistics, over all replicas.
+
+    Made before the forward pass on a replica. Each replica moves its copy by the rows it saw. All copies then get the
+    mean of these moves over all rows, so workers stay equal bit for bit, and a mean moves as it would on one device
+    with the whole batch. (A variance is that within each replica's rows; `BatchNormalization(synchronized=True)` takes
+    it over all of them, for more collectives.)
+    """
 
     def __init__(self, models: Iterable[Model], replicas: Replicas) -> None:
         self._replicas = replicas

@@ -33,21 +33,11 @@ class Mirrored:
             copy.assign(value)
 
 
-class ReplicaPart:
+class ReplicaPart(Mirrored):
     """What one replica holds of a variable that is added up when it is read."""
 
     def __init__(self, copy: tf.Variable) -> None:
-        self._copy = copy
-        self.dtype, self.shape = copy.dtype, copy.shape
-
-    def numpy(self) -> Array:
-        """This replica's part."""
-        value: Array = self._copy.numpy()
-        return value
-
-    def assign(self, value: TensorLike) -> None:
-        """Give it to this replica alone."""
-        self._copy.assign(value)
+        super().__init__([copy])
 
 
 def copies_of(variable: Variable) -> list[Variable]:

@@ -22,7 +22,8 @@ PACK_BYTES = 4 * 1024 * 1024
 def sum_over_replicas(values: Sequence[Tensor]) -> list[Tensor]:
     """On a replica: each value added up over all replicas; one collective, if all are small and of one type.
 
-    Shapes must be known: all replicas have to send the same packs.
+    A sum over the workers takes about a millisecond, however small it is, so a step makes one. Large models are cut
+    into packs that travel one behind the other. Shapes must be known: all replicas have to send the same packs.
     """
     results: list[Tensor] = [None] * len(values)
     by_type: dict[tf.DType, list[int]] = {}
@@ -82,7 +83,7 @@ class Group:
         return self.rank * (self.replicas // self.count)
 
     def agree(self, **values: float) -> dict[str, list[float]]:
-        """What each worker says, by rank: all of them call this at the same place and get the same answer."""
+        """What each worker says, by rank. All workers call this at the same place and get the same answer."""
         return {name: [float(value)] for name, value in values.items()}
 
     def fewest(self, steps: int) -> int:
@@ -90,7 +91,7 @@ class Group:
         return int(min(self.agree(steps=steps)["steps"]))
 
     def ask_chief(self, value: Callable[[], Any]) -> Any:
-        """What the chief says: its `value()`, which must be plain JSON; the others do not compute theirs."""
+        """The chief's `value()`, which must be plain JSON, on all workers; the others do not compute theirs."""
         return value()
 
     def broadcast(self, variables: Mapping[str, Variable]) -> None:

@@ -1,8 +1,7 @@
-"""Signals that ask a training to leave, heard between two calls, where what was done can be saved.
+"""Signals that ask a training run to stop, handled between two calls, where its work can be saved.
 
-SIGTERM to a worker: schedulers send it before they take a machine away. It goes into the next agreement of the workers:
-all save the same step and end with exit code 75. Ctrl-C, where there is a checkpoint: the training saves, and then is
-interrupted. What either does in the middle of a step could not be told.
+Schedulers send SIGTERM to a worker before they take its machine away. The workers learn of it at their next agreement:
+all save the same step and end with exit code 75. On Ctrl-C a run with a checkpoint saves, and is then interrupted.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ EXIT_CODE = 75
 
 
 class JobLeft(SystemExit):
-    """The job was asked to leave and has saved what it did."""
+    """The job was asked to leave and has saved its work."""
 
     def __init__(self) -> None:
         super().__init__(EXIT_CODE)
@@ -30,7 +29,7 @@ def in_a_job() -> bool:
 
 
 class Leaving:
-    """Inside, the signal is a wish; a second one does what it would have done before."""
+    """Inside, the signal is noted in `asked`; a second one has its usual effect."""
 
     def __init__(self, number: signal.Signals = signal.SIGTERM, *, listen: bool) -> None:
         # Only the main thread may set a handler; training in another one ends as it always did.

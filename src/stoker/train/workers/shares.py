@@ -174,7 +174,13 @@ _ANSWERS_S = 10.0
 def read_from_service(
     x: Data, y: Data, sample_weight: Data, address: object, group: Group, *, checkpoint: bool
 ) -> Share:
-    """This worker's part of the batches that the service makes of the pipeline `x`.
+    """This worker's part of the batches that a tf.data service makes of the pipeline `x`.
+
+        dispatcher = tf.data.experimental.service.DispatchServer()      # and WorkerServers, on machines of their own
+        stoker.fit(model, batches, data_service=dispatcher.target)
+
+    Its servers hand every batch to exactly one worker, whichever asks first: rows come in no order, an epoch that is
+    over for one worker is over for all, and the place in it cannot be saved. A server that is lost takes rows with it.
 
     Raises:
         ArgumentError: it is no pipeline, nobody listens there, or what else is asked for cannot be had.

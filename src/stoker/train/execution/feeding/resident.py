@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from stoker.tf_internals.types import Array, Nest, Tensor
 from stoker.train.execution.batch_function import InnerShapes
-from stoker.train.execution.feed import FeedPosition
+from stoker.train.execution.feed import BatchFeed, FeedPosition
 
 
 def order_of(rows: int, batch: int, shuffle: bool | str, seed: int, epoch: int) -> Array:
@@ -27,7 +27,7 @@ def order_of(rows: int, batch: int, shuffle: bool | str, seed: int, epoch: int) 
     return order
 
 
-class Resident:
+class Resident(BatchFeed):
     """All rows on the device: slices in their order, or gathered by the pass' permutation.
 
     The compiled loop takes rows of one number in batches of one size, which XLA needs; or, `any_rows`, whatever comes:
@@ -65,10 +65,6 @@ class Resident:
         return these
 
     @property
-    def counted(self) -> bool:
-        return True
-
-    @property
     def full_steps(self) -> int:
         return self.rows // self.batch_size
 
@@ -79,11 +75,8 @@ class Resident:
             self._order = tf.constant(order, tf.int32 if self.rows < 2**31 else tf.int64)
 
     def operands(self) -> Nest:
-        return (
-            (self.data, self._order, tf.constant(self.batch_size))
-            if self.any_rows
-            else (self.data, self._order)
-        )
+        size = (tf.constant(self.batch_size),) if self.any_rows else ()
+        return (self.data, self._order, *size)
 
     def operand_specs(self) -> Nest:
         if not self.any_rows:
@@ -153,9 +146,6 @@ class Resident:
     def reseed(self, salt: int) -> None:
         self.seed += salt
         self.begin_epoch(self._epoch)
-
-    def close(self) -> None:
-        """The rows go with the feed."""
 
 
 def map_leaves(function: Callable[..., Nest], data: Nest) -> Nest:

@@ -1,4 +1,4 @@
-"""Streams: pipelines of tf.data, and rows in host memory that are sent batch by batch."""
+"""Streams: pipelines of tf.data, distributed datasets, and rows in host memory that are sent batch by batch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import tensorflow as tf
 from stoker.tf_internals.distribution import replica_specs
 from stoker.tf_internals.iterators import resource
 from stoker.tf_internals.types import Array, Data, Dataset, DatasetIterator, Nest, Tensor
-from stoker.train.execution.batch_function import InnerShapes
 from stoker.train.execution.feed import (
+    BatchFeed,
     FeedPosition,
     host_random_state,
     restore_host_random_state,
@@ -26,9 +26,12 @@ _PLACE = "stoker/iterators to let go"
 
 
 def hand_over(iterator: DatasetIterator) -> None:
-    """Give an iterator to TensorFlow alone; the caller then drops its own references.
+    """Give an iterator that is used up to TensorFlow alone; the caller then drops its own references.
 
-    That of a distributed dataset is several iterators and a strategy: it goes with its last reference.
+    When the last reference to an iterator goes, TensorFlow waits for the thread that tunes its pipeline, commonly for
+    a tenth of a second, with Python's lock held all the time. So the iterator is moved to where only TensorFlow holds
+    it, and a thread asks TensorFlow to drop it, which it does without the lock. The iterator of a distributed dataset
+    is several iterators and a strategy: it goes with its last reference.
     """
     if isinstance(iterator, tf.distribute.DistributedIterator):
         return
@@ -46,7 +49,7 @@ def _drop() -> None:
         tf.raw_ops.StageClear(dtypes=[tf.resource], shared_name=_PLACE)
 
 
-class Streamed:
+class Streamed(BatchFeed):
     """Batches through a `tf.data` iterator, made ahead while the device works."""
 
     kind = "streamed"
@@ -57,14 +60,6 @@ class Streamed:
         self._epoch = 0
         self._iterator: DatasetIterator = None
         self._random = host_random_state()
-
-    @property
-    def full_steps(self) -> int | None:
-        return self.steps
-
-    @property
-    def counted(self) -> bool:
-        return self.steps is not None
 
     @property
     def iterator(self) -> DatasetIterator:
@@ -91,21 +86,8 @@ class Streamed:
     def operands(self) -> DatasetIterator:
         return self._iterator
 
-    def operand_specs(self) -> Nest:
-        return None
-
-    @property
-    def shapes(self) -> InnerShapes | None:
-        return None
-
-    def widen(self, shapes: InnerShapes) -> None:
-        raise AssertionError("a stream has the shapes of its dataset")
-
     def batch(self, operands: Nest, index: tf.Tensor, *, whole: bool = True) -> Nest:
         return without_optionals(operands.get_next())
-
-    def tail(self, operands: Nest) -> Nest:
-        raise AssertionError("a stream has no batch of its own shape")
 
     def spec(self) -> Nest:
         return without_optionals(self.dataset.element_spec)
@@ -133,9 +115,6 @@ class Streamed:
         else:
             # The pass is over: all it leaves behind are the seeds it has used up.
             iterator_state.replay(self._iterator, 1)
-
-    def reseed(self, salt: int) -> None:
-        """The user's pipeline has its own order."""
 
 
 class _Order:
@@ -198,7 +177,10 @@ class StreamedRows(Streamed):
 
 
 class Distributed(Streamed):
-    """The batches of a distributed dataset.
+    """The batches of a dataset that a strategy has distributed already.
+
+    `strategy.experimental_distribute_dataset` and `strategy.distribute_datasets_from_function` make them. With one
+    replica their batches are plain tensors; with several, every leaf of a batch holds one tensor for each replica.
 
     TensorFlow may count the batches of one replica where it should count those of all of them, so `steps` is what Keras
     shows, and only running out tells how many there are.
