@@ -100,7 +100,10 @@ def test_a_million_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         (["--target", "price", "--sep", ""], "--sep '' must be one character"),
         (["--target", "price", "--runs", "sales.csv"], "--runs 'sales.csv' is a file"),
         (["--target", "price", "--runs", "sales.csv/runs"], "cannot be written: Not a directory"),
-        (["--target", "price", "--group", "town", "--time-column", "id"], "and --time-column 'id': rows are"),
+        (
+            ["--target", "price", "--group", "town", "--time-column", "id"],
+            "and --time-column 'id': split the rows",
+        ),
         (["--target", "price", "--name", "latest"], "--name 'latest' is reserved"),
         (["--target", "Price"], "--target: there is no column 'Price'; did you mean 'price'?"),
         (["--target", "price", "--time-column", "when"], "--time-column: there is no column 'when'"),
@@ -257,7 +260,7 @@ def test_numbers_and_dates_that_are_taken_for_words_are_told(
     assert "column 'share' is read as words: it looks like numbers written with '%', such as" in said
     assert "column 'day' is left out: it looks like dates, such as" in said
     assert main([*asked, "--force", "--time-column", "day"]) == 2
-    assert "dates are understood if they are written as 2026-12-31" in capsys.readouterr().err
+    assert "write dates as 2026-12-31" in capsys.readouterr().err
 
 
 def test_texts_without_a_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -365,7 +368,7 @@ def test_a_folder_nobody_can_learn_from(
 def test_a_table_of_texts_needs_its_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sales(tmp_path / "sales.csv", 60)
     assert main(["train", "text", "sales.csv"]) == 2
-    assert "say --column" in capsys.readouterr().err
+    assert "give --column" in capsys.readouterr().err
 
 
 def test_a_base_whose_weights_cannot_be_had(
@@ -412,7 +415,7 @@ def _with_weights(base: str, path: Path) -> None:
             "MobileNet takes no images of 16 x 16 (Input size must be at least 32x32",
         ),
         (["--augment", "flipp"], "augment: 'flipp' is none of flip,"),
-        (["--augment", "hue"], "images in grayscale do not have: leave it out"),
+        (["--augment", "hue"], "grayscale images do not have: leave it out"),
     ],
 )
 def test_a_request_for_images_that_makes_no_sense(

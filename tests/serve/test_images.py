@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from stoker.data.class_folders import ClassFile
-from stoker.data.image_files import Decoding, stored
+from stoker.data.image_files import Decoding, load_images
 from stoker.errors import ArgumentError
 from stoker.serve import images
 from stoker.serve.image_sizes import pixels_in
@@ -63,7 +63,7 @@ def test_files_become_the_pixels_that_training_has(
         paths.append(tmp_path / f"{number}.png")
         paths[-1].write_bytes(raw)
     listed = [ClassFile(str(path), "a", len(raw), 0) for path, raw in zip(paths, files, strict=True)]
-    wanted = stored(tmp_path, listed, Decoding((6, 8), channels, False), None).array("images")
+    wanted = load_images(tmp_path, listed, Decoding((6, 8), channels, False), None).array("images")
     for given in (files, tuple(files), np.array(files, object), tf.constant(files), paths):
         rows = as_rows([field(channels)], {"image": given})
         assert not rows.alone

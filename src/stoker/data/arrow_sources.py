@@ -111,7 +111,7 @@ def _texts(path: Path, columns: list[Column]) -> list[str]:
     return [c.name for c in columns if c.kind == "category" and kinds.get(c.name) == pa.string()]
 
 
-class Frame:
+class FrameSource:
     """A frame in memory; see `frames.to_arrow`."""
 
     def __init__(self, data: ColumnHolder, missing: tuple[str, ...] = ()) -> None:

@@ -46,7 +46,7 @@ def state_of(path: Path) -> list[Any]:
     return [str(path.resolve()), about.st_size, about.st_mtime_ns, digest.hexdigest()]
 
 
-def cached(make: MakeStore, source: list[Any], state: list[Any] | None, where: CachePlace) -> Store:
+def load_or_make(make: MakeStore, source: list[Any], state: list[Any] | None, where: CachePlace) -> Store:
     """The store of this source, written by `make` unless the cache has it.
 
     Args:

@@ -136,13 +136,13 @@ class Features(Mapping[str, Feature]):
         if lost:
             raise ArgumentError(f"encode: there is no input {lost[0]!r}: pass what features.inputs() gives")
         together = self._side_by_side()
-        parts = [self._normalized(names, inputs) for names in together]
+        parts = [self._normalize(names, inputs) for names in together]
         grouped = {name for names in together for name in names}
         parts += [
             part
             for name, feature in self._features.items()
             if name not in grouped
-            for part in self._encoded(feature, inputs[name])
+            for part in self._encode_feature(feature, inputs[name])
         ]
         return (
             parts[0] if len(parts) == 1 else keras.layers.Concatenate(name=self._own_name("features"))(parts)
@@ -161,7 +161,7 @@ class Features(Mapping[str, Feature]):
                 groups.setdefault(feature.dtype, []).append(name)
         return [names for names in groups.values() if len(names) > 1]
 
-    def _normalized(self, names: list[str], inputs: Mapping[str, Tensor]) -> Tensor:
+    def _normalize(self, names: list[str], inputs: Mapping[str, Tensor]) -> Tensor:
         import keras
         from keras import ops
 
@@ -179,7 +179,7 @@ class Features(Mapping[str, Feature]):
             wanted += "_"
         return wanted
 
-    def _encoded(self, feature: Feature, value: Tensor) -> list[Tensor]:
+    def _encode_feature(self, feature: Feature, value: Tensor) -> list[Tensor]:
         if feature.kind == "text":
             return [self._text(feature, value)]
         if feature.kind == "category":

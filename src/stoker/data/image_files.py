@@ -16,7 +16,7 @@ from stoker.data.array_types import Array
 from stoker.data.class_folders import ClassFile, state_of
 from stoker.data.columns import DataWarning
 from stoker.data.image_bytes import decode, decode_plain, fit, resize
-from stoker.data.order import unconverted
+from stoker.data.order import skip_autograph
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError
 from stoker.tf_internals.types import Dataset, Tensor
@@ -39,7 +39,7 @@ class Decoding:
     skip: bool
 
 
-def stored(root: Path, files: list[ClassFile], decoding: Decoding, where: cache.CachePlace) -> Store:
+def load_images(root: Path, files: list[ClassFile], decoding: Decoding, where: cache.CachePlace) -> Store:
     """The images and the numbers of their classes: from the cache, or decoded now.
 
     Raises:
@@ -47,7 +47,7 @@ def stored(root: Path, files: list[ClassFile], decoding: Decoding, where: cache.
     """
     source = ["images", str(root.resolve()), decoding.size, decoding.channels, decoding.skip]
     state = [state_of(root, files)]
-    return cache.cached(lambda writer: _write(files, decoding, writer), source, state, where)
+    return cache.load_or_make(lambda writer: _write(files, decoding, writer), source, state, where)
 
 
 def _write(files: list[ClassFile], decoding: Decoding, fresh: Callable[[], Writer]) -> Store:
@@ -104,7 +104,9 @@ class _Decoder:
     def _from(self, first: int) -> Dataset:
         # As bytes: file names need not be UTF-8.
         paths = tf.data.Dataset.from_tensor_slices([os.fsencode(path) for path in self._paths[first:]])
-        images = paths.map(unconverted(self._read), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        images = paths.map(
+            skip_autograph(self._read), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+        )
         return images.batch(_AT_ONCE).prefetch(2)
 
     def _singly(self, first: int) -> Iterator[tuple[range, Array | None]]:

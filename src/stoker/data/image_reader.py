@@ -13,7 +13,7 @@ import tensorflow as tf
 from stoker.data import augmenting
 from stoker.data.cache import CachePlace
 from stoker.data.class_folders import class_files
-from stoker.data.image_files import Decoding, stored
+from stoker.data.image_files import Decoding, load_images
 from stoker.data.labels import warn_of_single_examples
 from stoker.data.order import Order
 from stoker.data.paths import IMAGES
@@ -71,7 +71,7 @@ def images(
     names = sorted({file.class_name for file in found})
     if label_mode == "binary" and len(names) != 2:
         raise ArgumentError(f"label_mode='binary' needs 2 classes, but {directory} has {len(names)}")
-    store = stored(root, found, Decoding(image_size, CHANNELS[color_mode], on_error == "skip"), cache)
+    store = load_images(root, found, Decoding(image_size, CHANNELS[color_mode], on_error == "skip"), cache)
     options = Passes(batch_size, shuffle, seed, validation_split, shard, drop_remainder)
     parts = orders(store.rows, options)
     counts = np.bincount(store.array("classes"), minlength=len(names))

@@ -33,7 +33,7 @@ _DTYPES: dict[pa.DataType, type[np.generic]] = {
 BLOCK, LARGEST_BLOCK = 1 << 22, 1 << 25
 
 
-class Source(Protocol):
+class TableSource(Protocol):
     """Where the rows of a table come from."""
 
     name: str
@@ -77,7 +77,7 @@ class FileSource:
         return ArgumentError(f"{path} has a row longer than {LARGEST_BLOCK >> 20} MB: {hint}")
 
 
-def ingest(source: Source, columns: list[Column], writer: Callable[[], Writer]) -> Store:
+def ingest(source: TableSource, columns: list[Column], writer: Callable[[], Writer]) -> Store:
     """Read everything, and widen columns where values ask for it.
 
     Args:
@@ -103,20 +103,24 @@ def ingest(source: Source, columns: list[Column], writer: Callable[[], Writer]) 
             current.close()
 
 
-def stored(source: Source, columns: list[Column], reading: list[Any], where: cache.CachePlace) -> Store:
+def load_table(
+    source: TableSource, columns: list[Column], reading: list[Any], where: cache.CachePlace
+) -> Store:
     """The store of a source: from the cache, or read now.
 
     Args:
         source: what to read.
         columns: inferred, or given by the caller.
         reading: every option that changes the values. The cache holds one store for each choice of options.
-        where: see `cache.cached`.
+        where: see `cache.load_or_make`.
     """
     key, state = identity(source, columns, reading)
-    return cache.cached(lambda writer: ingest(source, columns, writer), key, state, where)
+    return cache.load_or_make(lambda writer: ingest(source, columns, writer), key, state, where)
 
 
-def identity(source: Source, columns: list[Column], reading: list[Any]) -> tuple[list[Any], list[Any] | None]:
+def identity(
+    source: TableSource, columns: list[Column], reading: list[Any]
+) -> tuple[list[Any], list[Any] | None]:
     """The cache's key of a source, and what tells that its files have changed; None if nothing tells."""
     state = source.fingerprint()
     files = [one[0] for one in state or ()]
@@ -125,7 +129,7 @@ def identity(source: Source, columns: list[Column], reading: list[Any]) -> tuple
 
 
 class _Pass:
-    def __init__(self, source: Source, columns: list[Column], writer: Writer) -> None:
+    def __init__(self, source: TableSource, columns: list[Column], writer: Writer) -> None:
         self.source, self.columns, self.writer = source, columns, writer
         self.rows = 0
         self.missing = dict.fromkeys((column.name for column in columns), 0)

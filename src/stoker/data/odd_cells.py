@@ -63,7 +63,7 @@ class OddCells:
         return (
             f"{where}, row {self.row:,}: {self.value!r} in column {column} is not {kind}, as most of its values "
             f"are ({counted(self.count, 'such cell')}{self._extent(whole_file)}): take {them} as missing with "
-            f"missing={self._spelled}, correct {them}, or read the column with types={{{column!r}: 'category'}}"
+            f"missing={self._spelling}, correct {them}, or read the column with types={{{column!r}: 'category'}}"
         )
 
     def note(self, where: str, column: str, whole_file: bool) -> str:
@@ -71,7 +71,7 @@ class OddCells:
         return (
             f"{where}: column {column} is read as a category, not as numbers: {counted(self.count, 'cell')}"
             f"{self._extent(whole_file)} are not numbers, the first is {self.value!r} in row {self.row:,}; take them "
-            f"as missing with missing={self._spelled}, or, if it is a category, read it with "
+            f"as missing with missing={self._spelling}, or, if it is a category, read it with "
             f"types={{{column!r}: 'category'}}"
         )
 
@@ -79,7 +79,7 @@ class OddCells:
         return "" if whole_file else f" in the first {self.rows:,} rows"
 
     @property
-    def _spelled(self) -> str:
+    def _spelling(self) -> str:
         """The value of `missing=` that names the first few."""
         return repr(self.texts[0]) if len(self.texts) == 1 else repr(list(self.texts[:_NAMED]))
 

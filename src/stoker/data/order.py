@@ -171,9 +171,9 @@ class Order:
             made = make(rows)
             return made if change is None else change(made, lambda what: self.draws(first, last, epoch, what))
 
-        return self.batches(self.numbered(self.steps, drawing=change is not None), batch)
+        return self.batches(self.numbers(self.steps, drawing=change is not None), batch)
 
-    def numbered(self, count: int, *, drawing: bool = False) -> Dataset:
+    def numbers(self, count: int, *, drawing: bool = False) -> Dataset:
         """A dataset whose passes are `(number, epoch)`, for the numbers below `count`.
 
         A `map` of it starts sooner than a dataset made for each epoch, whose functions are prepared again each time.
@@ -197,7 +197,7 @@ class Order:
 
     def batches(self, dataset: Dataset, make: Callable[..., Nest]) -> Dataset:
         """The batches that `make` makes of the elements, prefetched; a pass has `steps` elements."""
-        made = dataset.map(unconverted(make), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        made = dataset.map(skip_autograph(make), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
         return self._with_length(made).prefetch(AHEAD)
 
     def passes(self, epoch: Callable[[Tensor], Dataset]) -> Dataset:
@@ -207,8 +207,8 @@ class Order:
     def _of_key(self, epoch: Callable[[Tensor], Dataset], random: bool) -> Dataset:
         if not random:
             # A number that nothing reads: so iterators saved by the first version can be restored.
-            return EpochKeys(self.seed).take(1).flat_map(unconverted(epoch))
-        return self.key().flat_map(unconverted(epoch))
+            return EpochKeys(self.seed).take(1).flat_map(skip_autograph(epoch))
+        return self.key().flat_map(skip_autograph(epoch))
 
     def key(self) -> Dataset:
         """A dataset whose every pass is the key of the next epoch: two int64."""
@@ -218,7 +218,7 @@ class Order:
         return dataset.apply(tf.data.experimental.assert_cardinality(self.steps))
 
 
-def unconverted(function: Function) -> Function:
+def skip_autograph(function: Function) -> Function:
     """The function, which AutoGraph need not convert."""
     kept: Function = tf.autograph.experimental.do_not_convert(function)
     return kept

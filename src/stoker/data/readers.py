@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from stoker.data import paths as found
-from stoker.data.arrow_sources import Frame, ParquetFiles, Query, QueryRows
+from stoker.data.arrow_sources import FrameSource, ParquetFiles, Query, QueryRows
 from stoker.data.cache import CachePlace
 from stoker.data.csv_files import CsvFiles
 from stoker.data.frames import ColumnHolder
@@ -156,7 +156,7 @@ def frame(
 
     Memory holds a second copy of the rows, in the form that training reads. The other arguments are those of `csv`.
     """
-    source = Frame(data, check_missing(options.get("missing")))
+    source = FrameSource(data, check_missing(options.get("missing")))
     passes = (batch_size, shuffle, seed, validation_split)
     return table(source, TableOptions(*passes, label=label, cache=False, **options))
 

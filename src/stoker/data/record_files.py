@@ -204,7 +204,7 @@ def _count_records(
 
     state = [caches.state_of(path) for path in files]
     source = ["tfrecord", [str(path.resolve()) for path in files], str(sorted(spec.items()))]
-    return caches.cached(count, source, state, where).rows
+    return caches.load_or_make(count, source, state, where).rows
 
 
 def _damaged(path: Path) -> ArgumentError:

@@ -6,7 +6,6 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypedDict
 
 from stoker.data.dividing import By, divide
 from stoker.data.order import Order
@@ -29,18 +28,6 @@ class Passes:
     drop_remainder: bool = False
 
 
-class _CommonFields(TypedDict, total=False):
-    """Fields that the orders of all parts share."""
-
-    rows: int
-    batch_size: int
-    seed: int
-    shard: tuple[int, int]
-    drop_remainder: bool
-    held_out: int
-    split_at_random: bool
-
-
 def orders(rows: int, options: Passes, by: By | None = None) -> list[Order]:
     """One order over all rows, or one for training and one for each held-out part.
 
@@ -53,32 +40,24 @@ def orders(rows: int, options: Passes, by: By | None = None) -> list[Order]:
         ArgumentError: an option is invalid, or a part would be empty.
     """
     batch_size, seed, shard = check_sizes(options.batch_size, options.seed, options.shard)
-    common: _CommonFields = {
-        "rows": rows,
-        "batch_size": batch_size,
-        "seed": seed,
-        "shard": shard,
-        "drop_remainder": bool(options.drop_remainder),
-    }
-    share = options.validation_split
+    shuffle, share = bool(options.shuffle), options.validation_split
+    drop_remainder = bool(options.drop_remainder)
+    whole = Order(rows, batch_size, shuffle, seed, shard=shard, drop_remainder=drop_remainder)
     if not share:
         if by is not None:
             raise ArgumentError(
                 f"{by.how}={by.column!r} says which rows to hold out, not how many: add validation_split=0.1"
             )
-        return [_check_steps(Order(**common, shuffle=bool(options.shuffle)))]
+        return [_check_steps(whole)]
     if isinstance(share, tuple | list) or by is not None:
-        return _listed(_shares(share), common, bool(options.shuffle), by)
+        return _list_parts(whole, _shares(share), by)
     if not isinstance(share, int | float) or not 0 < share < 1:
         raise ArgumentError(f"validation_split={share!r} must lie between 0 and 1, such as 0.1")
     held_out = round(rows * share)
     if not 0 < held_out < rows:
         raise ArgumentError(f"validation_split={share!r} of {rows:,} rows leaves one of the two parts empty")
-    common |= {"held_out": held_out, "split_at_random": bool(options.shuffle)}
-    return [
-        _check_steps(Order(**common, part="train", shuffle=bool(options.shuffle))),
-        _check_steps(Order(**common, part="held out")),
-    ]
+    train = replace(whole, part="train", held_out=held_out, split_at_random=shuffle)
+    return [_check_steps(train), _check_steps(replace(train, part="held out", shuffle=False))]
 
 
 def _shares(value: Split) -> tuple[float, ...]:
@@ -91,16 +70,14 @@ def _shares(value: Split) -> tuple[float, ...]:
     return numbers
 
 
-def _listed(shares: tuple[float, ...], common: _CommonFields, shuffle: bool, by: By | None) -> list[Order]:
+def _list_parts(whole: Order, shares: tuple[float, ...], by: By | None) -> list[Order]:
     """Orders over parts whose rows are listed."""
     found = []
-    seed = common["seed"] if shuffle else None
-    for number, rows in enumerate(divide(common["rows"], shares, by, seed)):
+    for number, rows in enumerate(divide(whole.rows, shares, by, whole.seed if whole.shuffle else None)):
         writer = Writer(None)
         writer.append("rows", rows.astype("int64"))
-        chosen, training = writer.finish({"rows": len(rows)}), number == 0
-        part = "train" if training else "held out"
-        found.append(_check_steps(Order(**common, part=part, shuffle=training and shuffle, chosen=chosen)))
+        part = replace(whole, part="train", chosen=writer.finish({"rows": len(rows)}))
+        found.append(_check_steps(replace(part, part="held out", shuffle=False) if number else part))
     return found
 
 

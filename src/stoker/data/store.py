@@ -58,7 +58,7 @@ class StoreMeta(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Entry:
+class StoreEntry:
     """One array: its type, its whole shape, and the descriptor of its file."""
 
     dtype: str
@@ -74,7 +74,7 @@ class Entry:
 class Store:
     """Arrays that a `Writer` has written; see the module."""
 
-    def __init__(self, entries: dict[str, Entry], meta: StoreMeta) -> None:
+    def __init__(self, entries: dict[str, StoreEntry], meta: StoreMeta) -> None:
         self.entries = entries
         self.meta = meta
         self._close = weakref.finalize(self, _close, [entry.descriptor for entry in entries.values()])
@@ -106,7 +106,7 @@ class Store:
         dtype = np.dtype(entry.dtype)
         # NumPy cannot hand over bfloat16 and the like.
         plain = np.dtype(f"u{dtype.itemsize}") if dtype.kind == "V" else dtype
-        array = np.frombuffer(_mapped(entry.descriptor), plain, entry.size).reshape(entry.shape)
+        array = np.frombuffer(_map_file(entry.descriptor), plain, entry.size).reshape(entry.shape)
         with tf.init_scope():
             kept = tf.experimental.Optional.from_value(tf.experimental.dlpack.from_dlpack(array.__dlpack__()))
         # The content hash of a pipeline cannot look inside the Optional.
@@ -134,7 +134,7 @@ class Store:
             OSError, ValueError, KeyError: it is incomplete.
         """
         content = json.loads((directory / META).read_text(encoding="utf-8"))
-        entries: dict[str, Entry] = {}
+        entries: dict[str, StoreEntry] = {}
         try:
             for name, (dtype, shape) in content["entries"].items():
                 entries[name] = _entry(dtype, tuple(shape), directory / f"{name}.bin")
@@ -144,8 +144,8 @@ class Store:
         return cls(entries, content["meta"])
 
 
-def _entry(dtype: str, shape: tuple[int, ...], path: Path) -> Entry:
-    entry = Entry(dtype, shape, os.open(path, os.O_RDONLY))
+def _entry(dtype: str, shape: tuple[int, ...], path: Path) -> StoreEntry:
+    entry = StoreEntry(dtype, shape, os.open(path, os.O_RDONLY))
     wanted = entry.size * np.dtype(dtype).itemsize
     if os.fstat(entry.descriptor).st_size < wanted:
         os.close(entry.descriptor)
@@ -153,7 +153,7 @@ def _entry(dtype: str, shape: tuple[int, ...], path: Path) -> Entry:
     return entry
 
 
-def _mapped(descriptor: int) -> mmap.mmap:
+def _map_file(descriptor: int) -> mmap.mmap:
     """The whole file, mapped as writable: NumPy hands over nothing else.
 
     Nobody writes, so no memory is reserved: a file may be larger than memory.
@@ -214,7 +214,9 @@ class Writer:
             content = json.dumps({"meta": meta, "entries": shapes})
             (self._directory / META).write_text(content, encoding="utf-8")
         # The store closes these descriptors, so they are duplicated only now, when nothing can fail any more.
-        entries = {name: Entry(*shapes[name], os.dup(file.fileno())) for name, file in self._files.items()}
+        entries = {
+            name: StoreEntry(*shapes[name], os.dup(file.fileno())) for name, file in self._files.items()
+        }
         self.close()
         return Store(entries, meta)
 

@@ -14,7 +14,7 @@ from stoker.data.array_types import Array
 from stoker.data.arrow_sources import Unfit
 from stoker.data.class_folders import class_folders, names_below
 from stoker.data.columns import Column, Restart, from_store
-from stoker.data.ingest import Source, stored
+from stoker.data.ingest import TableSource, load_table
 from stoker.data.store import Store
 from stoker.data.table_files import table_files
 from stoker.data.text_files import Folders, Lines
@@ -74,12 +74,12 @@ def _sizes(files: list[Path]) -> list[int]:
     return [file.stat().st_size for file in files]
 
 
-def _of_table(kind: str, source: Source, reading: list[Any], sizes: list[int]) -> Survey:
+def _of_table(kind: str, source: TableSource, reading: list[Any], sizes: list[int]) -> Survey:
     described = source.columns()
     wanted = [column for column in described if not isinstance(column, Unfit)]
     if not wanted:
         raise ArgumentError(f"{source.name} has no column of numbers or text")
-    store = stored(source, wanted, reading, None)
+    store = load_table(source, wanted, reading, None)
     columns = from_store(store)
     rows_per_s = _speed(source, columns)
     return {
@@ -95,7 +95,7 @@ def _of_table(kind: str, source: Source, reading: list[Any], sizes: list[int]) -
     }
 
 
-def _speed(source: Source, columns: list[Column]) -> float:
+def _speed(source: TableSource, columns: list[Column]) -> float:
     """Rows per second of reading and parsing, from the first seconds of a pass."""
     start, rows, seconds = clock.real_ns(), 0, 0.0
     try:

@@ -9,7 +9,7 @@ from stoker.data import paths as found
 from stoker.data.arrow_sources import ParquetFiles
 from stoker.data.columns import DataWarning
 from stoker.data.csv_files import CsvFiles
-from stoker.data.ingest import Source
+from stoker.data.ingest import TableSource
 from stoker.data.json_files import JsonLines
 from stoker.errors import ArgumentError
 
@@ -18,7 +18,7 @@ _KINDS = {"csv": found.CSV, "parquet": found.PARQUET, "jsonl": found.JSONL}
 
 def table_files(
     paths: found.Paths, sep: str, encoding: str, missing: tuple[str, ...] = ()
-) -> tuple[str, Source, list[Path]]:
+) -> tuple[str, TableSource, list[Path]]:
     """The format, the source and the files. If there are several formats, the most common one counts, with a warning.
 
     Raises:

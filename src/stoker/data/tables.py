@@ -16,7 +16,7 @@ from stoker.data.cache import CachePlace
 from stoker.data.columns import Column, DataWarning, check_known, from_store, with_types
 from stoker.data.dividing import By
 from stoker.data.features import UNKNOWN, Feature, Features
-from stoker.data.ingest import Source, stored
+from stoker.data.ingest import TableSource, load_table
 from stoker.data.labels import Label, check_complete, label_of, values_of
 from stoker.data.order import Order
 from stoker.data.splits import Passes, make_datasets, orders
@@ -48,7 +48,7 @@ class TableOptions(Passes):
         return self.group or self.time
 
 
-def table(source: Source, options: TableOptions, reading: Sequence[object] = ()) -> Dataset:
+def table(source: TableSource, options: TableOptions, reading: Sequence[object] = ()) -> Dataset:
     """The dataset of a source; two of them with `validation_split`.
 
     Args:
@@ -58,7 +58,7 @@ def table(source: Source, options: TableOptions, reading: Sequence[object] = ())
     """
     wanted = _wanted(source, options)
     reading = [*reading, options.raw, options.types, *([options.missing] if options.missing else [])]
-    store = stored(source, wanted, reading, options.cache)
+    store = load_table(source, wanted, reading, options.cache)
     whole, parts = split_table(store, options, source.name)
     return make_datasets(parts, whole.dataset, whole.features)
 
@@ -109,7 +109,7 @@ def _divider(store: Store, columns: list[Column], options: TableOptions, name: s
     return By(how, options.divider, np.asarray(values_of(store, column)))
 
 
-def _wanted(source: Source, options: TableOptions) -> list[Column]:
+def _wanted(source: TableSource, options: TableOptions) -> list[Column]:
     found = with_types(source.columns(), options.types)
     names = [column.name for column in found]
     chosen = list(options.columns) if options.columns is not None else names

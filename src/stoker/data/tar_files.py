@@ -37,7 +37,7 @@ def kind_of(extension: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Sample:
+class TarSample:
     """The members of one sample, undecoded, by extension."""
 
     shard: Path
@@ -45,7 +45,7 @@ class Sample:
     members: dict[str, bytes]
 
 
-def samples(shards: list[Path]) -> Iterator[Sample]:
+def samples(shards: list[Path]) -> Iterator[TarSample]:
     """All samples, shard after shard.
 
     Raises:
@@ -65,7 +65,7 @@ def samples(shards: list[Path]) -> Iterator[Sample]:
                         continue
                     name = str(path.with_name(base))
                     if name != key and members:
-                        yield Sample(shard, key, members)
+                        yield TarSample(shard, key, members)
                         members = {}
                     key = name
                     members[extension.lower()] = _content(archive, member)
@@ -74,7 +74,7 @@ def samples(shards: list[Path]) -> Iterator[Sample]:
                 raise
             raise ArgumentError(f"{shard} is not a tar file, or is damaged or cut off ({error})") from None
         if members:
-            yield Sample(shard, key, members)
+            yield TarSample(shard, key, members)
 
 
 def _check_end(shard: Path) -> None:
@@ -97,7 +97,7 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     return content
 
 
-def choose_extensions(first: Sample, columns: Sequence[str] | None) -> list[str]:
+def choose_extensions(first: TarSample, columns: Sequence[str] | None) -> list[str]:
     """The extensions to read.
 
     Raises:
@@ -118,7 +118,7 @@ def choose_extensions(first: Sample, columns: Sequence[str] | None) -> list[str]
     return wanted
 
 
-def decode(sample: Sample, extension: str, image_size: tuple[int, int] | None) -> Array | int | str:
+def decode(sample: TarSample, extension: str, image_size: tuple[int, int] | None) -> Array | int | str:
     """One member of a sample: an array, a number or a text.
 
     Raises:

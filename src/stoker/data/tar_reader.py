@@ -16,7 +16,7 @@ from stoker.data.columns import check_known
 from stoker.data.image_reader import check_size
 from stoker.data.splits import Passes, Split, make_datasets, orders
 from stoker.data.store import Store, Writer
-from stoker.data.tar_files import KEY, Sample, choose_extensions, decode, kind_of, samples
+from stoker.data.tar_files import KEY, TarSample, choose_extensions, decode, kind_of, samples
 from stoker.errors import ArgumentError
 from stoker.tf_internals.types import Dataset, Nest, Tensor
 
@@ -67,7 +67,7 @@ def tar(
     extensions = choose_extensions(first, columns)
     if label is not None:
         check_known(extensions, label, "label")
-    store = _stored(shards, extensions, image_size, cache)
+    store = _load(shards, extensions, image_size, cache)
     options = Passes(batch_size, shuffle, seed, validation_split, shard, drop_remainder)
     batch = _batch_of(store, extensions, label)
     return make_datasets(orders(store.rows, options), lambda order: order.dataset(batch))
@@ -91,7 +91,7 @@ def _is_text(name: str) -> bool:
     return name == KEY or kind_of(name) == "text"
 
 
-def _stored(
+def _load(
     shards: list[Path], extensions: list[str], size: tuple[int, int] | None, where: CachePlace
 ) -> Store:
     def write(fresh: Callable[[], Writer]) -> Store:
@@ -109,10 +109,10 @@ def _stored(
 
     state = [caches.state_of(path) for path in shards]
     source = ["tar", [str(path.resolve()) for path in shards], extensions, size]
-    return caches.cached(write, source, state, where)
+    return caches.load_or_make(write, source, state, where)
 
 
-def _blocks(rows: Iterator[Sample]) -> Iterator[list[Sample]]:
+def _blocks(rows: Iterator[TarSample]) -> Iterator[list[TarSample]]:
     while block := list(itertools.islice(rows, _AT_ONCE)):
         yield block
 
@@ -126,7 +126,7 @@ class _Extension:
         self._form: tuple[np.dtype[np.generic], tuple[int, ...]] | None = None
         self._end = 0
 
-    def add(self, block: list[Sample], size: tuple[int, int] | None) -> None:
+    def add(self, block: list[TarSample], size: tuple[int, int] | None) -> None:
         if self._name == KEY:
             self._add_texts([sample.key for sample in block])
             return

@@ -12,7 +12,7 @@ import pyarrow as pa
 from stoker.data.arrow_sources import Unfit
 from stoker.data.class_folders import class_files, state_of
 from stoker.data.columns import Column, Widen, check_known
-from stoker.data.ingest import FileSource, Source
+from stoker.data.ingest import FileSource, TableSource
 from stoker.data.paths import TEXTS, unreadable
 from stoker.errors import ArgumentError
 
@@ -66,7 +66,7 @@ class Lines(FileSource):
 class TextColumn:
     """A column of a table, and perhaps one with its classes and one that the rows are split by."""
 
-    def __init__(self, table: Source, text: str, label: str | None, divider: str | None = None) -> None:
+    def __init__(self, table: TableSource, text: str, label: str | None, divider: str | None = None) -> None:
         self.name, self._table = table.name, table
         self._own = {TEXT: text} | ({} if label is None else {CLASS: label})
         found = {column.name: column for column in table.columns()}

@@ -9,13 +9,13 @@ from stoker.data import paths as found
 from stoker.data.cache import CachePlace
 from stoker.data.class_folders import class_folders
 from stoker.data.columns import from_store
-from stoker.data.ingest import Source, identity, stored
+from stoker.data.ingest import TableSource, identity, load_table
 from stoker.data.order import Order
 from stoker.data.splits import Split, make_datasets
 from stoker.data.table_files import table_files
 from stoker.data.tables import TableOptions, split_table
 from stoker.data.text_files import CLASS, TEXT, Folders, Lines, TextColumn
-from stoker.data.word_ids import Words
+from stoker.data.word_ids import WordIds
 from stoker.errors import ArgumentError, check_local_path, whole_number
 from stoker.tf_internals.types import Dataset, Tensor
 
@@ -77,7 +77,7 @@ def text(
         source = _column(paths, column, label, group or time, sep, encoding)
     columns = source.columns()
     reading = [encoding] if column is None else [encoding, sep, column, label, group or time]
-    store = stored(source, columns, reading, cache)
+    store = load_table(source, columns, reading, cache)
     labelled = any(one.name == CLASS for one in columns) and label_mode is not None
     passes = (batch_size, shuffle, seed, validation_split, shard, drop_remainder)
     named = CLASS if labelled else None
@@ -86,7 +86,7 @@ def text(
     words = None
     if max_tokens is not None:
         key, state = identity(source, from_store(store), reading)
-        words = Words.of(table, parts[0], max_tokens, key, state, cache)
+        words = WordIds.of(table, parts[0], max_tokens, key, state, cache)
 
     def give_strings(rows: Tensor) -> Tensor:
         batch = table.batch(rows)
@@ -104,7 +104,7 @@ def text(
     return make_datasets(parts, make, table.features)
 
 
-def _source(paths: found.Paths, encoding: str) -> Source:
+def _source(paths: found.Paths, encoding: str) -> TableSource:
     if isinstance(paths, str | os.PathLike):
         check_local_path(paths)
         root = Path(paths).expanduser()
@@ -115,7 +115,7 @@ def _source(paths: found.Paths, encoding: str) -> Source:
 
 def _column(
     paths: found.Paths, column: str, label: str | None, divided_by: str | None, sep: str, encoding: str
-) -> Source:
+) -> TableSource:
     if column == label:
         raise ArgumentError(f"column={column!r} and label={label!r} must be different columns")
     return TextColumn(table_files(paths, sep, encoding)[1], column, label, divided_by)

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from stoker.data import cache
 from stoker.data.array_types import Array, Integers
-from stoker.data.order import Epoch, Order, unconverted
+from stoker.data.order import Epoch, Order, skip_autograph
 from stoker.data.store import Store, Writer
 from stoker.data.tables import Table
 from stoker.data.text_files import TEXT
@@ -30,7 +30,7 @@ _UNKNOWN = 1
 _NONE = -1
 
 
-class Words:
+class WordIds:
     """The word ids of all texts, and the layer that makes them."""
 
     def __init__(self, store: Store, layer: Layer) -> None:
@@ -45,7 +45,7 @@ class Words:
         key: list[Any],
         state: list[Any] | None,
         where: cache.CachePlace,
-    ) -> Words:
+    ) -> WordIds:
         """The ids, from the cache or made now, with a vocabulary of the training texts.
 
         Args:
@@ -54,12 +54,12 @@ class Words:
             max_tokens: the size of the vocabulary; two tokens are not words.
             key: the cache's key of the source.
             state: of its files.
-            where: see `cache.cached`.
+            where: see `cache.load_or_make`.
 
         Raises:
             ArgumentError: the training texts have no words.
         """
-        store = cache.cached(
+        store = cache.load_or_make(
             lambda writer: _write(table, training, max_tokens, writer),
             ["words", key, max_tokens, training.name_of_part()],
             state,
@@ -97,7 +97,7 @@ class Words:
             words = _pad(self._store.tensor("ids"), self._store.tensor("ends"), rows, most)
             return words if labels is None else (words, labels(rows))
 
-        windows = order.numbered(-(-order.own // window)).map(unconverted(rows_of_batches))
+        windows = order.numbers(-(-order.own // window)).map(skip_autograph(rows_of_batches))
         return order.batches(windows.unbatch(), batch)
 
 
@@ -129,14 +129,14 @@ def _write(table: Table, training: Order, max_tokens: int, fresh: Callable[[], W
 
 
 def _split(table: Table, training: Order, numbers: BinaryIO) -> tuple[Integers, dict[bytes, int]]:
-    """Write the number of every word of every text; words are numbered in the order in which they appear.
+    """Write the number of every word of every text; words are numbered as they appear.
 
     Returns:
         Where each text ends, and all words in the order of their numbers, with their counts in the training texts.
     """
     layer = _layer(max_tokens=len(_SPECIAL) + 1)
 
-    @unconverted
+    @skip_autograph
     def split(texts: Tensor) -> tuple[Tensor, ...]:
         words = split_texts(layer, texts)
         return (words.row_lengths(), *tf.unique(words.values))

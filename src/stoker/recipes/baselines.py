@@ -26,8 +26,6 @@ LINEAR = "linear"
 BOOSTED = "boosted trees"
 TFIDF = "TF-IDF + linear"
 SUPPORT = "support vectors"
-# More rows make a baseline slow, and hardly better.
-MOST_ROWS = 100_000
 _MOST_FOR_SUPPORT = 6_000
 _FEW_ROWS = 10_000
 _MOST_CODES = 254

@@ -144,7 +144,7 @@ class Run:
             "repeated": count_repeated(test, seen),
             "classes": None if classes is None else [str(one) for one in classes],
             "untested": [str(one) for number, one in enumerate(classes or ()) if number not in test.labels],
-            "contenders": [one.to_json() for one in contenders],
+            "contenders": [dataclasses.asdict(one) for one in contenders],
             "verdict": verdict(contenders),
             "bundle": str(self.directory / BUNDLE),
             "report": str(self.directory / REPORT),

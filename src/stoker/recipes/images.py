@@ -22,7 +22,7 @@ from stoker.data.paths import IMAGES
 from stoker.errors import ArgumentError
 from stoker.recipes.arguments import RunOptions, RunRequest, path_of
 from stoker.recipes.beginning import begin
-from stoker.recipes.counting import are_uneven, batch_size, check_classes, report_odd_classes
+from stoker.recipes.data_checks import are_uneven, batch_size, check_classes, report_odd_classes
 from stoker.recipes.precisions import choose_precision
 from stoker.recipes.programs.image import Settings, read
 from stoker.recipes.scores import Result

@@ -71,14 +71,14 @@ class Progress(keras.callbacks.Callback):  # type: ignore[misc]
 
     def get_state(self) -> ProgressState:
         """What a checkpoint keeps."""
-        return {"curves": self.curves, "used_s": self._used(), "best": self.best}
+        return {"curves": self.curves, "used_s": self._used_s(), "best": self.best}
 
     def set_state(self, state: ProgressState) -> None:
         """Resume from a checkpoint."""
         self.curves, self.used_s, self.best = list(state["curves"]), state["used_s"], state["best"]
         self._since = time.monotonic()
 
-    def _used(self) -> float:
+    def _used_s(self) -> float:
         return self.used_s + time.monotonic() - self._since
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Tensor] | None = None) -> None:
@@ -101,7 +101,7 @@ class Progress(keras.callbacks.Callback):  # type: ignore[misc]
 
     def _line(self, epoch: int) -> str:
         epochs = int(self.params.get("epochs") or 0)
-        left = self._used() / (epoch + 1) * (epochs - epoch - 1)
+        left = self._used_s() / (epoch + 1) * (epochs - epoch - 1)
         if self.time_s is not None:
             left = min(left, self.time_s - (time.monotonic() - self._since))
         return (
@@ -119,7 +119,7 @@ class Progress(keras.callbacks.Callback):  # type: ignore[misc]
         done = "no epoch finished yet"
         if self.curves:
             done = f"{counted(len(self.curves), 'epoch')}, validation loss {self.best:.4g}"
-        say(f"  {self.name}: {done}, {_duration(self._used())}{why}")
+        say(f"  {self.name}: {done}, {_duration(self._used_s())}{why}")
         return Trained(self.name, model, self.best, self.curves, self.stopped)
 
 

@@ -90,7 +90,7 @@ def _chips(result: Result) -> str:
     shown = {
         "training rows": f"{result['rows']['train']:,}",
         "test rows": f"{result['rows']['test']:,}",
-        "held out": _divided(result["settings"]),
+        "held out": _name_split(result["settings"]),
         "network": result["network"],
         "epochs": best["epochs"],
         "state": result["state"],
@@ -117,7 +117,7 @@ def doubts(result: Result) -> list[str]:
     return found
 
 
-def _divided(settings: Mapping[str, object]) -> str:
+def _name_split(settings: Mapping[str, object]) -> str:
     """How the held-out rows were chosen."""
     if settings.get("group"):
         return f"whole groups of {settings['group']}"

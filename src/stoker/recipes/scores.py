@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -60,10 +60,6 @@ class Contender:
     scores: dict[str, Score]
     behind: Score
 
-    def to_json(self) -> dict[str, Any]:
-        """The contender as plain values."""
-        return asdict(self)
-
 
 def format_score(value: float) -> str:
     """At least three significant digits, and no exponent."""
@@ -97,7 +93,7 @@ def contest(
     first = next(iter(metrics))
     sign = 1.0 if first in _HIGHER_IS_BETTER else -1.0
     drawn = {
-        name: _resampled(metrics, labels, np.asarray(given), _draws(len(labels), seed, resamples))
+        name: _resample(metrics, labels, np.asarray(given), _draws(len(labels), seed, resamples))
         for name, given in predictions.items()
     }
     own, own_draws = drawn[next(iter(predictions))]
@@ -171,7 +167,7 @@ def _for_classes(classes: int, balanced: bool) -> dict[str, _Metric]:
     return {**both, "log loss": loss, **({"AUC": area} if classes == 2 else {})}
 
 
-def _resampled(
+def _resample(
     metrics: dict[str, _Metric], labels: Array, given: Array, resamples: Iterator[Array]
 ) -> tuple[dict[str, float], dict[str, Floats]]:
     values = {name: metric(labels, given) for name, metric in metrics.items()}

@@ -19,13 +19,21 @@ from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
 from stoker.recipes.arguments import RunRequest, check_columns, path_of, separator
 from stoker.recipes.beginning import begin
-from stoker.recipes.counting import LEAST_ROWS, are_uneven, batch_size, check_classes, report_odd_classes
-from stoker.recipes.magnitudes import check_column, check_target, too_small
+from stoker.recipes.data_checks import (
+    LEAST_ROWS,
+    are_uneven,
+    batch_size,
+    check_classes,
+    check_column,
+    check_target,
+    looks_like,
+    report_odd_classes,
+    too_small,
+)
 from stoker.recipes.programs.table import Settings, read
 from stoker.recipes.progress import say
 from stoker.recipes.rows import Rows, rows_of
 from stoker.recipes.scores import Result
-from stoker.recipes.written import looks_like
 from stoker.tf_internals.types import Dataset
 from stoker.units import counted
 

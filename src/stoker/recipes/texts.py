@@ -14,7 +14,7 @@ from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
 from stoker.recipes.arguments import RunOptions, RunRequest, check_columns, path_of, separator
 from stoker.recipes.beginning import begin
-from stoker.recipes.counting import are_uneven, batch_size, check_classes, files_below, report_odd_classes
+from stoker.recipes.data_checks import are_uneven, batch_size, check_classes, files_below, report_odd_classes
 from stoker.recipes.programs.text import Settings, read
 from stoker.recipes.rows import rows_of
 from stoker.recipes.scores import Result

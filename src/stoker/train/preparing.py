@@ -152,11 +152,11 @@ def _cache_prepared(x: Data, original: Mapping[str, object] | None) -> tf.data.D
     if not made_here or not isinstance(x, tf.data.Dataset) or int(x.cardinality()) < 0:
         return None
     # The tuner is needed only here, and where it is asked for.
-    from stoker.data.tuning.changes import Change, Request, caching
+    from stoker.data.tuning.changes import PipelineChange, TuningRequest, caching
     from stoker.data.tuning.rebuilding import CannotRebuild
 
     try:
-        proposals = list(caching.proposals(x, Request(memory.room_for_data())))
+        proposals = list(caching.proposals(x, TuningRequest(memory.room_for_data())))
     except CannotRebuild:
         return None
-    return next((one.pipeline for one in proposals if isinstance(one, Change)), None)
+    return next((one.pipeline for one in proposals if isinstance(one, PipelineChange)), None)

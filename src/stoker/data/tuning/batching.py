@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from stoker.data.order import unconverted
+from stoker.data.order import skip_autograph
 from stoker.data.tuning import effects
 from stoker.data.tuning.batching_rules import EXACT, RULES
-from stoker.data.tuning.emitting import Emitter, Value
+from stoker.data.tuning.emitting import Emitter, GraphValue
 from stoker.data.tuning.value_rules import is_exact_cast
 from stoker.tf_internals import datasets
 from stoker.tf_internals.pipelines import from_tensors, nest
@@ -29,9 +29,9 @@ def rewrite_for_batches(wrapper: StageFunction) -> tuple[Callable[..., Nest], li
         rows = nest.flatten(args)
         graph = tf.compat.v1.get_default_graph()
         specs = concrete.graph.inputs
-        given = [Value(row, True, spec.shape) for row, spec in zip(rows, specs, strict=False)]
+        given = [GraphValue(row, True, spec.shape) for row, spec in zip(rows, specs, strict=False)]
         captured = concrete.captured_inputs
-        given += [Value(graph.capture(one), False, one.shape) for one in captured]
+        given += [GraphValue(graph.capture(one), False, one.shape) for one in captured]
         emitter = Emitter(RULES, tf.shape(rows[0])[0])
         outputs = emitter.run(concrete.graph, given)
         exact.append(emitter.exact)
@@ -69,7 +69,7 @@ def has_exact_operations(wrapper: StageFunction) -> bool:
 
 def name_like(original: Callable[..., Nest], function: Callable[..., Nest]) -> Callable[..., Nest]:
     """The function under the name of another in reports, and without AutoGraph's conversion."""
-    kept = unconverted(function)
+    kept = skip_autograph(function)
     # Not an attribute that types know of.
     vars(kept)["__wrapped__"] = original
     return kept

@@ -11,12 +11,12 @@ import tensorflow as tf
 
 from stoker.data.array_types import Array
 from stoker.data.tuning import value_rules
-from stoker.data.tuning.emitting import Emitter, NotProven, Rule, Value, rounded
+from stoker.data.tuning.emitting import Emitter, GraphValue, NotProven, Rule, may_round
 from stoker.tf_internals.graphs import called_graph
 from stoker.tf_internals.types import Operation, Tensor
 
 
-def _only_first(emitter: Emitter, op: Operation, found: list[Value]) -> Value:
+def _only_first(emitter: Emitter, op: Operation, found: list[GraphValue]) -> GraphValue:
     """The first argument, which belongs to the element; the others must be the same for all elements."""
     if any(value.row for value in found[1:]):
         raise NotProven(f"{op.type} with another form for each element")
@@ -38,7 +38,7 @@ def _static(op: Operation, number: int) -> Array:
 def _axis_at(number: int, row: int = 0) -> Rule:
     """The rule of an operation with the row at one place and its axis, or axes, at another."""
 
-    def rule(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+    def rule(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
         if [value.row for value in found] != [place == row for place in range(len(found))]:
             raise NotProven(f"{op.type} with another form for each element")
         axes = _static(op, number)
@@ -53,25 +53,25 @@ def _axis_at(number: int, row: int = 0) -> Rule:
 def _attribute_axis(name: str) -> Rule:
     """The rule of an operation on several tensors along an axis that is an attribute."""
 
-    def rule(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+    def rule(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
         rows = [emitter.as_row(value) for value in found]
         return emitter.same(op, rows, **{name: _shift(int(op.get_attr(name)))})
 
     return rule
 
 
-def _concat(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+def _concat(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     axis = _shift(int(_static(op, len(found) - 1)))
     rows = [emitter.as_row(value) for value in found[:-1]]
     return emitter.same(op, [*rows, tf.constant(axis, found[-1].tensor.dtype)])
 
 
-def _one_hot(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+def _one_hot(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     _only_first(emitter, op, found)
     return emitter.same(op, [value.tensor for value in found], axis=_shift(int(op.get_attr("axis"))))
 
 
-def _squeeze(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+def _squeeze(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     dims = [int(one) for one in op.get_attr("squeeze_dims")]
     if not dims:
         if not found[0].shape.is_fully_defined():
@@ -82,13 +82,13 @@ def _squeeze(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor
     return emitter.same(op, [found[0].tensor], squeeze_dims=[_shift(one) for one in dims])
 
 
-def _reshape(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+def _reshape(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     row = _only_first(emitter, op, found)
     shape = found[1].tensor
     return [tf.reshape(row.tensor, tf.concat([[tf.cast(emitter.batch, shape.dtype)], shape], 0))]
 
 
-def _broadcast_to(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+def _broadcast_to(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     row = _only_first(emitter, op, found)
     shape = found[1].tensor
     wide = emitter.widen(row, int(_rank(op)))
@@ -102,44 +102,40 @@ def _rank(op: Operation) -> int:
     return int(rank)
 
 
-def _prefix(*prefix: int | list[int]) -> Rule:
-    """The rule of an operation whose second argument has a value for each dimension."""
+def _prefix(*prefixes: int | list[int], **attributes: int) -> Rule:
+    """The rule of an operation whose arguments after the row have a value for each dimension.
 
-    def rule(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
-        row, form = _only_first(emitter, op, found), found[1].tensor
-        longer = tf.concat([tf.constant(list(prefix), form.dtype), form], 0)
-        return emitter.same(op, [row.tensor, longer, *(value.tensor for value in found[2:])])
+    Args:
+        prefixes: by argument, the value for the batch dimension.
+        attributes: of the operation, that change.
+    """
+
+    def rule(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
+        row = _only_first(emitter, op, found)
+        forms = [value.tensor for value in found[1:]]
+        for number, prefix in enumerate(prefixes):
+            forms[number] = tf.concat([tf.constant([prefix], forms[number].dtype), forms[number]], 0)
+        return emitter.same(op, [row.tensor, *forms], **attributes)
 
     return rule
 
 
-def _transpose(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+def _transpose(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     row, order = _only_first(emitter, op, found), found[1].tensor
     return emitter.same(op, [row.tensor, tf.concat([tf.zeros([1], order.dtype), order + 1], 0)])
 
 
-def _strided_slice(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
-    row = _only_first(emitter, op, found)
-    begin, end, strides = (value.tensor for value in found[1:])
-    zero, one = tf.zeros([1], begin.dtype), tf.ones([1], begin.dtype)
+def _strided_slice(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     masks = {
         name: int(op.get_attr(name)) << 1
         for name in ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask", "begin_mask", "end_mask")
     }
     masks["begin_mask"] |= 1
     masks["end_mask"] |= 1
-    joined = [tf.concat([zero, begin], 0), tf.concat([zero, end], 0), tf.concat([one, strides], 0)]
-    return emitter.same(op, [row.tensor, *joined], **masks)
+    return _prefix(0, 0, 1, **masks)(emitter, op, found)
 
 
-def _slice(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
-    row = _only_first(emitter, op, found)
-    begin, size = (value.tensor for value in found[1:])
-    first, all_of_it = tf.zeros([1], begin.dtype), tf.fill([1], tf.constant(-1, size.dtype))
-    return emitter.same(op, [row.tensor, tf.concat([first, begin], 0), tf.concat([all_of_it, size], 0)])
-
-
-def _gather(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+def _gather(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     if found[2].row:
         raise NotProven("GatherV2 along an axis of each element's own")
     axis, dims = int(_static(op, 2)), int(op.get_attr("batch_dims"))
@@ -156,46 +152,46 @@ def _gather(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]
     return emitter.same(op, [params.tensor, indices.tensor, moved], batch_dims=dims)
 
 
-def _shape(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+def _shape(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     """The shape of an element, which is the same for all if it is known."""
     shape = found[0].shape
     if not shape.is_fully_defined():
         raise NotProven(f"{op.type} of an unknown shape")
     dtype = op.outputs[0].dtype
     known = {"Shape": shape.as_list(), "Size": shape.num_elements(), "Rank": shape.rank}[op.type]
-    return [Value(tf.constant(known, dtype), False, op.outputs[0].shape)]
+    return [GraphValue(tf.constant(known, dtype), False, op.outputs[0].shape)]
 
 
-def _lookup(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+def _lookup(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     table, keys, default = found
     if table.row or default.row or default.rank:
         raise NotProven("a look-up with a default of each element's own")
     return emitter.same(op, [table.tensor, keys.tensor, default.tensor])
 
 
-def _parse_example(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+def _parse_example(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     if op.get_attr("num_sparse") or op.get_attr("ragged_value_types") or found[0].rank:
         raise NotProven("parsing of sparse or ragged features")
     return value_rules.unary(emitter, op, found)
 
 
-def _string_join(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+def _string_join(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     if len({value.rank for value in found if value.row}) > 1 or any(v.rank for v in found if not v.row):
         raise NotProven("StringJoin of different shapes")
     return emitter.same(op, [value.tensor for value in found])
 
 
-def _add_n(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+def _add_n(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     return emitter.same(op, [emitter.as_row(value) for value in found])
 
 
-def _clip(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+def _clip(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     if any(value.rank for value in found[1:]):
         raise NotProven("ClipByValue between tensors")
     return value_rules.unary(emitter, op, found)
 
 
-def _call(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+def _call(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     """A call of another function: its graph is rewritten in place."""
     graph = called_graph(op)
     if graph is None:
@@ -220,7 +216,7 @@ _EXACT_RULES: dict[str, Rule] = {
     "ParseExampleV2": _parse_example,
     "Reshape": _reshape,
     "ReverseV2": _axis_at(1),
-    "Slice": _slice,
+    "Slice": _prefix(0, -1),
     "Split": _axis_at(0, row=1),
     "SplitV": _axis_at(2),
     "Squeeze": _squeeze,
@@ -231,10 +227,10 @@ _EXACT_RULES: dict[str, Rule] = {
     "Unpack": _attribute_axis("axis"),
 }
 _ROUNDED_RULES: dict[str, Rule] = {
-    "AddN": rounded(_add_n),
+    "AddN": may_round(_add_n),
     **value_rules.ROUNDED,
-    **dict.fromkeys(["ArgMax", "ArgMin", "Max", "Mean", "Min", "Prod", "Sum"], rounded(_axis_at(1))),
-    "ClipByValue": rounded(_clip),
+    **dict.fromkeys(["ArgMax", "ArgMin", "Max", "Mean", "Min", "Prod", "Sum"], may_round(_axis_at(1))),
+    "ClipByValue": may_round(_clip),
 }
 RULES: dict[str, Rule] = _EXACT_RULES | _ROUNDED_RULES
 # Operations that TensorFlow's own conversion may use without changing a bit.

@@ -19,7 +19,7 @@ class NotProven(Exception):
 
 
 @dataclass(frozen=True)
-class Value:
+class GraphValue:
     """A tensor of the new graph.
 
     Attributes:
@@ -41,7 +41,7 @@ class Value:
 
 
 # Takes an operation and its inputs and returns its outputs: tensors, or values that do not belong to the element.
-Rule = Callable[["Emitter", Operation, list[Value]], list[Tensor]]
+Rule = Callable[["Emitter", Operation, list[GraphValue]], list[Tensor]]
 
 
 class Emitter:
@@ -58,7 +58,7 @@ class Emitter:
         # Whether everything so far gives the same bits.
         self.exact = True
 
-    def run(self, graph: Graph, given: list[Value]) -> list[Value]:
+    def run(self, graph: Graph, given: list[GraphValue]) -> list[GraphValue]:
         """The outputs of a graph for these inputs, captured ones included."""
         values = {source.ref(): value for source, value in zip(graph.inputs, given, strict=True)}
         for op in graph.get_operations():
@@ -70,7 +70,7 @@ class Emitter:
                 raise NotProven(f"no rule for {op.type}")
             made = self._rules[op.type](self, op, found) if row else self.same(op, [v.tensor for v in found])
             for old, new in zip(op.outputs, made, strict=True):
-                values[old.ref()] = new if isinstance(new, Value) else _value(new, row, old.shape)
+                values[old.ref()] = new if isinstance(new, GraphValue) else _value(new, row, old.shape)
         return [values[one.ref()] for one in graph.outputs]
 
     def same(self, op: Operation, tensors: list[Tensor], **attributes: int | list[int]) -> list[Tensor]:
@@ -84,19 +84,19 @@ class Emitter:
         )
         return list(made.outputs)
 
-    def as_row(self, value: Value) -> Tensor:
+    def as_row(self, value: GraphValue) -> Tensor:
         """The tensor with a batch dimension, repeated if it did not belong to the element."""
         if value.row:
             return value.tensor
         shape = tf.concat([[self.batch], tf.shape(value.tensor)], 0)
         return tf.broadcast_to(value.tensor[tf.newaxis], shape)
 
-    def align(self, values: list[Value]) -> list[Tensor]:
+    def align(self, values: list[GraphValue]) -> list[Tensor]:
         """Tensors whose dimensions line up for broadcasting, as those of the elements did."""
         rank = max(value.rank for value in values)
         return [self.widen(value, rank) if value.row else value.tensor for value in values]
 
-    def widen(self, value: Value, rank: int) -> Tensor:
+    def widen(self, value: GraphValue, rank: int) -> Tensor:
         """A tensor of elements with dimensions of one after the batch, up to this rank of an element."""
         missing = rank - value.rank
         if not missing:
@@ -105,16 +105,16 @@ class Emitter:
         return tf.reshape(value.tensor, tf.concat([shape[:1], [1] * missing, shape[1:]], 0))
 
 
-def _value(tensor: Tensor, row: bool, shape: TensorShape) -> Value:
+def _value(tensor: Tensor, row: bool, shape: TensorShape) -> GraphValue:
     if row and shape.rank is not None:
         tensor.set_shape([None, *shape])
-    return Value(tensor, row, shape)
+    return GraphValue(tensor, row, shape)
 
 
-def rounded(rule: Rule) -> Rule:
+def may_round(rule: Rule) -> Rule:
     """The rule of an operation that may round floats differently in a batch."""
 
-    def note(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+    def note(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
         if not op.inputs[0].dtype.is_integer:
             emitter.exact = False
         return rule(emitter, op, found)

@@ -1,6 +1,6 @@
 """The report of the tuner: the tree of stages, the changes that were kept, what was left alone and why.
 
-`Report.as_json` is a contract: fields are added, never renamed.
+`TuningReport.as_json` is a contract: fields are added, never renamed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StageFigures:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptChange:
     """A change that was kept: elements per second without and with it."""
 
     name: str
@@ -57,7 +57,7 @@ class LeftAlone:
 
 
 @dataclass
-class Report:
+class TuningReport:
     """What `tune` did to a pipeline.
 
     Attributes:
@@ -80,7 +80,7 @@ class Report:
     after_per_cpu_s: float | None = None
     step_per_s: float | None = None
     rows_per_element: int | None = None
-    changes: list[Kept] = field(default_factory=list)
+    changes: list[KeptChange] = field(default_factory=list)
     left: list[LeftAlone] = field(default_factory=list)
     stages: StageFigures | None = None
     tuned: StageFigures | None = None

@@ -105,7 +105,7 @@ def _dataset(found: GeneratorSource, least: int, most: int, whole: bool) -> Data
     """
 
     def chunked(*args: Array) -> Iterator[Nest]:
-        for length, failed, columns in _filled(
+        for length, failed, columns in _fill_chunks(
             iter(found.generator(*args)), found.signature, _sizes(least, most)
         ):
             given = length // least * least if whole and failed is not None else length
@@ -127,7 +127,7 @@ def _sizes(least: int, most: int) -> Iterator[int]:
         size = min(2 * size, most)
 
 
-def _filled(
+def _fill_chunks(
     rows: Iterator[_Given], signature: Nest, sizes: Iterator[int]
 ) -> Iterator[tuple[int, Exception | None, list[Array]]]:
     """Chunk after chunk: its number of rows, the error that ended it early, its columns."""

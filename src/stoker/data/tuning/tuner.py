@@ -14,10 +14,10 @@ import tensorflow as tf
 from stoker import units
 from stoker.data.tuning import comparing, effects, generators, rates, stage_costs, stages
 from stoker.data.tuning.changes import (
-    Change,
-    Module,
+    ChangeModule,
+    PipelineChange,
     Proposals,
-    Request,
+    TuningRequest,
     caching,
     generator_chunks,
     interleave_maps,
@@ -26,14 +26,14 @@ from stoker.data.tuning.changes import (
     prefetching,
     row_numbers,
 )
-from stoker.data.tuning.figures import Kept, LeftAlone, Report
+from stoker.data.tuning.figures import KeptChange, LeftAlone, TuningReport
 from stoker.data.tuning.rebuilding import CannotRebuild, make_comparable, renew
 from stoker.doctor.attach import announced
 from stoker.errors import ArgumentError
 from stoker.tf_internals.datasets import argument, has_argument
 from stoker.tf_internals.types import Dataset
 
-CHANGES: tuple[Module, ...] = (
+CHANGES: tuple[ChangeModule, ...] = (
     generator_chunks,
     interleave_maps,
     map_behind_batch,
@@ -81,7 +81,7 @@ def tune(
         )
     if allow not in comparing.ALLOWED:
         raise ArgumentError(f'allow={allow!r} must be "exact" or "last-place"')
-    request = Request(_memory(memory), allow)
+    request = TuningRequest(_memory(memory), allow)
     timing = rates.Timing(step=rates.consumer(step))
     with announced.region(announced.TUNE):
         tuned, report = tune_pipeline(ds, request, TimedJudge(timing))
@@ -96,13 +96,13 @@ def tune(
 class Judge(Protocol):
     """Decides which changes to keep."""
 
-    def better(self, change: Change, pipeline: Dataset) -> Kept | None:
+    def better(self, change: PipelineChange, pipeline: Dataset) -> KeptChange | None:
         """The change with its figures; None if it is not worth keeping."""
 
-    def measure(self, report: Report, pipeline: Dataset, tuned: Dataset) -> bool:
+    def measure(self, report: TuningReport, pipeline: Dataset, tuned: Dataset) -> bool:
         """Fill in the figures of both pipelines; whether all changes together are faster."""
 
-    def enough(self, report: Report, pipeline: Dataset) -> bool:
+    def enough(self, report: TuningReport, pipeline: Dataset) -> bool:
         """Whether the pipeline needs no tuning."""
 
 
@@ -112,13 +112,13 @@ class TimedJudge:
 
     timing: rates.Timing
 
-    def better(self, change: Change, pipeline: Dataset) -> Kept | None:
+    def better(self, change: PipelineChange, pipeline: Dataset) -> KeptChange | None:
         race = self.timing.in_turn(*self._in_later_epochs(pipeline, change.pipeline))
         if not race.is_faster(self.timing.gain):
             return None
-        return Kept(change.name, change.stage, race.first, race.second)
+        return KeptChange(change.name, change.stage, race.first, race.second)
 
-    def measure(self, report: Report, pipeline: Dataset, tuned: Dataset) -> bool:
+    def measure(self, report: TuningReport, pipeline: Dataset, tuned: Dataset) -> bool:
         race = self.timing.steady(*self._in_later_epochs(pipeline, tuned))
         report.before, report.after = race.first, race.second
         report.before_per_cpu_s, report.after_per_cpu_s = race.by_cpu
@@ -129,7 +129,7 @@ class TimedJudge:
     def _in_later_epochs(self, *pipelines: Dataset) -> tuple[Dataset, ...]:
         return tuple(renew(caching.in_later_epochs(one, self.timing.seconds / 2)) for one in pipelines)
 
-    def enough(self, report: Report, pipeline: Dataset) -> bool:
+    def enough(self, report: TuningReport, pipeline: Dataset) -> bool:
         if self.timing.step is None:
             return False
         seconds = self.timing.seconds
@@ -138,9 +138,9 @@ class TimedJudge:
         return bool(report.step_per_s and alone and alone.per_s > _ENOUGH * report.step_per_s)
 
 
-def tune_pipeline(ds: Dataset, request: Request, judge: Judge) -> tuple[Dataset, Report]:
+def tune_pipeline(ds: Dataset, request: TuningRequest, judge: Judge) -> tuple[Dataset, TuningReport]:
     """The tuned pipeline and the report; `ds` itself if nothing helped."""
-    report = Report(rows_per_element=_rows(ds))
+    report = TuningReport(rows_per_element=_rows(ds))
     why = _why_untouchable(ds)
     if why:
         report.left.append(_leave_alone(ds, why))
@@ -155,7 +155,7 @@ def tune_pipeline(ds: Dataset, request: Request, judge: Judge) -> tuple[Dataset,
                 tuned = _try_changes(original, request, judge, report)
             faster = judge.measure(report, original, tuned)
         except tf.errors.OpError as error:
-            return ds, Report(left=[_leave_alone(ds, f"it fails: {_first_line(error)}")])
+            return ds, TuningReport(left=[_leave_alone(ds, f"it fails: {_first_line(error)}")])
     if tuned is original or not faster:
         if tuned is not original:
             report.left.append(_leave_alone(ds, "together the changes gained nothing"))
@@ -169,7 +169,7 @@ def _leave_alone(ds: Dataset, why: str) -> LeftAlone:
     return LeftAlone("everything", stages.describe(ds), why)
 
 
-def _try_changes(original: Dataset, request: Request, judge: Judge, report: Report) -> Dataset:
+def _try_changes(original: Dataset, request: TuningRequest, judge: Judge, report: TuningReport) -> Dataset:
     elements = max(_LEAST_COMPARED, _ROWS_COMPARED // (report.rows_per_element or 1))
     repeats = _repeats_itself(original, elements)
     report.compared = elements if repeats else 0
@@ -192,7 +192,9 @@ def _try_changes(original: Dataset, request: Request, judge: Judge, report: Repo
     return current
 
 
-def _untried(module: Module, pipeline: Dataset, request: Request, tried: set[tuple[str, str]]) -> Proposals:
+def _untried(
+    module: ChangeModule, pipeline: Dataset, request: TuningRequest, tried: set[tuple[str, str]]
+) -> Proposals:
     try:
         for found in module.proposals(pipeline, request):
             if (found.name, found.stage) not in tried:
@@ -208,7 +210,7 @@ def _first_line(error: tf.errors.OpError) -> str:
     return re.sub(r"{{.*?}}\s*", "", str(error.message)).strip().splitlines()[0][:160]
 
 
-def _difference(change: Change, pipeline: Dataset | None, elements: int, allow: str) -> str | None:
+def _difference(change: PipelineChange, pipeline: Dataset | None, elements: int, allow: str) -> str | None:
     """Where the change makes a difference: in the changed piece, then in the whole pipeline if that repeats itself."""
     found = None
     if change.pieces is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from stoker.data.tuning.emitting import Emitter, NotProven, Rule, Value, rounded
+from stoker.data.tuning.emitting import Emitter, GraphValue, NotProven, Rule, may_round
 from stoker.tf_internals.types import DType, Operation, Tensor
 
 _UNARY = str.split(
@@ -32,19 +32,19 @@ def is_exact_cast(source: DType, target: DType) -> bool:
     return not (source.is_floating and target.is_integer and target not in (tf.int32, tf.int64))
 
 
-def unary(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+def unary(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     if not found[0].row or any(value.row for value in found[1:]):
         raise NotProven(f"{op.type} with arguments that belong to the element")
     return emitter.same(op, [value.tensor for value in found])
 
 
-def _broadcast(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+def _broadcast(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     if op.outputs[0].dtype.is_complex:
         emitter.exact = False
     return emitter.same(op, emitter.align(found))
 
 
-def _cast(emitter: Emitter, op: Operation, found: list[Value]) -> list[Tensor]:
+def _cast(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     if not is_exact_cast(op.get_attr("SrcT"), op.get_attr("DstT")):
         emitter.exact = False
     return emitter.same(op, [found[0].tensor])
@@ -56,7 +56,7 @@ EXACT: dict[str, Rule] = {
     **dict.fromkeys(_BINARY, _broadcast),
 }
 ROUNDED: dict[str, Rule] = {
-    **dict.fromkeys(_UNARY_ROUNDED + _UNARY_ORDERED, rounded(unary)),
-    **dict.fromkeys(_BINARY_ROUNDED + _BINARY_ORDERED, rounded(_broadcast)),
+    **dict.fromkeys(_UNARY_ROUNDED + _UNARY_ORDERED, may_round(unary)),
+    **dict.fromkeys(_BINARY_ROUNDED + _BINARY_ORDERED, may_round(_broadcast)),
     "Cast": _cast,
 }

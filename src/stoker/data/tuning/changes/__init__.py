@@ -16,7 +16,7 @@ from stoker.tf_internals.types import Dataset
 
 
 @dataclass(frozen=True)
-class Change:
+class PipelineChange:
     """A pipeline that may be better.
 
     Attributes:
@@ -32,28 +32,26 @@ class Change:
     pieces: tuple[Dataset, Dataset] | None = None
 
 
-Proposals: TypeAlias = Iterator[Change | LeftAlone]
+Proposals: TypeAlias = Iterator[PipelineChange | LeftAlone]
 
 
 @dataclass(frozen=True)
-class Request:
+class TuningRequest:
     """What the user allows.
 
     Attributes:
         allow: "exact" or "last-place".
         memory: the bytes a cache may take.
-        seconds: about how long one measurement may take.
     """
 
     memory: int
     allow: str = EXACT
-    seconds: float = 0.1
 
 
-class Module(Protocol):
+class ChangeModule(Protocol):
     """What the module of a change has."""
 
     NAME: str
 
-    def proposals(self, pipeline: Dataset, request: Request) -> Proposals:
+    def proposals(self, pipeline: Dataset, request: TuningRequest) -> Proposals:
         """The changes of its kind that the pipeline allows."""

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from stoker import units
 from stoker.data.tuning import comparing, effects, stages
-from stoker.data.tuning.changes import Change, Proposals, Request
+from stoker.data.tuning.changes import PipelineChange, Proposals, TuningRequest
 from stoker.data.tuning.figures import LeftAlone
 from stoker.data.tuning.rebuilding import SOURCES, rebuild, renew, replace_stage
 from stoker.tf_internals.datasets import argument
@@ -22,7 +22,7 @@ _COUNTING_S = 3.0
 _FILES = ("TextLine", "TFRecord", "FixedLengthRecord")
 
 
-def proposals(pipeline: Dataset, request: Request) -> Proposals:
+def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
     """A cache after the last stage that gives the same in every epoch."""
     chain = _chain(pipeline)
     place = next((number for number, stage in enumerate(chain) if _repeats(stage)), None)
@@ -43,7 +43,7 @@ def proposals(pipeline: Dataset, request: Request) -> Proposals:
     else:
         words = f"{stages.describe(stage)}, {units.size(found)}"
         few = stage.take(_COMPARED)
-        yield Change(NAME, words, replace_stage(pipeline, stage, stage.cache()), (few, few.cache()))
+        yield PipelineChange(NAME, words, replace_stage(pipeline, stage, stage.cache()), (few, few.cache()))
 
 
 def in_later_epochs(pipeline: Dataset, seconds: float) -> Dataset:

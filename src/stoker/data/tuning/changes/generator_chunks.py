@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from stoker.data.tuning import effects, generators, stages
-from stoker.data.tuning.changes import Change, Proposals, Request
+from stoker.data.tuning.changes import PipelineChange, Proposals, TuningRequest
 from stoker.data.tuning.figures import LeftAlone
 from stoker.data.tuning.rebuilding import rebuild, replace_stage
 from stoker.tf_internals.datasets import argument
@@ -18,7 +18,7 @@ NAME = "generator drained in chunks"
 _COMPARED = 300
 
 
-def proposals(pipeline: Dataset, request: Request) -> Proposals:
+def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
     """Chunks for every generator whose rows have one shape."""
     everything = list(stages.below(pipeline))
     for stage in everything:
@@ -56,7 +56,7 @@ def _why_not(stage: Dataset, others: list[Dataset], ordered: bool) -> str | None
 
 def _chunk(
     pipeline: Dataset, old: Dataset, stage: Dataset, found: generators.GeneratorSource, ahead: bool
-) -> Change:
+) -> PipelineChange:
     def make(source: generators.GeneratorSource) -> Dataset:
         if old is stage:
             return generators.rows(source)
@@ -68,7 +68,7 @@ def _chunk(
     before = generators.plain(again)
     if old is not stage:
         before = rebuild(old, [before])
-    return Change(
+    return PipelineChange(
         NAME, stages.describe(stage), replace_stage(pipeline, old, make(found)), (before, make(again))
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from stoker.data.tuning import batching, effects, stages
-from stoker.data.tuning.changes import Change, Proposals, Request, map_behind_batch
+from stoker.data.tuning.changes import PipelineChange, Proposals, TuningRequest, map_behind_batch
 from stoker.data.tuning.rebuilding import arguments_of, make_comparable, replace_stage
 from stoker.tf_internals.datasets import map_function, python_function
 from stoker.tf_internals.functions import convert
@@ -25,7 +25,7 @@ _READS_MANY = ("Interleave", "ParallelInterleave", "FlatMap")
 _MAPS = ("Map", "ParallelMap")
 
 
-def proposals(pipeline: Dataset, request: Request) -> Proposals:
+def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
     """For every interleave or flat_map whose function ends in movable maps."""
     for stage in stages.below(pipeline):
         if stages.kind(stage) not in _READS_MANY or stages.is_generator(stage):
@@ -35,9 +35,11 @@ def proposals(pipeline: Dataset, request: Request) -> Proposals:
             continue
         moved = replace_stage(pipeline, stage, outside)
         for change in map_behind_batch.proposals(moved, request):
-            if isinstance(change, Change):
+            if isinstance(change, PipelineChange):
                 pieces = make_comparable(stage), make_comparable(outside)
-                yield Change(NAME, f"{stages.describe(stage)}: {change.stage}", change.pipeline, pieces)
+                yield PipelineChange(
+                    NAME, f"{stages.describe(stage)}: {change.stage}", change.pipeline, pieces
+                )
 
 
 def _take_out(stage: Dataset) -> Dataset | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import tensorflow as tf
 
 from stoker.data.tuning import batching, effects, stages
-from stoker.data.tuning.changes import Change, Proposals, Request
+from stoker.data.tuning.changes import PipelineChange, Proposals, TuningRequest
 from stoker.data.tuning.comparing import EXACT
 from stoker.data.tuning.emitting import NotProven
 from stoker.data.tuning.figures import LeftAlone
@@ -29,7 +29,7 @@ OfBatch = Callable[..., Nest]
 
 
 @dataclass
-class _Chain:
+class _MapsBelow:
     """The stages below a batch: the maps that can be moved, and those that stay."""
 
     source: Dataset
@@ -38,7 +38,7 @@ class _Chain:
     blind: list[Dataset] = field(default_factory=list)
 
 
-def proposals(pipeline: Dataset, request: Request) -> Proposals:
+def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
     """For every batch, all maps below it down to the first that cannot be moved."""
     for batch in stages.below(pipeline):
         if stages.kind(batch) not in BATCHES:
@@ -47,13 +47,13 @@ def proposals(pipeline: Dataset, request: Request) -> Proposals:
         yield from left
         if chain.maps:
             named = ", ".join(stages.describe(one) for one, _ in chain.maps)
-            yield Change(
+            yield PipelineChange(
                 NAME, named, replace_stage(pipeline, batch, _move(batch, chain)), _pieces(batch, chain)
             )
 
 
-def _find_movable(batch: Dataset, request: Request) -> tuple[_Chain, list[LeftAlone]]:
-    chain, left = _Chain(stages.inputs(batch)[0]), []
+def _find_movable(batch: Dataset, request: TuningRequest) -> tuple[_MapsBelow, list[LeftAlone]]:
+    chain, left = _MapsBelow(stages.inputs(batch)[0]), []
     at = chain.source
     blind: list[Dataset] = []
     while stages.kind(at) in (*BLIND, *_MAPS):
@@ -120,14 +120,14 @@ def _trace(of_batch: OfBatch, stage: Dataset) -> None:
     traced.get_concrete_function(*(specs if type(specs) is tuple else (specs,)))
 
 
-def _move(batch: Dataset, chain: _Chain) -> Dataset:
+def _move(batch: Dataset, chain: _MapsBelow) -> Dataset:
     made = chain.source
     for stage in chain.blind:
         made = rebuild(stage, [made])
     return _behind(rebuild(batch, [made]), chain, batch.element_spec)
 
 
-def _behind(batched: Dataset, chain: _Chain, wanted: Nest) -> Dataset:
+def _behind(batched: Dataset, chain: _MapsBelow, wanted: Nest) -> Dataset:
     made = batched
     for number, (_, of_batch) in enumerate(chain.maps, 1):
         function = of_batch if number < len(chain.maps) else with_shapes(of_batch, wanted)
@@ -147,7 +147,7 @@ def with_shapes(of_batch: OfBatch, wanted: Nest) -> OfBatch:
     return batching.name_like(of_batch, shaped)
 
 
-def _pieces(batch: Dataset, chain: _Chain) -> tuple[Dataset, Dataset] | None:
+def _pieces(batch: Dataset, chain: _MapsBelow) -> tuple[Dataset, Dataset] | None:
     """Both ways on the same recorded elements, whatever their source."""
     elements = list(renew(chain.source).take(_ROWS))
     if not elements:

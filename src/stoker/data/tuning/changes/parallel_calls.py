@@ -7,7 +7,7 @@ import os
 import tensorflow as tf
 
 from stoker.data.tuning import effects, stages
-from stoker.data.tuning.changes import Change, Proposals, Request
+from stoker.data.tuning.changes import PipelineChange, Proposals, TuningRequest
 from stoker.data.tuning.figures import LeftAlone
 from stoker.data.tuning.rebuilding import rebuild, replace_stage
 from stoker.tf_internals.datasets import argument, map_function
@@ -17,7 +17,7 @@ from stoker.tf_internals.types import Dataset
 NAME = "parallel calls"
 
 
-def proposals(pipeline: Dataset, request: Request) -> Proposals:
+def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
     """One change for each map that could have more parallel calls."""
     for stage in stages.below(pipeline):
         if stages.kind(stage) not in ("Map", "ParallelMap"):
@@ -30,7 +30,7 @@ def proposals(pipeline: Dataset, request: Request) -> Proposals:
             # It may depend on running one call at a time.
             yield LeftAlone(NAME, stages.describe(stage), why)
             continue
-        yield Change(NAME, stages.describe(stage), replace_stage(pipeline, stage, _parallel(stage)))
+        yield PipelineChange(NAME, stages.describe(stage), replace_stage(pipeline, stage, _parallel(stage)))
 
 
 def _parallel(stage: Dataset) -> Dataset:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import tensorflow as tf
 
 from stoker.data.tuning import stages
-from stoker.data.tuning.changes import Change, Proposals, Request
+from stoker.data.tuning.changes import PipelineChange, Proposals, TuningRequest
 from stoker.tf_internals.types import Dataset
 
 NAME = "prefetch"
 
 
-def proposals(pipeline: Dataset, request: Request) -> Proposals:
+def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
     """A prefetch at the end, if there is none."""
     last = pipeline
     while stages.kind(last) == "Options":
         (last,) = stages.inputs(last)
     if stages.kind(last) != "Prefetch":
-        yield Change(NAME, stages.describe(last), pipeline.prefetch(tf.data.AUTOTUNE))
+        yield PipelineChange(NAME, stages.describe(last), pipeline.prefetch(tf.data.AUTOTUNE))

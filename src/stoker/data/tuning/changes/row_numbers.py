@@ -9,7 +9,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from stoker.data.tuning import stages
-from stoker.data.tuning.changes import Change, Proposals, Request
+from stoker.data.tuning.changes import PipelineChange, Proposals, TuningRequest
 from stoker.data.tuning.changes.map_behind_batch import BATCHES, BLIND, with_shapes
 from stoker.data.tuning.rebuilding import make_comparable, rebuild, replace_stage
 from stoker.tf_internals.datasets import argument
@@ -19,7 +19,7 @@ from stoker.tf_internals.types import Dataset, Nest, Tensor
 NAME = "batches gathered by row number"
 
 
-def proposals(pipeline: Dataset, request: Request) -> Proposals:
+def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
     """For every batch of rows that come from arrays unchanged."""
     for batch in stages.below(pipeline):
         if stages.kind(batch) not in BATCHES:
@@ -32,7 +32,9 @@ def proposals(pipeline: Dataset, request: Request) -> Proposals:
         if stages.kind(at) == "TensorSlice" and stages.is_static(at):
             gathered = _gather_rows(batch, chain, at)
             pieces = make_comparable(batch), make_comparable(gathered)
-            yield Change(NAME, stages.describe(batch), replace_stage(pipeline, batch, gathered), pieces)
+            yield PipelineChange(
+                NAME, stages.describe(batch), replace_stage(pipeline, batch, gathered), pieces
+            )
 
 
 def _gather_rows(batch: Dataset, chain: list[Dataset], source: Dataset) -> Dataset:

@@ -1,0 +1,197 @@
+"""Checks of the data of any recipe: are there classes to learn, and numbers and words that a network can learn from?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from stoker.data.array_types import Array, Mask
+from stoker.data.class_folders import class_files, class_folders
+from stoker.data.labels import ClassName
+from stoker.errors import ArgumentError
+from stoker.recipes.progress import say
+from stoker.units import counted
+
+MOST_CLASSES = 1_000
+LEAST_ROWS = 20
+_UNEVEN = 4
+# A class with fewer rows can hardly be both learned and tested.
+_FEW = 10
+_HELD_OUT = 0.3
+# Variances and losses square numbers in float32.
+_LARGEST = float(np.sqrt(np.finfo(np.float32).max))
+# The loss is divided by the variance of the target.
+_SMALLEST_TARGET = 1e-18
+_SMALLEST = float(np.finfo(np.float32).tiny)
+# How many words to check, and the share of them that must look alike.
+_CHECKED, _MOST = 1_000, 0.95
+_PLAIN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_DIGITS = r"\d[\d.,]*"
+_NUMBERS = {
+    "%": re.compile(rf"[-+]?{_DIGITS}\s?%"),
+    "$": re.compile(rf"[-+(]?\$\s?[-+]?{_DIGITS}\)?|[-+]?{_DIGITS}\s?\$"),
+    "€": re.compile(rf"[-+(]?€\s?[-+]?{_DIGITS}\)?|[-+]?{_DIGITS}\s?€"),
+    "£": re.compile(rf"[-+(]?£\s?[-+]?{_DIGITS}\)?"),
+    ",": re.compile(r"[-+]?(\d{1,3}(,\d{3})+(\.\d*)?|\d{1,3}(\.\d{3})*,\d+|\d+,\d+)"),
+}
+# A year has four digits, so that a version is not a date.
+_DATES = re.compile(
+    r"(\d{1,2}([./-])\d{1,2}\2\d{4}|\d{4}([./])\d{1,2}\3\d{1,2})([ T]\d{1,2}:\d{2}(:\d{2})?)?"
+)
+
+
+def check_classes(what: str, labels: Array, names: Sequence[ClassName] | None) -> None:
+    """Check that there are classes to learn, and rows to learn them from.
+
+    Args:
+        what: the target, for messages.
+        labels: of the rows: indices of `names`, or the values themselves.
+        names: of the classes.
+
+    Raises:
+        ArgumentError: there is only one class, too few rows, or too many classes for them.
+    """
+    if len(labels) < LEAST_ROWS:
+        raise ArgumentError(
+            f"{what} has {counted(len(labels), 'row')}: a recipe needs {LEAST_ROWS} or more, to hold some out"
+        )
+    values = np.unique(labels)
+    if len(values) < 2:
+        only = values[0].item() if names is None else names[int(values[0])]
+        raise ArgumentError(f"{what} is {only!r} in every row: there is nothing to learn")
+    if len(values) > MOST_CLASSES or len(values) > len(labels) / 2:
+        raise ArgumentError(
+            f"{what} has {len(values):,} different values in {len(labels):,} rows, too many for classes "
+            f"(at most {MOST_CLASSES:,}, and two rows for each)"
+        )
+
+
+def report_odd_classes(labels: Array, names: Sequence[ClassName] | None) -> None:
+    """Print which classes have very few rows, and which may be one class with two spellings."""
+    values, counts = np.unique(labels, return_counts=True)
+    shown = [value.item() if names is None else names[int(value)] for value in values]
+    _report_few([(name, int(count)) for name, count in zip(shown, counts, strict=True) if count < _FEW])
+    _report_alike([name for name in shown if isinstance(name, str)])
+
+
+def _report_few(few: list[tuple[ClassName, int]]) -> None:
+    if few:
+        name, count = few[0]
+        others = len(few) - 1
+        more = f", and {others} more {'classes have' if others > 1 else 'class has'} few" if others else ""
+        say(
+            f"stoker: class {name!r} has {counted(count, 'row')}{more}: collect more, merge classes, or leave those "
+            "rows out"
+        )
+
+
+def _report_alike(names: list[str]) -> None:
+    first: dict[str, str] = {}
+    for name in names:
+        other = first.setdefault(" ".join(name.split()).casefold(), name)
+        if other != name:
+            say(
+                f"stoker: classes {other!r} and {name!r} differ only in case or spaces, and are learned as two: spell "
+                "them alike if they are one"
+            )
+            return
+
+
+def are_uneven(labels: Array) -> bool:
+    """Whether some class is so rare that it would hardly count."""
+    counts = np.unique(labels, return_counts=True)[1]
+    return bool(counts.max() > _UNEVEN * counts.min())
+
+
+def batch_size(rows: int, wanted: int) -> int:
+    """A power of two, so small that the held-out rows make at least four batches: half to validate, half to test."""
+    most = max(1, int(rows * _HELD_OUT / 4))
+    return int(2 ** int(np.log2(min(most, wanted))))
+
+
+def files_below(folder: str, *endings: str) -> list[Path]:
+    """The files that are read from a folder with a folder for each class, in order.
+
+    Raises:
+        ArgumentError: it is not a folder, or a class has no files.
+    """
+    root = Path(folder).expanduser()
+    # The reader refuses a folder without class folders: it knows what else it could be.
+    return [Path(file.path) for file in class_files(root, endings)] if class_folders(root) else []
+
+
+def check_target(name: str, labels: Array) -> None:
+    """Check that the numbers of the target can be learned.
+
+    Raises:
+        ArgumentError: some are infinite or too large, or all are too small.
+    """
+    what = f"target {name!r}"
+    _check_size(what, labels, "correct these rows, or leave them out")
+    if (value := _too_small(labels, _SMALLEST_TARGET)) is not None:
+        raise ArgumentError(
+            f"{what} has values too small to be learned in float32, such as {value:g}: multiply them"
+        )
+
+
+def check_column(name: str, values: Array) -> None:
+    """Check that the numbers of an input column can be learned from.
+
+    Raises:
+        ArgumentError: some are infinite or too large.
+    """
+    _check_size(
+        f"column {name!r}", values, "correct these fields, or empty them (an empty field is a missing number)"
+    )
+
+
+def too_small(values: Array) -> str | None:
+    """Why a network would see only zeros in an input column; None if it would not."""
+    value = _too_small(values, _SMALLEST)
+    return (
+        None if value is None else f"its values, such as {value:g}, are too small for float32: multiply them"
+    )
+
+
+def _check_size(what: str, values: Array, remedy: str) -> None:
+    if values.dtype.kind != "f":
+        return
+    infinite = np.isinf(values)
+    if infinite.any():
+        raise ArgumentError(f"{what} has {_place(values, infinite, 'infinite value')}: {remedy}")
+    large = np.abs(values) > _LARGEST
+    if large.any():
+        found = _place(values, large, "value")
+        raise ArgumentError(f"{what} has {found}, too large to be learned from in float32: scale the column")
+
+
+def _place(values: Array, found: Mask, noun: str) -> str:
+    """How many there are, and which is the first."""
+    row, count = int(np.argmax(found)), int(found.sum())
+    return f"{counted(count, noun)}, {'the first ' * (count > 1)}in row {row + 1:,} ({values[row]:g})"
+
+
+def _too_small(values: Array, least: float) -> float | None:
+    """The largest value if all are nearer to zero than this, but not all zero; otherwise None."""
+    if values.dtype.kind != "f":
+        return None
+    largest = float(np.max(np.abs(values), initial=0.0, where=~np.isnan(values)))
+    return largest if 0 < largest < least else None
+
+
+def looks_like(words: Sequence[str]) -> str | None:
+    """What the values of a column look like and how to write them, for a message; None for plain words."""
+    some = [word.strip() for word in islice(words, _CHECKED) if word.strip()]
+    dates = [word for word in some if _DATES.fullmatch(word)]
+    if dates and len(dates) >= _MOST * len(some):
+        return f"dates, such as {dates[0]!r}: write them as YYYY-MM-DD"
+    plain = sum(bool(_PLAIN.fullmatch(word)) for word in some)
+    for sign, form in _NUMBERS.items():
+        found = [word for word in some if form.fullmatch(word)]
+        if found and len(found) + plain >= _MOST * len(some):
+            return f"numbers written with {sign!r}, such as {found[0]!r}: write them as plain numbers, such as 1234.5"
+    return None
