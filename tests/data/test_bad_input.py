@@ -268,7 +268,7 @@ def test_broken_json(tmp_path: Path) -> None:
         ({"shard": (2, 2)}, "index must lie between 0 and 1"),
         ({"shard": 3}, "must be (index, count)"),
         ({"columns": ["nope"]}, "no column 'nope'"),
-        ({"types": {"a": "integer"}}, "none of number"),
+        ({"types": {"a": "integer"}}, "must be one of number"),
         ({"label": "a", "label_mode": "classes"}, "must be one of auto"),
     ],
 )

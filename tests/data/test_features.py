@@ -62,7 +62,7 @@ def test_encoded_numbers_are_normalised_and_gaps_become_the_mean(split: Any) -> 
     _, train, _ = split
     inputs = train.features.inputs()
     chosen = {name: inputs[name] for name in ("weight", "id")}
-    encode = {name: train.features._encoded(train.features[name], chosen[name]) for name in chosen}
+    encode = {name: train.features._encode_feature(train.features[name], chosen[name]) for name in chosen}
     model = keras.Model(chosen, [part for parts in encode.values() for part in parts])
     columns, _ = rows_of(train)
     weight, absent, ident = (np.asarray(out).ravel() for out in model({n: columns[n] for n in chosen}))

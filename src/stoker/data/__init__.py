@@ -17,7 +17,7 @@ TensorFlow's graph, in an order that is a function of the seed and the epoch.
 | paths, class_folders | which files to read |
 | columns, misfits, odd_cells, labels | the kind of each column, and values that do not fit it |
 | ingest, store, cache | one pass over a source, into arrays that are mapped and cached |
-| order, permutation, splits, dividing | which rows a batch holds, and which rows are held out |
+| order, permutation, splits | which rows a batch holds, and which rows are held out |
 | tables, word_ids, augmenting | from rows of the store to a batch |
 | features, layer_names, statistics | what a model needs to know about the columns |
 | survey, other_surveys | what `stoker data` prints |

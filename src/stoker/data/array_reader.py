@@ -62,7 +62,9 @@ def _common_length(leaves: list[Array]) -> int:
             raise ArgumentError(f"arrays: give arrays of numbers, not {leaf.dtype} of shape {leaf.shape}")
     lengths = {len(leaf) for leaf in leaves}
     if len(lengths) > 1:
-        raise ArgumentError(f"arrays: the arrays have different numbers of rows: {sorted(lengths)}")
+        raise ArgumentError(
+            f"arrays: the arrays have different numbers of rows, {sorted(lengths)}: make them equal"
+        )
     if lengths == {0}:
         raise ArgumentError("arrays: the arrays have no rows")
     return lengths.pop()

@@ -180,7 +180,7 @@ def with_types(columns: Iterable[Column], types: dict[str, str] | None) -> list[
     for name, kind in (types or {}).items():
         check_known([column.name for column in known], name, "types")
         if kind not in KINDS:
-            raise ArgumentError(f"types: {name}={kind!r} is none of {', '.join(KINDS)}")
+            raise ArgumentError(f"types: {name}={kind!r} must be one of {', '.join(KINDS)}")
     return [_change_kind(column, (types or {}).get(column.name)) for column in known]
 
 

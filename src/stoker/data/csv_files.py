@@ -242,7 +242,7 @@ class CsvFiles(FileSource):
                 f"{path}: a row has {counted(int(got), 'field')} where the header has {expected}: {_quote(text)}{hint}"
             )
         if "Empty CSV file" in message:
-            return ArgumentError(f"{path} is empty")
+            return ArgumentError(f"{path} is empty: it needs a header and rows")
         return ArgumentError(f"{path}: {message.splitlines()[0]}")
 
     def _finds_lone_returns(self, path: Path) -> bool:

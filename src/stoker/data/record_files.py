@@ -75,7 +75,9 @@ def tfrecord(
     batch_size, seed, shard = check_sizes(batch_size, seed, shard)
     order = Order(rows, batch_size, bool(shuffle), seed, shard=shard, drop_remainder=bool(drop_remainder))
     if order.steps == 0:
-        raise ArgumentError(f"{files[0]}: nothing is left of {rows:,} records")
+        raise ArgumentError(
+            f"{files[0]}: nothing is left of {rows:,} records: use fewer shards or smaller batches"
+        )
     dataset = order.passes(_epoch(files, compression, order))
     dataset = dataset.map(_parser(spec, label), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
     dataset = dataset.prefetch(tf.data.AUTOTUNE)
@@ -147,7 +149,9 @@ def _infer_spec(path: Path, compression: str) -> Spec:
     except tf.errors.DataLossError:
         raise _damaged(path) from None
     except DecodeError:
-        raise ArgumentError(f"{path} holds records that are not tf.train.Example") from None
+        raise ArgumentError(
+            f"{path} holds records that are not tf.train.Example: write them as such"
+        ) from None
     if not count:
         raise ArgumentError(f"{path} has no records")
     return {

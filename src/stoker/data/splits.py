@@ -1,17 +1,25 @@
-"""The parts of the rows: all of them, or training and held-out rows; and the datasets of the parts."""
+"""The parts of the rows, all of them or training and held-out rows, and the datasets of the parts.
+
+Rows are held out at random, from the end, in whole groups, or by time. Rows drawn at random leak where rows belong
+together: a model would train on some purchases of a customer and be tested on the others. And a model that is to
+predict tomorrow must not be tested on yesterday.
+"""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from stoker.data.dividing import By, divide
+import numpy as np
+
+from stoker.data.array_types import Array, Integers
 from stoker.data.order import Order
 from stoker.data.store import Writer
 from stoker.errors import ArgumentError, whole_number
 from stoker.tf_internals.types import Dataset
+from stoker.units import counted
 
 Split = float | tuple[float, ...] | None
 
@@ -26,6 +34,21 @@ class Passes:
     validation_split: Split = None
     shard: tuple[int, int] = (0, 1)
     drop_remainder: bool = False
+
+
+@dataclass(frozen=True)
+class By:
+    """The column that the rows are split by.
+
+    Attributes:
+        how: "group": rows with the same value stay together; "time": the latest rows are held out.
+        column: its name.
+        values: one for each row.
+    """
+
+    how: str
+    column: str
+    values: Array
 
 
 def orders(rows: int, options: Passes, by: By | None = None) -> list[Order]:
@@ -55,7 +78,9 @@ def orders(rows: int, options: Passes, by: By | None = None) -> list[Order]:
         raise ArgumentError(f"validation_split={share!r} must lie between 0 and 1, such as 0.1")
     held_out = round(rows * share)
     if not 0 < held_out < rows:
-        raise ArgumentError(f"validation_split={share!r} of {rows:,} rows leaves one of the two parts empty")
+        raise ArgumentError(
+            f"validation_split={share!r} of {rows:,} rows leaves one of the two parts empty: change it"
+        )
     train = replace(whole, part="train", held_out=held_out, split_at_random=shuffle)
     return [_check_steps(train), _check_steps(replace(train, part="held out", shuffle=False))]
 
@@ -84,7 +109,9 @@ def _list_parts(whole: Order, shares: tuple[float, ...], by: By | None) -> list[
 def _check_steps(order: Order) -> Order:
     if order.steps == 0:
         why = f" as full batches of {order.batch_size}" if order.drop_remainder and order.own else ""
-        raise ArgumentError(f"shard={order.shard}: nothing is left of {order.in_part:,} rows{why}")
+        raise ArgumentError(
+            f"shard={order.shard}: nothing is left of {order.in_part:,} rows{why}: use fewer shards or smaller batches"
+        )
     return order
 
 
@@ -132,3 +159,72 @@ def check_sizes(batch_size: int, seed: int, shard: tuple[int, int]) -> tuple[int
     if not 0 <= index < count:
         raise ArgumentError(f"shard={shard!r}: the index must lie between 0 and {count - 1}")
     return whole_number("batch_size", batch_size, 1), whole_number("seed", seed), (index, count)
+
+
+def divide(rows: int, shares: Sequence[float], by: By | None, seed: int | None) -> list[Integers]:
+    """The row numbers of each part: the training rows, then a held-out part for each share.
+
+    Args:
+        rows: how many there are.
+        shares: the share of the rows in each held-out part.
+        by: the column to split by; None splits at random, or by place.
+        seed: of the random choice; None holds out the last rows.
+
+    Raises:
+        ArgumentError: there are too few rows, groups or times for so many parts.
+    """
+    if by is not None:
+        return _by_time(rows, shares, by) if by.how == "time" else _by_group(rows, shares, by, seed or 0)
+    order = np.arange(rows) if seed is None else _random(seed).permutation(rows)
+    parts = np.split(order, rows - np.cumsum([round(share * rows) for share in reversed(shares)])[::-1])
+    if not all(len(one) for one in parts):
+        raise ArgumentError(
+            f"validation_split={tuple(shares)!r} of {rows:,} rows leaves a part empty: change it"
+        )
+    return parts
+
+
+def _random(seed: int) -> np.random.Generator:
+    """A random generator; NumPy takes no negative seeds."""
+    return np.random.default_rng(seed if seed >= 0 else seed % 2**64)
+
+
+def _by_group(rows: int, shares: Sequence[float], by: By, seed: int) -> list[Integers]:
+    groups, codes, counts = np.unique(by.values, return_inverse=True, return_counts=True)
+    if len(groups) <= len(shares):
+        raise ArgumentError(
+            f"rows cannot be split by {by.column!r}: it has {counted(len(groups), 'group')}, and "
+            f"{len(shares) + 1} parts need at least {len(shares) + 1}"
+        )
+    mixed = _random(seed).permutation(len(groups))
+    parts = np.empty(len(groups), int)
+    parts[mixed] = _cut(counts[mixed], [share * rows for share in shares])
+    return [np.flatnonzero(parts[codes] == one) for one in range(len(shares) + 1)]
+
+
+def _cut(counts: Integers, wanted: Sequence[float]) -> Integers:
+    """The part of each group: every part takes as many groups in turn as come nearest to its share."""
+    parts = np.zeros(len(counts), int)
+    first = 0
+    for number, share in enumerate(wanted, 1):
+        sizes = np.cumsum(counts[first:])
+        # At least one group must be left for each of the next parts, and one for training.
+        most = len(counts) - first - (len(wanted) - number) - 1
+        count = 1 + int(np.argmin(np.abs(sizes[:most] - share)))
+        parts[first : first + count] = number
+        first += count
+    return parts
+
+
+def _by_time(rows: int, shares: Sequence[float], by: By) -> list[Integers]:
+    """The parts from the earliest to the latest; rows with the same time stay together."""
+    order = np.argsort(by.values, kind="stable")
+    times = by.values[order]
+    first = rows - np.cumsum([share * rows for share in reversed(shares)])[::-1].round().astype(int)
+    bounds = [int(np.searchsorted(times, times[min(max(one, 0), rows - 1)])) for one in first]
+    parts = np.split(order, bounds)
+    if not all(len(one) for one in parts):
+        raise ArgumentError(
+            f"rows cannot be split by {by.column!r}: it has too few different times for {len(parts)} parts"
+        )
+    return parts

@@ -14,12 +14,11 @@ from stoker.data.array_types import Array
 from stoker.data.arrow_sources import Unfit
 from stoker.data.cache import CachePlace
 from stoker.data.columns import Column, DataWarning, check_known, from_store, with_types
-from stoker.data.dividing import By
 from stoker.data.features import UNKNOWN, Feature, Features
 from stoker.data.ingest import TableSource, load_table
 from stoker.data.labels import Label, check_complete, label_of, values_of
 from stoker.data.order import Order
-from stoker.data.splits import Passes, make_datasets, orders
+from stoker.data.splits import By, Passes, make_datasets, orders
 from stoker.data.store import Store
 from stoker.errors import ArgumentError
 from stoker.tf_internals.types import Dataset, Nest, Tensor

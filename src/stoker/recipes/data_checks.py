@@ -134,7 +134,7 @@ def check_target(name: str, labels: Array) -> None:
     _check_size(what, labels, "correct these rows, or leave them out")
     if (value := _too_small(labels, _SMALLEST_TARGET)) is not None:
         raise ArgumentError(
-            f"{what} has values too small to be learned in float32, such as {value:g}: multiply them"
+            f"{what} has values too small to be learned in float32, such as {value:g}: scale them up"
         )
 
 
@@ -153,7 +153,7 @@ def too_small(values: Array) -> str | None:
     """Why a network would see only zeros in an input column; None if it would not."""
     value = _too_small(values, _SMALLEST)
     return (
-        None if value is None else f"its values, such as {value:g}, are too small for float32: multiply them"
+        None if value is None else f"its values, such as {value:g}, are too small for float32: scale them up"
     )
 
 

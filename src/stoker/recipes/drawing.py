@@ -40,9 +40,9 @@ class Chart:
                 f'<text class="tick" x="{left:.1f}" y="{top + 16:.1f}" text-anchor="middle">{value:.3g}</text>'
             )
         parts.append(
-            f'<text class="tick" x="{_WIDTH / 2}" y="{_HEIGHT - 10}" text-anchor="middle">{_text(names[0])}</text>'
+            f'<text class="tick" x="{_WIDTH / 2}" y="{_HEIGHT - 10}" text-anchor="middle">{escape(names[0])}</text>'
         )
-        parts.append(f'<text class="tick" x="6" y="14">{_text(names[1])}</text>')
+        parts.append(f'<text class="tick" x="6" y="14">{escape(names[1])}</text>')
         return parts
 
     def line(self, points: Points, kind: str) -> None:
@@ -70,7 +70,9 @@ def bars(rows: Sequence[tuple[str, float]], label: str) -> str:
     for number, (name, value) in enumerate(rows):
         top = number * 24
         length = max(value, 0) / widest * 360
-        parts.append(f'<text class="tick" x="196" y="{top + 16}" text-anchor="end">{_text(name[:28])}</text>')
+        parts.append(
+            f'<text class="tick" x="196" y="{top + 16}" text-anchor="end">{escape(name[:28])}</text>'
+        )
         parts.append(f'<rect class="length" x="204" y="{top + 5}" width="{length:.1f}" height="14" rx="2"/>')
         parts.append(f'<text class="tick" x="{210 + length:.1f}" y="{top + 16}">{value:.3g}</text>')
     return _svg(f"{_WIDTH} {24 * len(rows) + 4}", label, parts)
@@ -84,7 +86,7 @@ def matrix(counts: Array, names: Sequence[str]) -> str:
         whole = max(int(given.sum()), 1)
         top = row * side + 4
         place = f'x="{left - 8}" y="{top + side / 2 + 4:.0f}" text-anchor="end"'
-        parts.append(f'<text class="tick" {place}>{_text(names[row][:20])}</text>')
+        parts.append(f'<text class="tick" {place}>{escape(names[row][:20])}</text>')
         for column, count in enumerate(given):
             kind = "right" if row == column else "wrong"
             place = f'x="{left + column * side}" y="{top}" width="{side - 1}" height="{side - 1}"'
@@ -104,7 +106,7 @@ def matrix(counts: Array, names: Sequence[str]) -> str:
 def _svg(size: str, label: str, parts: list[str]) -> str:
     width, height = size.split()
     shape = f'viewBox="0 0 {size}" width="{width}" height="{height}"'
-    return f'<svg {shape} role="img" aria-label="{_text(label)}">{"".join(parts)}</svg>'
+    return f'<svg {shape} role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -120,5 +122,6 @@ def _apart(ends: tuple[float, float]) -> tuple[float, float]:
     return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
-def _text(value: str) -> str:
+def escape(value: object) -> str:
+    """Text for HTML."""
     return html.escape(str(value))

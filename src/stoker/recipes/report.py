@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -19,6 +18,7 @@ import numpy as np
 from stoker.data.array_types import Array
 from stoker.data.features import Feature
 from stoker.recipes import drawing
+from stoker.recipes.drawing import escape
 from stoker.recipes.rows import Rows
 from stoker.recipes.scores import Result, Score
 
@@ -46,10 +46,10 @@ def report(
         pictures: of the rows that `worst` gives, as PNG.
     """
     classes = result["classes"]
-    verdict = result["verdict"]
+    verdict, data = result["verdict"], result["settings"]["data"]
     parts = [
-        f'<header class="brand"><b>Stoker</b><span class="program">{_text(result["settings"]["data"])}</span></header>',
-        f"<h1><strong>{_text(verdict[0].upper() + verdict[1:])}.</strong></h1>",
+        f'<header class="brand"><b>Stoker</b><span class="program">{escape(data)}</span></header>',
+        f"<h1><strong>{escape(verdict[0].upper() + verdict[1:])}.</strong></h1>",
         _chips(result),
         _section("Against the baselines", _contenders(result)),
         _section("Learning curves", _curves(result)),
@@ -64,7 +64,7 @@ def report(
     if result.get("importance"):
         parts.append(_section("What matters to it", _important(result)))
     parts.append(_section("The worst mistakes", _mistakes(answers, test, classes, features, pictures)))
-    return _page(result["settings"]["data"], "".join(parts))
+    return _page(data, "".join(parts))
 
 
 def worst(answers: Array, labels: Array) -> Array:
@@ -77,12 +77,8 @@ def worst(answers: Array, labels: Array) -> Array:
     return missed[np.argsort(sure[missed], kind="stable")][:_MISTAKES]
 
 
-def _text(value: object) -> str:
-    return html.escape(str(value))
-
-
 def _section(title: str, body: str) -> str:
-    return f"<section><h2>{_text(title)}</h2>{body}</section>"
+    return f"<section><h2>{escape(title)}</h2>{body}</section>"
 
 
 def _chips(result: Result) -> str:
@@ -96,9 +92,9 @@ def _chips(result: Result) -> str:
         "state": result["state"],
     }
     chips = "".join(
-        f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in shown.items()
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in shown.items()
     )
-    notes = "".join(f"<li>{_text(note)}</li>" for note in doubts(result))
+    notes = "".join(f"<li>{escape(note)}</li>" for note in doubts(result))
     return f'<dl class="chips">{chips}</dl>' + (f'<ul class="notes">{notes}</ul>' if notes else "")
 
 
@@ -139,10 +135,11 @@ def _contenders(result: Result) -> str:
     metrics = list(rows[0]["scores"])
     best = min(range(len(rows)), key=lambda number: rows[number]["behind"]["value"])
     cells = [
-        [_text(row["name"]), *(_text(Score.of(row["scores"][metric])) for metric in metrics)] for row in rows
+        [escape(row["name"]), *(escape(Score.of(row["scores"][metric])) for metric in metrics)]
+        for row in rows
     ]
     lead = '<p class="lead">On the same test rows, which none of them has seen, with 95 % intervals in brackets.</p>'
-    return lead + _table(["", *(_text(metric) for metric in metrics)], cells, best)
+    return lead + _table(["", *(escape(metric) for metric in metrics)], cells, best)
 
 
 def _curves(result: Result) -> str:
@@ -161,7 +158,7 @@ def _curves(result: Result) -> str:
         chart = drawing.Chart((1, len(curves)), (0, max(values)), ("epoch", "loss"))
         for kind, line in lines.items():
             chart.line(list(enumerate(line, 1)), kind)
-        parts.append(f"<h3>{_text(name)}</h3>{chart.svg(f'learning curves of {name}')}")
+        parts.append(f"<h3>{escape(name)}</h3>{chart.svg(f'learning curves of {name}')}")
     return "".join(parts)
 
 
@@ -183,7 +180,7 @@ def _confusion(answers: Array, labels: Array, classes: Sequence[str]) -> str:
     np.fill_diagonal(counts, 0)
     order = np.argsort(-counts, axis=None, kind="stable")[:_MISTAKES]
     pairs = [divmod(int(place), len(classes)) for place in order]
-    rows = [[_text(classes[a]), _text(classes[b]), str(counts[a, b])] for a, b in pairs if counts[a, b]]
+    rows = [[escape(classes[a]), escape(classes[b]), str(counts[a, b])] for a, b in pairs if counts[a, b]]
     return _table(["true", "mistaken for", "times"], rows)
 
 
@@ -210,7 +207,7 @@ def _calibration(answers: Array, labels: Array) -> str:
 def _important(result: Result) -> str:
     metric = next(iter(result["contenders"][0]["scores"]))
     lead = (
-        f'<p class="lead">How much worse {_text(metric)} gets when the values of a column are shuffled.</p>'
+        f'<p class="lead">How much worse {escape(metric)} gets when the values of a column are shuffled.</p>'
     )
     return lead + drawing.bars(result["importance"][:_MOST_COLUMNS], "importance of the columns")
 
@@ -234,25 +231,26 @@ def _mistakes(
         return f'<div class="gallery">{"".join(figures)}</div>'
     if not isinstance(test.inputs, Mapping):
         cells = [
-            [*_cells(answers, test.labels, classes, row), _text(_cell(test.inputs[row], 300))] for row in rows
+            [*_cells(answers, test.labels, classes, row), escape(_cell(test.inputs[row], 300))]
+            for row in rows
         ]
         return _table(["true", "answered", "text"], cells)
     names = list(test.inputs)[:_MOST_COLUMNS]
     cells = [
         [
             *_cells(answers, test.labels, classes, row),
-            *(_text(_raw(features[name], test.inputs[name][row])) for name in names),
+            *(escape(_raw(features[name], test.inputs[name][row])) for name in names),
         ]
         for row in rows
     ]
-    return _table(["true", "answered", *(_text(name) for name in names)], cells)
+    return _table(["true", "answered", *(escape(name) for name in names)], cells)
 
 
 def _cells(answers: Array, labels: Array, classes: Sequence[str] | None, row: int) -> list[str]:
     if classes is None:
         return [f"{labels[row]:,.4g}", f"{answers[row]:,.4g}"]
     given = int(answers[row].argmax())
-    return [_text(classes[labels[row]]), f"{_text(classes[given])} ({answers[row, given]:.2f})"]
+    return [escape(classes[labels[row]]), f"{escape(classes[given])} ({answers[row, given]:.2f})"]
 
 
 def _raw(feature: Feature, value: Cell) -> str:
@@ -286,5 +284,5 @@ def _page(title: str, body: str) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
-        f"<title>Stoker: {_text(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+        f"<title>Stoker: {escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )

@@ -204,7 +204,9 @@ def _has_classes(target: str, whole: Dataset, rows: Rows, task: str | None) -> b
                 f"target {target!r} looks like {form}; if they are classes, give task='classes'"
             )
         if task == "numbers":
-            raise ArgumentError(f"task='numbers': target {target!r} holds text")
+            raise ArgumentError(
+                f"task='numbers': target {target!r} holds text; leave task out to learn classes"
+            )
         values, classes = np.unique(rows.labels), True
     if classes or len(values) < 2:
         check_classes(f"target {target!r}", rows.labels, whole.class_names)

@@ -19,7 +19,7 @@ from stoker.tf_internals.types import Operation, Tensor
 def _only_first(emitter: Emitter, op: Operation, found: list[GraphValue]) -> GraphValue:
     """The first argument, which belongs to the element; the others must be the same for all elements."""
     if any(value.row for value in found[1:]):
-        raise NotProven(f"{op.type} with another form for each element")
+        raise NotProven(f"{op.type} with arguments that differ between elements")
     return found[0]
 
 
@@ -40,7 +40,7 @@ def _axis_at(number: int, row: int = 0) -> Rule:
 
     def rule(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
         if [value.row for value in found] != [place == row for place in range(len(found))]:
-            raise NotProven(f"{op.type} with another form for each element")
+            raise NotProven(f"{op.type} with arguments that differ between elements")
         axes = _static(op, number)
         tensors = [value.tensor for value in found]
         moved = [_shift(int(one)) for one in axes.ravel()]
@@ -137,7 +137,7 @@ def _strided_slice(emitter: Emitter, op: Operation, found: list[GraphValue]) -> 
 
 def _gather(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     if found[2].row:
-        raise NotProven("GatherV2 along an axis of each element's own")
+        raise NotProven("GatherV2 along an axis that differs between elements")
     axis, dims = int(_static(op, 2)), int(op.get_attr("batch_dims"))
     params, indices = found[0], found[1]
     if not params.row:
@@ -165,7 +165,7 @@ def _shape(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Ten
 def _lookup(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     table, keys, default = found
     if table.row or default.row or default.rank:
-        raise NotProven("a look-up with a default of each element's own")
+        raise NotProven("a lookup with a default that differs between elements")
     return emitter.same(op, [table.tensor, keys.tensor, default.tensor])
 
 

@@ -105,7 +105,7 @@ def rebuild(stage: Dataset, new_inputs: list[Dataset], **changes: object) -> Dat
     if kind == "Concatenate":
         return type(stage)(*new_inputs)
     if kind not in _BY_ARGUMENTS:
-        raise CannotRebuild(f"{stages.name(stage)} does not keep what it was made of")
+        raise CannotRebuild(f"{stages.name(stage)} does not keep its arguments")
     with functions_reused():
         return type(stage)(new_inputs[0], **(arguments_of(stage) | changes))
 

@@ -34,7 +34,7 @@ def is_exact_cast(source: DType, target: DType) -> bool:
 
 def unary(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     if not found[0].row or any(value.row for value in found[1:]):
-        raise NotProven(f"{op.type} with arguments that belong to the element")
+        raise NotProven(f"{op.type} with arguments that differ between elements")
     return emitter.same(op, [value.tensor for value in found])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stoker
-from stoker.data.dividing import By, divide
+from stoker.data.splits import By, divide
 from stoker.errors import ArgumentError
 
 
