@@ -143,7 +143,7 @@ def test_what_may_be_rounded_differently_is_not_called_exact(function: Any) -> N
     ("function", "why"),
     [
         (lambda x: tf.gather(tf.ones([3, 9]), tf.cast(x, tf.int32), axis=1), "inner axis"),
-        (lambda x: tf.reshape(x, [tf.cast(x[0], tf.int32) * 0 + 4]), "each element"),
+        (lambda x: tf.reshape(x, [tf.cast(x[0], tf.int32) * 0 + 4]), "between elements"),
         (lambda x: tf.signal.fft(tf.cast(x, tf.complex64)), "no rule for FFT"),
     ],
 )
