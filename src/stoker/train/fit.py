@@ -52,25 +52,26 @@ def fit(
 ) -> History:
     """Train a compiled Keras model: the arguments, the history and the numbers of `model.fit`, much faster.
 
-    A model with a `fit` of its own is trained by that, and by this function in place of Keras' `fit`, which it calls.
+    If the model has its own `fit`, that method is called, and its call of Keras' `fit` is replaced by this function.
 
     Args:
         model: a compiled Keras model. The other positional arguments are those of `model.fit`.
-        plan: how to run, instead of having it decided: a `stoker.Plan`, a dict, or words such as "resident, loop".
-        checkpoint: a directory, or a `stoker.Checkpoint`: the same call after a crash goes on where it was.
-        divide: among the workers of a job: each takes its "share" of every batch, or has "rows" or "files" of its own.
-        data_service: the address of a tf.data service dispatcher, such as "grpc://host:5050", which runs the pipeline.
-        scale_rate: on several replicas, multiply the learning rate by their number (True), or by its root ("sqrt"):
-            for a `batch_size` that was made larger with it.
+        plan: how to run, instead of letting Stoker decide: a `stoker.Plan`, a dict, or words such as "resident, loop".
+        checkpoint: a directory, or a `stoker.Checkpoint`; after a crash, the same call continues where it was.
+        divide: how the workers of a job share the data: each takes its "share" of every batch, or its own "rows" or
+            "files".
+        data_service: the address of a tf.data service dispatcher, such as "grpc://host:5050", to run the pipeline on.
+        scale_rate: on several replicas, multiply the learning rate by their number (True) or its square root ("sqrt").
+            Use it if `batch_size` grows with the replicas.
         tune: put the tf.data pipeline `x` through `stoker.tune` first; `plan="tuned"` does the same.
-        check: look at labels, loss, inputs and memory before the first step: what cannot be right is raised, what may
-            be meant is a warning, each in one line with its remedy.
+        check: check labels, loss, inputs and memory before the first step. Raise an error for what cannot be right and
+            warn of what may be a mistake, each in one line with its remedy.
 
     Returns:
-        Keras' `History`; its `plan` says how it ran and why.
+        Keras' `History`; its `plan` attribute says how the training ran and why.
 
     Raises:
-        ArgumentError: a value that makes no sense; a `ValueError`.
+        ArgumentError: an argument is invalid; it is a `ValueError`.
     """
     arguments = locals()
     validated = bool(validation_split) or validation_data is not None

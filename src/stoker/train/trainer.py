@@ -82,22 +82,22 @@ class Trainer(TracedSteps):
         Args:
             model: a Keras model, or a dict of them by name.
             optimizer: a Keras optimizer, or one for each name.
-            step: `step(model, batch)` gives the loss, a dict of losses, or (losses, a dict of metrics): means over
-                the rows of the batch. With a parameter `training` it serves evaluation as well. Leave it out if you
+            step: `step(model, batch)` returns the loss, a dict of losses, or (losses, a dict of metrics), as means over
+                the rows of the batch. With a parameter `training` it also serves validation. Leave it out if you
                 override `train_step`.
             evaluate: `evaluate(model, batch)`, like `step`, for validation.
             losses: the weights of several losses: numbers, "auto", or a `Balance`.
             clip: limits for gradients.
             rates: learning rates by name pattern: numbers, schedules, `Times(factor)`.
-            freeze: name patterns of what is not trained: for good, until an update, or during a range of updates.
+            freeze: name patterns of variables not to train: for good, until an update, or during a range of updates.
             accumulate: how many batches make one update.
-            ema: keep the moving average of the weights, and evaluate with it.
-            loss_scale: how the loss scale moves; a model that computes in float16 has one anyway.
-            stop_on_nan: end training at the first loss or gradient that is not finite, with the weights before it.
-            on_spike: restore the checkpoint before a spike of the loss, and go on differently.
-            metrics: Keras metrics that your step updates; shown and reset with the epoch.
-            seed: of `self.random`, the generator for what a step draws; checkpoints keep its place.
-            strategy: the one the models were made under, such as `stoker.strategy()`; found from them if left out.
+            ema: keep a moving average of the weights, and evaluate with it.
+            loss_scale: how the loss scale changes; a model that computes in float16 always has one.
+            stop_on_nan: stop at the first loss or gradient that is not finite, with the weights from before it.
+            on_spike: after a spike of the loss, restore the checkpoint before it and continue differently.
+            metrics: Keras metrics that your step updates; they are shown and reset with each epoch.
+            seed: the seed of `self.random`, a generator to draw from in a step; checkpoints keep its position.
+            strategy: the strategy that the models were made under, such as `stoker.strategy()`; by default the models'.
         """
         options = UpdateOptions(
             losses=losses,
@@ -221,14 +221,14 @@ class Trainer(TracedSteps):
 
         Args:
             x: what `stoker.fit` takes. The step gets batches of it: `x`, `(x, y)`, or whatever a dataset holds.
-            evaluate_every: evaluate on the validation data every so many steps, besides the end of an epoch.
-            plan: how to run, instead of having it decided.
-            checkpoint: a directory, or a `stoker.Checkpoint`: the same call after a crash goes on where it was.
-            divide: among the workers of a job, as `stoker.fit` has it; so are `data_service` and `scale_rate`.
+            evaluate_every: evaluate on the validation data every this many steps, as well as at the end of an epoch.
+            plan: how to run, instead of letting Stoker decide.
+            checkpoint: a directory, or a `stoker.Checkpoint`; after a crash, the same call continues where it was.
+            divide: how the workers of a job share the data, as in `stoker.fit`; so are `data_service` and `scale_rate`.
 
         Returns:
-            Keras' `History`; with `plan`, with `events` (what was not finite, spikes, recoveries) and with
-            `evaluations` (what `evaluate_every` found).
+            Keras' `History` with three more attributes: `plan`, `events` (values that were not finite, spikes,
+            recoveries) and `evaluations` (the results of `evaluate_every`).
         """
         request = FitRequest.from_call(locals())
         held_out = validation_data is not None or validation_split > 0

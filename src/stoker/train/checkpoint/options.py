@@ -30,15 +30,15 @@ class CheckpointWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where, how often, how many.
+    """Where and how often to save a run, and how many checkpoints to keep.
 
     Args:
-        directory: of the checkpoints of one run; made when missing.
+        directory: the directory for the checkpoints of one run; created if missing.
         every: a duration ("30s", "5min", "1.5h") or a number of steps.
-        keep: how many of the newest stay.
+        keep: how many of the newest checkpoints to keep.
 
     Raises:
-        CheckpointOptionError: an option makes no sense.
+        CheckpointOptionError: an option is invalid.
     """
 
     directory: str | os.PathLike[str]

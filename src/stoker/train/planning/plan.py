@@ -15,17 +15,17 @@ _SWITCHES = {"fused": ("fused", True), "unfused": ("fused", False), "tuned": ("t
 
 @dataclass(frozen=True)
 class Plan:
-    """How to run. A field that is None is left to be decided.
+    """How to run. Stoker decides each field that is None.
 
     Attributes:
         feed: "resident" (the data lies on the device) or "streamed" (through tf.data, with prefetch).
         steps_per_call: how many steps one compiled call runs.
         jit: XLA over the whole "loop", over the "step", over the optimizer's "update" of large variables, or "none".
-        fused: whether batch normalisation of images and Adam's update are left to kernels of TensorFlow's.
+        fused: whether TensorFlow's own kernels do batch normalisation of images and Adam's update.
         tuned: whether the tf.data pipeline goes through `stoker.tune` first.
         reasons: one sentence for each decision.
-        figures: what was measured: microseconds a step of each candidate, seconds spent deciding, and batches a second
-            of the input before and after it was tuned.
+        figures: the measurements: microseconds per step of each candidate, seconds spent deciding, and batches per
+            second of the input before and after tuning.
     """
 
     feed: str | None = None

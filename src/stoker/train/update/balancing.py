@@ -30,7 +30,7 @@ Weight: TypeAlias = float | str
 
 @dataclass(frozen=True)
 class Balance:
-    """Automatic weights for all losses of a step; `memory` is the averaging of the gradients' norms."""
+    """Automatic weights for all losses of a step; `memory` is the decay of the average of the gradients' norms."""
 
     method: Method = "uncertainty"
     memory: float = 0.9

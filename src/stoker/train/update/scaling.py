@@ -20,7 +20,10 @@ from stoker.train.update.options import require_positive
 
 @dataclass(frozen=True)
 class LossScale:
-    """How the scale moves."""
+    """How the loss scale changes: it starts at `initial` and is multiplied by `factor` after `patience` good steps.
+
+    If a gradient overflows, the step is skipped and the scale divided by `factor`, down to `lowest`.
+    """
 
     initial: float = 2.0**15
     patience: int = 2000

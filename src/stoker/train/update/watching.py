@@ -20,10 +20,10 @@ from stoker.train.update.options import require_positive, require_share
 class Spike:
     """What a spike is, and what to do about it.
 
-    A spike is a loss that is not finite, or that lies above its moving average by more than (factor - 1) times that
-    average, once `warmup` steps were made. The checkpoint before it is restored, or an earlier one if the spike comes
-    again at once; then the learning rate is multiplied by `rate` (1 leaves it alone), and with `reorder` the data comes
-    in another order. After `retries` recoveries the next spike stops training.
+    A spike is a loss that is not finite, or one that exceeds its moving average by more than (factor - 1) times that
+    average after the first `warmup` steps. The trainer restores the checkpoint before it, or an earlier one if the
+    spike comes again at once. Then it multiplies the learning rate by `rate` (1 keeps it), and with `reorder` changes
+    the order of the data. After `retries` recoveries the next spike stops training.
     """
 
     factor: float = 3.0

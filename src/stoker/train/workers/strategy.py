@@ -27,18 +27,18 @@ def strategy(*, timeout: float = patience.DEFAULT_S, heartbeat: float = 10.0) ->
     """The `tf.distribute` strategy for this process; the same object at every call.
 
     With `TF_CONFIG` in the environment, which `stoker launch` and most schedulers set, this process is a worker of a
-    job: `MultiWorkerMirroredStrategy`. Elsewhere several GPUs make a `MirroredStrategy`, and a single device is left
-    to TensorFlow's default. Call it before TensorFlow has computed anything: workers find each other only then.
+    job and gets a `MultiWorkerMirroredStrategy`. Otherwise several GPUs get a `MirroredStrategy`, and a single device
+    gets TensorFlow's default. Call this before TensorFlow computes anything: only then can workers find each other.
 
-    Where `TF_CONFIG` names parameter servers (`ps`), the `chief` gets a `ParameterServerStrategy`. All others serve it
-    until they are ended: for them the call does not return.
+    If `TF_CONFIG` names parameter servers (`ps`), the `chief` gets a `ParameterServerStrategy`. All other processes
+    serve it until they are stopped: for them the call does not return.
 
     Args:
-        timeout: seconds after which workers that wait for one another in vain give up with an error.
-        heartbeat: seconds without a sign of life after which a worker counts as lost, and the others end.
+        timeout: seconds that workers wait for each other before they give up with an error.
+        heartbeat: seconds without a heartbeat after which a worker counts as lost and the others end.
 
     Raises:
-        ArgumentError: TF_CONFIG makes no sense, or the call comes too late.
+        ArgumentError: TF_CONFIG is invalid, or the call comes too late.
     """
     given = os.environ.get("TF_CONFIG", "")
     if given not in _made:
