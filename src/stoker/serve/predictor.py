@@ -32,13 +32,13 @@ Outputs = dict[str, Any]
 
 
 class Predictor:
-    """Answers of a bundle.
+    """Answers requests with a bundle.
 
         predictor = stoker.Predictor("bundle/")
         predictor.predict({"age": 31, "city": "Rome"})       # one row: {"label": "yes", "scores": array([...])}
         predictor.predict(frame)                              # many: arrays with a row for each
 
-    Any number of threads may ask at once: small requests that meet are answered in one call of the model.
+    Any number of threads may call it at once. Small requests that arrive together share one call of the model.
     """
 
     def __init__(
@@ -53,15 +53,15 @@ class Predictor:
         """Load a bundle.
 
         Args:
-            path: its directory.
-            engine: "session", "threads", "function", "xla", "litert" or "onnx"; measured otherwise.
-            queue: how many rows may wait while others are answered.
-            allow_ops: operations of TensorFlow that it may have though they reach outside the model ("ReadFile", ...).
-            require_signature: the public key that must have signed it, as text or as its file.
+            path: the bundle's directory.
+            engine: "session", "threads", "function", "xla", "litert" or "onnx"; the quickest one by default.
+            queue: how many rows may wait in the queue.
+            allow_ops: TensorFlow operations to allow although they reach outside the model ("ReadFile", ...).
+            require_signature: the public key that must have signed the bundle, as text or as a file.
 
         Raises:
-            BundleError: it is none, is not what was exported, would reach outside the model, or does not give its
-                recorded answers here.
+            BundleError: this is not a bundle, it differs from what was exported, it would reach outside the model, or
+                it does not give its recorded answers here.
         """
         # Keras' own file is as large as the SavedModel, and not needed here.
         self.bundle = open_bundle(path, Trust.of(allow_ops, require_signature), unread=[KERAS])
@@ -80,15 +80,15 @@ class Predictor:
             rows: one row (a dict of values; an array or list for a model of one input), or many: a dict of columns, a
                 list of dicts, an array, a pandas or polars frame, a `tf.data.Dataset`. An image is its
                 pixels, the bytes of its file, or its `Path`.
-            timeout: give up waiting for others after this many seconds.
+            timeout: give up after waiting this many seconds in the queue.
 
         Returns:
-            The outputs by name: arrays with a row for each, or of one row its values.
+            The outputs by name: arrays with one entry per row, or the values of a single row.
 
         Raises:
             ArgumentError: the rows do not fit; the line names the field, what it takes and what it got.
-            BusyError: too many rows wait already.
-            DeadlineError: the time was over first.
+            BusyError: the queue is full.
+            DeadlineError: the timeout passed first.
         """
         if isinstance(rows, tf.data.Dataset):
             return self._join([self._chunks(as_rows(self._inputs, part)) for part in self._parts(rows)])

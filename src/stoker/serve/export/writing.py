@@ -59,32 +59,32 @@ def export(
 ) -> Bundle:
     """Write a bundle: the model with pinned names and types, ready to answer anywhere.
 
-    A new process loads it and has to give `model.predict`'s answers before it is put in its place; otherwise nothing
-    is left there.
+    A new process loads the bundle and must give the answers of `model.predict` before the bundle is moved into place;
+    otherwise nothing is left behind.
 
     Args:
-        model: a Keras model, trained.
+        model: a trained Keras model.
         path: the directory of the bundle.
-        features: the dataset of `stoker.data` the model was trained from, or its `features`: the bundle then takes raw
-            rows (categories and texts as text, images as their files or as pixels) and gives labels.
-        labels: what the classes are called; the features know it otherwise.
-        examples: a few rows to record with their answers; drawn from what is known of the inputs otherwise.
-        evaluation: what the model was found to be worth; what its last epoch, or its run, said otherwise.
-        lineage: what else helps to find where it comes from.
-        run: the id of the run that trained it; the run of `stoker.fit`, `Trainer` or `Log` is found by itself.
-        store: the URL of the store, if not the one of `STOKER_STORE` or `[tool.stoker]`.
-        engines: "litert", "onnx": engines to answer with, beside TensorFlow (`stoker[litert]`, `stoker[onnx]`).
+        features: the dataset of `stoker.data` that the model was trained from, or its `features`. The bundle then takes
+            raw rows (categories and texts as text, images as their files or as pixels) and gives labels.
+        labels: the names of the classes; by default those of the features.
+        examples: a few rows to record with their answers; by default drawn from what is known of the inputs.
+        evaluation: the scores of the model; by default those of its last epoch or its run.
+        lineage: further information about where the model comes from.
+        run: the id of the run that trained it; by default the run of `stoker.fit`, `Trainer` or `Log`.
+        store: the URL of the store, if not that of `STOKER_STORE` or `[tool.stoker]`.
+        engines: engines besides TensorFlow: "litert", "onnx" (`stoker[litert]`, `stoker[onnx]`).
         sign: a private key file (`stoker bundle --new-key`) to sign the bundle with (`stoker[sign]`).
-        allow_ops: operations that the model may have though they reach outside of it ("ReadFile", ...); whoever loads
-            the bundle has to allow them, too.
-        overwrite: replace a bundle that is there.
+        allow_ops: operations to allow although they reach outside the model ("ReadFile", ...); whoever loads the bundle
+            must allow them too.
+        overwrite: replace an existing bundle.
 
     Returns:
         The bundle.
 
     Raises:
-        BundleError: the model cannot be exported; the line says which layer.
-        ArgumentError: an argument makes no sense.
+        BundleError: the model cannot be exported; the message names the layer.
+        ArgumentError: an argument is invalid.
     """
     check_local_path(path)
     target = Path(path)
