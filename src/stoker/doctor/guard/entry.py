@@ -200,20 +200,20 @@ def guard(
                 step(batch)
 
     Args:
-        syncs: how many reads of tensors, or bytes of them such as "4 KiB", may pass. None only counts.
-        copies: how many conversions of host data, or bytes of it, may pass.
-        retraces: how often a function may be traced again.
+        syncs: the limit for reads of tensors, as a count or in bytes such as "4 KiB". None only counts.
+        copies: the limit for conversions of host data, as a count or in bytes.
+        retraces: how often functions may be traced again.
         eager_ops: how many ops may be dispatched one by one.
-        action: "raise" at the line, "warn" once per line, or "record" in the report alone.
-        per_step: the limits are for each step, which is found by itself, and not for the whole.
-        warmup: this many first steps may do anything.
+        action: "raise" at the line, "warn" once per line, or "record" in the report only.
+        per_step: apply the limits to each step, which the guard finds by itself, instead of the whole block.
+        warmup: the first steps, this many, may do anything.
         threads: also watch threads started, and pool tasks submitted, under this guard.
 
     Returns:
-        A context manager, whose `with ... as report` gives live counts, and a decorator.
+        A context manager that is also a decorator; `with ... as report` gives live counts.
 
     Raises:
-        UsageError: a limit makes no sense.
+        UsageError: a limit is invalid.
     """
     by_kind = {SYNCS: syncs, COPIES: copies, RETRACES: retraces, EAGER_OPS: eager_ops}
     return Guard(limits(by_kind, per_step, warmup, action, threads))

@@ -146,12 +146,12 @@ class Entrance(Generic[R]):
 
 
 class allow(Entrance[Allowed]):
-    """A region where syncs, copies and retraces are meant: guards around it count them apart.
+    """A region in which syncs, copies and retraces are intended: guards around it count them separately.
 
         with stoker.allow("log every 100 steps"):
             print(float(loss))
 
-    Also a decorator. Without a guard it does nothing.
+    It is also a decorator. Without a guard it does nothing.
     """
 
     def __init__(self, reason: str) -> None:
