@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import stoker
 from tests.support import ROOT
 from tests.test_docs import PAGES, READ, shown, text_of
 from tests.test_release import names_and_flags
@@ -51,3 +52,17 @@ def test_commands_are_found() -> None:
     found = [command for page in [*PAGES, *READ] for command in commands_in(text_of(page))]
     assert len(found) > 300
     assert ["launch", "-n", "4", "train.py"] in found
+
+
+def test_the_pre_commit_hooks_run_commands_that_exist() -> None:
+    hooks = text_of(ROOT / ".pre-commit-hooks.yaml")
+    entries = [line.split() for line in re.findall(r"^  entry: stoker (.+)$", hooks, re.MULTILINE)]
+    assert [verb for verb, *_ in entries] == ["check", "fix"]
+    assert {
+        f"stoker {verb} {word}" for verb, *words in entries for word in words if word[:2] == "--"
+    } <= KNOWN
+    page = text_of(ROOT / "docs" / "check.md")
+    assert f"rev: v{stoker.__version__}" in page
+    assert set(re.findall(r"- id: ([\w-]+)", page)) <= set(
+        re.findall(r"^- id: ([\w-]+)", hooks, re.MULTILINE)
+    )

@@ -244,3 +244,18 @@ def test_everything_at_once_inside_xla() -> None:
         trainer.fit(x, y, batch_size=8, epochs=2, verbose=0, plan=plan, shuffle=False)
         found.append(plain.weights(trainer.model))
     plain.assert_same(found[0], found[1], 1e-4)
+
+
+def test_a_step_runs_in_python_only_while_it_is_traced() -> None:
+    calls: list[int] = []
+
+    def step(net: Any, batch: Any) -> Any:
+        calls.append(len(calls))
+        return plain.squared(net, batch)
+
+    trainer = stoker.Trainer(plain.model(), keras.optimizers.SGD(0.1), step)
+    fit(trainer, *plain.data(), epochs=3)
+    assert len(calls) <= 3
+    calls.clear()
+    fit(trainer, *plain.data(), epochs=3)
+    assert calls == []

@@ -110,13 +110,27 @@ def difference(mode: str, layers: int, directions: int, ragged: bool) -> float:
     return max(float(np.max(np.abs(a - b) / (1 + np.abs(b)))) for a, b in zip(*results, strict=True))
 
 
-print(
-    json.dumps(
-        {
-            f"{mode}-{layers}-{directions}-{'ragged' if ragged else 'full'}": difference(
-                mode, layers, directions, ragged
-            )
-            for mode, layers, directions, ragged in itertools.product(GATES, (1, 2), (1, 2), (False, True))
-        }
+def refusals() -> list[str]:
+    """What the op says to dropout and to a projection, which it does not compute."""
+    x, state = tf.zeros([STEPS, BATCH, INPUTS]), tf.zeros([1, BATCH, UNITS])
+    weights = tf.zeros([sum(int(np.prod(shape)) for shape in shapes("lstm", 1, 1))])
+    said = []
+    for options in ({"dropout": 0.5}, {"num_proj": 2}):
+        try:
+            tf.raw_ops.CudnnRNNV3(
+                input=x, input_h=state, input_c=state, params=weights, sequence_lengths=[STEPS] * BATCH,
+                rnn_mode="lstm", time_major=True, **options,
+            )  # fmt: skip
+        except tf.errors.UnimplementedError as error:
+            said.append(error.message)
+    return said
+
+
+forms = itertools.product(GATES, (1, 2), (1, 2), (False, True))
+apart = {
+    f"{mode}-{layers}-{directions}-{'ragged' if ragged else 'full'}": difference(
+        mode, layers, directions, ragged
     )
-)
+    for mode, layers, directions, ragged in forms
+}
+print(json.dumps({"apart": apart, "refused": refusals()}))
