@@ -4,6 +4,7 @@
     python benchmarks/whatif.py --rounds 1 --only sync_in_loop demo
     python benchmarks/whatif.py --programs development       # whole programs, one stall repaired at a time
     python benchmarks/whatif.py --programs held_out          # those the model was not made on
+    python benchmarks/whatif.py --programs unseen            # those written before any of them was priced by experiment
     python benchmarks/whatif.py --records DIRECTORY          # price the records of an earlier --keep DIRECTORY again
     python benchmarks/whatif.py --records DIRECTORY --residuals     # how far off, kind by kind
 
@@ -275,7 +276,7 @@ def main() -> None:
     parser.add_argument("--order", action="store_true", help="also repair each of two stalls by itself")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw predicted over measured there")
     parser.add_argument(
-        "--programs", choices=["development", "held_out"], help="whole programs instead of examples"
+        "--programs", choices=["development", "held_out", "unseen"], help="whole programs instead of examples"
     )
     args = parser.parse_args()
     if args.programs:

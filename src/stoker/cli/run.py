@@ -22,7 +22,7 @@ from stoker import config
 from stoker.cli._options import add_program, local_path, read_program
 from stoker.doctor import software_gpu
 from stoker.doctor.measure import supervise
-from stoker.doctor.measure.launch import LaunchedProgram, Target
+from stoker.doctor.measure.launch import ExperimentOptions, LaunchedProgram, Target
 from stoker.doctor.report import console, output
 from stoker.doctor.report.live import LiveLine, has_rows
 from stoker.doctor.report.page import document
@@ -30,6 +30,7 @@ from stoker.doctor.software_gpu import profiles
 from stoker.errors import UsageError
 from stoker.printing import print_note
 from stoker.records import Record
+from stoker.units import seconds_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +57,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="the store (STOKER_STORE, [tool.stoker], .stoker/stoker.db); off keeps nothing",
     )
+    parser.add_argument(
+        "--experiments",
+        type=_experiment_seconds,
+        metavar="TIME",
+        help="how long repairs may be timed when the program has ended, such as 60s, or off (a tenth of the run, "
+        "from 2 s to 20 s)",
+    )
     add_program(parser)
 
 
@@ -65,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
     target.check()
     if args.html:
         document.check(args.html)
-    launched = LaunchedProgram(target, _device(args), args.store)
+    experiments = ExperimentOptions(args.experiments, announced=not args.quiet)
+    launched = LaunchedProgram(target, _device(args), args.store, experiments)
     shown = not args.quiet and has_rows(sys.stderr)
     with _live_line(wanted=shown) as draw:
 
@@ -77,6 +86,14 @@ def run(args: argparse.Namespace) -> int:
         status = supervise.run(launched.command, launched.environment, tick)
     _report(launched.finish(supervise.exit_code_of(status)), launched.path, args)
     return supervise.end_like(status)
+
+
+def _experiment_seconds(text: str) -> float:
+    """The argument of --experiments in seconds; 0 for `off`."""
+    seconds = 0.0 if text == "off" else seconds_of(text)
+    if seconds is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: use 60s, 2m, or off")
+    return seconds
 
 
 def _device(args: argparse.Namespace) -> dict[str, Any] | None:

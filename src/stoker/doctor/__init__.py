@@ -14,6 +14,7 @@
 | measure/ | one measuring session from beginning to end, and the door into the program's process |
 | replay/ | a run as something that can run again, and what a repair changes in it |
 | diagnosis/ | from measurements to a record: the ledger and the findings |
+| experiments/ | what each finding costs, measured: a recorded step rebuilt as repaired, and timed |
 | pricing/ | what each finding costs: the recorded steps replayed without it |
 | guard/ | a sync, a copy or a retrace raises at its line |
 | report/ | a record shown: console, JSON, page, trace |

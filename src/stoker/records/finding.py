@@ -75,6 +75,8 @@ class WhatIf(Section):
     # speed-up never exceeds 1 / (1 - share - everything freed). None in records older than these fields.
     share: float | None = absent()
     frees: dict[str, float] | None = absent()  # noqa: RUF009 - it is a field
+    # "measured": the repaired step was timed; "modelled": the run was replayed. None in a record of before.
+    basis: str | None = absent()
 
 
 @dataclass(frozen=True)

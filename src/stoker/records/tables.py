@@ -245,6 +245,20 @@ class WorkerRow(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExperimentRow(AtSite):
+    """A repair that was timed at the end of the run, or why it was not.
+
+    Seconds are of one step, a value a round: of the recorded part as it was, and of what comes in its place.
+    """
+
+    kind: str
+    was_s: list[float] = field(default_factory=list)
+    repaired_s: list[float] = field(default_factory=list)
+    # Why there is no figure; empty where there is one.
+    failed: str = absent("")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tables(Section):
     """All tables; those a run has nothing for are empty."""
 
@@ -262,6 +276,7 @@ class Tables(Section):
     # One row, or none: `sums` and `stepping_phase` give it.
     windows: list[WindowSums] = field(default_factory=list)
     stepping: list[SteppingRow] = field(default_factory=list)
+    experiments: list[ExperimentRow] = field(default_factory=list)
     # The workers of a job.
     workers: list[WorkerRow] = field(default_factory=list)
 

@@ -9,6 +9,7 @@ TensorFlow or Keras is supported by running `tests/tf_internals` on it and mendi
 | versions | which TensorFlow and Keras are supported; imports neither |
 | types | names for the types of NumPy, TensorFlow and Keras; imports none of them |
 | eager | tensors, ops and tapes outside of graphs; the runtime's state |
+| recorded_ops | eager ops watched as they run, run again, and built into graphs |
 | functions | `tf.function`: calls, traces, conversion by AutoGraph |
 | graphs | operations, their definitions and kernels, functions inside graphs, variables and tables |
 | datasets | the stages of `tf.data` pipelines, read |

@@ -19,10 +19,10 @@ Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"  # of any shape and type
 # TensorFlow
 Tensor: TypeAlias = Any  # tf.Tensor, eager or symbolic
 TensorLike: TypeAlias = Any  # what tf.convert_to_tensor takes
+DType: TypeAlias = Any  # tf.DType
 TensorSpec: TypeAlias = Any  # tf.TensorSpec and the specs of ragged and sparse tensors
 Optional: TypeAlias = Any  # tf.experimental.Optional: an element of a dataset, or none
 TensorShape: TypeAlias = Any  # tf.TensorShape
-DType: TypeAlias = Any  # tf.DType
 Variable: TypeAlias = Any  # tf.Variable, or a Keras variable over one
 Nest: TypeAlias = Any  # tensors in tuples, lists and dictionaries, as tf.nest takes them
 Dataset: TypeAlias = Any  # tf.data.Dataset

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import dataclasses
 import json
 import os
@@ -15,9 +16,11 @@ from types import TracebackType
 from stoker.doctor.attach.frames import without_frames
 from stoker.doctor.attach.sites import OWN_ROOT
 from stoker.doctor.diagnosis.record import RunFacts
+from stoker.doctor.experiments.recording import StepRecorder
 from stoker.doctor.measure.run import MeasuredRun
 from stoker.doctor.probes.session import Session
 from stoker.printing import print_note
+from stoker.records import ExperimentRow, Record
 from stoker.tracking.store import inherited
 
 ExceptHook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
@@ -38,6 +41,10 @@ class ChildSettings:
     software_gpu: Mapping[str, object] | None = None
     # The URL of the store for the program's own runs.
     store: str | None = None
+    # Seconds for timing repairs when the program has ended: None for as long as is usual, 0 for no experiments.
+    experiments_s: float | None = 0.0
+    # Whether to say on stderr that repairs are timed.
+    announces: bool = True
 
     def to_json(self) -> str:
         """The settings as one line for the environment."""
@@ -60,6 +67,10 @@ class Attachment:
         self._session.on_import = self._tensorflow_imported
         self._run = MeasuredRun(settings.facts, self._session, Path(settings.record).resolve())
         self._pid = os.getpid()
+        self._steps: StepRecorder | None = None
+        if settings.experiments_s != 0.0:
+            self._steps = StepRecorder(self._session.steps, self._session.recorder.note)
+            self._session.steps.on_step_end = self._steps.step_ended
         inherited.run, inherited.store = settings.facts.id, settings.store
 
     def start(self) -> None:
@@ -90,9 +101,30 @@ class Attachment:
                 self._session.recorder.note(
                     "the program never imported TensorFlow: there is nothing to measure"
                 )
-            self._run.hand_over()
+            self._run.hand_over(self._experiment)
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             print_note(f"the record could not be saved ({type(error).__name__}: {error})")
+
+    def _experiment(self, record: Record) -> list[ExperimentRow]:
+        """Time the repairs of what was found. TensorFlow is as it was without us while that runs."""
+        if self._steps is None or not self._steps.recorded:
+            return []
+        # Not before: every import is paid before the program starts.
+        from stoker.doctor.experiments.laboratory import run_experiments
+
+        self._steps.stop()
+        self._session.detach()
+        for stream in (sys.stdout, sys.stderr):
+            # What the program has written goes out now, not after the experiments.
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        return run_experiments(
+            record, list(self._steps.recorded.values()), self._settings.experiments_s, self._say
+        )
+
+    def _say(self, text: str) -> None:
+        if self._settings.announces:
+            print_note(text, prefix="\nstoker  ")
 
 
 def attach(text: str) -> None:

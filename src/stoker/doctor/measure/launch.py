@@ -41,6 +41,14 @@ _LOOK_EVERY_S = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
+class ExperimentOptions:
+    """Seconds for timing repairs at the end of the run (None: as long as is usual, 0: none), and whether to say so."""
+
+    seconds: float | None = None
+    announced: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
 class Target:
     """The program to run: a file, or with `is_module` a module as `python -m` takes it, and its arguments."""
 
@@ -76,14 +84,18 @@ class LaunchedProgram:
     """One run of a target: how to start it, and its record from before the start to after the end.
 
     `device` holds the arguments of `software_gpu.enable`, if the program gets a software GPU; `store` is the URL of the
-    store, if not the usual one.
+    store, if not the usual one; `experiments` says whether and how long repairs are timed at the end.
 
     Raises:
         UsageError: records cannot be written here.
     """
 
     def __init__(
-        self, target: Target, device: Mapping[str, object] | None = None, store: str | None = None
+        self,
+        target: Target,
+        device: Mapping[str, object] | None = None,
+        store: str | None = None,
+        experiments: ExperimentOptions = ExperimentOptions(),
     ) -> None:
         record_files.prepare()
         # The job of a worker has chosen the worker's id.
@@ -98,7 +110,7 @@ class LaunchedProgram:
         self._looks = Every(seconds=_LOOK_EVERY_S)
         words = [target.name, *target.arguments]
         self.command = _interpreter() + (["-m"] if target.is_module else []) + words
-        self.environment = _environment(self.path, facts, target.user_root, device, store)
+        self.environment = _environment(self.path, facts, target.user_root, device, store, experiments)
 
     def look(self, drawn: bool) -> Record | None:
         """The record as the program last saved it; None if there is none to read. Now and then it goes to the store.
@@ -174,7 +186,12 @@ def _interpreter() -> list[str]:
 
 
 def _environment(
-    path: Path, facts: RunFacts, user_root: str | None, device: Mapping[str, object] | None, given: str | None
+    path: Path,
+    facts: RunFacts,
+    user_root: str | None,
+    device: Mapping[str, object] | None,
+    given: str | None,
+    experiments: ExperimentOptions,
 ) -> dict[str, str]:
     environment = dict(os.environ)
     ours = _log_level_needed(_tensorflow_version()) and "TF_CPP_MIN_LOG_LEVEL" not in environment
@@ -183,7 +200,16 @@ def _environment(
     store = address.find(given)
     # An absolute address: the program's runs are stored with this one, even if it changes its directory.
     url = address.OFF if store is None else store.url or str(store)
-    settings = ChildSettings(str(path.resolve()), clock.now_ns(), facts, user_root, ours, device, url)
+    settings = ChildSettings(
+        str(path.resolve()),
+        clock.now_ns(),
+        facts,
+        user_root,
+        ours,
+        device,
+        url,
+        *dataclasses.astuple(experiments),
+    )
     environment["STOKER_RUN"] = settings.to_json()
     door = os.path.dirname(os.path.abspath(bootstrap.__file__))
     own = environment.get("PYTHONPATH")

@@ -22,7 +22,7 @@ from stoker.doctor.probes.measurements import Books, Measurements
 from stoker.doctor.probes.parts.windows import WindowsPart
 from stoker.doctor.probes.session import Session
 from stoker.doctor.probes.tensorflow_events import WindowEvents
-from stoker.records import ProfilerEvent, ProfilerWindow, Record
+from stoker.records import ExperimentRow, ProfilerEvent, ProfilerWindow, Record
 from stoker.tracking.store import record_files
 
 if TYPE_CHECKING:
@@ -95,9 +95,13 @@ class MeasuredRun:
 
             measured.end(self._kept, made)
 
-    def hand_over(self) -> None:
-        """Close the books and save them for the process that knows how this one ends."""
-        self._write(self._record(self._close(), "ended"))
+    def hand_over(self, experiment: Callable[[Record], list[ExperimentRow]] | None = None) -> None:
+        """Close the books and save them for the process that knows how this one ends; add what `experiment` gives."""
+        made = self._record(self._close(), "ended")
+        self._write(made)
+        rows = experiment(made) if experiment is not None else []
+        if rows:
+            self._write(dataclasses.replace(made, tables=dataclasses.replace(made.tables, experiments=rows)))
 
     def abandon(self, wait: bool = True) -> None:
         """Leave TensorFlow as it was and save nothing. Call it without `wait` from the heartbeat's own thread."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from stoker.doctor.pricing import program as programs
 from stoker.doctor.pricing import tuner_gain
 from stoker.doctor.pricing.claims import ceiling, has_repair, held_s, repair_of, shared_out
-from stoker.doctor.pricing.repairs import freed, repaired, uncertain
+from stoker.doctor.pricing.repairs import freed, repaired, timed_s, uncertain
 from stoker.doctor.replay.program import Program
 from stoker.doctor.replay.simulation import Draw, draws, seconds_per_step
 from stoker.records import Detail, Finding, Record, RepairPlace, Repairs, WhatIf
@@ -29,6 +29,7 @@ _BEYOND_ALL = 1e4
 _REPEATS = 0.05
 # Of a run, a loss too small to say that its price is unknown.
 _NEGLIGIBLE = 0.02
+MEASURED, MODELLED = "measured", "modelled"
 BASIS = "speed-ups are of steps a second after the first step: start-up and the first trace are left out"
 
 
@@ -89,18 +90,26 @@ def what_if(
         after = seconds_per_step(then(repaired(program, findings, draw), draw), draw, draw.steps)
         return examples * before / after if after > 0 else 1.0
 
-    names = sorted({*unknown, *(name for f in findings for name in uncertain(f.kind))})
+    names = sorted({*unknown, *(name for f in findings for name in uncertain(program, f))})
     middle = gain(Draw())
+    basis = basis_of(program, findings) if then is _unchanged else MODELLED
     if then is _unchanged and limit.most < 1 + _NEGLIGIBLE:
         # Too little to be worth replaying again and again: the law's own bounds are close enough.
-        return WhatIf(round(middle, 3), 1.0, round(limit.most, 3), limit.share, limit.frees or None)
+        return WhatIf(round(middle, 3), 1.0, round(limit.most, 3), limit.share, limit.frees or None, basis)
     spread = sorted(gain(draw) for draw in draws(program, names, _DRAWS))
     cut = int(len(spread) * _TAIL)
     low, high = min(spread[cut], middle), max(spread[-1 - cut], middle)
     if then is _unchanged and findings:
         low, high = _widened(program, findings, middle, low, high)
         low, high = limit.kept(low), limit.kept(high)
-    return WhatIf(round(middle, 3), round(low, 3), round(high, 3), limit.share, limit.frees or None)
+    return WhatIf(round(middle, 3), round(low, 3), round(high, 3), limit.share, limit.frees or None, basis)
+
+
+def basis_of(program: Program, findings: Sequence[Finding]) -> str:
+    """How a price was come by: measured, if every repair of these that counts was timed."""
+    step_s = program.step_s * _NEGLIGIBLE
+    counting = [f for f in findings if timed_s(program, f) or held_s(program, [f]) >= step_s]
+    return MEASURED if counting and all(timed_s(program, f) for f in counting) else MODELLED
 
 
 def _widened(
@@ -113,6 +122,9 @@ def _widened(
     off = min(1.0, program.unexplained)
     less, more = [math.log(middle / low), _REPEATS], [math.log(high / middle), _REPEATS]
     for finding, gain in _gains(program, findings, middle):
+        if timed_s(program, finding):
+            # The rounds tell.
+            continue
         spread = repair_of(finding.kind).spread
         less.append(gain * (spread[0] + off))
         more.append(gain * (spread[1] + off))

@@ -75,8 +75,18 @@ def of(record: Record) -> Program | None:
         call_s=_call_s(steps, phase),
         launches_s=_launches_s(record, phase) if asynchronous else 0.0,
         count=phase.steps,
+        timed=_timed(record, stretch),
     )
     return shared_out(loosened(calibrated(program), record.findings), record.findings)
+
+
+def _timed(record: Record, stretch: float) -> dict[tuple[str, str, int], tuple[float, ...]]:
+    """What repaired parts were timed to take, on a machine as busy as it was while the program ran."""
+    return {
+        (row.kind, row.file or "", row.line or 0): tuple(sorted(s * stretch for s in row.repaired_s))
+        for row in record.tables.experiments
+        if row.repaired_s
+    }
 
 
 def calibrated(program: Program) -> Program:

@@ -17,9 +17,20 @@ UNDISTURBED = "what ran beside it, undisturbed"
 _HOST = PYTHON - {"checkpoint"} | {"compute", "graph"}
 
 
-def uncertain(kind: str) -> tuple[str, ...]:
+# The name of what is drawn of a repair that was timed: one of its rounds.
+_ROUND = "which round"
+
+
+def timed_s(program: Program, finding: Finding) -> tuple[float, ...]:
+    """Seconds of a step that a finding's repaired part was timed to take, shortest first; nothing if it was not."""
+    return program.timed.get((finding.kind, finding.file, finding.line), ())
+
+
+def uncertain(program: Program, finding: Finding) -> tuple[str, ...]:
     """What is drawn anew for each replay of such a repair."""
-    repair = repair_of(kind)
+    if timed_s(program, finding):
+        return (_ROUND,)
+    repair = repair_of(finding.kind)
     return (*repair.uncertain, *((UNDISTURBED,) if repair.beside[1] else ()))
 
 
@@ -29,14 +40,27 @@ def repaired(program: Program, findings: Iterable[Finding], draw: Draw) -> Progr
     for finding, share in shares:
         program = _warmer(program, finding, share, draw)
     for finding, _ in shares:
-        program = repair_of(finding.kind).apply(program, finding, draw)
+        program = _repair(program, finding, draw)
     return program
+
+
+def _repair(program: Program, finding: Finding, draw: Draw) -> Program:
+    repair, rounds = repair_of(finding.kind), timed_s(program, finding)
+    if not rounds:
+        return repair.apply(program, finding, draw)
+    chosen = round(draw.places.get(_ROUND, 0.5) * (len(rounds) - 1))
+    return repair.apply_measured(program, finding, rounds[chosen])
+
+
+def _beside(program: Program, finding: Finding) -> tuple[float, float]:
+    """How much quicker what stays becomes; nothing is assumed of a repair that was timed."""
+    return (0.0, 0.0) if timed_s(program, finding) else repair_of(finding.kind).beside
 
 
 def _warmer(program: Program, finding: Finding, share: float, draw: Draw) -> Program:
     """The program with what stays on the host quicker: the more of a step the stall took, the colder was the rest."""
     repair = repair_of(finding.kind)
-    least, most = repair.beside
+    least, most = _beside(program, finding)
     factor = 1 - share * (least + (most - least) * draw.places.get(UNDISTURBED, 0.5))
 
     def change(piece: Piece) -> Piece:
@@ -68,7 +92,7 @@ def _undisturbed(program: Program, findings: Sequence[Finding]) -> dict[str, flo
     """What stays, at most as much quicker as all of these together had made it slower."""
     for finding in findings:
         program = claimed(program, finding)
-    quicker = min(1.0, sum(_share(program, f) * repair_of(f.kind).beside[1] for f in findings))
+    quicker = min(1.0, sum(_share(program, f) * _beside(program, f)[1] for f in findings))
     repairs = [(finding, repair_of(finding.kind)) for finding in findings]
 
     def stays(piece: Piece) -> bool:

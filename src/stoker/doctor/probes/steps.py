@@ -87,6 +87,8 @@ class StepCount:
         self.last_ns, self.last_done_ns, self.last_totals = now, done, totals
         recorder.steps += self.rank < READS
         recorder.window = windows.step_ended(now, self.rank, steps, self.source)
+        if self.books.on_step_end is not None:
+            self.books.on_step_end(self)
 
     def postpone(self, turned: bool, now: int) -> None:
         """Note an event that makes no step where others do: a turn that it opens waits to be counted."""
@@ -145,6 +147,8 @@ class Steps(Probe):
         # The sources that had events since the last turn of any loop.
         self._since_turn: set[object] = set()
         self.turns = LoopTurns(recorder.sites)
+        # Called at the end of each step of any source, with its count.
+        self.on_step_end: Callable[[StepCount], None] | None = None
         self._loops: dict[UserLoop, StepCount] = {}
 
     def measure(self, ended: bool) -> StepsPart:

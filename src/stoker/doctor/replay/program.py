@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from stoker.doctor.probes.pipelines import FIRST_ELEMENT
 from stoker.doctor.replay.pieces import Piece
@@ -61,6 +61,8 @@ class Program:
     launches_s: float = 0.0
     # Steps of the stepping phase: what the run's sums are divided by; 0 for a program that has none.
     count: int = 0
+    # Seconds of a step that the repaired part of a finding was timed to take, a value a round: by kind, file and line.
+    timed: Mapping[tuple[str, str, int], tuple[float, ...]] = field(default_factory=dict)
     # Of a measured step, the part that the replay of the unchanged program did not give by itself.
     unexplained: float = 0.0
 

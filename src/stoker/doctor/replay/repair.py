@@ -10,6 +10,7 @@ sums say took it: `doctor/pricing/claims` shares it out, and asks each repair wh
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,12 @@ class Repair(ABC):
     owns_tapes: bool = False
     # Of its time only what is lost counts: the rest belongs to findings of their own, or stays.
     claims_loss_only: bool = False
+    # The experiment (`doctor/experiments/trials.py`) that times it; none where it is only modelled.
+    experiment: str = ""
+
+    def experiment_of(self, finding: Finding) -> str:
+        """The experiment that times the repair of this finding; empty if there is none."""
+        return self.experiment
 
     def accounts_of(self, finding: Finding) -> tuple[str, ...]:
         """The accounts this finding's time is on."""
@@ -81,6 +88,24 @@ class Repair(ABC):
     def own_s(self, program: Program, finding: Finding) -> float:
         """Seconds of a step that are labelled as the finding's."""
         return mean_s(program.steps, lambda piece: self.is_own(piece, finding))
+
+    def replaced(self, step: Sequence[Piece], finding: Finding) -> set[int]:
+        """Which pieces of a step, by their places, the repaired part takes the place of."""
+        return {number for number, piece in enumerate(step) if self.is_own(piece, finding)}
+
+    def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
+        """The program with the repaired part, timed to take so many seconds a step, in place of what it replaces."""
+        there = [self.replaced(step, finding) for step in program.steps]
+        # Where only some steps have it, those have all of it.
+        share = sum(map(bool, there)) / len(there)
+        part = Piece("compute", seconds / share if share else 0.0, site_of(finding), "timed")
+
+        def change(step: list[Piece], gone: set[int]) -> list[Piece]:
+            kept = [piece for number, piece in enumerate(step) if number not in gone]
+            return [*kept, part] if gone else step
+
+        steps = [change(step, gone) for step, gone in zip(program.steps, there, strict=True)]
+        return replace(program, steps=steps)
 
     @abstractmethod
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:

@@ -184,7 +184,8 @@ def _together(all_of_them: WhatIf, order: list[RepairPlace]) -> Text:
         steps.append(f"{place.kind} {short_path(place.file)}:{place.line} ({times(before)})")
     if steps:
         line.append("  first " + ", then ".join(steps))
-    return line.append("  (a model: `stoker whatif`)", style="bright_black")
+    word = "measured" if all_of_them.basis == "measured" else "a model"
+    return line.append(f"  ({word}: `stoker whatif`)", style="bright_black")
 
 
 def _place(finding: Finding, room: int) -> tuple[str, str]:
@@ -202,6 +203,8 @@ def _finding(number: int, finding: Finding, record: Record, width: int) -> Rende
     minor = share < MINOR
     if finding.what_if is not None:
         cost = Text(f"  {price(finding.what_if)} without it", style="bold")
+        if finding.what_if.basis:
+            cost.append(f", {finding.what_if.basis}", style="not bold bright_black")
     else:
         cost = Text(f"  {duration(finding.lost_s)} lost, {share:.1%} of the run")
     head = Text(f"{number:>2}  ")

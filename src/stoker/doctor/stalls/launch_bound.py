@@ -37,6 +37,10 @@ class _ManyStepsACall(AsGraph):
         """Of a loop of eager ops, theirs."""
         return EAGER_ACCOUNTS if _is_of_ops(finding) else self.accounts
 
+    def experiment_of(self, finding: Finding) -> str:
+        """Of a loop of eager ops, that of a graph; of calls, none."""
+        return self.experiment if _is_of_ops(finding) else ""
+
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
         """The calls gone, and the loop's own Python with them; a program's real work in Python would have to stay."""
         if _is_of_ops(finding):

@@ -123,4 +123,5 @@ def order(record: Record) -> dict[str, Any] | None:
 
 
 def _range(bounds: WhatIf) -> str:
-    return f"{times(bounds.low)} to {times(bounds.high)}"
+    word = f", {bounds.basis}" if bounds.basis else ""
+    return f"{times(bounds.low)} to {times(bounds.high)}{word}"

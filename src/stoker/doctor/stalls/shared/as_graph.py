@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,11 @@ class AsGraph(Repair):
 
     accounts: tuple[str, ...] = EAGER_ACCOUNTS
     uncertain: tuple[str, ...] = (SIDE_BY_SIDE,)
+    experiment: str = "as-graph"
+
+    def replaced(self, step: Sequence[Piece], finding: Finding) -> set[int]:
+        """The ops, and the Python between them."""
+        return super().replaced(step, finding) | self._python_between(step, finding)
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
         """A call, and on a synchronous device its kernels, where the ops were."""
@@ -56,7 +62,7 @@ class AsGraph(Repair):
         seconds = sum(step[n].seconds for step in steps for n in self._python_between(step, finding))
         return {"the Python between the ops": seconds / len(steps)}
 
-    def _python_between(self, step: list[Piece], finding: Finding) -> set[int]:
+    def _python_between(self, step: Sequence[Piece], finding: Finding) -> set[int]:
         """Which pieces are Python between two eager ops of the finding."""
         own = [number for number, piece in enumerate(step) if self.is_own(piece, finding)]
         inside = range(own[0], own[-1]) if own else range(0)

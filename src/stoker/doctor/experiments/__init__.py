@@ -1,0 +1,18 @@
+"""Prices by experiment: a step of the run is recorded, rebuilt as its repair would make it, checked and timed.
+
+| module | subject |
+|---|---|
+| recording | one step of each kind of step, recorded while the program runs |
+| rebuilding | a recorded step made again, op by op or as one graph |
+| checking | whether the rebuilt step computes what the recorded one did; the variables, set and put back |
+| timing | ways to do a step's work, timed in turn within a budget |
+| trials | for each kind of repair, the step as it was and as repaired |
+| laboratory | all experiments of a run, after the program has ended |
+
+While the program runs, only `recording` is at work, for a few steps. The rest happens in the same process when the
+program has ended by itself: nothing it has done can change any more. What an experiment gives is a row of the record's
+table `experiments`; `doctor/pricing` puts it into the replay in place of what it would assume.
+
+A step that cannot be rebuilt, or that computes something else when it is, keeps its modelled price. So does everything
+on a device that works beside the host.
+"""

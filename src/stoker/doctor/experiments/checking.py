@@ -1,0 +1,80 @@
+"""Whether a rebuilt step computes what the recorded one did; and the variables, set and put back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from stoker.doctor.experiments.rebuilding import CannotRebuild, Rebuilt
+from stoker.doctor.experiments.recording import RecordedOp, RecordedStep, read_variables
+from stoker.tf_internals import recorded_ops
+from stoker.tf_internals.types import Tensor
+
+# How far a value may be off, as a part of the largest value of its tensor: kernels are fused, sums are reordered.
+_ROUNDING = {"float16": 2e-2, "bfloat16": 5e-2, "float32": 2e-3, "float64": 1e-6, "complex64": 2e-3}
+
+State = Sequence[tuple[Tensor, Tensor]]
+
+
+def set_variables(state: State) -> None:
+    """Give variables these values."""
+    for handle, value in state:
+        attributes = ("dtype", value.dtype.as_datatype_enum, "validate_shape", False)
+        recorded_ops.run_op("AssignVariableOp", [handle, value], attributes, 0)
+
+
+@contextmanager
+def variables_put_back(step: RecordedStep) -> Iterator[None]:
+    """Whatever happens inside, the step's variables have their values of now afterwards."""
+    current = read_variables(handle for handle, _ in step.before)
+    try:
+        yield
+    finally:
+        set_variables(current)
+
+
+def check_rebuilt(step: RecordedStep, ops: Sequence[RecordedOp], rebuilt: Rebuilt) -> None:
+    """Run the rebuilt ops from the recorded state and compare all they give and write with what was recorded.
+
+    Raises:
+        CannotRebuild: they compute something else.
+    """
+    set_variables(step.before)
+    given = rebuilt()
+    for number, tensor in zip(rebuilt.outputs, given, strict=True):
+        if not is_same(step.values[number], tensor):
+            raise CannotRebuild("the rebuilt step gives other values")
+    written = _written_only_by(step, ops)
+    for (handle, expected), (_, now) in zip(
+        step.after, read_variables(h for h, _ in step.after), strict=True
+    ):
+        if id(handle) in written and not is_same(expected, now):
+            raise CannotRebuild("the rebuilt step updates the variables otherwise")
+
+
+def _written_only_by(step: RecordedStep, ops: Sequence[RecordedOp]) -> set[int]:
+    """The handles, by id, that no other op of the step takes."""
+    own = {id(op) for op in ops}
+    mine: set[int] = set()
+    others: set[int] = set()
+    for op in step.ops():
+        if op.name != "ReadVariableOp":
+            (mine if id(op) in own else others).update(id(step.values[number]) for number in op.inputs)
+    return mine - others
+
+
+def is_same(expected: Tensor, given: Tensor) -> bool:
+    """Whether two tensors are the same to rounding."""
+    if expected.dtype != given.dtype or expected.shape != given.shape:
+        return False
+    tolerance = _ROUNDING.get(expected.dtype.name)
+    if tolerance is None:
+        return expected.dtype.name in ("resource", "variant") or np.array_equal(
+            expected.numpy(), given.numpy()
+        )
+    wanted, got = (np.asarray(t.numpy(), dtype=np.complex128) for t in (expected, given))
+    finite = np.abs(wanted[np.isfinite(wanted)])
+    largest = float(finite.max()) if finite.size else 0.0
+    return bool(np.allclose(got, wanted, rtol=tolerance, atol=tolerance * largest, equal_nan=True))

@@ -1,0 +1,122 @@
+"""All experiments of a run, after its program has ended: which are worth it, in what time, and what came out."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+from stoker.doctor.experiments.checking import variables_put_back
+from stoker.doctor.experiments.rebuilding import CannotRebuild, add_hidden_reads
+from stoker.doctor.experiments.recording import RecordedStep
+from stoker.doctor.experiments.timing import LEAST_ROUNDS, Budget, time_in_turn
+from stoker.doctor.experiments.trials import TRIALS, best_step
+from stoker.doctor.stall import find_stall
+from stoker.records import ExperimentRow, Finding, Record
+from stoker.tf_internals import recorded_ops
+
+# Of the run's time, what experiments may take unless the user says otherwise; at least, and at most.
+_SHARE = 0.1
+_LEAST_S, _MOST_S = 2.0, 20.0
+# Of the run, a loss so small that its price is not worth an experiment.
+_NEGLIGIBLE = 0.02
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+
+def run_experiments(
+    record: Record, steps: Sequence[RecordedStep], seconds: float | None, say: Callable[[str], None]
+) -> list[ExperimentRow]:
+    """Time the repairs of a run's findings, for `seconds` at most, or as long as is usual for such a run."""
+    chosen = _worth_timing(record)
+    if not chosen or not steps or not program_is_over():
+        return []
+    budget = Budget(seconds or min(_MOST_S, max(_LEAST_S, _SHARE * record.wall_s)))
+    say(f"timing the repairs for up to {budget.left_s:.0f} s (Ctrl-C skips the rest)")
+    with _signals_that_skip(budget):
+        rows = []
+        for left, (finding, experiment) in zip(range(len(chosen), 0, -1), chosen, strict=True):
+            rows.append(_run_one(finding, experiment, steps, Budget(budget.left_s / left, budget)))
+            gc.collect()
+        return rows
+
+
+def program_is_over() -> bool:
+    """Whether the program has ended by itself, and no thread of it is still at work."""
+    crashed = getattr(sys, "last_type", None) is not None or getattr(sys, "last_exc", None) is not None
+    return not crashed and threading.active_count() == 1
+
+
+def _worth_timing(record: Record) -> list[tuple[Finding, str]]:
+    """Findings that cost something and whose repair can be timed, costliest first."""
+    phase = record.tables.stepping_phase
+    if phase is None or phase.asynchronous:
+        return []
+    found = []
+    for finding in sorted(record.findings, key=lambda f: -(f.lost_s or 0.0)):
+        stall = find_stall(finding.kind)
+        name = stall.repair.experiment_of(finding) if stall is not None and stall.repair is not None else ""
+        if name in TRIALS and (finding.lost_s or 0.0) >= _NEGLIGIBLE * phase.seconds:
+            found.append((finding, name))
+    return found
+
+
+def _run_one(
+    finding: Finding, experiment: str, steps: Sequence[RecordedStep], budget: Budget
+) -> ExperimentRow:
+    """One experiment. Whatever goes wrong in it is a word in its row."""
+    was: list[float] = []
+    repaired: list[float] = []
+    failed = ""
+    try:
+        was, repaired = _time(finding, experiment, steps, budget)
+    except CannotRebuild as error:
+        failed = str(error)
+    except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+        failed = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+    if not failed and len(repaired) < LEAST_ROUNDS:
+        failed = "there was no time for it"
+    return ExperimentRow(
+        kind=finding.kind,
+        file=finding.file,
+        line=finding.line,
+        function=finding.function,
+        was_s=[] if failed else was,
+        repaired_s=[] if failed else repaired,
+        failed=failed,
+    )
+
+
+def _time(
+    finding: Finding, experiment: str, steps: Sequence[RecordedStep], budget: Budget
+) -> tuple[list[float], list[float]]:
+    if not budget.left_s:
+        return [], []
+    step = best_step(steps, finding)
+    if step is None:
+        raise CannotRebuild("no step was recorded")
+    for definition in step.functions.values():
+        recorded_ops.register_function(definition)
+    add_hidden_reads(step)
+    with variables_put_back(step):
+        trial = TRIALS[experiment](step, finding)
+        was, repaired = time_in_turn([trial.was, trial.repaired], budget)
+    return [s / trial.steps for s in was], [s / trial.steps for s in repaired]
+
+
+@contextmanager
+def _signals_that_skip(budget: Budget) -> Iterator[None]:
+    """Ctrl-C, or being told to end, skips the rest: the program has already ended, and as it did."""
+
+    def skip(number: int, frame: FrameType | None) -> None:
+        budget.skip()
+
+    before = {number: signal.signal(number, skip) for number in _STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,228 @@
+"""A recorded step made again: op by op as it ran, or as the graph that a repair would make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stoker.doctor.experiments.recording import (
+    Event,
+    RecordedOp,
+    RecordedRead,
+    RecordedStep,
+    tensor_bytes,
+)
+from stoker.tf_internals import graphs, recorded_ops
+from stoker.tf_internals.types import CompiledFunction, ProtoMessage, Tensor
+
+# Scalars, axes and shapes, which Python held, are constants of a graph; the rest is data, and an argument.
+_MAX_CONSTANT_BYTES = 64
+_MAX_SHAPE_BYTES = 1024
+_READS = frozenset(
+    {"ReadVariableOp", "VarIsInitializedOp", "VariableShape", "ResourceGather", "ResourceGatherNd"}
+)
+_CALLS = frozenset({"StatefulPartitionedCall", "If", "While", "Case"})
+_RANDOM = frozenset(
+    {
+        *("RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "RandomShuffle"),
+        *("RandomGamma", "RandomPoissonV2", "Multinomial", "ParameterizedTruncatedNormal"),
+    }
+)
+# Stateful ops that change nothing but variables, so they can be run again.
+_REPEATABLE = (
+    _READS
+    | _CALLS
+    | _RANDOM
+    | {
+        *("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "DisableCopyOnRead", "Assert"),
+        *("ResourceStridedSliceAssign", "LookupTableFindV2", "LookupTableSizeV2", "RngReadAndSkip"),
+    }
+)
+_REPEATABLE_FAMILIES = ("ResourceApply", "ResourceSparseApply", "ResourceScatter")
+# Not stateful by its definition, but it runs the program's own Python.
+_PYTHON = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
+# Types whose tensors lend their memory to NumPy.
+_PLAIN = frozenset({"float16", "float32", "float64", "int32", "int64"})
+# They give what was made outside of the step.
+_INPUT = frozenset({"IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"})
+
+
+class CannotRebuild(Exception):
+    """The step holds something that must not, or cannot, be run again. The message is one clause."""
+
+
+def is_input(op: RecordedOp) -> bool:
+    """Whether the op takes the next element of a dataset."""
+    return op.name in _INPUT
+
+
+def is_random(op: RecordedOp) -> bool:
+    """Whether the op gives something else each time."""
+    return op.name in _RANDOM
+
+
+def check_repeatable(op: RecordedOp, functions: dict[str, ProtoMessage]) -> None:
+    """See that running the op again does nothing that anybody could notice.
+
+    Raises:
+        CannotRebuild: it might.
+    """
+    pending, seen = [op.name], set()
+    while pending:
+        name = pending.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in functions:
+            pending += [node.op for node in functions[name].node_def]
+            pending += recorded_ops.called_functions(functions[name])
+        elif not _is_repeatable(name):
+            raise CannotRebuild(f"the step runs {name}")
+
+
+def _is_repeatable(name: str) -> bool:
+    definition = graphs.definition(name)
+    if definition is None or name in _PYTHON:
+        return False
+    return not definition.is_stateful or name in _REPEATABLE or name.startswith(_REPEATABLE_FAMILIES)
+
+
+def add_hidden_reads(step: RecordedStep) -> None:
+    """Put in the reads that no watcher is told of: an op that is given a variable itself reads it on the way.
+
+    What it read shares the variable's memory, with the value from before the step or with the one from after it. Not to
+    be called while probes are attached: they would take it for reads of the program's.
+    """
+    variables = {_memory_of(value): handle for handle, value in [*step.after, *step.before]}
+    variables.pop(None, None)
+    known = {number for op in step.ops() for number in op.outputs}
+    events: list[Event] = []
+    for event in step.events:
+        for number in event.inputs if isinstance(event, RecordedOp) else ():
+            handle = variables.get(_memory_of(step.values[number])) if number not in known else None
+            known.add(number)
+            if handle is not None:
+                dtype = ("dtype", step.values[number].dtype)
+                events.append(
+                    RecordedOp("ReadVariableOp", (step.number(handle),), dtype, (number,), event.stack)
+                )
+        events.append(event)
+    step.events = events
+
+
+def _memory_of(value: Tensor) -> tuple[int, str, tuple[int, ...]] | None:
+    """Where a value lies, its type and its shape; None if it has no memory that NumPy can share."""
+    if value.dtype.name not in _PLAIN or not tensor_bytes(value):
+        return None
+    array = np.asarray(value)
+    return array.__array_interface__["data"][0], value.dtype.name, array.shape
+
+
+def replay(step: RecordedStep, ops: Sequence[RecordedOp]) -> Callable[[], None]:
+    """What runs these ops one by one, as they were run."""
+    made = {number for op in ops for number in op.outputs}
+    outside = {n: step.values[n] for op in ops for n in op.inputs if n not in made}
+
+    def run() -> None:
+        values = dict(outside)
+        for op in ops:
+            given = [values[number] for number in op.inputs]
+            outputs = recorded_ops.run_op(op.name, given, op.attributes, len(op.outputs))
+            values.update(zip(op.outputs, outputs, strict=True))
+
+    return run
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """Some ops of a step as one compiled function: what it takes, and which of the step's values it gives."""
+
+    function: CompiledFunction
+    arguments: tuple[Tensor, ...]
+    outputs: tuple[int, ...]
+
+    def __call__(self) -> Sequence[Tensor]:
+        outputs: Sequence[Tensor] = self.function(*self.arguments)
+        return outputs
+
+
+def rebuild(step: RecordedStep, ops: Sequence[RecordedOp], frozen: bool = False) -> Rebuilt:
+    """These ops as one compiled function.
+
+    What they got from elsewhere is an argument, or a constant if it is small; what nobody uses is pruned. `frozen` puts
+    recorded values in place of random ones, so that the outcome can be compared.
+    """
+    import tensorflow as tf
+
+    live = [op for op in ops if not (frozen and is_random(op))]
+    made = {number for op in live for number in op.outputs}
+    outside = list(dict.fromkeys(n for op in live for n in op.inputs if n not in made))
+    arguments = [n for n in outside if not _is_constant(step.values[n])]
+    outputs = _used_elsewhere(step, live)
+
+    def body(*given: Tensor) -> list[Tensor]:
+        values = dict(zip(arguments, given, strict=True))
+        for number in outside:
+            if number not in values:
+                values[number] = _constant(step.values[number])
+        _Tracer(step, values).add(live)
+        return [tf.identity(values[number]) for number in outputs]
+
+    function = tf.function(body, autograph=False)
+    return Rebuilt(function, tuple(step.values[n] for n in arguments), tuple(outputs))
+
+
+def _is_constant(value: Tensor) -> bool:
+    size = tensor_bytes(value)
+    return size <= _MAX_CONSTANT_BYTES or (size <= _MAX_SHAPE_BYTES and value.dtype.name == "int32")
+
+
+def _constant(value: Tensor) -> Tensor:
+    """A value as a constant of the graph; a handle stays what it is, and is captured."""
+    import tensorflow as tf
+
+    return value if value.dtype.name in ("resource", "variant") else tf.constant(value.numpy(), value.dtype)
+
+
+def _used_elsewhere(step: RecordedStep, ops: Sequence[RecordedOp]) -> list[int]:
+    """The values of these ops that Python read, or that other ops of the step took."""
+    own = {id(op) for op in ops}
+    made = {number for op in ops for number in op.outputs}
+    used: dict[int, None] = {}
+    for event in step.events:
+        if isinstance(event, RecordedRead):
+            used[event.value] = None
+        elif isinstance(event, RecordedOp) and id(event) not in own:
+            used.update(dict.fromkeys(event.inputs))
+    return [number for number in used if number in made]
+
+
+class _Tracer:
+    """Adds recorded ops to the graph that is being traced; `values` are the graph's tensors by number."""
+
+    def __init__(self, step: RecordedStep, values: dict[int, Tensor]) -> None:
+        self._step = step
+        self._values = values
+        # What each variable was last read as: it is read once until it is written.
+        self._reads: dict[int, Tensor] = {}
+
+    def add(self, ops: Sequence[RecordedOp]) -> None:
+        for op in ops:
+            for number, tensor in zip(op.outputs, self._add(op), strict=True):
+                self._values[number] = tensor
+
+    def _add(self, op: RecordedOp) -> list[Tensor]:
+        handles = [n for n in op.inputs if self._step.values[n].dtype.name == "resource"]
+        if op.name == "ReadVariableOp" and handles[0] in self._reads:
+            return [self._reads[handles[0]]]
+        given = [self._values[number] for number in op.inputs]
+        recorded = [self._step.values[number] for number in op.outputs]
+        made = recorded_ops.add_op(op.name, given, op.attributes, recorded)
+        if op.name == "ReadVariableOp":
+            self._reads[handles[0]] = made[0]
+        elif op.name not in _READS:
+            for handle in handles:
+                self._reads.pop(handle, None)
+        return made

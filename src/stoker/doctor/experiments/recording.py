@@ -1,0 +1,334 @@
+"""Recording a step: every eager op of one step with its inputs and outputs, the reads, and the host data it is fed.
+
+A recording takes two steps. The first one only tells which variables a step uses; their values are kept at its end. The
+second one is recorded. So what the step computed can be computed again from the state it began with.
+
+This module is imported before the program starts, so it imports little and TensorFlow not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from stoker.doctor.attach.buffer_slot import BufferPatch
+from stoker.doctor.attach.patching import Patches
+from stoker.doctor.attach.sites import SiteKey
+from stoker.tf_internals import eager, graphs, recorded_ops
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.loop_turns import LoopTurns
+    from stoker.doctor.probes.steps import StepCount, Steps
+    from stoker.tf_internals.recorded_ops import Attributes
+    from stoker.tf_internals.types import ProtoMessage, Tensor
+
+# Which steps of a source are recorded, counted from its first: early, for short runs, and once more when all is warm.
+_RECORDED_TICKS = frozenset({4, 40})
+# A longer "step" is a whole epoch, and recording it would slow the program down.
+_MAX_OPS = 6000
+# What all recordings may keep alive.
+MAX_BYTES = 512 * 2**20
+
+
+@dataclass(frozen=True)
+class RecordedOp:
+    """An eager op, or a call of a compiled function. Values are numbers into `RecordedStep.values`."""
+
+    name: str
+    inputs: tuple[int, ...]
+    attributes: Attributes
+    outputs: tuple[int, ...]
+    # The user's lines on the stack, innermost first.
+    stack: tuple[SiteKey, ...]
+
+
+@dataclass(frozen=True)
+class RecordedRead:
+    """A tensor's value went to Python or NumPy."""
+
+    value: int
+    stack: tuple[SiteKey, ...]
+
+
+@dataclass(frozen=True)
+class RecordedFeed:
+    """Host data became a tensor; `convert` does it again."""
+
+    value: int
+    convert: Callable[[], Tensor]
+    stack: tuple[SiteKey, ...]
+
+
+T = TypeVar("T")
+Event: TypeAlias = "RecordedOp | RecordedRead | RecordedFeed"
+
+
+@dataclass
+class RecordedStep:
+    """One step of a source, as it was."""
+
+    source: object
+    events: list[Event] = field(default_factory=list)
+    # Every tensor of the step, and its number by its id: all are alive, so ids are unique.
+    values: list[Tensor] = field(default_factory=list)
+    numbers: dict[int, int] = field(default_factory=dict)
+    # The handles of variables, with the values they had when the step began and when it had ended.
+    before: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+    after: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+    # Compiled functions that it calls: the program may drop them before it ends.
+    functions: dict[str, ProtoMessage] = field(default_factory=dict)
+    nbytes: int = 0
+
+    def ops(self) -> list[RecordedOp]:
+        """The ops in the order they ran."""
+        return [event for event in self.events if isinstance(event, RecordedOp)]
+
+    def number(self, tensor: Tensor) -> int:
+        """The number of a tensor, which is kept alive from now on."""
+        found = self.numbers.get(id(tensor))
+        if found is None:
+            found = self.numbers[id(tensor)] = len(self.values)
+            self.values.append(tensor)
+            self.nbytes += tensor_bytes(tensor)
+        return found
+
+
+def tensor_bytes(tensor: Tensor) -> int:
+    """What a tensor takes in memory; nothing for a handle."""
+    if tensor.dtype.name in ("resource", "variant"):
+        return 0
+    return int(tensor.dtype.size) * int(tensor.shape.num_elements() or 0)
+
+
+class StepRecorder:
+    """Records a step of each source of steps, at most twice, while the program runs."""
+
+    def __init__(self, steps: Steps, note: Callable[[str], None]) -> None:
+        self.recorded: dict[object, RecordedStep] = {}
+        self._steps = steps
+        self._note = note
+        self._current: _Watch | None = None
+
+    def step_ended(self, count: StepCount) -> None:
+        """Called at the end of every step of any source, on the main thread."""
+        try:
+            if self._current is None:
+                if count.ticks in _RECORDED_TICKS and self._is_reported(count):
+                    self._begin(_Scout(self._turns))
+                    self._source = count.source
+            elif count.source == self._source:
+                self._watch_next()
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+            self._fail(error)
+
+    @property
+    def _turns(self) -> LoopTurns | None:
+        return self._steps.turns
+
+    def _is_reported(self, count: StepCount) -> bool:
+        return eager.has_started() and any(one is count for one in self._steps.reported())
+
+    def _begin(self, watch: _Watch) -> None:
+        if watch.begin():
+            self._current = watch
+
+    def _watch_next(self) -> None:
+        """The step that was watched is over: record the next one, or keep what was recorded."""
+        watch, self._current = self._current, None
+        if watch is None:
+            return
+        watch.end()
+        if isinstance(watch, _Scout):
+            if not watch.too_much:
+                self._record(watch)
+        elif isinstance(watch, _Recording) and not watch.too_much:
+            step = watch.step
+            step.functions = _functions_of(step.ops())
+            step.after = read_variables(handle for handle, _ in step.before)
+            self.recorded[self._source] = step
+
+    def _record(self, scout: _Scout) -> None:
+        # The last recording of this source goes first: only one step's tensors are kept alive.
+        self.recorded.pop(self._source, None)
+        step = RecordedStep(self._source, before=read_variables(scout.handles.values()))
+        others = sum(one.nbytes for one in self.recorded.values())
+        room = MAX_BYTES - others - sum(tensor_bytes(value) for _, value in step.before) * 2
+        self._begin(_Recording(self._turns, step, room))
+
+    def stop(self) -> None:
+        """The program has ended: nothing more is watched."""
+        if self._current is not None:
+            self._current.end()
+            self._current = None
+
+    def _fail(self, error: Exception) -> None:
+        self._steps.on_step_end = None
+        self.recorded.clear()
+        self.stop()
+        self._note(f"steps could not be recorded ({type(error).__name__}: {error}); prices are modelled")
+
+
+class _Watch(Patches):
+    """Watches the ops of one step."""
+
+    def __init__(self, turns: LoopTurns | None) -> None:
+        super().__init__()
+        self._turns = turns
+        self._end: Callable[[], None] | None = None
+        self._ops = 0
+        self.too_much = False
+
+    def begin(self) -> bool:
+        """Start watching; False if somebody else watches ops."""
+        self._end = recorded_ops.watch_ops(self._op_ended)
+        if self._end is None:
+            return False
+        self.attach()
+        return True
+
+    def end(self) -> None:
+        """Stop watching."""
+        self.detach()
+        if self._end is not None:
+            self._end()
+            self._end = None
+
+    def attach(self) -> None:
+        """Nothing but ops."""
+
+    def _op_ended(
+        self, name: str, inputs: Sequence[Tensor], attributes: Attributes, outputs: Sequence[Tensor]
+    ) -> None:
+        self._ops += 1
+        if self._ops > _MAX_OPS:
+            self.give_up()
+        if not self.too_much:
+            self.note_op(name, inputs, attributes, outputs)
+
+    def give_up(self) -> None:
+        """The step is too long, or too large, to be recorded."""
+        self.too_much = True
+
+    def note_op(
+        self, name: str, inputs: Sequence[Tensor], attributes: Attributes, outputs: Sequence[Tensor]
+    ) -> None:
+        """An op has run."""
+        raise NotImplementedError
+
+    def _stack(self) -> tuple[SiteKey, ...]:
+        return tuple(frame.site for frame in self._turns.stack()) if self._turns is not None else ()
+
+
+class _Scout(_Watch):
+    """Finds the variables that a step uses."""
+
+    def __init__(self, turns: LoopTurns | None) -> None:
+        super().__init__(turns)
+        self.handles: dict[int, Tensor] = {}
+
+    def note_op(
+        self, name: str, inputs: Sequence[Tensor], attributes: Attributes, outputs: Sequence[Tensor]
+    ) -> None:
+        """Keep the handles it was given."""
+        for tensor in inputs:
+            if tensor.dtype.name == "resource":
+                self.handles.setdefault(id(tensor), tensor)
+
+
+class _Recording(_Watch):
+    """Records a step."""
+
+    def __init__(self, turns: LoopTurns | None, step: RecordedStep, room: int) -> None:
+        super().__init__(turns)
+        self.step = step
+        self._room = room
+
+    def attach(self) -> None:
+        """Reads and feeds are no ops: they pass elsewhere."""
+        tensor = eager.tensor_type()
+        self.replace(*eager.tensor_read(), self._reader)
+        buffer = BufferPatch(tensor, self._reader)
+        buffer.put_in()
+        self.on_detach(buffer.take_out)
+        self.replace(*eager.host_conversion(), self._converter)
+
+    def give_up(self) -> None:
+        """Let go of everything."""
+        super().give_up()
+        self.step = RecordedStep(None)
+
+    def note_op(
+        self, name: str, inputs: Sequence[Tensor], attributes: Attributes, outputs: Sequence[Tensor]
+    ) -> None:
+        """Keep the op and its tensors."""
+        number = self.step.number
+        op = RecordedOp(
+            name,
+            tuple(number(tensor) for tensor in inputs),
+            attributes,
+            tuple(number(tensor) for tensor in outputs),
+            self._stack(),
+        )
+        self._add(op)
+
+    def _add(self, event: Event) -> None:
+        self.step.events.append(event)
+        if self.step.nbytes > self._room:
+            self.give_up()
+
+    def _reader(self, original: Callable[..., T]) -> Callable[..., T]:
+        def read(tensor: Tensor, *args: object) -> T:
+            value = original(tensor, *args)
+            if self.active and not self.too_much:
+                self._add(RecordedRead(self.step.number(tensor), self._stack()))
+            return value
+
+        return read
+
+    def _converter(self, original: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        def convert(value: object, context: object, dtype: object = None) -> Tensor:
+            tensor = original(value, context, dtype)
+            if self.active and not self.too_much:
+                again = _Conversion(original, value, context, dtype)
+                self._add(RecordedFeed(self.step.number(tensor), again, self._stack()))
+            return tensor
+
+        return convert
+
+
+@dataclass(frozen=True)
+class _Conversion:
+    """Makes a tensor of host data again."""
+
+    original: Callable[..., Tensor]
+    value: object
+    context: object
+    dtype: object
+
+    def __call__(self) -> Tensor:
+        return self.original(self.value, self.context, self.dtype)
+
+
+def read_variables(handles: Iterable[Tensor]) -> list[tuple[Tensor, Tensor]]:
+    """The variables among these resources, each with its value."""
+    found = []
+    for handle in handles:
+        dtype = recorded_ops.variable_type(handle)
+        if dtype is not None:
+            (value,) = recorded_ops.run_op("ReadVariableOp", [handle], ("dtype", dtype), 1)
+            found.append((handle, value))
+    return found
+
+
+def _functions_of(ops: Iterable[RecordedOp]) -> dict[str, ProtoMessage]:
+    """The compiled functions that a step calls, and those that they call."""
+    found: dict[str, ProtoMessage] = {}
+    pending = [op.name for op in ops if graphs.definition(op.name) is None]
+    while pending:
+        name = pending.pop()
+        definition = None if name in found else recorded_ops.compiled_function(name)
+        if definition is not None:
+            found[name] = definition
+            pending += recorded_ops.called_functions(definition)
+    return found

@@ -1,0 +1,171 @@
+"""Eager ops as TensorFlow tells of them: watched as they run, run again, and built into graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from stoker.tf_internals.types import DType, ProtoMessage, Tensor
+
+# Names and values of an op's attributes in turn, as op callbacks give them and `run_op` takes them.
+Attributes: TypeAlias = tuple[object, ...]
+OpWatcher: TypeAlias = Callable[[str, Sequence[Tensor], Attributes, Sequence[Tensor]], None]
+
+
+def watch_ops(watcher: OpWatcher) -> Callable[[], None] | None:
+    """Have `watcher(type, inputs, attributes, outputs)` called after every eager op of this thread.
+
+    A call of a compiled function comes as an op whose type is the function's name. Returns what ends the watch; None if
+    somebody else watches ops already, who must not be disturbed.
+    """
+    from tensorflow.python.eager import context, execute
+    from tensorflow.python.framework import op_callbacks
+
+    if context.context().op_callbacks:
+        return None
+
+    def callback(
+        op_type: str | bytes,
+        inputs: Sequence[Tensor],
+        attributes: Attributes | None,
+        outputs: Sequence[Tensor] | None,
+        op_name: str | None = None,
+        graph: object = None,
+    ) -> None:
+        if graph is None:
+            name = op_type.decode() if isinstance(op_type, bytes) else op_type
+            watcher(name, tuple(inputs), tuple(attributes or ()), tuple(outputs or ()))
+
+    run_before = execute.execute
+    op_callbacks.add_op_callback(callback)
+
+    def stop() -> None:
+        # From the context itself: the module's function replaces `execute` by what it takes for the original.
+        context.context().remove_op_callback(callback)
+        execute.execute = run_before
+
+    return stop
+
+
+def run_op(name: str, inputs: Sequence[Tensor], attributes: Attributes, outputs: int) -> list[Tensor]:
+    """Run an op, or a compiled function by its name, eagerly."""
+    from tensorflow.python.eager import context, execute
+
+    return list(execute.quick_execute(name, outputs, list(inputs), attributes, context.context()) or ())
+
+
+def add_op(
+    name: str, inputs: Sequence[Tensor], attributes: Attributes, outputs: Sequence[Tensor]
+) -> list[Tensor]:
+    """Add an op to the graph that is being traced, as it was run eagerly; `outputs` are what it then gave."""
+    from tensorflow.python.framework import op_def_library, op_def_registry, ops
+
+    definition = op_def_registry.get(name)
+    if definition is None:
+        made = _add_call(name, inputs, outputs)
+    else:
+        given = _attribute_values(attributes)
+        made = op_def_library.apply_op(name, **_arguments(definition, inputs, given))
+    if isinstance(made, ops.Operation):
+        return []
+    parts = made if isinstance(made, (list, tuple)) else [made]
+    return [t for part in parts for t in (part if isinstance(part, (list, tuple)) else [part])]
+
+
+def _add_call(name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> object:
+    """Call a compiled function that the eager runtime knows by name."""
+    from tensorflow.core.framework import attr_value_pb2
+    from tensorflow.python.framework import op_def_library
+
+    return op_def_library.apply_op(
+        "StatefulPartitionedCall",
+        args=list(inputs),
+        Tout=[tensor.dtype for tensor in outputs],
+        f=attr_value_pb2.NameAttrList(name=name),
+        config="",
+        config_proto="",
+        executor_type="",
+    )
+
+
+def _attribute_values(attributes: Attributes) -> dict[str, object]:
+    names, values = attributes[::2], attributes[1::2]
+    return {
+        name.decode() if isinstance(name, bytes) else str(name): value
+        for name, value in zip(names, values, strict=True)
+    }
+
+
+def _arguments(
+    definition: ProtoMessage, inputs: Sequence[Tensor], given: dict[str, object]
+) -> dict[str, object]:
+    """An op's inputs and attributes by name; what TensorFlow infers from the inputs is left out."""
+    from tensorflow.python.framework import dtypes
+
+    made: dict[str, object] = {}
+    inferred: set[str] = set()
+    left = list(inputs)
+    for position, argument in enumerate(definition.input_arg):
+        inferred |= {argument.type_attr, argument.number_attr, argument.type_list_attr}
+        if argument.number_attr or argument.type_list_attr:
+            # Lists have no length of their own here: all that the other arguments leave.
+            behind = len(definition.input_arg) - position - 1
+            count = _list_length(argument, given, len(left) - behind)
+            made[argument.name], left = left[:count], left[count:]
+        else:
+            made[argument.name] = left.pop(0)
+    for attribute in definition.attr:
+        if attribute.name in inferred or attribute.name not in given:
+            continue
+        value = given[attribute.name]
+        if attribute.type == "type":
+            value = dtypes.as_dtype(value)
+        elif attribute.type == "list(type)":
+            value = [dtypes.as_dtype(one) for one in value]  # type: ignore[attr-defined]
+        made[attribute.name] = value
+    return made
+
+
+def _list_length(argument: ProtoMessage, given: dict[str, object], rest: int) -> int:
+    if argument.number_attr in given:
+        return int(given[argument.number_attr])  # type: ignore[call-overload, no-any-return]
+    types = given.get(argument.type_list_attr)
+    return len(types) if isinstance(types, (list, tuple)) else rest
+
+
+def compiled_function(name: str) -> ProtoMessage | None:
+    """The definition of a compiled function that the eager runtime knows; None if it knows none of that name."""
+    import tensorflow as tf
+    from tensorflow.python.eager import context
+
+    try:
+        return context.context().get_function_def(name)
+    except tf.errors.NotFoundError:
+        return None
+
+
+def called_functions(definition: ProtoMessage) -> list[str]:
+    """The names of the functions that a compiled function calls."""
+    attributes = [attribute for node in definition.node_def for attribute in node.attr.values()]
+    single = [one.func.name for one in attributes if one.WhichOneof("value") == "func"]
+    listed = [func.name for one in attributes for func in one.list.func]
+    return [*single, *listed]
+
+
+def register_function(definition: ProtoMessage) -> None:
+    """Make a function known to the eager runtime again, if it was dropped with the `tf.function` that made it."""
+    from tensorflow.python.eager import context
+
+    current = context.context()
+    if not current.has_function(definition.signature.name):
+        current.add_function_def(definition)
+
+
+def variable_type(handle: Tensor) -> DType | None:
+    """The type of the values of the variable behind a resource; None if the resource is something else."""
+    import tensorflow as tf
+
+    data = getattr(handle, "_handle_data", None)
+    if data is None or not data.is_set or len(data.shape_and_type) != 1:
+        return None
+    return tf.as_dtype(data.shape_and_type[0].dtype)

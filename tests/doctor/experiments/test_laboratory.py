@@ -1,0 +1,181 @@
+"""Experiments under `stoker run`: prices that were measured, and a program that notices nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import (
+    HANGS_S,
+    Outcome,
+    before_ledger,
+    environment,
+    last_record,
+    run,
+    run_plain,
+    write_program,
+)
+
+pytest.importorskip("tensorflow")
+
+EAGER = """
+import atexit, hashlib, pathlib, sys
+import tensorflow as tf
+tf.keras.utils.set_random_seed(7)
+model = tf.keras.Sequential([tf.keras.Input((20,)), tf.keras.layers.Dense(16, "relu"), tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.Adam(0.01)
+x, y = tf.random.normal([32, 20]), tf.random.normal([32, 1])
+
+def train_step():
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(model(x, training=True) - y))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply(gradients, model.trainable_variables)
+    return loss
+
+def say_goodbye():
+    digest = hashlib.sha256(b"".join(w.tobytes() for w in model.get_weights())).hexdigest()
+    pathlib.Path("weights").write_text(digest)
+    print("weights", digest)
+
+atexit.register(say_goodbye)
+for step in range(60):
+    loss = train_step()
+    if step % 20 == 0:
+        print(step, float(loss))
+"""
+
+
+def run_experiments(directory: Path, *options: str) -> Outcome:
+    """`stoker run` with time enough for experiments on any machine."""
+    command = [sys.executable, "-m", "stoker", "run", "--experiments", "300s", *options, "train.py"]
+    outcome = run(command, directory)
+    outcome.record = last_record(directory)
+    return outcome
+
+
+def experiments_of(outcome: Outcome) -> list[dict[str, Any]]:
+    assert outcome.record is not None
+    rows: list[dict[str, Any]] = outcome.record["tables"]["experiments"]
+    return rows
+
+
+def price_of(outcome: Outcome, kind: str) -> dict[str, Any]:
+    assert outcome.record is not None
+    (found,) = [finding["what_if"] for finding in outcome.record["findings"] if finding["kind"] == kind]
+    price: dict[str, Any] = found
+    return price
+
+
+def test_an_eager_step_is_timed_as_a_graph_and_the_program_notices_nothing(tmp_path: Path) -> None:
+    write_program(tmp_path, EAGER + "sys.exit(3)\n")
+    plain = run_plain(tmp_path, "train.py")
+    digest = (tmp_path / "weights").read_text()
+    (tmp_path / "weights").unlink()
+    measured = run_experiments(tmp_path)
+    assert (measured.code, measured.stdout) == (plain.code, plain.stdout) == (3, plain.stdout)
+    assert before_ledger(measured.stderr) == plain.stderr.rstrip("\n")
+    assert (tmp_path / "weights").read_text() == digest
+    assert {path.name for path in tmp_path.iterdir()} == {"train.py", "weights", ".stoker"}
+    (row,) = experiments_of(measured)
+    assert (row["kind"], row["function"]) == ("eager-train-step", "train_step")
+    assert len(row["repaired_s"]) == len(row["was_s"]) >= 3
+    price = price_of(measured, "eager-train-step")
+    assert price["basis"] == "measured"
+    assert 1 <= price["low"] <= price["speedup"] <= price["high"]
+    assert ", measured" in measured.stderr
+    assert "timing the repairs" in measured.stderr
+    assert measured.record is not None
+    assert measured.record["what_if"]["all"]["basis"] == "measured"
+    assert measured.record["notes"] == []
+
+
+def test_without_experiments_the_price_is_modelled_and_nothing_is_said(tmp_path: Path) -> None:
+    write_program(tmp_path, EAGER)
+    measured = run_experiments(tmp_path, "--experiments", "off")
+    assert experiments_of(measured) == []
+    assert price_of(measured, "eager-train-step")["basis"] == "modelled"
+    assert ", modelled" in measured.stderr
+    assert "timing the repairs" not in measured.stderr
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "raise RuntimeError('boom')",
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()",
+    ],
+    ids=["a crash", "a thread still at work"],
+)
+def test_a_program_that_has_not_ended_by_itself_is_left_alone(tmp_path: Path, end: str) -> None:
+    write_program(tmp_path, EAGER + end)
+    plain, measured = run_plain(tmp_path, "train.py"), run_experiments(tmp_path)
+    assert (measured.code, measured.stdout) == (plain.code, plain.stdout)
+    assert before_ledger(measured.stderr) == plain.stderr.rstrip("\n")
+    assert experiments_of(measured) == []
+
+
+BROKEN = """
+from stoker.doctor.experiments import trials
+def break_down(step, finding):
+    raise RuntimeError("broken on purpose")
+trials.TRIALS["as-graph"] = break_down
+"""
+
+
+def test_a_fault_in_an_experiment_is_a_word_and_no_more(tmp_path: Path) -> None:
+    write_program(tmp_path, EAGER + BROKEN)
+    plain, measured = run_plain(tmp_path, "train.py"), run_experiments(tmp_path)
+    assert (measured.code, measured.stdout) == (plain.code, plain.stdout)
+    assert before_ledger(measured.stderr) == plain.stderr.rstrip("\n")
+    (row,) = experiments_of(measured)
+    assert row["failed"] == "RuntimeError: broken on purpose"
+    assert price_of(measured, "eager-train-step")["basis"] == "modelled"
+
+
+# Stays in the first experiment until the signal has come.
+WAITING = """
+import os, signal
+from stoker.doctor.experiments import laboratory
+def wait_for_signal(*args):
+    print("timing", os.getpid(), flush=True)
+    signal.pause()
+    return [], []
+laboratory._time = wait_for_signal
+"""
+
+
+def test_ctrl_c_skips_experiments_and_the_program_ends_as_it_did(tmp_path: Path) -> None:
+    write_program(tmp_path, EAGER + WAITING + "sys.exit(4)\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "stoker", "run", "train.py"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert process.stdout is not None
+    child = next(int(line.split()[1]) for line in process.stdout if line.startswith("timing"))
+    os.kill(child, signal.SIGINT)
+    process.communicate(timeout=HANGS_S)
+    assert process.returncode == 4
+    record = last_record(tmp_path)
+    assert record is not None
+    assert record["exit_code"] == 4
+    assert [row["failed"] for row in record["tables"]["experiments"]] == ["there was no time for it"]
+
+
+def test_a_time_that_is_none_is_refused(tmp_path: Path) -> None:
+    outcome = run([sys.executable, "-m", "stoker", "run", "--experiments", "soon", "train.py"], tmp_path)
+    assert outcome.code == 2
+    assert "'soon' is no time: use 60s, 2m, or off" in outcome.stderr
+    assert not json.dumps(outcome.stdout).strip('"')
