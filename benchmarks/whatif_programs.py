@@ -26,7 +26,7 @@ from stoker.doctor.pricing import prices
 from stoker.doctor.pricing import program as programs
 from stoker.doctor.stall import stalls
 from stoker.doctor.stalls.shared.input_repair import InputRepair
-from stoker.records import Finding, Record
+from stoker.records import Finding, Record, WhatIf
 from stoker.tracking.store import record_files
 
 CLOCK = Path(__file__).parent / "programs" / "step_clock.py"
@@ -76,6 +76,8 @@ class Outcome:
     wall: float
     # Of a step, what the stall was found to take.
     share: float = 0.0
+    # How the price was come by.
+    basis: str = ""
 
     @property
     def error(self) -> float | None:
@@ -133,8 +135,10 @@ def outcomes(program: Stalled, keep: Path) -> list[Outcome]:
         ]
         undisturbed, wall, cpu = (list(column) for column in zip(*ratios, strict=True))
         truth = cpu if program.device == "cpu" else wall
+        bases = [price.basis or "modelled" for price in told]
+        figures = [(price.speedup, price.low, price.high, price.share or 0.0) for price in told]
         predicted, low, high, share = (
-            (statistics.median(c) for c in zip(*told, strict=True)) if told else (None, 1.0, 1.0, 0.0)
+            (statistics.median(c) for c in zip(*figures, strict=True)) if told else (None, 1.0, 1.0, 0.0)
         )
         made.append(
             Outcome(
@@ -148,6 +152,7 @@ def outcomes(program: Stalled, keep: Path) -> list[Outcome]:
                 max(truth),
                 statistics.median(undisturbed),
                 share,
+                statistics.mode(bases) if bases else "none",
             )
         )
     return made
@@ -162,15 +167,14 @@ def residuals(found: list[Outcome]) -> list[Residual]:
     ]
 
 
-def promised(record: Record, stall: str, lines: list[int]) -> tuple[float, float, float, float] | None:
-    """The price of the findings that are this stall, together: the speed-up, its bounds, their share."""
+def promised(record: Record, stall: str, lines: list[int]) -> WhatIf | None:
+    """The price of the findings that are this stall, together."""
     replayed = programs.of(record)
     found = findings_of(record, stall, lines)
     known = [f for f in found if replayed is not None and prices.is_known(f, replayed)]
     if replayed is None or not known:
         return None
-    answer = prices.what_if(replayed, known)
-    return answer.speedup, answer.low, answer.high, answer.share or 0.0
+    return prices.what_if(replayed, known)
 
 
 def findings_of(record: Record, stall: str, lines: list[int]) -> list[Finding]:
@@ -193,22 +197,26 @@ def first_is_best(found: list[Outcome]) -> bool | None:
 def table(found: list[Outcome]) -> str:
     """Markdown, largest error last."""
     lines = [
-        "| program | stall | predicted (bounds) | measured (rounds) | by the clock | error | inside |",
-        "|---|---|---|---|---|---|---|",
+        "| program | stall | promised (bounds) | basis | measured (rounds) | by the clock | error | inside |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for o in sorted(found, key=lambda o: 9.0 if o.error is None else abs(o.error)):
         told = "none" if o.predicted is None else f"{o.predicted:.2f}x ({o.low:.2f}-{o.high:.2f})"
         error = "" if o.error is None else f"{o.error:+.0%}"
         lines.append(
-            f"| {o.program} | {o.stall} | {told} | {o.measured:.2f}x ({o.least:.2f}-{o.most:.2f}) | "
+            f"| {o.program} | {o.stall} | {told} | {o.basis} | {o.measured:.2f}x ({o.least:.2f}-{o.most:.2f}) | "
             f"{o.wall:.2f}x | {error} | {'yes' if o.inside else 'no'} |"
         )
-    return "\n".join([*lines, "", summary(found)])
+    bases = sorted({o.basis for o in found if o.error is not None})
+    by_basis = [f"{basis}: {summary([o for o in found if o.basis == basis])}" for basis in bases]
+    return "\n".join([*lines, "", summary(found), *by_basis])
 
 
 def summary(found: list[Outcome]) -> str:
     """The figures the targets are about."""
     errors = [abs(o.error) for o in found if o.error is not None]
+    if not errors:
+        return f"{len(found)} pairs, none with a price."
     by_program: defaultdict[str, list[Outcome]] = defaultdict(list)
     for o in found:
         by_program[o.program].append(o)

@@ -254,6 +254,8 @@ class ExperimentRow(AtSite):
     kind: str
     was_s: list[float] = field(default_factory=list)
     repaired_s: list[float] = field(default_factory=list)
+    # Of the eager ops of the step, the share that was rebuilt.
+    covers: float = 0.0
     # Why there is no figure; empty where there is one.
     failed: str = absent("")
 

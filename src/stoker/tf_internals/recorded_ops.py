@@ -34,7 +34,7 @@ def watch_ops(watcher: OpWatcher) -> Callable[[], None] | None:
     ) -> None:
         if graph is None:
             name = op_type.decode() if isinstance(op_type, bytes) else op_type
-            watcher(name, tuple(inputs), tuple(attributes or ()), tuple(outputs or ()))
+            watcher(name, tuple(inputs), _given(attributes or ()), tuple(outputs or ()))
 
     run_before = execute.execute
     op_callbacks.add_op_callback(callback)
@@ -45,6 +45,12 @@ def watch_ops(watcher: OpWatcher) -> Callable[[], None] | None:
         execute.execute = run_before
 
     return stop
+
+
+def _given(attributes: Attributes) -> Attributes:
+    """Attributes without those that are None, which have their defaults."""
+    pairs = zip(attributes[::2], attributes[1::2], strict=True)
+    return tuple(part for pair in pairs if pair[1] is not None for part in pair)
 
 
 def run_op(name: str, inputs: Sequence[Tensor], attributes: Attributes, outputs: int) -> list[Tensor]:
@@ -115,10 +121,13 @@ def _arguments(
         else:
             made[argument.name] = left.pop(0)
     for attribute in definition.attr:
-        if attribute.name in inferred or attribute.name not in given:
+        if attribute.name in inferred:
             continue
-        value = given[attribute.name]
-        if attribute.type == "type":
+        # None stands for the default.
+        value = given.get(attribute.name)
+        if value is None:
+            pass
+        elif attribute.type == "type":
             value = dtypes.as_dtype(value)
         elif attribute.type == "list(type)":
             value = [dtypes.as_dtype(one) for one in value]  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ from stoker.doctor.probes.session import Session
 def record_step(run_loop: Callable[[], None]) -> tuple[RecordedStep | None, list[str]]:
     """Run a loop of at least ten steps under the probes; the step that was recorded, and what was noted."""
     session = Session(clock.now_ns())
-    recorder = StepRecorder(session.steps, session.recorder.note)
+    recorder = StepRecorder(session.steps, session.recorder)
     session.steps.on_step_end = recorder.step_ended
     session.attach_now()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import signal
 import sys
@@ -9,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import NamedTuple
 
 from stoker.doctor.experiments.checking import variables_put_back
 from stoker.doctor.experiments.rebuilding import CannotRebuild, add_hidden_reads
@@ -68,33 +70,30 @@ def _run_one(
     finding: Finding, experiment: str, steps: Sequence[RecordedStep], budget: Budget
 ) -> ExperimentRow:
     """One experiment. Whatever goes wrong in it is a word in its row."""
-    was: list[float] = []
-    repaired: list[float] = []
-    failed = ""
+    row = ExperimentRow(kind=finding.kind, file=finding.file, line=finding.line, function=finding.function)
     try:
-        was, repaired = _time(finding, experiment, steps, budget)
+        timed = _time(finding, experiment, steps, budget)
     except CannotRebuild as error:
-        failed = str(error)
+        return dataclasses.replace(row, failed=str(error))
     except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
-        failed = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-    if not failed and len(repaired) < LEAST_ROUNDS:
-        failed = "there was no time for it"
-    return ExperimentRow(
-        kind=finding.kind,
-        file=finding.file,
-        line=finding.line,
-        function=finding.function,
-        was_s=[] if failed else was,
-        repaired_s=[] if failed else repaired,
-        failed=failed,
-    )
+        return dataclasses.replace(row, failed=f"{type(error).__name__}: {error}".splitlines()[0][:200])
+    if timed is None or len(timed.repaired_s) < LEAST_ROUNDS:
+        return dataclasses.replace(row, failed="there was no time for it")
+    return dataclasses.replace(row, was_s=timed.was_s, repaired_s=timed.repaired_s, covers=timed.covers)
 
 
-def _time(
-    finding: Finding, experiment: str, steps: Sequence[RecordedStep], budget: Budget
-) -> tuple[list[float], list[float]]:
+class _Timed(NamedTuple):
+    """Seconds of a step, a value a round, as it was and as repaired; and what of the step that is."""
+
+    was_s: list[float]
+    repaired_s: list[float]
+    covers: float
+
+
+def _time(finding: Finding, experiment: str, steps: Sequence[RecordedStep], budget: Budget) -> _Timed | None:
+    """Time one repair; None if there is no time."""
     if not budget.left_s:
-        return [], []
+        return None
     step = best_step(steps, finding)
     if step is None:
         raise CannotRebuild("no step was recorded")
@@ -104,7 +103,11 @@ def _time(
     with variables_put_back(step):
         trial = TRIALS[experiment](step, finding)
         was, repaired = time_in_turn([trial.was, trial.repaired], budget)
-    return [s / trial.steps for s in was], [s / trial.steps for s in repaired]
+    return _Timed(
+        [seconds / trial.steps for seconds in was],
+        [seconds / trial.steps for seconds in repaired],
+        round(trial.covers, 4),
+    )
 
 
 @contextmanager

@@ -148,18 +148,22 @@ class Rebuilt:
         return outputs
 
 
-def rebuild(step: RecordedStep, ops: Sequence[RecordedOp], frozen: bool = False) -> Rebuilt:
+def rebuild(
+    step: RecordedStep, ops: Sequence[RecordedOp], frozen: bool = False, all_data: bool = False
+) -> Rebuilt:
     """These ops as one compiled function.
 
-    What they got from elsewhere is an argument, or a constant if it is small; what nobody uses is pruned. `frozen` puts
-    recorded values in place of random ones, so that the outcome can be compared.
+    What they got from elsewhere is an argument, or a constant if it is small (with `all_data`, only handles are). What
+    nobody uses is pruned. `frozen` puts recorded values in place of random ones, so that the outcome can be compared.
     """
     import tensorflow as tf
 
     live = [op for op in ops if not (frozen and is_random(op))]
     made = {number for op in live for number in op.outputs}
     outside = list(dict.fromkeys(n for op in live for n in op.inputs if n not in made))
-    arguments = [n for n in outside if not _is_constant(step.values[n])]
+    arguments = [
+        n for n in outside if not (is_handle(step.values[n]) if all_data else _is_constant(step.values[n]))
+    ]
     outputs = _used_elsewhere(step, live)
 
     def body(*given: Tensor) -> list[Tensor]:
@@ -174,6 +178,36 @@ def rebuild(step: RecordedStep, ops: Sequence[RecordedOp], frozen: bool = False)
     return Rebuilt(function, tuple(step.values[n] for n in arguments), tuple(outputs))
 
 
+def rebuild_as_loop(step: RecordedStep, ops: Sequence[RecordedOp], turns: int) -> Rebuilt:
+    """These ops `turns` times in one call. Their data goes from turn to turn, so that nothing is computed only once."""
+    import tensorflow as tf
+
+    made = {number for op in ops for number in op.outputs}
+    outside = list(dict.fromkeys(n for op in ops for n in op.inputs if n not in made))
+    data = [n for n in outside if not is_handle(step.values[n])]
+    outputs = _used_elsewhere(step, ops)
+
+    def body(
+        turn: Tensor, given: list[Tensor], last: list[Tensor]
+    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        values = {n: step.values[n] for n in outside} | dict(zip(data, given, strict=True))
+        _Tracer(step, values).add(ops)
+        return turn + 1, given, [values[number] for number in outputs]
+
+    def run(*given: Tensor) -> list[Tensor]:
+        empty = [tf.zeros_like(step.values[number]) for number in outputs]
+        _, _, last = tf.while_loop(lambda turn, *_: turn < turns, body, (tf.constant(0), list(given), empty))
+        return list(last)
+
+    function = tf.function(run, autograph=False)
+    return Rebuilt(function, tuple(step.values[n] for n in data), tuple(outputs))
+
+
+def is_handle(value: Tensor) -> bool:
+    """Whether a tensor is the handle of something, not data."""
+    return value.dtype.name in ("resource", "variant")
+
+
 def _is_constant(value: Tensor) -> bool:
     size = tensor_bytes(value)
     return size <= _MAX_CONSTANT_BYTES or (size <= _MAX_SHAPE_BYTES and value.dtype.name == "int32")
@@ -183,7 +217,7 @@ def _constant(value: Tensor) -> Tensor:
     """A value as a constant of the graph; a handle stays what it is, and is captured."""
     import tensorflow as tf
 
-    return value if value.dtype.name in ("resource", "variant") else tf.constant(value.numpy(), value.dtype)
+    return value if is_handle(value) else tf.constant(value.numpy(), value.dtype)
 
 
 def _used_elsewhere(step: RecordedStep, ops: Sequence[RecordedOp]) -> list[int]:

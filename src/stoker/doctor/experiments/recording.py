@@ -8,17 +8,19 @@ This module is imported before the program starts, so it imports little and Tens
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from stoker.doctor.attach.buffer_slot import BufferPatch
 from stoker.doctor.attach.patching import Patches
-from stoker.doctor.attach.sites import SiteKey
+from stoker.doctor.attach.sites import USER, SiteKey, Sites
 from stoker.tf_internals import eager, graphs, recorded_ops
 
 if TYPE_CHECKING:
-    from stoker.doctor.probes.loop_turns import LoopTurns
+    from stoker.doctor.probes.recorder import Recorder
     from stoker.doctor.probes.steps import StepCount, Steps
     from stoker.tf_internals.recorded_ops import Attributes
     from stoker.tf_internals.types import ProtoMessage, Tensor
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 _RECORDED_TICKS = frozenset({4, 40})
 # A longer "step" is a whole epoch, and recording it would slow the program down.
 _MAX_OPS = 6000
+_MAX_FRAMES = 12
 # What all recordings may keep alive.
 MAX_BYTES = 512 * 2**20
 
@@ -104,10 +107,11 @@ def tensor_bytes(tensor: Tensor) -> int:
 class StepRecorder:
     """Records a step of each source of steps, at most twice, while the program runs."""
 
-    def __init__(self, steps: Steps, note: Callable[[str], None]) -> None:
+    def __init__(self, steps: Steps, recorder: Recorder) -> None:
         self.recorded: dict[object, RecordedStep] = {}
         self._steps = steps
-        self._note = note
+        self._sites = recorder.sites
+        self._note = recorder.note
         self._current: _Watch | None = None
 
     def step_ended(self, count: StepCount) -> None:
@@ -115,16 +119,12 @@ class StepRecorder:
         try:
             if self._current is None:
                 if count.ticks in _RECORDED_TICKS and self._is_reported(count):
-                    self._begin(_Scout(self._turns))
+                    self._begin(_Scout(self._sites))
                     self._source = count.source
             elif count.source == self._source:
                 self._watch_next()
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             self._fail(error)
-
-    @property
-    def _turns(self) -> LoopTurns | None:
-        return self._steps.turns
 
     def _is_reported(self, count: StepCount) -> bool:
         return eager.has_started() and any(one is count for one in self._steps.reported())
@@ -154,7 +154,7 @@ class StepRecorder:
         step = RecordedStep(self._source, before=read_variables(scout.handles.values()))
         others = sum(one.nbytes for one in self.recorded.values())
         room = MAX_BYTES - others - sum(tensor_bytes(value) for _, value in step.before) * 2
-        self._begin(_Recording(self._turns, step, room))
+        self._begin(_Recording(self._sites, step, room))
 
     def stop(self) -> None:
         """The program has ended: nothing more is watched."""
@@ -172,9 +172,9 @@ class StepRecorder:
 class _Watch(Patches):
     """Watches the ops of one step."""
 
-    def __init__(self, turns: LoopTurns | None) -> None:
+    def __init__(self, sites: Sites) -> None:
         super().__init__()
-        self._turns = turns
+        self._sites = sites
         self._end: Callable[[], None] | None = None
         self._ops = 0
         self.too_much = False
@@ -217,14 +217,21 @@ class _Watch(Patches):
         raise NotImplementedError
 
     def _stack(self) -> tuple[SiteKey, ...]:
-        return tuple(frame.site for frame in self._turns.stack()) if self._turns is not None else ()
+        """The user's lines on the stack, innermost first; also those around Keras' loops."""
+        found: list[SiteKey] = []
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and len(found) < _MAX_FRAMES:
+            if self._sites.kind_of(frame.f_code.co_filename) == USER:
+                found.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+            frame = frame.f_back
+        return tuple(found)
 
 
 class _Scout(_Watch):
     """Finds the variables that a step uses."""
 
-    def __init__(self, turns: LoopTurns | None) -> None:
-        super().__init__(turns)
+    def __init__(self, sites: Sites) -> None:
+        super().__init__(sites)
         self.handles: dict[int, Tensor] = {}
 
     def note_op(
@@ -239,8 +246,8 @@ class _Scout(_Watch):
 class _Recording(_Watch):
     """Records a step."""
 
-    def __init__(self, turns: LoopTurns | None, step: RecordedStep, room: int) -> None:
-        super().__init__(turns)
+    def __init__(self, sites: Sites, step: RecordedStep, room: int) -> None:
+        super().__init__(sites)
         self.step = step
         self._room = room
 

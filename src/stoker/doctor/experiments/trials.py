@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from stoker.doctor.attach.sites import shown_path
-from stoker.doctor.experiments.checking import check_rebuilt, set_variables
+from stoker.doctor.attach.sites import SiteKey, shown_path
+from stoker.doctor.experiments.checking import check_rebuilt, is_same, set_variables
 from stoker.doctor.experiments.rebuilding import (
     CannotRebuild,
     check_repeatable,
+    is_handle,
     is_input,
     is_random,
     rebuild,
+    rebuild_as_loop,
     replay,
 )
-from stoker.doctor.experiments.recording import RecordedOp, RecordedStep
+from stoker.doctor.experiments.recording import RecordedFeed, RecordedOp, RecordedStep
 from stoker.doctor.experiments.timing import Way
 from stoker.records import Finding
+from stoker.tf_internals.types import Tensor
 
 # Fewer ops are not what the finding is about.
 _FEW_OPS = 5
+# Steps that are run in one call.
+_TURNS = 64
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,8 @@ class Trial:
     repaired: Way
     # Steps that one call of each way does.
     steps: int = 1
+    # Of the eager ops of the step, the share that is in it.
+    covers: float = 0.0
 
 
 def as_graph(step: RecordedStep, finding: Finding) -> Trial:
@@ -45,24 +52,107 @@ def as_graph(step: RecordedStep, finding: Finding) -> Trial:
     checked = rebuild(step, ops, frozen=True) if any(is_random(op) for op in ops) else rebuilt
     check_rebuilt(step, ops, checked)
     prepare = partial(set_variables, step.before)
-    return Trial(Way(replay(step, ops), prepare), Way(rebuilt, prepare))
+    covers = len(ops) / sum(not is_input(op) for op in step.ops())
+    return Trial(Way(replay(step, ops), prepare), Way(rebuilt, prepare), covers=covers)
+
+
+def many_steps(step: RecordedStep, finding: Finding) -> Trial:
+    """The finding's compiled calls many times in one call."""
+    calls = _calls(step, finding)
+    check_rebuilt(step, calls, rebuild_as_loop(step, calls, 1))
+    prepare = partial(set_variables, step.before)
+    one_by_one = replay(step, calls)
+    return Trial(
+        Way(lambda: [one_by_one() for _ in range(_TURNS)], prepare),
+        Way(rebuild_as_loop(step, calls, _TURNS), prepare),
+        steps=_TURNS,
+    )
+
+
+def compiled_predict(step: RecordedStep, finding: Finding) -> Trial:
+    """The compiled function inside `predict`, called for the same rows: they come from NumPy and go back to it."""
+    calls = _calls(step, finding)
+    rebuilt = rebuild(step, calls, all_data=True)
+    if not rebuilt.outputs:
+        raise CannotRebuild("nothing was read of what was predicted")
+    check_rebuilt(step, calls, rebuilt)
+    rows = [tensor.numpy() for tensor in rebuilt.arguments]
+
+    def predict() -> object:
+        return [tensor.numpy() for tensor in rebuilt.function(*map(tf_constant, rows))]
+
+    return Trial(Way(replay(step, calls)), Way(predict))
+
+
+def resident_data(step: RecordedStep, finding: Finding) -> Trial:
+    """Rows taken from a tensor in place of host data made into one; data that stays the same is not made again."""
+    import tensorflow as tf
+
+    feeds = [
+        event for event in step.events if isinstance(event, RecordedFeed) and _is_at(event.stack, finding)
+    ]
+    batches = [step.values[feed.value] for feed in feeds]
+    if not batches or any(not batch.shape.rank or is_handle(batch) for batch in batches):
+        raise CannotRebuild("the recorded step is not fed at that line")
+    converted = [feed.convert() for feed in feeds]
+    if not all(is_same(batch, again) for batch, again in zip(batches, converted, strict=True)):
+        raise CannotRebuild("the data has changed since")
+    resident = [(tf.concat([batch, batch], 0), int(batch.shape[0])) for batch in batches]
+
+    def convert() -> object:
+        return [feed.convert() for feed in feeds]
+
+    def take_rows() -> object:
+        return [] if finding.detail.get("same_array") else [rows[size : 2 * size] for rows, size in resident]
+
+    return Trial(Way(convert), Way(take_rows))
+
+
+def tf_constant(value: object) -> Tensor:
+    """A tensor of host data."""
+    import tensorflow as tf
+
+    return tf.constant(value)
+
+
+def _calls(step: RecordedStep, finding: Finding) -> list[RecordedOp]:
+    """The calls of compiled functions at the finding's line."""
+    calls = [op for op in step.ops() if op.name in step.functions and _is_at(op.stack, finding)]
+    if not calls:
+        raise CannotRebuild("the recorded step does not call anything there")
+    for op in calls:
+        check_repeatable(op, step.functions)
+    return calls
+
+
+def _is_at(stack: Sequence[SiteKey], finding: Finding) -> bool:
+    """Whether the finding's line is on a stack."""
+    place = (finding.file, finding.line, finding.function)
+    return any((shown_path(file), line, function) == place for file, line, function in stack)
 
 
 def _is_of(op: RecordedOp, finding: Finding) -> bool:
     """Whether an op was asked for by the function of a finding; of a loop's ops, by its line."""
-    of_line = finding.kind != "eager-train-step"
-    return any(
-        shown_path(file) == finding.file
-        and function == finding.function
-        and (not of_line or line == finding.line)
-        for file, line, function in op.stack
-    )
+    if finding.kind != "eager-train-step":
+        return _is_at(op.stack, finding)
+    place = (finding.file, finding.function)
+    return any((shown_path(file), function) == place for file, _, function in op.stack)
 
 
 # By the names that repairs give to their experiments.
-TRIALS: Mapping[str, Callable[[RecordedStep, Finding], Trial]] = {"as-graph": as_graph}
+TRIALS: dict[str, Callable[[RecordedStep, Finding], Trial]] = {
+    "as-graph": as_graph,
+    "many-steps": many_steps,
+    "compiled-predict": compiled_predict,
+    "resident-data": resident_data,
+}
 
 
 def best_step(steps: Sequence[RecordedStep], finding: Finding) -> RecordedStep | None:
-    """The recorded step that holds most of the finding's ops."""
-    return max(steps, key=lambda step: sum(_is_of(op, finding) for op in step.ops()), default=None)
+    """The recorded step in which most happens on the finding's behalf."""
+
+    def count(step: RecordedStep) -> int:
+        fed = [event for event in step.events if isinstance(event, RecordedFeed)]
+        return sum(_is_of(op, finding) for op in step.ops()) + sum(_is_at(f.stack, finding) for f in fed)
+
+    return max(steps, key=count, default=None)

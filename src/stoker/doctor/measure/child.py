@@ -69,7 +69,7 @@ class Attachment:
         self._pid = os.getpid()
         self._steps: StepRecorder | None = None
         if settings.experiments_s != 0.0:
-            self._steps = StepRecorder(self._session.steps, self._session.recorder.note)
+            self._steps = StepRecorder(self._session.steps, self._session.recorder)
             self._session.steps.on_step_end = self._steps.step_ended
         inherited.run, inherited.store = settings.facts.id, settings.store
 

@@ -18,7 +18,7 @@ from stoker.doctor.pricing.recorded_steps import (
 )
 from stoker.doctor.probes.pipelines import FIRST_ELEMENT
 from stoker.doctor.replay.pieces import Piece, python_s
-from stoker.doctor.replay.program import Program, is_element
+from stoker.doctor.replay.program import Program, TimedRepair, is_element
 from stoker.doctor.replay.simulation import Draw, seconds_per_step
 from stoker.doctor.software_gpu.profiles import PROFILES, of_device
 from stoker.records import Record, SteppingRow, WindowSums
@@ -80,10 +80,12 @@ def of(record: Record) -> Program | None:
     return shared_out(loosened(calibrated(program), record.findings), record.findings)
 
 
-def _timed(record: Record, stretch: float) -> dict[tuple[str, str, int], tuple[float, ...]]:
+def _timed(record: Record, stretch: float) -> dict[tuple[str, str, int], TimedRepair]:
     """What repaired parts were timed to take, on a machine as busy as it was while the program ran."""
     return {
-        (row.kind, row.file or "", row.line or 0): tuple(sorted(s * stretch for s in row.repaired_s))
+        (row.kind, row.file or "", row.line or 0): TimedRepair(
+            tuple(sorted(s * stretch for s in row.repaired_s)), row.covers
+        )
         for row in record.tables.experiments
         if row.repaired_s
     }

@@ -29,6 +29,15 @@ class Source:
     slow_calls: float = 1.0
 
 
+@dataclass(frozen=True)
+class TimedRepair:
+    """What the repaired part of a step was timed to take: seconds of each round, shortest first."""
+
+    rounds: tuple[float, ...]
+    # Of the eager ops of the step, the share that was rebuilt.
+    covers: float = 0.0
+
+
 def is_element(piece: Piece) -> bool:
     """Whether a piece is the wait for an element of an iterator at work."""
     return piece.account == "input" and piece.name not in (FIRST_ELEMENT, AROUND)
@@ -61,8 +70,8 @@ class Program:
     launches_s: float = 0.0
     # Steps of the stepping phase: what the run's sums are divided by; 0 for a program that has none.
     count: int = 0
-    # Seconds of a step that the repaired part of a finding was timed to take, a value a round: by kind, file and line.
-    timed: Mapping[tuple[str, str, int], tuple[float, ...]] = field(default_factory=dict)
+    # The repairs that were timed, by the finding's kind, file and line.
+    timed: Mapping[tuple[str, str, int], TimedRepair] = field(default_factory=dict)
     # Of a measured step, the part that the replay of the unchanged program did not give by itself.
     unexplained: float = 0.0
 

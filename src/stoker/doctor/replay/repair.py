@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from stoker.doctor.replay.pieces import Piece, Site, mean_s
 
 if TYPE_CHECKING:
-    from stoker.doctor.replay.program import Program
+    from stoker.doctor.replay.program import Program, TimedRepair
     from stoker.doctor.replay.simulation import Draw
     from stoker.records import Finding
 
@@ -89,13 +89,21 @@ class Repair(ABC):
         """Seconds of a step that are labelled as the finding's."""
         return mean_s(program.steps, lambda piece: self.is_own(piece, finding))
 
-    def replaced(self, step: Sequence[Piece], finding: Finding) -> set[int]:
+    def can_use_experiment(self, program: Program, finding: Finding) -> bool:
+        """Whether what was timed is what this program's repair would be."""
+        return True
+
+    def timed(self, program: Program, finding: Finding) -> TimedRepair | None:
+        """What the repair of this finding was timed to take; None if it was not."""
+        return program.timed.get((finding.kind, finding.file, finding.line))
+
+    def replaced(self, program: Program, step: Sequence[Piece], finding: Finding) -> set[int]:
         """Which pieces of a step, by their places, the repaired part takes the place of."""
         return {number for number, piece in enumerate(step) if self.is_own(piece, finding)}
 
     def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
         """The program with the repaired part, timed to take so many seconds a step, in place of what it replaces."""
-        there = [self.replaced(step, finding) for step in program.steps]
+        there = [self.replaced(program, step, finding) for step in program.steps]
         # Where only some steps have it, those have all of it.
         share = sum(map(bool, there)) / len(there)
         part = Piece("compute", seconds / share if share else 0.0, site_of(finding), "timed")

@@ -38,8 +38,30 @@ class _ManyStepsACall(AsGraph):
         return EAGER_ACCOUNTS if _is_of_ops(finding) else self.accounts
 
     def experiment_of(self, finding: Finding) -> str:
-        """Of a loop of eager ops, that of a graph; of calls, none."""
-        return self.experiment if _is_of_ops(finding) else ""
+        """Of a loop of eager ops, that of a graph; of calls, that of many in one."""
+        return self.experiment if _is_of_ops(finding) else "many-steps"
+
+    def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
+        """The calls, their kernels and the loop's own Python gone, and the timed loop in their place."""
+        if _is_of_ops(finding):
+            return super().apply_measured(program, finding, seconds)
+
+        def change(step: list[Piece]) -> list[Piece]:
+            left = self._python_left(step, finding)
+            kept = [
+                replace(piece, seconds=piece.seconds * left) if is_loop_python(piece) else piece
+                for piece in step
+                if not self.is_own(piece, finding) and not _is_kernel_of(piece, finding)
+            ]
+            return [*kept, Piece("compute", seconds, site_of(finding), "timed")]
+
+        return program.with_steps(change)
+
+    def _python_left(self, step: list[Piece], finding: Finding) -> float:
+        """The share of the loop's own Python that stays: as much as the calls took goes with them."""
+        launching = sum(p.seconds for p in step if self.is_own(p, finding))
+        python = sum(p.seconds for p in step if is_loop_python(p))
+        return max(0.0, python - launching) / python if python else 0.0
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
         """The calls gone, and the loop's own Python with them; a program's real work in Python would have to stay."""
@@ -48,9 +70,7 @@ class _ManyStepsACall(AsGraph):
         quick = draw.between(program.quick, 1.0, _IN_A_LOOP)
 
         def change(step: list[Piece]) -> list[Piece]:
-            launching = sum(p.seconds for p in step if self.is_own(p, finding))
-            python = sum(p.seconds for p in step if is_loop_python(p))
-            left = max(0.0, python - launching) / python if python else 0.0
+            left = self._python_left(step, finding)
             return [replace(piece, seconds=piece.seconds * factor(piece, left)) for piece in step]
 
         def factor(piece: Piece, left: float) -> float:
@@ -58,7 +78,7 @@ class _ManyStepsACall(AsGraph):
                 return 0.0
             if is_loop_python(piece):
                 return left
-            return quick if piece.account == "compute" and piece.site in (None, site_of(finding)) else 1.0
+            return quick if _is_kernel_of(piece, finding) else 1.0
 
         return program.with_steps(change)
 
@@ -66,11 +86,19 @@ class _ManyStepsACall(AsGraph):
         """What goes with the calls when a loop moves into a compiled function."""
         if _is_of_ops(finding):
             return super().frees(program, finding)
-        computing = mean_s(program.steps, lambda p: p.account == "compute")
+        if self.timed(program, finding) is None:
+            kernels = mean_s(program.steps, lambda p: p.account == "compute") * (1 - program.quick)
+        else:
+            kernels = mean_s(program.steps, lambda p: _is_kernel_of(p, finding))
         return {
             "the loop's own Python": min(mean_s(program.steps, is_loop_python), self.own_s(program, finding)),
-            _IN_A_LOOP: computing * (1 - program.quick),
+            _IN_A_LOOP: kernels,
         }
+
+
+def _is_kernel_of(piece: Piece, finding: Finding) -> bool:
+    """Whether it is the kernels of the calls, or of calls that nobody knows the line of."""
+    return piece.account == "compute" and piece.site in (None, site_of(finding))
 
 
 def _is_of_ops(finding: Finding) -> bool:

@@ -75,6 +75,7 @@ class NumpyFeedInLoop(Rule):
         accounts=("transfer",),
         assumes=f"data is converted once before the loop; taking rows from it copies nothing; {WARM}",
         beside=(0.0, 1.0),
+        experiment="resident-data",
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:

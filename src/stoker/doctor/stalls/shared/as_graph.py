@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # The name of what is uncertain about it.
 SIDE_BY_SIDE = "kernels side by side"
 EAGER_ACCOUNTS = ("eager", "dispatch")
+# Of the eager ops of a step, a share beyond which all of them are counted.
+_NEARLY_ALL = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,9 +29,19 @@ class AsGraph(Repair):
     uncertain: tuple[str, ...] = (SIDE_BY_SIDE,)
     experiment: str = "as-graph"
 
-    def replaced(self, step: Sequence[Piece], finding: Finding) -> set[int]:
-        """The ops, and the Python between them."""
-        return super().replaced(step, finding) | self._python_between(step, finding)
+    def replaced(self, program: Program, step: Sequence[Piece], finding: Finding) -> set[int]:
+        """The ops, and the Python between them.
+
+        Samples tell whose an op is. If the recorded step shows that nearly all ops are the finding's, it also gets
+        those that the samples gave to nobody.
+        """
+        own = super().replaced(program, step, finding)
+        timed = self.timed(program, finding)
+        if timed is not None and timed.covers >= _NEARLY_ALL:
+            own |= {
+                n for n, piece in enumerate(step) if piece.account in EAGER_ACCOUNTS and piece.site is None
+            }
+        return own | _python_between(step, own)
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
         """A call, and on a synchronous device its kernels, where the ops were."""
@@ -44,7 +56,7 @@ class AsGraph(Repair):
             eager = sum(p.seconds for p in own if p.account == "eager")
             if not eager:
                 return step
-            between = self._python_between(step, finding)
+            between = _python_between(step, super(AsGraph, self).replaced(program, step, finding))
             kept = [p for n, p in enumerate(step) if not self.is_own(p, finding) and n not in between]
             site = site_of(finding)
             # However few the ops, a call in their place costs no more than they did.
@@ -57,17 +69,20 @@ class AsGraph(Repair):
         return program.with_steps(change)
 
     def frees(self, program: Program, finding: Finding) -> dict[str, float]:
-        """The Python between the ops: it runs once, while the graph is traced."""
-        steps = program.steps
-        seconds = sum(step[n].seconds for step in steps for n in self._python_between(step, finding))
-        return {"the Python between the ops": seconds / len(steps)}
+        """The Python between the ops, which runs once, while the graph is traced; ops that samples gave to nobody."""
+        beside = [
+            sum(step[n].seconds for n in self.replaced(program, step, finding))
+            - sum(piece.seconds for piece in step if self.is_own(piece, finding))
+            for step in program.steps
+        ]
+        return {"the Python between the ops": sum(beside) / len(beside)}
 
-    def _python_between(self, step: Sequence[Piece], finding: Finding) -> set[int]:
-        """Which pieces are Python between two eager ops of the finding."""
-        own = [number for number, piece in enumerate(step) if self.is_own(piece, finding)]
-        inside = range(own[0], own[-1]) if own else range(0)
-        return {
-            n
-            for n in inside
-            if step[n].account == "python" and not step[n].name and n - 1 in own and n + 1 in own
-        }
+
+def _python_between(step: Sequence[Piece], own: set[int]) -> set[int]:
+    """Which pieces are Python between two eager ops of the finding, `own` by their places."""
+    inside = range(min(own), max(own)) if own else range(0)
+    return {
+        n
+        for n in inside
+        if step[n].account == "python" and not step[n].name and n - 1 in own and n + 1 in own
+    }

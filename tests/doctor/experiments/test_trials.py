@@ -1,0 +1,121 @@
+"""What is timed for each kind of repair, on recorded steps: it is checked, and it runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from stoker.doctor.attach.sites import shown_path
+from stoker.doctor.experiments import checking
+from stoker.doctor.experiments.rebuilding import CannotRebuild
+from stoker.doctor.experiments.recording import RecordedStep
+from stoker.doctor.experiments.timing import LEAST_ROUNDS, Budget, time_in_turn
+from stoker.doctor.experiments.trials import TRIALS
+from stoker.doctor.stall import find_stall
+from stoker.records import Finding
+from tests.doctor.experiments.recorded import record_step
+
+
+def finding_at(function: Callable[[], None], text: str, kind: str) -> Finding:
+    """A finding at the line of a function that holds this text."""
+    lines, first = inspect.getsourcelines(function)
+    (line,) = [first + number for number, code in enumerate(lines) if text in code]
+    stall = find_stall(kind)
+    assert stall is not None
+    return stall.finding(file=shown_path(__file__), line=line, function=function.__name__)
+
+
+def run_trial(step: RecordedStep | None, finding: Finding, experiment: str) -> None:
+    """Rebuild, check and time it."""
+    assert step is not None
+    with checking.variables_put_back(step):
+        trial = TRIALS[experiment](step, finding)
+        was, repaired = time_in_turn([trial.was, trial.repaired], Budget(300))
+    assert len(was) == len(repaired) >= LEAST_ROUNDS
+    assert min(was + repaired) > 0
+
+
+def test_two_functions_of_one_step_are_rebuilt_one_by_one() -> None:
+    first, second = tf.Variable([1.0, 2.0]), tf.Variable([3.0, 4.0])
+
+    def train_first() -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(first * second)
+        first.assign_sub(0.1 * tape.gradient(loss, first))
+
+    def train_second() -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(first * second)
+        second.assign_sub(0.1 * tape.gradient(loss, second))
+
+    def run_loop() -> None:
+        for _ in range(12):
+            train_first()
+            train_second()
+
+    step, notes = record_step(run_loop)
+    assert notes == []
+    for function in (train_first, train_second):
+        run_trial(step, finding_at(function, "GradientTape", "eager-train-step"), "as-graph")
+
+
+def test_compiled_calls_run_in_one_call() -> None:
+    weight = tf.Variable(tf.ones([4, 1]))
+
+    @tf.function
+    def train_step(x: tf.Tensor) -> tf.Tensor:
+        weight.assign_sub(0.01 * tf.matmul(x, tf.matmul(x, weight), transpose_a=True))
+        return tf.reduce_sum(weight)
+
+    def run_loop() -> None:
+        for number in range(12):
+            float(train_step(tf.ones([8, 4]) * float(number)))
+
+    step, notes = record_step(run_loop)
+    assert notes == []
+    run_trial(step, finding_at(run_loop, "train_step", "launch-bound"), "many-steps")
+
+
+def test_rows_are_taken_from_a_tensor_where_host_data_was_made_into_one() -> None:
+    images, weight = np.random.default_rng(0).random((64, 10)), tf.Variable(tf.ones([10, 1]))
+    train_step = tf.function(lambda x: weight.assign_sub(0.1 * tf.reduce_mean(x, 0)[:, None]))
+
+    def run_loop() -> None:
+        for number in range(12):
+            batch = tf.constant(images[number : number + 16], tf.float32)
+            train_step(batch)
+
+    step, notes = record_step(run_loop)
+    assert notes == []
+    finding = finding_at(run_loop, "tf.constant", "numpy-feed-in-loop")
+    run_trial(step, finding, "resident-data")
+    images[:] = 0.0
+    assert step is not None
+    with pytest.raises(CannotRebuild, match="the data has changed since"):
+        TRIALS["resident-data"](step, finding)
+
+
+def test_predict_becomes_a_call_of_its_compiled_function() -> None:
+    model = tf.keras.Sequential([tf.keras.Input((6,)), tf.keras.layers.Dense(3)])
+
+    def run_loop() -> None:
+        row = np.zeros([1, 6], "float32")
+        for number in range(12):
+            row[0, 0] = number
+            row[0, :3] = model.predict(row, verbose=0)[0]
+
+    step, notes = record_step(run_loop)
+    assert notes == []
+    run_trial(step, finding_at(run_loop, "predict", "predict-in-loop"), "compiled-predict")
+
+
+def test_a_finding_that_the_recorded_step_does_not_hold_is_refused() -> None:
+    step = RecordedStep(None)
+    finding = finding_at(test_compiled_calls_run_in_one_call, "def run_loop", "launch-bound")
+    for trial in TRIALS.values():
+        with pytest.raises(CannotRebuild):
+            trial(step, finding)
