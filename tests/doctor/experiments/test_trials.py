@@ -99,20 +99,6 @@ def test_rows_are_taken_from_a_tensor_where_host_data_was_made_into_one() -> Non
         TRIALS["resident-data"](step, finding)
 
 
-def test_predict_becomes_a_call_of_its_compiled_function() -> None:
-    model = tf.keras.Sequential([tf.keras.Input((6,)), tf.keras.layers.Dense(3)])
-
-    def run_loop() -> None:
-        row = np.zeros([1, 6], "float32")
-        for number in range(12):
-            row[0, 0] = number
-            row[0, :3] = model.predict(row, verbose=0)[0]
-
-    step, notes = record_step(run_loop)
-    assert notes == []
-    run_trial(step, finding_at(run_loop, "predict", "predict-in-loop"), "compiled-predict")
-
-
 def test_a_finding_that_the_recorded_step_does_not_hold_is_refused() -> None:
     step = RecordedStep(None)
     finding = finding_at(test_compiled_calls_run_in_one_call, "def run_loop", "launch-bound")

@@ -148,22 +148,18 @@ class Rebuilt:
         return outputs
 
 
-def rebuild(
-    step: RecordedStep, ops: Sequence[RecordedOp], frozen: bool = False, all_data: bool = False
-) -> Rebuilt:
+def rebuild(step: RecordedStep, ops: Sequence[RecordedOp], frozen: bool = False) -> Rebuilt:
     """These ops as one compiled function.
 
-    What they got from elsewhere is an argument, or a constant if it is small (with `all_data`, only handles are). What
-    nobody uses is pruned. `frozen` puts recorded values in place of random ones, so that the outcome can be compared.
+    What they got from elsewhere is an argument, or a constant if it is small. What nobody uses is pruned. `frozen` puts
+    recorded values in place of random ones, so that the outcome can be compared.
     """
     import tensorflow as tf
 
     live = [op for op in ops if not (frozen and is_random(op))]
     made = {number for op in live for number in op.outputs}
     outside = list(dict.fromkeys(n for op in live for n in op.inputs if n not in made))
-    arguments = [
-        n for n in outside if not (is_handle(step.values[n]) if all_data else _is_constant(step.values[n]))
-    ]
+    arguments = [n for n in outside if not _is_constant(step.values[n])]
     outputs = _used_elsewhere(step, live)
 
     def body(*given: Tensor) -> list[Tensor]:

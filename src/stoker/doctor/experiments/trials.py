@@ -21,7 +21,6 @@ from stoker.doctor.experiments.rebuilding import (
 from stoker.doctor.experiments.recording import RecordedFeed, RecordedOp, RecordedStep
 from stoker.doctor.experiments.timing import Way
 from stoker.records import Finding
-from stoker.tf_internals.types import Tensor
 
 # Fewer ops are not what the finding is about.
 _FEW_OPS = 5
@@ -69,21 +68,6 @@ def many_steps(step: RecordedStep, finding: Finding) -> Trial:
     )
 
 
-def compiled_predict(step: RecordedStep, finding: Finding) -> Trial:
-    """The compiled function inside `predict`, called for the same rows: they come from NumPy and go back to it."""
-    calls = _calls(step, finding)
-    rebuilt = rebuild(step, calls, all_data=True)
-    if not rebuilt.outputs:
-        raise CannotRebuild("nothing was read of what was predicted")
-    check_rebuilt(step, calls, rebuilt)
-    rows = [tensor.numpy() for tensor in rebuilt.arguments]
-
-    def predict() -> object:
-        return [tensor.numpy() for tensor in rebuilt.function(*map(tf_constant, rows))]
-
-    return Trial(Way(replay(step, calls)), Way(predict))
-
-
 def resident_data(step: RecordedStep, finding: Finding) -> Trial:
     """Rows taken from a tensor in place of host data made into one; data that stays the same is not made again."""
     import tensorflow as tf
@@ -106,13 +90,6 @@ def resident_data(step: RecordedStep, finding: Finding) -> Trial:
         return [] if finding.detail.get("same_array") else [rows[size : 2 * size] for rows, size in resident]
 
     return Trial(Way(convert), Way(take_rows))
-
-
-def tf_constant(value: object) -> Tensor:
-    """A tensor of host data."""
-    import tensorflow as tf
-
-    return tf.constant(value)
 
 
 def _calls(step: RecordedStep, finding: Finding) -> list[RecordedOp]:
@@ -143,7 +120,6 @@ def _is_of(op: RecordedOp, finding: Finding) -> bool:
 TRIALS: dict[str, Callable[[RecordedStep, Finding], Trial]] = {
     "as-graph": as_graph,
     "many-steps": many_steps,
-    "compiled-predict": compiled_predict,
     "resident-data": resident_data,
 }
 

@@ -23,9 +23,8 @@ _ROUND = "which round"
 
 def timed_s(program: Program, finding: Finding) -> tuple[float, ...]:
     """Seconds of a step that a finding's repaired part was timed to take, shortest first; nothing if it was not."""
-    repair = repair_of(finding.kind)
-    timed = repair.timed(program, finding)
-    return timed.rounds if timed is not None and repair.can_use_experiment(program, finding) else ()
+    timed = repair_of(finding.kind).timed(program, finding)
+    return timed.rounds if timed is not None else ()
 
 
 def uncertain(program: Program, finding: Finding) -> tuple[str, ...]:

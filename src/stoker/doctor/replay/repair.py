@@ -89,10 +89,6 @@ class Repair(ABC):
         """Seconds of a step that are labelled as the finding's."""
         return mean_s(program.steps, lambda piece: self.is_own(piece, finding))
 
-    def can_use_experiment(self, program: Program, finding: Finding) -> bool:
-        """Whether what was timed is what this program's repair would be."""
-        return True
-
     def timed(self, program: Program, finding: Finding) -> TimedRepair | None:
         """What the repair of this finding was timed to take; None if it was not."""
         return program.timed.get((finding.kind, finding.file, finding.line))

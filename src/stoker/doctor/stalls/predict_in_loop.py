@@ -38,7 +38,7 @@ class _CompiledCall(Repair):
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
         """The graph stays, and a call of it."""
-        if self._is_all_there_is(program, finding):
+        if self.own_s(program, finding) > _NOTHING_ELSE * mean_s(program.steps, lambda piece: True):
             return self._at_once(program, finding)
         calls = (finding.count or 0) / program.count if program.count else 1.0
 
@@ -54,13 +54,6 @@ class _CompiledCall(Repair):
             return [*kept, Piece("dispatch", python, site_of(finding), "graph", device=device)]
 
         return program.with_steps(change)
-
-    def _is_all_there_is(self, program: Program, finding: Finding) -> bool:
-        return self.own_s(program, finding) > _NOTHING_ELSE * mean_s(program.steps, lambda piece: True)
-
-    def can_use_experiment(self, program: Program, finding: Finding) -> bool:
-        """A call for the same rows was timed, not one for all rows."""
-        return not self._is_all_there_is(program, finding)
 
     def _at_once(self, program: Program, finding: Finding) -> Program:
         """One call of `predict` for all rows: its overhead once, and one batch where there were many."""
@@ -104,13 +97,12 @@ class PredictInLoop(Rule):
     repair = _CompiledCall(
         accounts=(
             *("trace", "input", "eager", "dispatch", "launch", "compute", "graph"),
-            *("transfer", "sync", "python", "teardown"),
+            *("transfer", "sync", "python"),
         ),
         assumes="a compiled call takes the place of predict(); a loop that only predicts gives all rows to one call; "
         f"{WARM}",
         beside=(0.0, 1.0),
         owns_whole_calls=True,
-        experiment="compiled-predict",
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
