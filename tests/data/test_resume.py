@@ -16,7 +16,7 @@ from tests.data.frames import mixed
 from tests.data.old_files import runs
 
 
-class _Crash(keras.callbacks.Callback):  # type: ignore[misc]
+class _Crash(keras.callbacks.Callback):
     def __init__(self, at: int) -> None:
         super().__init__()
         self.at, self.seen = at, 0

@@ -29,7 +29,7 @@ def model() -> Any:
     return made
 
 
-class Reader(keras.callbacks.Callback):  # type: ignore[misc]
+class Reader(keras.callbacks.Callback):
     """Reads so often that it is a finding."""
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -107,7 +107,7 @@ def test_scalars_for_tensorboard(tmp_path: Path) -> None:
 def test_the_same_watch_again_and_after_a_failure() -> None:
     from tensorflow.python.framework import ops
 
-    class Trouble(keras.callbacks.Callback):  # type: ignore[misc]
+    class Trouble(keras.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             raise ValueError("in the middle")
 

@@ -51,7 +51,7 @@ from tests.support import HANGS_S
 TOKEN = [("authorization", "Bearer secret")]
 
 
-class Stub(PredictionServiceStub):  # type: ignore[misc]
+class Stub(PredictionServiceStub):
     """The services of one server, and its channel."""
 
     def __init__(self, channel: Any, app: App, loop: asyncio.AbstractEventLoop) -> None:

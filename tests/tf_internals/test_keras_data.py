@@ -15,7 +15,7 @@ X: Any = np.ones((10, 2))
 Y: Any = np.arange(10)
 
 
-class Rows(keras.utils.PyDataset):  # type: ignore[misc]
+class Rows(keras.utils.PyDataset):
     def __len__(self) -> int:
         return 2
 

@@ -124,7 +124,7 @@ def test_results_and_flatten_results() -> None:
 def test_evaluate_sorts_results_or_does_not() -> None:
     """`SORTS_RESULTS`."""
 
-    class Own(keras.Model):  # type: ignore[misc]
+    class Own(keras.Model):
         def test_step(self, data: Any) -> dict[str, Any]:
             return {"b": tf.constant(1.0), "a": tf.constant(2)}
 
@@ -154,7 +154,7 @@ def test_is_validated() -> None:
 
 
 def test_does_nothing() -> None:
-    class Own(keras.callbacks.Callback):  # type: ignore[misc]
+    class Own(keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None: ...
 
     assert keras_training.does_nothing(Own().on_epoch_begin)

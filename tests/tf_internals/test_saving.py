@@ -13,7 +13,7 @@ from stoker.tf_internals import saving
 from tests.tf_internals.calls import recorded
 
 
-class Doubler(tf.Module):  # type: ignore[misc]
+class Doubler(tf.Module):
     @tf.function(input_signature=[tf.TensorSpec([None], name="x")])
     def __call__(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
         return {"doubled": 2 * x}

@@ -13,7 +13,7 @@ from tests.train.random_models import Case, Spec
 from tests.train.random_names import CHANNELS, CLASSES, MERGES, NEEDED, SHAPES, WORDS
 
 
-class EveryBatch(keras.callbacks.Callback):  # type: ignore[misc]
+class EveryBatch(keras.callbacks.Callback):
     """Writes down the logs of every batch."""
 
     def __init__(self) -> None:

@@ -59,7 +59,7 @@ def list_in_list_out() -> Any:
     return model
 
 
-class OwnStep(keras.Model):  # type: ignore[misc]
+class OwnStep(keras.Model):
     """A `train_step` with a tape of its own, whose logs are not the model's metrics."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class OwnMetrics(OwnStep):
         return {"mean_loss": self.mean.result()}
 
 
-class OwnLoss(keras.Model):  # type: ignore[misc]
+class OwnLoss(keras.Model):
     """An overridden `compute_loss`."""
 
     def compute_loss(
@@ -125,7 +125,7 @@ def own_loss() -> Any:
 def autoencoder() -> Any:
     """No targets: the loss is added by a layer."""
 
-    class Reconstruct(keras.layers.Layer):  # type: ignore[misc]
+    class Reconstruct(keras.layers.Layer):
         def call(self, pair: Any) -> Any:
             self.add_loss(keras.ops.mean((pair[0] - pair[1]) ** 2))
             return pair[1]

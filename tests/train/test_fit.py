@@ -58,7 +58,7 @@ def fitted(*plans: Any) -> list[tuple[list[bytes], dict[str, list[float]]]]:
     return ends
 
 
-class Rows(keras.Model):  # type: ignore[misc]
+class Rows(keras.Model):
     """Writes down the rows it is trained on."""
 
     def __init__(self) -> None:
@@ -186,7 +186,7 @@ def test_a_trial_leaves_no_trace_in_the_numbers_and_its_choice_holds() -> None:
 
 @pytest.mark.usefixtures("eager_to_try")
 def test_candidates_that_cannot_be_or_differ_are_dropped() -> None:
-    class ThroughText(keras.layers.Layer):  # type: ignore[misc]
+    class ThroughText(keras.layers.Layer):
         def call(self, x: Any) -> Any:
             return x + 0.0 * tf.strings.to_number(tf.strings.as_string(tf.stop_gradient(x)))
 
@@ -194,7 +194,7 @@ def test_candidates_that_cannot_be_or_differ_are_dropped() -> None:
     assert history.plan.jit == "none"
     assert "XLA cannot compile it" in history.plan.reasons[0]
 
-    class HiddenNoise(keras.layers.Layer):  # type: ignore[misc]
+    class HiddenNoise(keras.layers.Layer):
         def call(self, x: Any) -> Any:
             return x + tf.random.normal(tf.shape(x))
 
@@ -232,7 +232,7 @@ def test_a_batch_that_does_not_fit_names_one_that_does() -> None:
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     row = total * 52 // 100 // 4 // 1024
 
-    class Hungry(keras.Model):  # type: ignore[misc]
+    class Hungry(keras.Model):
         def train_step(self, batch: Any) -> Any:
             x, y = batch
             # Never touched, so never really there; the system refuses more than it has all the same.

@@ -40,7 +40,7 @@ def assert_equal(theirs: Any, ours: Any) -> None:
         np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-7)
 
 
-class TrainedLayer(Trainer, keras.layers.Layer):  # type: ignore[misc]
+class TrainedLayer(Trainer, keras.layers.Layer):
     """A layer that Keras' Trainer is mixed into: what Keras' own tests train."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ def test_anything_that_is_a_keras_trainer() -> None:
     )
 
 
-class Batches(keras.callbacks.Callback):  # type: ignore[misc]
+class Batches(keras.callbacks.Callback):
     """Which batches it was told of."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ def test_batches_are_counted_as_by_keras(data: str, per_execution: int) -> None:
     assert_equal(theirs, ours)
 
 
-class PerSample(keras.Model):  # type: ignore[misc]
+class PerSample(keras.Model):
     """Its step returns a value for each row."""
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ def test_a_step_that_returns_a_value_for_each_row(rows: int, plan: str | None) -
             np.testing.assert_allclose(mine, other, rtol=1e-5, err_msg=key)
 
 
-class Counts(keras.metrics.Metric):  # type: ignore[misc]
+class Counts(keras.metrics.Metric):
     """A metric whose result is a dict."""
 
     def __init__(self) -> None:
@@ -174,7 +174,7 @@ def test_a_metric_whose_result_is_a_dict() -> None:
     )
 
 
-class OwnDictStep(keras.Model):  # type: ignore[misc]
+class OwnDictStep(keras.Model):
     """An own step whose metric's result is a dict, returned as it is."""
 
     def __init__(self) -> None:
@@ -218,7 +218,7 @@ def test_a_wish_to_stop_is_heard_where_keras_hears_it(hook: str, per_execution: 
     assert_equal(theirs, ours)
 
 
-class StopsSilently(keras.callbacks.Callback):  # type: ignore[misc]
+class StopsSilently(keras.callbacks.Callback):
     """Without a hook on batches, which would have every batch a call of its own."""
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
@@ -251,7 +251,7 @@ def functions_run_eagerly() -> Iterator[None]:
 def test_functions_that_shall_run_eagerly_do() -> None:
     eager: list[bool] = []
 
-    class Looks(keras.layers.Layer):  # type: ignore[misc]
+    class Looks(keras.layers.Layer):
         def call(self, x: Any) -> Any:
             eager.append(tf.executing_eagerly())
             return x
@@ -263,7 +263,7 @@ def test_functions_that_shall_run_eagerly_do() -> None:
     assert "steps run eagerly" in history.plan.reasons
 
 
-class OwnFunction(keras.Sequential):  # type: ignore[misc]
+class OwnFunction(keras.Sequential):
     def make_train_function(self, force: bool = False) -> Any:
         return super().make_train_function(force)
 
@@ -290,7 +290,7 @@ def test_a_function_set_by_hand_is_refused(name: str) -> None:
         assert stoker.evaluate(model, X, Y, verbose=0, return_dict=True) == {"loss": 0.0}
 
 
-class OwnTestFunction(keras.Sequential):  # type: ignore[misc]
+class OwnTestFunction(keras.Sequential):
     def make_test_function(self, force: bool = False) -> Any:
         return super().make_test_function(force)
 
@@ -305,7 +305,7 @@ def test_what_validation_would_bypass_is_refused() -> None:
     stoker.fit(model, X, Y, **OPTIONS)
 
 
-class BuildsItself(keras.Model):  # type: ignore[misc]
+class BuildsItself(keras.Model):
     """Has no weights before it sees a batch."""
 
     def __init__(self) -> None:
@@ -321,7 +321,7 @@ class Interrupted(Exception):
     pass
 
 
-class InterruptsAt(keras.callbacks.Callback):  # type: ignore[misc]
+class InterruptsAt(keras.callbacks.Callback):
     def __init__(self, epoch: int) -> None:
         super().__init__()
         self.set_state(epoch)

@@ -33,7 +33,7 @@ def rows(kind: type) -> Any:
     return compiled(kind, keras.Input((4,)), keras.layers.Dense(8, activation="relu"))
 
 
-class Task(keras.Sequential):  # type: ignore[misc]
+class Task(keras.Sequential):
     """Takes texts: each of its methods prepares them and calls Keras', as the tasks of keras_hub do."""
 
     def prepare(self, words: Any, *more: Any) -> Any:
@@ -133,7 +133,7 @@ def test_what_is_random_is_prepared_anew_in_every_epoch() -> None:
     assert "the prepared data is kept in memory" not in history.plan.reasons
 
 
-class ScaledEvaluate(keras.Sequential):  # type: ignore[misc]
+class ScaledEvaluate(keras.Sequential):
     """Evaluates raw rows."""
 
     # Not on the model: an attribute that is set means that it has to be traced again.
@@ -145,14 +145,14 @@ class ScaledEvaluate(keras.Sequential):  # type: ignore[misc]
         return super().evaluate(np.asarray(x) / 255, y, **kwds)
 
 
-class IgnoredChange(keras.Sequential):  # type: ignore[misc]
+class IgnoredChange(keras.Sequential):
     """Passes everything on: Keras then evaluates on what `fit` keeps, whatever `x` is."""
 
     def evaluate(self, x: Any = None, y: Any = None, **kwds: Any) -> Any:
         return super().evaluate(np.asarray(x) * 7, y, **kwds)
 
 
-class TwoEvaluations(keras.Sequential):  # type: ignore[misc]
+class TwoEvaluations(keras.Sequential):
     def evaluate(self, x: Any = None, y: Any = None, **kwds: Any) -> Any:
         kwds.pop("_use_cached_eval_dataset", None)
         kwds.pop("sample_weight", None)
@@ -161,7 +161,7 @@ class TwoEvaluations(keras.Sequential):  # type: ignore[misc]
         return {"first": first["loss"], "second": second["loss"]}
 
 
-class EvaluatesAlone(keras.Sequential):  # type: ignore[misc]
+class EvaluatesAlone(keras.Sequential):
     """Never calls Keras' method."""
 
     def evaluate(self, x: Any = None, y: Any = None, **kwds: Any) -> Any:
@@ -215,7 +215,7 @@ def test_the_store_links_the_data_as_it_was_given(monkeypatch: pytest.MonkeyPatc
     assert len({found for _, found in links}) == 1
 
 
-class FitsTwice(keras.Sequential):  # type: ignore[misc]
+class FitsTwice(keras.Sequential):
     def fit(self, *args: Any, **kwds: Any) -> Any:
         super().fit(*args, **{**kwds, "epochs": 1})
         return super().fit(*args, **kwds)
@@ -229,7 +229,7 @@ def test_a_fit_that_calls_keras_twice(tmp_path: Path) -> None:
         stoker.fit(rows(FitsTwice), X, Y, checkpoint=tmp_path, **OPTIONS)
 
 
-class FitsByHand(keras.Sequential):  # type: ignore[misc]
+class FitsByHand(keras.Sequential):
     def fit(self, x: Any, y: Any, **kwds: Any) -> Any:
         return [self.train_on_batch(x, y) for _ in range(2)]
 
@@ -243,7 +243,7 @@ def test_a_fit_that_never_calls_keras_is_said_to(tmp_path: Path) -> None:
     assert told[0].filename == __file__
 
 
-class FitsThroughStoker(keras.Sequential):  # type: ignore[misc]
+class FitsThroughStoker(keras.Sequential):
     calls = 0
 
     def fit(self, *args: Any, **kwds: Any) -> Any:
@@ -263,7 +263,7 @@ def test_options_of_stokers_reach_it_through_a_fit_of_the_models_own() -> None:
     assert (history.plan.feed, history.plan.steps_per_call) == ("streamed", 2)
 
 
-class OtherDefaults(keras.Sequential):  # type: ignore[misc]
+class OtherDefaults(keras.Sequential):
     def fit(self, x: Any, y: Any, epochs: int = 4, extra: int = 0, **kwds: Any) -> Any:
         self.extra = extra
         return super().fit(x, y, epochs=epochs, shuffle=False, **kwds)
@@ -277,7 +277,7 @@ def test_the_models_fit_gets_what_was_given_and_no_more() -> None:
     assert model.extra == 5
 
 
-class FitsAgain(keras.callbacks.Callback):  # type: ignore[misc]
+class FitsAgain(keras.callbacks.Callback):
     """Trains the model a little while it is trained."""
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -290,7 +290,7 @@ def test_a_callback_that_calls_keras_fit_gets_keras() -> None:
     assert len(history.epoch) == 3
 
 
-class StopsAfter(keras.callbacks.Callback):  # type: ignore[misc]
+class StopsAfter(keras.callbacks.Callback):
     def __init__(self, epoch: int) -> None:
         super().__init__()
         self.epoch = epoch
@@ -324,7 +324,7 @@ def test_a_task_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
         np.testing.assert_array_equal(resumed, uninterrupted)
 
 
-class PredictsScaled(keras.Sequential):  # type: ignore[misc]
+class PredictsScaled(keras.Sequential):
     def predict(self, x: Any, *args: Any, **kwds: Any) -> Any:
         return super().predict(np.asarray(x) / 2, *args, **kwds)
 
@@ -339,36 +339,36 @@ def test_a_predict_of_the_models_own_prepares_once(eager: bool) -> None:
     np.testing.assert_allclose(stoker.predict(model, X, 8, verbose=0, track=True), expected, rtol=1e-5)
 
 
-class OwnLoss(keras.Sequential):  # type: ignore[misc]
+class OwnLoss(keras.Sequential):
     def compute_loss(self, *args: Any, **kwds: Any) -> Any:
         return 2 * super().compute_loss(*args, **kwds)
 
 
-class OwnComputeMetrics(keras.Sequential):  # type: ignore[misc]
+class OwnComputeMetrics(keras.Sequential):
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         logs = super().compute_metrics(x, y, y_pred, sample_weight)
         return {**logs, "largest": keras.ops.max(y_pred)}
 
 
-class OwnResults(keras.Sequential):  # type: ignore[misc]
+class OwnResults(keras.Sequential):
     def get_metrics_result(self) -> Any:
         return {f"my_{name}": value for name, value in super().get_metrics_result().items()}
 
 
-class OwnReset(keras.Sequential):  # type: ignore[misc]
+class OwnReset(keras.Sequential):
     """Its metrics go on over all epochs, validations included."""
 
     def reset_metrics(self) -> None:
         self.resets = getattr(self, "resets", 0) + 1
 
 
-class OwnMetrics(keras.Sequential):  # type: ignore[misc]
+class OwnMetrics(keras.Sequential):
     @property
     def metrics(self) -> Any:
         return super().metrics[:1]
 
 
-class OwnTrainStep(keras.Sequential):  # type: ignore[misc]
+class OwnTrainStep(keras.Sequential):
     def train_step(self, data: Any) -> Any:
         return {**super().train_step(data), "constant": 3.0}
 

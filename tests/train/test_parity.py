@@ -30,7 +30,7 @@ WORDS = tf.constant([["red one"], ["green two"], ["blue three"], ["two red"]] * 
 CB = keras.callbacks
 
 
-class Events(keras.callbacks.Callback):  # type: ignore[misc]
+class Events(keras.callbacks.Callback):
     """Writes down what it is told of epochs."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class BatchEvents(Events):
         self._note("test batch end", batch, logs)
 
 
-class Batches(keras.utils.PyDataset):  # type: ignore[misc]
+class Batches(keras.utils.PyDataset):
     """Four batches."""
 
     @property

@@ -32,7 +32,7 @@ def compiled() -> Any:
     return model
 
 
-class Reading(keras.callbacks.Callback):  # type: ignore[misc]
+class Reading(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         float(self.model.layers[0].kernel.value[0, 0])
 

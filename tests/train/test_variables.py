@@ -102,7 +102,7 @@ def test_an_optimizer_that_was_never_used_is_built_first() -> None:
     assert sum(name.startswith("optimizer-Adam/") for name in fresh) == 2 + 2 * len(model.trainable_variables)
 
 
-class Custom(keras.Model):  # type: ignore[misc]
+class Custom(keras.Model):
     """State in all the places where people put it."""
 
     def __init__(self) -> None:

@@ -52,7 +52,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert history.epoch == [0, 1]
 
 
-class Broken(keras.callbacks.Callback):  # type: ignore[misc]
+class Broken(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         raise KeyError("of the program's own")
 

@@ -27,7 +27,7 @@ from stoker.tf_internals.types import SummaryWriter
 _LOOK_EVERY_S = 2.0
 
 
-class Watch(keras.callbacks.Callback):  # type: ignore[misc]
+class Watch(keras.callbacks.Callback):
     """Keeps the books of a Keras loop from its beginning to its end.
 
     Args:

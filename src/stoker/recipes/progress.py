@@ -49,7 +49,7 @@ class ProgressState(TypedDict):
     best: float
 
 
-class Progress(keras.callbacks.Callback):  # type: ignore[misc]
+class Progress(keras.callbacks.Callback):
     """Shows the epochs of a training in one line, keeps its curves, and ends it when its time is up.
 
     Args:

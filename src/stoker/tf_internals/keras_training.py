@@ -173,7 +173,7 @@ def show(line: str) -> None:
         io_utils.print_msg(line)
 
 
-class SpeedBar(keras.utils.Progbar):  # type: ignore[misc]
+class SpeedBar(keras.utils.Progbar):
     """Keras' bar; what it says of the speed is `describe_speed`."""
 
     def describe_speed(self, seconds: float, unit: str) -> str:
@@ -184,7 +184,7 @@ class SpeedBar(keras.utils.Progbar):  # type: ignore[misc]
         return self.describe_speed(time_per_unit, unit_name)
 
 
-class BarCallback(keras.callbacks.ProgbarLogger):  # type: ignore[misc]
+class BarCallback(keras.callbacks.ProgbarLogger):
     """Keras' callback that shows a bar; which one is `make_bar`."""
 
     progbar: Any

@@ -85,7 +85,7 @@ def functions_reused() -> Iterator[None]:
             structured_function.StructuredFunctionWrapper = original
 
 
-class ScalarSource(dataset_ops.DatasetSource):  # type: ignore[misc]
+class ScalarSource(dataset_ops.DatasetSource):
     """A source of int64 numbers that an operation of `tf.raw_ops` makes."""
 
     def __init__(self, operation: Callable[..., Tensor], **options: object) -> None:
@@ -102,7 +102,7 @@ def shuffle_like(stage: Dataset, source: Dataset, seeds: tuple[Tensor, Tensor] |
     return _Shuffle(stage, source, (stage._seed, stage._seed2) if seeds is None else seeds)
 
 
-class _Shuffle(shuffle_op._ShuffleDataset):  # type: ignore[misc]
+class _Shuffle(shuffle_op._ShuffleDataset):
     def __init__(self, like: Dataset, source: Dataset, seeds: tuple[Tensor, Tensor]) -> None:
         self._input_dataset = source
         self._buffer_size = like._buffer_size

@@ -19,7 +19,7 @@ from stoker.tracking.store.surroundings import describe_optimizer
 from stoker.tracking.store.tracking import Logs, TrackedRun, current_run, scalars
 
 
-class Log(keras.callbacks.Callback):  # type: ignore[misc]
+class Log(keras.callbacks.Callback):
     """Keep what a Keras loop reports: the logs of its batches and epochs, its parameters, and how it ended.
 
     Args:

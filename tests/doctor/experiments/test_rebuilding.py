@@ -81,7 +81,7 @@ def test_a_step_that_computes_something_else_is_refused(step: RecordedStep) -> N
     wrong = [op for op in ops if op.name != "AssignSubVariableOp"]
     assert len(wrong) < len(ops)
     rebuilt = rebuilding.rebuild(step, wrong, frozen=True)
-    with checking.variables_put_back(step), pytest.raises(rebuilding.CannotRebuild, match="variables"):
+    with checking.variables_put_back(step), pytest.raises(rebuilding.CannotRebuildStep, match="variables"):
         checking.check_rebuilt(step, ops, rebuilt)
 
 
@@ -155,7 +155,7 @@ def test_what_must_not_run_again_is_refused_also_inside_compiled_functions(funct
     step, notes = record_step(run_loop)
     assert step is not None, notes
     (call,) = [op for op in step.ops() if op.name.startswith("__")]
-    with pytest.raises(rebuilding.CannotRebuild, match="the step runs"):
+    with pytest.raises(rebuilding.CannotRebuildStep, match="the step runs"):
         rebuilding.check_repeatable(call, step.functions)
 
 

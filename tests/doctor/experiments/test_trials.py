@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from stoker.doctor.attach.sites import shown_path
 from stoker.doctor.experiments import checking
-from stoker.doctor.experiments.rebuilding import CannotRebuild
+from stoker.doctor.experiments.rebuilding import CannotRebuildStep
 from stoker.doctor.experiments.recording import RecordedStep
 from stoker.doctor.experiments.timing import LEAST_ROUNDS, Budget, time_in_turn
 from stoker.doctor.experiments.trials import TRIALS
@@ -95,7 +95,7 @@ def test_rows_are_taken_from_a_tensor_where_host_data_was_made_into_one() -> Non
     run_trial(step, finding, "resident-data")
     images[:] = 0.0
     assert step is not None
-    with pytest.raises(CannotRebuild, match="the data has changed since"):
+    with pytest.raises(CannotRebuildStep, match="the data has changed since"):
         TRIALS["resident-data"](step, finding)
 
 
@@ -103,5 +103,5 @@ def test_a_finding_that_the_recorded_step_does_not_hold_is_refused() -> None:
     step = RecordedStep(None)
     finding = finding_at(test_compiled_calls_run_in_one_call, "def run_loop", "launch-bound")
     for trial in TRIALS.values():
-        with pytest.raises(CannotRebuild):
+        with pytest.raises(CannotRebuildStep):
             trial(step, finding)

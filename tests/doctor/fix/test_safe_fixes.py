@@ -43,7 +43,7 @@ def repaired(text: str) -> str:
     raise AssertionError("the fixes come to no end")
 
 
-class LossScaleOfKeras2(keras.mixed_precision.LossScaleOptimizer):  # type: ignore[name-defined,misc]
+class LossScaleOfKeras2(keras.mixed_precision.LossScaleOptimizer):  # type: ignore[name-defined]
     """What the removed calls did: gradients are unscaled by them, and applied as they come."""
 
     def get_scaled_loss(self, loss: Any) -> Any:

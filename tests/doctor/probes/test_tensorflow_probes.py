@@ -403,7 +403,7 @@ def test_python_in_a_pipeline_is_seen(session: Session) -> None:
     ]
 
 
-class Slow(keras.callbacks.Callback):  # type: ignore[misc]
+class Slow(keras.callbacks.Callback):
     """A callback with a batch hook."""
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:

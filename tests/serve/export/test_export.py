@@ -252,19 +252,19 @@ def test_image_files_are_answered_as_the_images_of_training(tmp_path: Path) -> N
     )
 
 
-class Dice(keras.layers.Layer):  # type: ignore[misc]
+class Dice(keras.layers.Layer):
     """Random also in predict."""
 
     def call(self, x: Any) -> Any:
         return x + keras.random.normal(keras.ops.shape(x))
 
 
-class Doubled(keras.layers.Layer):  # type: ignore[misc]
+class Doubled(keras.layers.Layer):
     def call(self, x: Any) -> Any:
         return 2 * x
 
 
-class Rank(keras.layers.Layer):  # type: ignore[misc]
+class Rank(keras.layers.Layer):
     """Looks at all rows of the batch."""
 
     def call(self, x: Any) -> Any:
@@ -301,7 +301,7 @@ def test_a_layer_that_runs_python_is_named(tmp_path: Path) -> None:
 
 
 def test_a_layer_that_fails_is_named(tmp_path: Path) -> None:
-    class Picky(keras.layers.Layer):  # type: ignore[misc]
+    class Picky(keras.layers.Layer):
         fails = False
 
         def call(self, x: Any) -> Any:
@@ -332,7 +332,7 @@ def test_wrong_arguments_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "bundle" / "diary.txt").write_text("mine")
     assert "exists and is not a bundle" in refused(model, tmp_path, overwrite=True)
 
-    class Own(keras.Model):  # type: ignore[misc]
+    class Own(keras.Model):
         def call(self, x: Any) -> Any:
             return x
 
@@ -342,7 +342,7 @@ def test_wrong_arguments_are_one_line(tmp_path: Path) -> None:
 
 
 def test_names_do_not_depend_on_what_was_made_before(tmp_path: Path) -> None:
-    class Own(keras.Model):  # type: ignore[misc]
+    class Own(keras.Model):
         """Subclassed: what it takes is what its examples are."""
 
         def __init__(self) -> None:

@@ -270,7 +270,7 @@ def test_a_table_from_a_vocabulary_file_is_exported_and_answers(tmp_path: Path) 
 def test_an_operation_of_the_users_own_is_exported_when_allowed(tmp_path: Path) -> None:
     import tensorflow as tf
 
-    class Files(keras.layers.Layer):  # type: ignore[misc]
+    class Files(keras.layers.Layer):
         def call(self, names: Any) -> Any:
             return tf.map_fn(lambda one: tf.strings.length(tf.io.read_file(one)), names, tf.int32)
 

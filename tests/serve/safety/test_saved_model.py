@@ -14,7 +14,7 @@ from stoker.serve.safety.saved_model import check_saved_model
 from tests.serve.safety.graphs import TEXT, edit, served_function, text_node
 
 
-class Cities(tf.Module):  # type: ignore[misc]
+class Cities(tf.Module):
     """A table from an asset, a variable, and a loop."""
 
     def __init__(self, vocabulary: Path) -> None:

@@ -100,7 +100,7 @@ def test_a_pipeline_is_known_by_its_sources(model: Any, data: tuple[Any, Any]) -
 
 
 def test_a_training_that_fails_says_so(model: Any, data: tuple[Any, Any]) -> None:
-    class Failing(keras.callbacks.Callback):  # type: ignore[misc]
+    class Failing(keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             raise RuntimeError("enough")
 

@@ -135,7 +135,7 @@ def test_history_goes_on() -> None:
     assert second.history["loss"] == LOSSES[:5]
 
 
-class Counting(keras.callbacks.Callback):  # type: ignore[misc]
+class Counting(keras.callbacks.Callback):
     """The user's own, which says what it remembers."""
 
     def __init__(self) -> None:
@@ -153,7 +153,7 @@ class Counting(keras.callbacks.Callback):  # type: ignore[misc]
         assert state["table"].tolist() == [self.epochs] * 3
 
 
-class Patient(keras.callbacks.EarlyStopping):  # type: ignore[misc]
+class Patient(keras.callbacks.EarlyStopping):
     """A subclass of Keras' with state of its own."""
 
     stops = 0
@@ -176,13 +176,13 @@ def test_callbacks_of_the_user_say_what_they_remember() -> None:
     assert (second[2].wait, second[2].best) == (1, 4.0)
 
 
-class Forgetful(keras.callbacks.Callback):  # type: ignore[misc]
+class Forgetful(keras.callbacks.Callback):
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[int] = []
 
 
-class Stateless(keras.callbacks.Callback):  # type: ignore[misc]
+class Stateless(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         pass
 

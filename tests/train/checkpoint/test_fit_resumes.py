@@ -26,7 +26,7 @@ class Broken(Exception):
     """What ends a run before its time."""
 
 
-class BreakOff(keras.callbacks.Callback):  # type: ignore[misc]
+class BreakOff(keras.callbacks.Callback):
     """Raises at the end of an epoch: the checkpoints of that epoch are there, its end is not."""
 
     def __init__(self, epoch: int) -> None:
@@ -105,7 +105,7 @@ def test_saving_changes_nothing(tmp_path: Path, whole: Any) -> None:
     assert (bits(built), history.history) == whole
 
 
-class Interrupt(keras.callbacks.Callback):  # type: ignore[misc]
+class Interrupt(keras.callbacks.Callback):
     """Ends the training after so many steps, by an exception or as Ctrl-C would; each of them ends a call."""
 
     def __init__(self, after: int, by_signal: bool) -> None:
@@ -160,7 +160,7 @@ def test_interrupted_it_saves_where_it_is(by_signal: bool, after: int, tmp_path:
 def test_without_a_checkpoint_ctrl_c_interrupts_at_once() -> None:
     seen = []
 
-    class Second(keras.callbacks.Callback):  # type: ignore[misc]
+    class Second(keras.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             seen.append(batch)
 
@@ -236,7 +236,7 @@ def test_an_option_that_makes_no_sense_is_refused_before_anything_is_done(tmp_pa
 
 
 def test_random_ops_that_cannot_be_resumed_are_named(tmp_path: Path) -> None:
-    class Noisy(keras.layers.Layer):  # type: ignore[misc]
+    class Noisy(keras.layers.Layer):
         def call(self, inputs: Any) -> Any:
             return inputs + tf.random.normal(tf.shape(inputs))
 

@@ -130,13 +130,13 @@ def measured() -> dict[str, Any]:
     return {"apart": abs(trained(inside) - expected), "refused": said}
 
 
-class HalvesToEvaluate(keras.Sequential):  # type: ignore[misc]
+class HalvesToEvaluate(keras.Sequential):
     def evaluate(self, x: Any = None, y: Any = None, **kwds: Any) -> Any:
         kwds.pop("_use_cached_eval_dataset", None)
         return super().evaluate(np.asarray(x) / 2, y, **kwds)
 
 
-class NeverResets(keras.Sequential):  # type: ignore[misc]
+class NeverResets(keras.Sequential):
     def reset_metrics(self) -> None:
         pass
 

@@ -171,7 +171,7 @@ def test_a_dataset_of_dicts_and_callbacks_that_change_the_rate() -> None:
     plain.assert_same(plain.weights(net), plain.weights(other))
 
 
-class Crash(keras.callbacks.Callback):  # type: ignore[misc]
+class Crash(keras.callbacks.Callback):
     """Ends a run at a step, as a crash would."""
 
     def __init__(self, at: int) -> None:

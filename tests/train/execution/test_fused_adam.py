@@ -85,7 +85,7 @@ def test_words_that_come_again_and_again_are_added_in_one_order(learner_of: Any)
     assert len({bits() for _ in range(4)}) == 1
 
 
-class Halved(keras.optimizers.Adam):  # type: ignore[misc]
+class Halved(keras.optimizers.Adam):
     """An optimizer of one's own."""
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:

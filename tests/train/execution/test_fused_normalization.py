@@ -84,7 +84,7 @@ def test_one_value_a_channel_has_no_variance() -> None:
     np.testing.assert_allclose(made.layers[1].moving_variance, 0.5)
 
 
-class Louder(keras.layers.BatchNormalization):  # type: ignore[misc]
+class Louder(keras.layers.BatchNormalization):
     """A layer of one's own."""
 
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
@@ -117,7 +117,7 @@ def test_where_the_kernel_computes_something_else_keras_does_it(model: Any) -> N
     assert kernels(learner) == 0
 
 
-class Stack(keras.Model):  # type: ignore[misc]
+class Stack(keras.Model):
     """Built by its first batch."""
 
     def __init__(self, *stack: Any) -> None:

@@ -57,7 +57,7 @@ def test_an_evaluation_inside_a_run_leaves_its_validation_alone(made: list[weakr
         step,
     )
 
-    class OnOtherData(keras.callbacks.Callback):  # type: ignore[misc]
+    class OnOtherData(keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             found.append(trainer.evaluate(x, x * -7, batch_size=8)["loss"])
 

@@ -39,7 +39,7 @@ _BACKEND = (
 )
 
 
-class TrainedElsewhere(Trainer, keras.layers.Layer):  # type: ignore[misc]
+class TrainedElsewhere(Trainer, keras.layers.Layer):
     """What a model of another backend is: of Keras' Trainer, but not of the one for TensorFlow."""
 
 

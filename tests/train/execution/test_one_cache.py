@@ -15,7 +15,7 @@ X, Y = models.data(44)
 TRACED: list[bool] = []
 
 
-class Counted(keras.layers.Layer):  # type: ignore[misc]
+class Counted(keras.layers.Layer):
     """Its `call` runs in Python once a trace."""
 
     def call(self, x: Any, training: bool = False) -> Any:

@@ -13,7 +13,7 @@ from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 from stoker.train.execution.own_methods import calls_own, is_own, original_arguments, redirect_method
 
 
-class Doubles(keras.Sequential):  # type: ignore[misc]
+class Doubles(keras.Sequential):
     def predict(self, x: Any, *args: Any, **kwds: Any) -> Any:
         return super().predict(2 * x, *args, **kwds)
 

@@ -55,7 +55,7 @@ def binary() -> keras.Model:
     return model
 
 
-class OwnTestStep(keras.Model):  # type: ignore[misc]
+class OwnTestStep(keras.Model):
     """Not built before it is called; its step returns what is no metric of the model."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class OwnMetrics(OwnTestStep):
         return {**super().compute_metrics(x, y, y_pred, sample_weight), "rows": tf.shape(x)[0]}
 
 
-class Pairs(keras.utils.PyDataset):  # type: ignore[misc]
+class Pairs(keras.utils.PyDataset):
     def __len__(self) -> int:
         return 3
 
@@ -169,7 +169,7 @@ def test_what_changes_is_seen() -> None:
     assert stoker.evaluate(model, X, Y, verbose=0) == pytest.approx(model.evaluate(X, Y, verbose=0), rel=1e-5)
 
 
-class Notes(keras.callbacks.Callback):  # type: ignore[misc]
+class Notes(keras.callbacks.Callback):
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[Any] = []

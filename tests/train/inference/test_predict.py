@@ -53,7 +53,7 @@ def listed() -> keras.Model:
 
 
 @keras.saving.register_keras_serializable()
-class RowMixer(keras.Model):  # type: ignore[misc]
+class RowMixer(keras.Model):
     """Not built before it is called, and each row's output depends on its batch."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class RowMixer(keras.Model):  # type: ignore[misc]
         return tf.cast(self.dense(x), "float32") * self.scale + tf.reduce_mean(x)
 
 
-class SumOfRow(keras.Model):  # type: ignore[misc]
+class SumOfRow(keras.Model):
     def call(self, x: Any) -> Any:
         return tf.reduce_sum(x, axis=1)
 
@@ -93,7 +93,7 @@ def stateful() -> keras.Model:
     return keras.Model(inputs, keras.layers.SimpleRNN(3, stateful=True)(inputs))
 
 
-class Squares(keras.utils.PyDataset):  # type: ignore[misc]
+class Squares(keras.utils.PyDataset):
     def __len__(self) -> int:
         return 3
 
@@ -318,7 +318,7 @@ def test_threads_share_a_model() -> None:
 # Callbacks and the bar.
 
 
-class Notes(keras.callbacks.Callback):  # type: ignore[misc]
+class Notes(keras.callbacks.Callback):
     def __init__(self, stop_after: int = 99) -> None:
         super().__init__()
         self.calls: list[Any] = []

@@ -23,7 +23,7 @@ class Interrupted(Exception):
     """The run was stopped on purpose."""
 
 
-class _Interrupt(keras.callbacks.Callback):  # type: ignore[misc]
+class _Interrupt(keras.callbacks.Callback):
     def __init__(self, after: int) -> None:
         super().__init__()
         self.left = after

@@ -96,7 +96,7 @@ def streamed(directory: Path) -> dict[str, Any]:
     return ending(model, history)
 
 
-class Rows(keras.utils.PyDataset):  # type: ignore[misc]
+class Rows(keras.utils.PyDataset):
     """Batches made in Python, in an order that it changes itself after every epoch."""
 
     def __init__(self) -> None:

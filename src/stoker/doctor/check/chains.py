@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import At, Extended
-from stoker.doctor.check.source.values import Dataset, PipelineStage
+from stoker.doctor.check.source.values import ChainStage, Dataset
 
 _RANDOM = re.compile(
     r"^(tf1?\.random\.|tf\.image\.(random|stateless_random)|tf\.image\.sample_distorted|np\.random\.|random\."
@@ -34,6 +34,6 @@ def _chains(dataset: Dataset) -> Iterator[Dataset]:
             yield replace(chain, stages=chain.stages + dataset.stages)
 
 
-def is_random(stage: PipelineStage) -> bool:
+def is_random(stage: ChainStage) -> bool:
     """Whether a stage's function draws random numbers."""
     return any(effect == "+random" or _RANDOM.match(effect) for effect in stage.effects)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from stoker.doctor.experiments.rebuilding import (
-    CannotRebuild,
+    CannotRebuildStep,
     Rebuilt,
     check_repeatable,
     is_handle,
@@ -53,14 +53,14 @@ def check_rebuilt(step: RecordedStep, ops: Sequence[RecordedOp], rebuilt: Rebuil
     """Run the rebuilt ops from the recorded state and compare all they give and write with what was recorded.
 
     Raises:
-        CannotRebuild: they compute something else.
+        CannotRebuildStep: they compute something else.
     """
     set_variables(step.before)
     _run_earlier_ops(step, ops)
     given = rebuilt()
     for number, tensor in zip(rebuilt.outputs, given, strict=True):
         if not is_same(step.values[number], tensor):
-            raise CannotRebuild("the rebuilt step gives other values")
+            raise CannotRebuildStep("the rebuilt step gives other values")
     written = _written_only_by(step, ops)
     off = total = 0
     current = read_variables(handle for handle, _ in step.after)
@@ -69,7 +69,7 @@ def check_rebuilt(step: RecordedStep, ops: Sequence[RecordedOp], rebuilt: Rebuil
             total += int(expected.shape.num_elements())
             off += count_differing(expected, now)
     if off > total * _MOST_OFF:
-        raise CannotRebuild("the rebuilt step updates the variables otherwise")
+        raise CannotRebuildStep("the rebuilt step updates the variables otherwise")
 
 
 def _run_earlier_ops(step: RecordedStep, ops: Sequence[RecordedOp]) -> None:

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from stoker.doctor.experiments.checking import variables_put_back
-from stoker.doctor.experiments.rebuilding import CannotRebuild, add_hidden_reads
+from stoker.doctor.experiments.rebuilding import CannotRebuildStep, add_hidden_reads
 from stoker.doctor.experiments.recording import RecordedStep
 from stoker.doctor.experiments.timing import LEAST_ROUNDS, Budget, time_in_turn
 from stoker.doctor.experiments.trials import TRIALS, best_step
@@ -73,7 +73,7 @@ def _run_one(
     row = ExperimentRow(kind=finding.kind, file=finding.file, line=finding.line, function=finding.function)
     try:
         timed = _time(finding, experiment, steps, budget)
-    except CannotRebuild as error:
+    except CannotRebuildStep as error:
         return dataclasses.replace(row, failed=str(error))
     except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
         return dataclasses.replace(row, failed=f"{type(error).__name__}: {error}".splitlines()[0][:200])
@@ -82,7 +82,7 @@ def _run_one(
     return dataclasses.replace(row, was_s=timed.was_s, repaired_s=timed.repaired_s, covers=timed.covers)
 
 
-class _Timed(NamedTuple):
+class _TimedRepair(NamedTuple):
     """Seconds of a step, a value a round, as it was and as repaired; and what of the step that is."""
 
     was_s: list[float]
@@ -90,20 +90,22 @@ class _Timed(NamedTuple):
     covers: float
 
 
-def _time(finding: Finding, experiment: str, steps: Sequence[RecordedStep], budget: Budget) -> _Timed | None:
+def _time(
+    finding: Finding, experiment: str, steps: Sequence[RecordedStep], budget: Budget
+) -> _TimedRepair | None:
     """Time one repair; None if there is no time."""
     if not budget.left_s:
         return None
     step = best_step(steps, finding)
     if step is None:
-        raise CannotRebuild("no step was recorded")
+        raise CannotRebuildStep("no step was recorded")
     for definition in step.functions.values():
         recorded_ops.register_function(definition)
     add_hidden_reads(step)
     with variables_put_back(step):
         trial = TRIALS[experiment](step, finding)
         was, repaired = time_in_turn([trial.was, trial.repaired], budget)
-    return _Timed(
+    return _TimedRepair(
         [seconds / trial.steps for seconds in was],
         [seconds / trial.steps for seconds in repaired],
         round(trial.covers, 4),

@@ -49,7 +49,7 @@ _PLAIN = frozenset({"float16", "float32", "float64", "int32", "int64"})
 _INPUT = frozenset({"IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"})
 
 
-class CannotRebuild(Exception):
+class CannotRebuildStep(Exception):
     """The step holds something that must not, or cannot, be run again. The message is one clause."""
 
 
@@ -67,7 +67,7 @@ def check_repeatable(op: RecordedOp, functions: dict[str, ProtoMessage]) -> None
     """See that running the op again does nothing that anybody could notice.
 
     Raises:
-        CannotRebuild: it might.
+        CannotRebuildStep: it might.
     """
     pending, seen = [op.name], set()
     while pending:
@@ -79,7 +79,7 @@ def check_repeatable(op: RecordedOp, functions: dict[str, ProtoMessage]) -> None
             pending += [node.op for node in functions[name].node_def]
             pending += recorded_ops.called_functions(functions[name])
         elif not _is_repeatable(name):
-            raise CannotRebuild(f"the step runs {name}")
+            raise CannotRebuildStep(f"the step runs {name}")
 
 
 def _is_repeatable(name: str) -> bool:

@@ -9,7 +9,7 @@ from functools import partial
 from stoker.doctor.attach.sites import SiteKey, shown_path
 from stoker.doctor.experiments.checking import check_rebuilt, is_same, set_variables
 from stoker.doctor.experiments.rebuilding import (
-    CannotRebuild,
+    CannotRebuildStep,
     check_repeatable,
     is_handle,
     is_input,
@@ -29,7 +29,7 @@ _TURNS = 64
 
 
 @dataclass(frozen=True)
-class Trial:
+class RepairTrial:
     """Two ways to do the same part of a step, checked to compute the same."""
 
     was: Way
@@ -40,11 +40,11 @@ class Trial:
     covers: float = 0.0
 
 
-def as_graph(step: RecordedStep, finding: Finding) -> Trial:
+def as_graph(step: RecordedStep, finding: Finding) -> RepairTrial:
     """The finding's eager ops in one compiled function."""
     ops = [op for op in step.ops() if _is_of(op, finding) and not is_input(op)]
     if len(ops) < _FEW_OPS:
-        raise CannotRebuild("the recorded step holds too few of its ops")
+        raise CannotRebuildStep("the recorded step holds too few of its ops")
     for op in ops:
         check_repeatable(op, step.functions)
     rebuilt = rebuild(step, ops)
@@ -52,23 +52,23 @@ def as_graph(step: RecordedStep, finding: Finding) -> Trial:
     check_rebuilt(step, ops, checked)
     prepare = partial(set_variables, step.before)
     covers = len(ops) / sum(not is_input(op) for op in step.ops())
-    return Trial(Way(replay(step, ops), prepare), Way(rebuilt, prepare), covers=covers)
+    return RepairTrial(Way(replay(step, ops), prepare), Way(rebuilt, prepare), covers=covers)
 
 
-def many_steps(step: RecordedStep, finding: Finding) -> Trial:
+def many_steps(step: RecordedStep, finding: Finding) -> RepairTrial:
     """The finding's compiled calls many times in one call."""
     calls = _calls(step, finding)
     check_rebuilt(step, calls, rebuild_as_loop(step, calls, 1))
     prepare = partial(set_variables, step.before)
     one_by_one = replay(step, calls)
-    return Trial(
+    return RepairTrial(
         Way(lambda: [one_by_one() for _ in range(_TURNS)], prepare),
         Way(rebuild_as_loop(step, calls, _TURNS), prepare),
         steps=_TURNS,
     )
 
 
-def resident_data(step: RecordedStep, finding: Finding) -> Trial:
+def resident_data(step: RecordedStep, finding: Finding) -> RepairTrial:
     """Rows taken from a tensor in place of host data made into one; data that stays the same is not made again."""
     import tensorflow as tf
 
@@ -77,10 +77,10 @@ def resident_data(step: RecordedStep, finding: Finding) -> Trial:
     ]
     batches = [step.values[feed.value] for feed in feeds]
     if not batches or any(not batch.shape.rank or is_handle(batch) for batch in batches):
-        raise CannotRebuild("the recorded step is not fed at that line")
+        raise CannotRebuildStep("the recorded step is not fed at that line")
     converted = [feed.convert() for feed in feeds]
     if not all(is_same(batch, again) for batch, again in zip(batches, converted, strict=True)):
-        raise CannotRebuild("the data has changed since")
+        raise CannotRebuildStep("the data has changed since")
     resident = [(tf.concat([batch, batch], 0), int(batch.shape[0])) for batch in batches]
 
     def convert() -> object:
@@ -89,14 +89,14 @@ def resident_data(step: RecordedStep, finding: Finding) -> Trial:
     def take_rows() -> object:
         return [] if finding.detail.get("same_array") else [rows[size : 2 * size] for rows, size in resident]
 
-    return Trial(Way(convert), Way(take_rows))
+    return RepairTrial(Way(convert), Way(take_rows))
 
 
 def _calls(step: RecordedStep, finding: Finding) -> list[RecordedOp]:
     """The calls of compiled functions at the finding's line."""
     calls = [op for op in step.ops() if op.name in step.functions and _is_at(op.stack, finding)]
     if not calls:
-        raise CannotRebuild("the recorded step does not call anything there")
+        raise CannotRebuildStep("the recorded step does not call anything there")
     for op in calls:
         check_repeatable(op, step.functions)
     return calls
@@ -117,7 +117,7 @@ def _is_of(op: RecordedOp, finding: Finding) -> bool:
 
 
 # By the names that repairs give to their experiments.
-TRIALS: dict[str, Callable[[RecordedStep, Finding], Trial]] = {
+TRIALS: dict[str, Callable[[RecordedStep, Finding], RepairTrial]] = {
     "as-graph": as_graph,
     "many-steps": many_steps,
     "resident-data": resident_data,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from stoker.doctor.check.chains import complete, is_random
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.values import PipelineStage
+from stoker.doctor.check.source.values import ChainStage
 
 
 class CacheAfterRandom(Rule):
@@ -48,7 +48,7 @@ class CacheAfterRandom(Rule):
                     yield self.problem_at(stage.module, stage.node, message)
 
 
-def _reshuffles(stage: PipelineStage) -> bool:
+def _reshuffles(stage: ChainStage) -> bool:
     if stage.name != "shuffle":
         return False
     for keyword in stage.node.keywords:

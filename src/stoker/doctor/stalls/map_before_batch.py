@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stoker.doctor.check.chains import complete
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.values import Func, Method, PipelineStage
+from stoker.doctor.check.source.values import ChainStage, Func, Method
 from stoker.doctor.stalls.shared.input_repair import CROWDED, InputRepair, with_slow_stage
 from stoker.doctor.stalls.shared.starved_input import Cause, starved
 
@@ -106,7 +106,7 @@ class MapBeforeBatch(Rule):
         return starved(m, Cause.CHEAP_MAP)
 
 
-def _batch_follows(rest: tuple[PipelineStage, ...]) -> bool:
+def _batch_follows(rest: tuple[ChainStage, ...]) -> bool:
     for stage in rest:
         if stage.name in ("batch", "padded_batch"):
             return True
@@ -115,7 +115,7 @@ def _batch_follows(rest: tuple[PipelineStage, ...]) -> bool:
     return False
 
 
-def _is_elementwise(stage: PipelineStage) -> bool:
+def _is_elementwise(stage: ChainStage) -> bool:
     names = {effect for effect in stage.effects if not effect.startswith("+")}
     function = stage.function
     if names == {"tf.lookup"} and isinstance(function, Method):

@@ -10,7 +10,7 @@ from stoker.doctor.check.edits import add_argument, autotune
 from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Extended
-from stoker.doctor.check.source.values import Func, PipelineStage
+from stoker.doctor.check.source.values import ChainStage, Func
 from stoker.doctor.stalls.shared.input_repair import CROWDED, InputRepair, with_slow_stage
 from stoker.doctor.stalls.shared.starved_input import Cause, starved
 
@@ -89,7 +89,7 @@ class MapWithoutParallelCalls(Rule):
         return starved(m, Cause.SERIAL_MAP)
 
 
-def _inner_stages(analysis: Analysis) -> Iterator[PipelineStage]:
+def _inner_stages(analysis: Analysis) -> Iterator[ChainStage]:
     for fact in analysis.facts:
         if isinstance(fact, Extended) and fact.dataset.inner:
             yield from fact.dataset.stages
@@ -100,14 +100,14 @@ def _in_mapped_function(fact: Extended) -> bool:
     return fact.at.graph
 
 
-def _only_hands_on(stage: PipelineStage) -> bool:
+def _only_hands_on(stage: ChainStage) -> bool:
     function = stage.function
     if not isinstance(function, Func) or not isinstance(function.node, ast.Lambda):
         return False
     return all(isinstance(node, _HANDING_ON) for node in ast.walk(function.node.body))
 
 
-def _fix(stage: PipelineStage) -> Fix | None:
+def _fix(stage: ChainStage) -> Fix | None:
     name = autotune(stage.module, stage.node)
     edit = None if name is None else add_argument(stage.module, stage.node, f"num_parallel_calls={name}")
     return None if edit is None else Fix("unsafe", (edit,), "Run the map in parallel")

@@ -11,7 +11,7 @@ from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Consumed
 from stoker.doctor.check.source.loops import LOOK
-from stoker.doctor.check.source.values import Dataset, PipelineStage, Py
+from stoker.doctor.check.source.values import ChainStage, Dataset, Py
 from stoker.doctor.stalls.shared.input_repair import (
     AHEAD,
     CROWDED,
@@ -108,7 +108,7 @@ class MissingPrefetch(Rule):
         return starved(m, Cause.NOTHING_AHEAD)
 
 
-def unprefetched(fact: Consumed) -> PipelineStage | None:
+def unprefetched(fact: Consumed) -> ChainStage | None:
     """The last working stage of a consumed pipeline, if no prefetch follows it."""
     dataset = fact.dataset
     if dataset.distributed or dataset.inner or not dataset.stages or _is_look(dataset):
@@ -142,7 +142,7 @@ def _is_look(dataset: Dataset) -> bool:
     )
 
 
-def _fix(dataset: Dataset, last: PipelineStage) -> Fix | None:
+def _fix(dataset: Dataset, last: ChainStage) -> Fix | None:
     safety = "safe" if _is_settled(dataset) else "unsafe"
     early = [stage for stage in dataset.stages if stage.name == "prefetch"]
     module = last.module

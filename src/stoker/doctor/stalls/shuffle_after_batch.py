@@ -10,7 +10,7 @@ from stoker.doctor.check.chains import complete
 from stoker.doctor.check.edits import insert_after, remove_between
 from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.values import PipelineStage
+from stoker.doctor.check.source.values import ChainStage
 from stoker.doctor.probes.parts.input import InputPart
 from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft
 from stoker.doctor.stalls.shared.starved_input import behind_batch
@@ -45,8 +45,8 @@ class ShuffleAfterBatch(Rule):
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Shuffles whose nearest batching is above them."""
         for _, dataset in complete(analysis):
-            batched: PipelineStage | None = None
-            found: tuple[PipelineStage, PipelineStage] | None = None
+            batched: ChainStage | None = None
+            found: tuple[ChainStage, ChainStage] | None = None
             for stage in dataset.stages:
                 if stage.name in _BATCHING:
                     batched, found = stage, None
@@ -69,7 +69,7 @@ class ShuffleAfterBatch(Rule):
                     yield Draft(stage.site, pipeline.elements, 0, 0, detail={"pipeline": names[::-1]})
 
 
-def _swap(batch: PipelineStage, shuffle: PipelineStage) -> Fix | None:
+def _swap(batch: ChainStage, shuffle: ChainStage) -> Fix | None:
     """`.batch(b).shuffle(s)` in one expression becomes `.shuffle(s).batch(b)`."""
     module, function = shuffle.module, shuffle.node.func
     if not isinstance(function, ast.Attribute) or function.value is not batch.node:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call, Consumed
-from stoker.doctor.check.source.values import Dataset, PipelineStage, Py, Value
+from stoker.doctor.check.source.values import ChainStage, Dataset, Py, Value
 
 _STRATEGIES = ("MirroredStrategy", "TPUStrategy", "CollectiveAllReduceStrategy")
 # The program multiplies by the replicas somewhere, or counts its batch per replica.
@@ -63,7 +63,7 @@ def _makes_strategy(fact: Call) -> bool:
     return fact.name.startswith("tf.distribute.") and fact.name.endswith(_STRATEGIES)
 
 
-def _batch(dataset: Dataset) -> PipelineStage | None:
+def _batch(dataset: Dataset) -> ChainStage | None:
     return next(
         (stage for stage in reversed(dataset.stages) if stage.name in ("batch", "padded_batch")), None
     )

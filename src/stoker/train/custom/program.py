@@ -255,7 +255,7 @@ class TrainerCourse(TrainingCourse):
             show(f"{what}: {event['done']}", self._verbose)
 
 
-class Models(keras.Model):  # type: ignore[misc]
+class Models(keras.Model):
     """Several models as one, for callbacks and checkpoints."""
 
     def __init__(self, models: Mapping[str, Model], optimizers: Mapping[str, Optimizer]) -> None:

@@ -108,7 +108,7 @@ def _average(moving: Variable, value: Tensor, momentum: float) -> None:
     moving.assign(moving * momentum + value * (1 - momentum))
 
 
-class SharedRows(tf.IndexedSlices):  # type: ignore[misc]
+class SharedRows(tf.IndexedSlices):
     """The gradient of a table, of which all words of a text have one row.
 
     What does not know of it takes it for an `IndexedSlices`; if nothing does, its values are never computed.

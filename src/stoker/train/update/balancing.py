@@ -79,7 +79,9 @@ class Balancing:
         """What is minimised; with weights by gradients, what their last weights make of the losses."""
         known = self._weights_of({name: tf.identity(norm) for name, norm in self._norms.items()})
         known = {name: tf.where(self._steps == 0, 1.0, weight) for name, weight in known.items()}
-        return tf.add_n([self._term(name, loss, known.get(name, 1.0)) for name, loss in losses.items()])
+        terms = [self._term(name, loss, known.get(name, 1.0)) for name, loss in losses.items()]
+        # Not `add_n`: Grappler would take the terms' own sums into it, in an order that differs from trace to trace.
+        return tf.reduce_sum(tf.stack(terms))
 
     def _term(self, name: str, loss: Tensor, weight: Tensor) -> Tensor:
         if name in self._spreads:

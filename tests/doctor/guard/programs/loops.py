@@ -42,7 +42,7 @@ def model() -> Any:
     return made
 
 
-class Reader(keras.callbacks.Callback):  # type: ignore[misc]
+class Reader(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         float(tf.reduce_sum(self.model.layers[0].kernel))
 

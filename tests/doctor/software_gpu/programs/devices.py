@@ -123,7 +123,7 @@ def threads() -> dict[str, Any]:
     }
 
 
-class Scale(tf.Module):  # type: ignore[misc]
+class Scale(tf.Module):
     """Something to save."""
 
     def __init__(self) -> None:

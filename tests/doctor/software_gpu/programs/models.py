@@ -47,7 +47,7 @@ def recurrent(layer: Any, masked: bool = False) -> Callable[[], Any]:
     return lambda: [layers.Embedding(50, 6, mask_zero=masked), layer(), layers.Dense(1)]
 
 
-class Attention(keras.layers.Layer):  # type: ignore[misc]
+class Attention(keras.layers.Layer):
     """One block of self-attention over embedded words."""
 
     def __init__(self) -> None:

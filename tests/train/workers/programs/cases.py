@@ -175,7 +175,7 @@ def streamed() -> dict[str, Any]:
     return state(model, history=history.history, updates=int(model.optimizer.iterations.numpy()))
 
 
-class Total(keras.metrics.Metric):  # type: ignore[misc]
+class Total(keras.metrics.Metric):
     """What all labels add up to."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ import stoker
 ROWS, BATCH, EPOCHS, EVERY = 242, 12, 4, 8
 
 
-class Seen(keras.metrics.Metric):  # type: ignore[misc]
+class Seen(keras.metrics.Metric):
     """How many rows were not seen exactly once since the epoch began; the last column of `y` has their numbers."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Seen(keras.metrics.Metric):  # type: ignore[misc]
         return tf.reduce_sum(tf.cast(tf.not_equal(tf.convert_to_tensor(self.counts), 1.0), tf.float32))
 
 
-class Gate(keras.callbacks.Callback):  # type: ignore[misc]
+class Gate(keras.callbacks.Callback):
     def __init__(self, directory: Path, epoch: int) -> None:
         super().__init__()
         self.directory, self.epoch = directory, epoch

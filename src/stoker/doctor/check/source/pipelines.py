@@ -13,10 +13,10 @@ from stoker.doctor.check.source.values import (
     UNKNOWN,
     Api,
     Array,
+    ChainStage,
     Dataset,
     Func,
     Method,
-    PipelineStage,
     Py,
     Seq,
     Tensor,
@@ -98,7 +98,7 @@ def source(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value
     """A pipeline's source."""
     last = name.rsplit(".", 1)[-1]
     parts = _parts(arguments) if last in _JOINING else ()
-    stages = (PipelineStage(last, node, m.frame.module),) if parts else ()
+    stages = (ChainStage(last, node, m.frame.module),) if parts else ()
     made = Dataset(name, stages, _source_element(last, arguments), name in _PREFETCHED, parts=parts)
     m.emit_call(name, node, arguments, made)
     for part in parts:
@@ -183,7 +183,7 @@ def _stage(m: Machine, owner: Dataset, name: str, node: ast.Call, arguments: Arg
         element = _make_ragged(element)
     elif name == "enumerate":
         element = Seq("tuple", items=(HOST, element))
-    stage = PipelineStage(
+    stage = ChainStage(
         name,
         node,
         m.frame.module,
@@ -304,7 +304,7 @@ def _apply(m: Machine, owner: Dataset, node: ast.Call, arguments: Arguments) -> 
             "map_and_batch": "batch",
         }.get(last, last)
         if name in STAGES:
-            made = owner.with_stage(PipelineStage(name, node, m.frame.module, parallel=True))
+            made = owner.with_stage(ChainStage(name, node, m.frame.module, parallel=True))
             m.emit(Extended(m.at(node), made, owner))
             return made
     return owner

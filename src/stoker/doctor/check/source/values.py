@@ -102,7 +102,7 @@ class Symbolic(Value):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PipelineStage:
+class ChainStage:
     """One transformation of a pipeline, as called."""
 
     name: str
@@ -121,7 +121,7 @@ class Dataset(Value):
     """A tf.data pipeline: its source, its stages so far and what an element is."""
 
     source: str = ""
-    stages: tuple[PipelineStage, ...] = ()
+    stages: tuple[ChainStage, ...] = ()
     element: Value = UNKNOWN
     # The source prefetches by itself, e.g. `image_dataset_from_directory`.
     prefetched: bool = False
@@ -131,7 +131,7 @@ class Dataset(Value):
     # The pipelines that `zip` and the like put together.
     parts: tuple[Dataset, ...] = ()
 
-    def with_stage(self, stage: PipelineStage, element: Value | None = None) -> Dataset:
+    def with_stage(self, stage: ChainStage, element: Value | None = None) -> Dataset:
         """The pipeline with one more transformation."""
         return replace(
             self, stages=(*self.stages, stage), element=self.element if element is None else element
