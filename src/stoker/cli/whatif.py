@@ -148,7 +148,7 @@ def _fleet(record: Record, phase: SteppingRow, scale: Scale, args: argparse.Name
         raise UsageError("--mtbf needs --workers, such as --workers 1024 --mtbf 4h")
     if args.without or args.device_profile or args.batch:
         raise UsageError(
-            "--mtbf: the job is simulated with the run as it was, without --without, --batch or a device"
+            "--mtbf simulates the job with the recorded run: leave out --without, --batch and the device"
         )
     made = fleet.fleet_of(
         record,

@@ -67,7 +67,7 @@ class OddCells:
         )
 
     def note(self, where: str, column: str, whole_file: bool) -> str:
-        """The line that says that the column is read as a category because of them."""
+        """The line that says why the column is read as a category: these cells."""
         return (
             f"{where}: column {column} is read as a category, not as numbers: {counted(self.count, 'cell')}"
             f"{self._extent(whole_file)} are not numbers, the first is {self.value!r} in row {self.row:,}; take them "

@@ -37,7 +37,7 @@ class Damaged(ValueError):
         self.path: list[str] = []
 
     def inside(self, part: str) -> Damaged:
-        """The same error, seen from one level further out."""
+        """The same error, with the name of the field around it."""
         self.path.append(part)
         return self
 

@@ -199,7 +199,7 @@ def test_the_linter_has_nothing_to_say(made: Path, wheels: Path) -> None:
         (["My_Pets", "-o", "out", "--python", "2"], "--python '2' must be like 3.11"),
         (["My_Pets", "-o", "out", "--port", "0"], "--port 0 must be between 1 and 65535"),
         (["My_Pets", "-o", "out", "--wheelhouse", "none"], "there is no directory none"),
-        (["My_Pets", "-o", "out", "--wheelhouse", "My_Pets"], "bundle.json is no wheel"),
+        (["My_Pets", "-o", "out", "--wheelhouse", "My_Pets"], "bundle.json is not a wheel"),
         (["My_Pets", "-o", "out", "--include", "x"], "--include is for programs"),
         (["My_Pets", "-o", "out", "--requirements", "text.txt"], "'-r more.txt' is an option"),
     ],

@@ -252,7 +252,7 @@ class _Recording(_Watch):
         self._room = room
 
     def attach(self) -> None:
-        """Reads and feeds are no ops: they pass elsewhere."""
+        """Patch what reads and feeds pass through: they are not ops."""
         tensor = eager.tensor_type()
         self.replace(*eager.tensor_read(), self._reader)
         buffer = BufferPatch(tensor, self._reader)

@@ -45,7 +45,7 @@ def sentence(record: Record) -> list[HeadlineWords]:
 
 
 def first_to_change(record: Record) -> Finding | None:
-    """The finding to begin with: as the simulation orders them, else the costliest."""
+    """The finding to repair first: by the order of the simulation, otherwise the costliest."""
     for place in record.what_if.order[:1] if record.what_if else []:
         for finding in record.findings:
             if (finding.kind, finding.file, finding.line) == (place.kind, place.file, place.line):

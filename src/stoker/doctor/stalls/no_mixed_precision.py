@@ -47,7 +47,7 @@ class NoMixedPrecision(Rule):
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Every large model that is trained."""
+        """Find every large model that is trained."""
         seen: set[int] = set()
         for fact in analysis.facts:
             model = fact.receiver if isinstance(fact, Call) and fact.name == "model.fit" else None

@@ -72,7 +72,7 @@ def pin_wheels(directory: Path) -> str:
     """The text of `requirements.txt`: every wheel of the directory with its hash.
 
     Raises:
-        UsageError: there is none, one is there in two versions, or something is no wheel for Linux.
+        UsageError: there is none, one is there in two versions, or something is not a wheel for Linux.
     """
     found: dict[str, tuple[str, str]] = {}
     files = sorted(directory.iterdir()) if directory.is_dir() else []

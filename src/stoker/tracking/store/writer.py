@@ -171,7 +171,7 @@ class StoreWriter:
                 # Do not wait half a second for the next round.
                 self._wake.set()
             except Exception as error:  # noqa: BLE001 - nothing in the user's data must end this thread
-                LOGGER.warning("something about a run is not kept (%s: %s)", type(error).__name__, error)
+                LOGGER.warning("could not store an event of a run (%s: %s)", type(error).__name__, error)
 
     def _collect(self, delivery: Delivery) -> None:
         """Turn the queue into batches."""

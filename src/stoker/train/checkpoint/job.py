@@ -56,7 +56,7 @@ class ChiefSaver(Saver):
         super()._write(path, arrays, {**details, "parts": parts})
 
     def _wait_for_part(self, path: Path) -> dict[str, object]:
-        """Another worker's file, when it is on the disk."""
+        """Wait for another worker's file and return it."""
         deadline = clock.real_ns() + _PATIENCE_S * 1e9
         while not path.exists():
             if self._given_up.wait(_LOOK_S) or clock.real_ns() > deadline:

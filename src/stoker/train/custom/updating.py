@@ -42,7 +42,7 @@ class Moment:
 
 
 class Updating:
-    """What a step calls to change weights. A step that is only looked at changes none."""
+    """What a step calls to change weights. While a step is only inspected, nothing changes."""
 
     updates_last: bool = False
     """Whether a step makes its update when all else is done: then replicas make one collective of it all."""
@@ -155,7 +155,7 @@ class Updating:
 
     @property
     def _updating(self) -> bool:
-        """Whether updates are being traced; else the step only shows what it returns."""
+        """Whether updates are being traced; otherwise the step is only inspected."""
         return self._update_state is not None and getattr(self._local, "moment", None) is not None
 
     @property

@@ -42,7 +42,7 @@ def choose_feed(source: DataSource, wanted: Plan) -> Plan:
 
 
 def choose_fusing(steps: StepLoops, plan: Plan) -> Plan:
-    """Parts of the step by one kernel, or in Keras' own ops. A rule: the clock is not asked."""
+    """Choose one kernel or Keras' own ops for parts of the step, by a fixed rule, never by timing."""
     if plan.fused and steps.replicated:
         # As of XLA over the update: it may have been saved by a job of another size.
         return plan.because("under a strategy no part is fused", fused=False)

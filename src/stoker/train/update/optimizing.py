@@ -112,7 +112,7 @@ class Optimizing:
         }
 
     def _average(self, weight: Variable, average: Variable) -> None:
-        """Take a weight into its average, and put the average in its place when that is due: Keras' `use_ema`."""
+        """Update the moving average of a weight, and replace the weight by it when that is due: Keras' `use_ema`."""
         step = tf.convert_to_tensor(self.optimizer.iterations)
         momentum = tf.cast(step != 0, weight.dtype) * self.optimizer.ema_momentum
         average.assign(momentum * average + (1 - momentum) * weight)

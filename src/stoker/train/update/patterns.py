@@ -70,7 +70,7 @@ Rate: TypeAlias = float | Callable[[Tensor], Tensor] | Times
 
 
 def choose_rates(rates: Mapping[str, Rate] | None, paths: Sequence[str]) -> list[Rate | None]:
-    """For each variable its own rate; None is the optimizer's."""
+    """The rate of each variable; None stands for the optimizer's own."""
     for pattern, rate in (rates or {}).items():
         _check_rate(pattern, rate)
     return choose(rates or {}, paths, "rates")

@@ -27,7 +27,7 @@ _asked: weakref.WeakKeyDictionary[Strategy, float] = weakref.WeakKeyDictionary()
 
 
 def ask(strategy: Strategy, seconds: float) -> None:
-    """Workers of this strategy wait so long for each other."""
+    """Set how long the workers of this strategy wait for each other."""
     _asked[strategy] = seconds
 
 

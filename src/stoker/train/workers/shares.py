@@ -221,7 +221,7 @@ def _target(address: object) -> str:
 
 
 def _check_reachable(target: str) -> None:
-    """Who asks a service that is not there would wait for ever."""
+    """Refuse a service that cannot be reached: a request to it would wait forever."""
     host, _, port = target.partition("://")[2].rpartition(":")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWERS_S):

@@ -103,7 +103,7 @@ class TracedOnce(Repair):
         return replace(super().label(piece, finding), name=finding.detail.get("function", ""))
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """Its traces gone, and steps that traced as quick as the others."""
+        """Remove the traces; steps that traced take as long as the others."""
         calls = [p.seconds for s in program.steps for p in s if p.account == "dispatch" and p.site]
         python = [p.seconds for s in program.steps for p in s if p.account == "python"]
         usual, between = _lower_quarter(calls), _lower_quarter(python)
