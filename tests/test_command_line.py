@@ -151,7 +151,7 @@ def test_report_of_nothing_is_one_line(tmp_path: Path) -> None:
 
 
 def test_an_unknown_verb(tmp_path: Path) -> None:
-    assert "invalid choice: 'rum'" in one_line(stoker(tmp_path, "rum"))
+    assert "there is no verb 'rum': did you mean 'run'?" in one_line(stoker(tmp_path, "rum"))
 
 
 def test_help_names_the_verbs(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_help_lists_every_verb_and_imports_none() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     help_text, _, modules = done.stdout.rpartition("[")
     for path in (ROOT / "src" / "stoker" / "cli").glob("[a-z]*.py"):
-        assert f"    {path.stem.replace('_', '-')}" in help_text
+        assert f"  {path.stem.replace('_', '-')}  " in help_text
     for name in ("tensorflow", "rich", "stoker.doctor.check.source", "stoker.records", "stoker.cli.run"):
         assert f"'{name}'" not in modules
 

@@ -134,8 +134,8 @@ def test_builds_of_the_software_gpu_go_into_no_address(
 LINES = [
     "data @",
     "train table @ --target y",
-    "train table t.csv --target y --runs @",
-    "train table t.csv --target y --eject @",
+    "train table . --target y --runs @",
+    "train table . --target y --eject @",
     "train text @",
     "train image @",
     "export @ bundle",

@@ -92,7 +92,7 @@ def _experiment_seconds(text: str) -> float:
     """The argument of --experiments in seconds; 0 for `off`."""
     seconds = 0.0 if text == "off" else seconds_of(text)
     if seconds is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time: use 60s, 2m, or off")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time: use 60s, 2m, or off")
     return seconds
 
 

@@ -60,7 +60,7 @@ def test_two_functions_of_one_step_are_rebuilt_one_by_one() -> None:
     step, notes = record_step(run_loop)
     assert notes == []
     for function in (train_first, train_second):
-        run_trial(step, finding_at(function, "GradientTape", "eager-train-step"), "as-graph")
+        run_trial(step, finding_at(function, "GradientTape", "eager-train-step"), "function-as-graph")
 
 
 def test_compiled_calls_run_in_one_call() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import gc
 import signal
-import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
@@ -34,7 +32,7 @@ def run_experiments(
 ) -> list[ExperimentRow]:
     """Time the repairs of a run's findings, for `seconds` at most, or as long as is usual for such a run."""
     chosen = _worth_timing(record)
-    if not chosen or not steps or not program_is_over():
+    if not chosen or not steps:
         return []
     budget = Budget(seconds or min(_MOST_S, max(_LEAST_S, _SHARE * record.wall_s)))
     say(f"timing the repairs for up to {budget.left_s:.0f} s (Ctrl-C skips the rest)")
@@ -44,12 +42,6 @@ def run_experiments(
             rows.append(_run_one(finding, experiment, steps, Budget(budget.left_s / left, budget)))
             gc.collect()
         return rows
-
-
-def program_is_over() -> bool:
-    """Whether the program has ended by itself, and no thread of it is still at work."""
-    crashed = getattr(sys, "last_type", None) is not None or getattr(sys, "last_exc", None) is not None
-    return not crashed and threading.active_count() == 1
 
 
 def _worth_timing(record: Record) -> list[tuple[Finding, str]]:

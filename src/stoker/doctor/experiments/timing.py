@@ -27,7 +27,7 @@ class Budget:
         self._skipped: threading.Event = threading.Event() if whole is None else whole._skipped
 
     def skip(self) -> None:
-        """No more experiments."""
+        """Skip the experiments that are left."""
         self._skipped.set()
 
     @property

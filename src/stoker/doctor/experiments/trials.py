@@ -40,9 +40,18 @@ class RepairTrial:
     covers: float = 0.0
 
 
-def as_graph(step: RecordedStep, finding: Finding) -> RepairTrial:
-    """The finding's eager ops in one compiled function."""
-    ops = [op for op in step.ops() if _is_of(op, finding) and not is_input(op)]
+def function_as_graph(step: RecordedStep, finding: Finding) -> RepairTrial:
+    """The eager ops of the finding's function in one compiled function."""
+    return _as_graph(step, [op for op in step.ops() if _is_in_function(op.stack, finding)])
+
+
+def line_as_graph(step: RecordedStep, finding: Finding) -> RepairTrial:
+    """The eager ops of the finding's line in one compiled function."""
+    return _as_graph(step, [op for op in step.ops() if _is_at(op.stack, finding)])
+
+
+def _as_graph(step: RecordedStep, chosen: Sequence[RecordedOp]) -> RepairTrial:
+    ops = [op for op in chosen if not is_input(op)]
     if len(ops) < _FEW_OPS:
         raise CannotRebuildStep("the recorded step holds too few of its ops")
     for op in ops:
@@ -108,17 +117,16 @@ def _is_at(stack: Sequence[SiteKey], finding: Finding) -> bool:
     return any((shown_path(file), line, function) == place for file, line, function in stack)
 
 
-def _is_of(op: RecordedOp, finding: Finding) -> bool:
-    """Whether an op was asked for by the function of a finding; of a loop's ops, by its line."""
-    if finding.kind != "eager-train-step":
-        return _is_at(op.stack, finding)
+def _is_in_function(stack: Sequence[SiteKey], finding: Finding) -> bool:
+    """Whether the finding's function is on a stack."""
     place = (finding.file, finding.function)
-    return any((shown_path(file), function) == place for file, _, function in op.stack)
+    return any((shown_path(file), function) == place for file, _, function in stack)
 
 
 # By the names that repairs give to their experiments.
 TRIALS: dict[str, Callable[[RecordedStep, Finding], RepairTrial]] = {
-    "as-graph": as_graph,
+    "function-as-graph": function_as_graph,
+    "line-as-graph": line_as_graph,
     "many-steps": many_steps,
     "resident-data": resident_data,
 }
@@ -127,8 +135,10 @@ TRIALS: dict[str, Callable[[RecordedStep, Finding], RepairTrial]] = {
 def best_step(steps: Sequence[RecordedStep], finding: Finding) -> RecordedStep | None:
     """The recorded step in which most happens on the finding's behalf."""
 
-    def count(step: RecordedStep) -> int:
-        fed = [event for event in step.events if isinstance(event, RecordedFeed)]
-        return sum(_is_of(op, finding) for op in step.ops()) + sum(_is_at(f.stack, finding) for f in fed)
+    def count(step: RecordedStep) -> tuple[int, int]:
+        stacks = [op.stack for op in step.ops()]
+        fed = [event.stack for event in step.events if isinstance(event, RecordedFeed)]
+        at_line = sum(_is_at(stack, finding) for stack in stacks + fed)
+        return at_line, sum(_is_in_function(stack, finding) for stack in stacks)
 
     return max(steps, key=count, default=None)

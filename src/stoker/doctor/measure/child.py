@@ -107,9 +107,10 @@ class Attachment:
 
     def _experiment(self, record: Record) -> list[ExperimentRow]:
         """Time the repairs of what was found. TensorFlow is as it was without us while that runs."""
-        if self._steps is None or not self._steps.recorded:
+        if self._steps is None or not self._steps.recorded or not _program_is_over():
             return []
-        # Not before: every import is paid before the program starts.
+        # Not before: every import is paid before the program starts. Not after Ctrl-C either: importing a dataclass
+        # executes source, and then Python forgets that it has to end by the signal.
         from stoker.doctor.experiments.laboratory import run_experiments
 
         self._steps.stop()
@@ -125,6 +126,12 @@ class Attachment:
     def _say(self, text: str) -> None:
         if self._settings.announces:
             print_note(text, prefix="\nstoker  ")
+
+
+def _program_is_over() -> bool:
+    """Whether the program has ended by itself, and no thread of it is still at work."""
+    crashed = getattr(sys, "last_type", None) is not None or getattr(sys, "last_exc", None) is not None
+    return not crashed and threading.active_count() == 1
 
 
 def attach(text: str) -> None:

@@ -38,8 +38,8 @@ class _ManyStepsACall(AsGraph):
         return EAGER_ACCOUNTS if _is_of_ops(finding) else self.accounts
 
     def experiment_of(self, finding: Finding) -> str:
-        """Of a loop of eager ops, that of a graph; of calls, that of many in one."""
-        return self.experiment if _is_of_ops(finding) else "many-steps"
+        """The ops of the loop's line in a graph, or many calls in one."""
+        return "line-as-graph" if _is_of_ops(finding) else "many-steps"
 
     def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
         """The calls, their kernels and the loop's own Python gone, and the timed loop in their place."""

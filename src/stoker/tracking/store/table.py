@@ -131,7 +131,7 @@ def _split(text: str) -> tuple[str, str, str]:
     start = next((place for place, letter in enumerate(text) if letter in "=!<>~"), len(text))
     sign = next((mark for mark in (text[start : start + 2], text[start : start + 1]) if mark in _SIGNS), "")
     name, value = text[:start].strip(), text[start + len(sign) :].strip()
-    if not name or not sign or not value:
+    if not name or not sign or (not value and sign[0] in "<>"):
         shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
         raise UsageError(f"cannot read the condition {shown!r}: write NAME SIGN VALUE, such as 'loss < 0.1'")
     return name, sign, value.strip("'\"")
