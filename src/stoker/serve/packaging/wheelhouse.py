@@ -79,7 +79,7 @@ def pin_wheels(directory: Path) -> str:
     for file in files:
         match = _WHEEL.fullmatch(file.name)
         if match is None:
-            raise UsageError(f"{file} is no wheel")
+            raise UsageError(f"{file} is not a wheel")
         if match["platform"] != "any" and "linux" not in match["platform"]:
             raise UsageError(f"{file} is for {match['platform']}, and images are Linux")
         name = re.sub(r"[-_.]+", "-", match["name"]).lower()
