@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import operator
 import os
 import re
@@ -34,6 +33,8 @@ class CheckpointError(StokerError, RuntimeError):
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown word: the nearest known one, if any is near."""
+    import difflib
+
     near = difflib.get_close_matches(word, known, 1)
     return f": did you mean {near[0]!r}?" if near else ""
 

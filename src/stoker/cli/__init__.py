@@ -77,12 +77,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 def _make_parser(arguments: list[str]) -> tuple[_Parser, _Parser]:
     """The parser of `stoker`, and that of the verb that was asked for, if any."""
-    parser = _Parser(
-        prog="stoker",
-        usage="stoker VERB ...",
-        epilog=_describe_verbs(),
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
+    parser = _Parser(prog="stoker", usage="stoker VERB ...", formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--version", action="version", version=f"stoker {__version__}")
     verbs = parser.add_subparsers(prog="stoker", metavar="VERB", help=argparse.SUPPRESS, required=True)
     known = list(_list_verbs())
@@ -93,6 +88,8 @@ def _make_parser(arguments: list[str]) -> tuple[_Parser, _Parser]:
         raise UsageError(f"there is no verb {asked!r}{suggest(asked, known) or '; see stoker --help'}")
     for name in known:
         verbs.add_parser(name)
+    # Only here: it reads the source of every verb.
+    parser.epilog = _describe_verbs()
     return parser, parser
 
 

@@ -11,12 +11,11 @@ from stoker.doctor.experiments.rebuilding import (
     CannotRebuildStep,
     Rebuilt,
     check_repeatable,
-    is_handle,
     is_input,
     is_random,
     replay,
 )
-from stoker.doctor.experiments.recording import RecordedOp, RecordedStep, read_variables
+from stoker.doctor.experiments.recording import RecordedOp, RecordedStep, is_handle, read_variables
 from stoker.tf_internals import recorded_ops
 from stoker.tf_internals.types import Tensor
 
@@ -111,8 +110,7 @@ def count_differing(expected: Tensor, given: Tensor) -> int:
     """How many elements of two tensors of one type and shape are not the same to rounding."""
     tolerance = _ROUNDING.get(expected.dtype.name)
     if tolerance is None:
-        is_handle = expected.dtype.name in ("resource", "variant")
-        return 0 if is_handle else int(np.sum(expected.numpy() != given.numpy()))
+        return 0 if is_handle(expected) else int(np.sum(expected.numpy() != given.numpy()))
     wanted, got = (np.asarray(t.numpy(), dtype=np.complex128) for t in (expected, given))
     finite = np.abs(wanted[np.isfinite(wanted)])
     largest = float(finite.max()) if finite.size else 0.0

@@ -12,6 +12,7 @@ from stoker.doctor.experiments.recording import (
     RecordedOp,
     RecordedRead,
     RecordedStep,
+    is_handle,
     tensor_bytes,
 )
 from stoker.tf_internals import graphs, recorded_ops
@@ -197,11 +198,6 @@ def rebuild_as_loop(step: RecordedStep, ops: Sequence[RecordedOp], turns: int) -
 
     function = tf.function(run, autograph=False)
     return Rebuilt(function, tuple(step.values[n] for n in data), tuple(outputs))
-
-
-def is_handle(value: Tensor) -> bool:
-    """Whether a tensor is the handle of something, not data."""
-    return value.dtype.name in ("resource", "variant")
 
 
 def _is_constant(value: Tensor) -> bool:

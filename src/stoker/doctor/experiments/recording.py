@@ -97,9 +97,14 @@ class RecordedStep:
         return found
 
 
+def is_handle(tensor: Tensor) -> bool:
+    """Whether a tensor is the handle of something, not data."""
+    return tensor.dtype.name in ("resource", "variant")
+
+
 def tensor_bytes(tensor: Tensor) -> int:
     """What a tensor takes in memory; nothing for a handle."""
-    if tensor.dtype.name in ("resource", "variant"):
+    if is_handle(tensor):
         return 0
     return int(tensor.dtype.size) * int(tensor.shape.num_elements() or 0)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stoker import clock
+from stoker.doctor.probes.parts.steps import usable_cores
 
 # A stretch shorter than this is mostly noise; one longer than that learns nothing more.
 _LEAST_STRETCH_S = 0.02
@@ -82,15 +82,8 @@ def _stretch(elapsed: int, ran: int, waited: int) -> float:
 
     Threads also wait for processors that others of this process have: other programs can have had no more than is left.
     """
-    left_over = max(0, _processors() * elapsed - ran)
+    left_over = max(0, usable_cores() * elapsed - ran)
     return 1.0 + min(waited, left_over) / ran if ran > 0 else 1.0
-
-
-def _processors() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
 
 
 class _Scheduled(NamedTuple):

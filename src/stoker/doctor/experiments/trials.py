@@ -11,14 +11,13 @@ from stoker.doctor.experiments.checking import check_rebuilt, is_same, set_varia
 from stoker.doctor.experiments.rebuilding import (
     CannotRebuildStep,
     check_repeatable,
-    is_handle,
     is_input,
     is_random,
     rebuild,
     rebuild_as_loop,
     replay,
 )
-from stoker.doctor.experiments.recording import RecordedFeed, RecordedOp, RecordedStep
+from stoker.doctor.experiments.recording import RecordedFeed, RecordedOp, RecordedStep, is_handle
 from stoker.doctor.experiments.timing import Way
 from stoker.records import Finding
 
