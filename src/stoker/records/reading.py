@@ -63,7 +63,7 @@ def _wrong(expected: str, value: object) -> Damaged:
 
 @cache
 def _reader(annotation: Any) -> Reader:
-    """What reads a value of this type; made once for each."""
+    """The function that reads a value of this type; made once for each."""
     if annotation is Any:
         return lambda value: value
     if annotation in _SCALARS:

@@ -26,7 +26,7 @@ def plain(value: object) -> Any:
 
 @cache
 def _writer(annotation: Any) -> Writer | None:
-    """What makes a value of this type plain; None if it already is. Made once for each."""
+    """The function that makes a value of this type plain; None if it already is. Made once for each."""
     if dataclasses.is_dataclass(annotation):
         return _dataclass(annotation)
     origin, inner = get_origin(annotation), get_args(annotation)

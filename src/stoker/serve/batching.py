@@ -44,7 +44,7 @@ def now() -> float:
 
 
 class Job:
-    """The rows of one request, and what becomes of them: `answers` or an `error`; neither if it was too late."""
+    """The rows of one request and their outcome: `answers` or an `error`; neither if it was too late."""
 
     __slots__ = ("answers", "batch_s", "engine_s", "error", "put_at", "queue_s", "rows", "timeout")
 
@@ -60,7 +60,7 @@ class Job:
         return self.timeout is not None and now() > self.put_at + self.timeout
 
     def settle(self) -> None:
-        """Tell whoever waits what became of it."""
+        """Pass the outcome to whoever waits for it."""
         raise NotImplementedError
 
     def result(self) -> list[Array]:
@@ -145,7 +145,7 @@ class RowQueue(Generic[J]):
 
 
 def _is_alike(one: Job, other: Job) -> bool:
-    """Whether their rows fit into one array: sizes that are free may differ between requests."""
+    """Whether the rows of two jobs fit into one array: free sizes may differ between requests."""
     return all(a.shape[1:] == b.shape[1:] for a, b in zip(one.rows.arrays, other.rows.arrays, strict=True))
 
 
@@ -178,7 +178,7 @@ class CallerQueue(RowQueue[_CallerJob]):
 
         Raises:
             BusyError: the queue is full.
-            DeadlineError: the time was over first.
+            DeadlineError: the deadline passed first.
         """
         with self._lock:
             job = None
@@ -208,7 +208,7 @@ class CallerQueue(RowQueue[_CallerJob]):
         return job.result()
 
     def _withdraw(self, job: _CallerJob) -> None:
-        """Take back the job of a caller that has left."""
+        """Remove the job of a caller that has left."""
         with self._lock:
             if job in self._waiting:
                 self._waiting.remove(job)
@@ -265,7 +265,7 @@ class LoopQueue(RowQueue[Job]):
 
     @property
     def is_full(self) -> bool:
-        """Whether not one more row may wait."""
+        """Whether the queue takes no more rows."""
         return self.rows >= self._most_waiting
 
     def check(self, rows: int = 1) -> None:
@@ -285,7 +285,7 @@ class LoopQueue(RowQueue[Job]):
             raise self._refuse()
 
     def put(self, job: Job) -> None:
-        """Have a job answered; it is settled on the event loop.
+        """Queue a job; the event loop settles it.
 
         Raises:
             BusyError: the queue is full.

@@ -102,7 +102,7 @@ class Bundle:
 
     @property
     def version(self) -> int:
-        """The second it was made in, which grows from one export to the next."""
+        """The second of its export, which grows from one export to the next."""
         return int(self.description["version"])
 
     @property
@@ -200,7 +200,7 @@ def _shorten(value: object) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, in one line."""
+    """The first line of an error's message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 

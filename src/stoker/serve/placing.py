@@ -1,4 +1,4 @@
-"""Directories that are made beside their place and renamed into it, so that nobody ever sees a half of one."""
+"""Directories that are written beside their place and renamed into it, so that nobody sees an incomplete one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make_beside(target: Path) -> Iterator[Path]:
 
 
 def _put_in_place(beside: Path, target: Path) -> None:
-    """Rename it into place; what was there is gone only after that."""
+    """Rename it into place, and only then remove what was there."""
     for file in beside.rglob("*"):
         if file.is_file():
             with open(file, "rb") as stream:

@@ -1,4 +1,4 @@
-"""Every private name of TensorFlow and Keras that Stoker rests on, behind functions that say what they give.
+"""Every private name of TensorFlow and Keras that Stoker rests on, behind functions that say what they return.
 
 A private name is one below `tensorflow.python`, `tensorflow.core`, `tf.__internal__` or `keras.src`, or an attribute
 that begins with an underscore. Nothing else in Stoker uses one (ruff and `tests/tf_internals` see to it), so a new

@@ -1,4 +1,4 @@
-"""The stages of a `tf.data` pipeline: what each reads, and what it was made with. The public API only builds them.
+"""The stages of a `tf.data` pipeline: what each reads, and its arguments. The public API can only build pipelines.
 
 A stage is a dataset object, which keeps what it was made with in private attributes named after the arguments.
 """
@@ -35,7 +35,7 @@ def python_function(wrapper: FunctionWrapper) -> Callable[..., object]:
 
 
 def has_argument(stage: Dataset, name: str) -> bool:
-    """Whether a stage has kept an argument it was made with."""
+    """Whether a stage has kept this argument."""
     return hasattr(stage, f"_{name}")
 
 
@@ -64,7 +64,7 @@ def graph_of(stage: Dataset) -> ProtoMessage:
 
 
 def variant(dataset: Dataset) -> Tensor:
-    """The tensor that is a dataset to TensorFlow's own operations, or an Optional."""
+    """The tensor that stands for a dataset, or an Optional, in TensorFlow's own operations."""
     return dataset._variant_tensor
 
 

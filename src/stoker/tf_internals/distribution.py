@@ -44,7 +44,7 @@ def coordinator_cluster(coordinator: Any) -> Any:
 
 
 def watch_workers(tasks: Mapping[str, int], leader: str, heartbeat_ms: int) -> None:
-    """Have workers count as lost after so long without a sign of life. Before TensorFlow has started.
+    """Count workers as lost after so long without a heartbeat. Call this before TensorFlow has started.
 
     Args:
         tasks: how many there are of each job.
@@ -67,21 +67,21 @@ def watch_workers(tasks: Mapping[str, int], leader: str, heartbeat_ms: int) -> N
 
 
 def abort_collectives(code: int, reason: str) -> None:
-    """End every collective that waits for another worker with an error of this code, and all to come."""
+    """End every collective that waits for another worker, now or later, with an error of this code."""
     from tensorflow.python.eager import context
 
     context.context().abort_collective_ops(code, reason)
 
 
 def tell_workers(key: str, text: str) -> None:
-    """Put a text where all workers find it, once for each key."""
+    """Publish a text to all workers, once for each key."""
     from tensorflow.python.eager import context
 
     context.context().set_config_key_value(key, text)
 
 
 def hear_worker(key: str) -> str:
-    """The text that another worker puts there; waits for it."""
+    """Wait for the text that another worker publishes."""
     from tensorflow.python.eager import context
 
     return str(context.context().get_config_key_value(key))

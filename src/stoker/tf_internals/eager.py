@@ -17,47 +17,47 @@ def tensor_type() -> type:
 
 
 def tensor_read() -> Place:
-    """What `.numpy()`, `float()`, `if tensor:`, `str` and all their kin call to get a tensor's value."""
+    """The method that `.numpy()`, `float()`, `if tensor:`, `str` and the like call to get a tensor's value."""
     return tensor_type(), "_numpy_internal"
 
 
 def dlpack_export() -> Place:
-    """What hands a tensor to another library through DLPack: `(tensor) -> capsule`."""
+    """The function that exports a tensor through DLPack: `(tensor) -> capsule`."""
     from tensorflow.python import pywrap_tfe
 
     return pywrap_tfe, "TFE_ToDlpackCapsule"
 
 
 def host_conversion() -> Place:
-    """What makes a tensor of a host's value: `(value, context, dtype=None) -> tensor`."""
+    """The function that makes a tensor of a value on the host: `(value, context, dtype=None) -> tensor`."""
     from tensorflow.python.framework import constant_op
 
     return constant_op, "convert_to_eager_tensor"
 
 
 def op_dispatch() -> Place:
-    """What runs an eager op: `(context, op, name, *inputs and attributes) -> result`."""
+    """The function that runs an eager op: `(context, op, name, *inputs and attributes) -> result`."""
     from tensorflow.python import pywrap_tfe
 
     return pywrap_tfe, "TFE_Py_FastPathExecute"
 
 
 def context_creation() -> Place:
-    """What brings up the devices, at the first op: `(options) -> handle`."""
+    """The function that starts the devices, at the first op: `(options) -> handle`."""
     from tensorflow.python import pywrap_tfe
 
     return pywrap_tfe, "TFE_NewContext"
 
 
 def function_execution() -> Place:
-    """What runs a traced function: `(context, name, tensors, outputs) -> results`, the name in bytes."""
+    """The function that runs a traced function: `(context, name, tensors, outputs) -> results`, the name in bytes."""
     from tensorflow.python.eager import context
 
     return context.Context, "call_function"
 
 
 def has_started() -> bool:
-    """Whether the devices are up. Never imports TensorFlow, nor starts it."""
+    """Whether the devices have started. Never imports or starts TensorFlow."""
     return _started_context() is not None
 
 
@@ -67,7 +67,7 @@ def _started_context() -> Any:
 
 
 def intra_op_threads() -> int:
-    """How many threads one kernel may use as the program has set it; 0 if it has not, or nothing has started."""
+    """How many threads one kernel may use, as set by the program; 0 if not set, or if nothing has started."""
     return int(getattr(_started_context(), "_intra_op_parallelism_threads", 0) or 0)
 
 
@@ -78,7 +78,7 @@ def is_async() -> bool:
 
 
 def thread_state() -> Any:
-    """What TensorFlow keeps for the thread that reads it: `device_name` is that of the innermost `tf.device`.
+    """TensorFlow's state of the thread that reads it: `device_name` is that of the innermost `tf.device`.
 
     Nothing public tells the device without running an op. To be kept and read at every op.
     """

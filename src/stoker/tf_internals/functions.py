@@ -18,7 +18,7 @@ def function_call() -> Place:
 
 
 def concrete_function_creation() -> Place:
-    """What traces: `(function_type, type_context, func_graph, options) -> concrete function`.
+    """The function that traces: `(function_type, type_context, func_graph, options) -> concrete function`.
 
     `options` has `python_function` and `function_cache`; `function_type` has `parameters` by name.
     """
@@ -28,7 +28,7 @@ def concrete_function_creation() -> Place:
 
 
 def traces(function: CompiledFunction) -> list[ConcreteFunction]:
-    """What a `tf.function` has been traced to, as concrete functions. The public API only counts them."""
+    """The concrete functions of a `tf.function`. The public API only counts them."""
     return list(function._function_cache.values())
 
 

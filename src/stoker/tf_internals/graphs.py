@@ -26,12 +26,12 @@ def called_graph(op: Operation) -> Graph:
 
 
 def set_input(op: Operation, number: int, tensor: Tensor) -> None:
-    """Let an op of a graph take another tensor. The public API only adds to graphs."""
+    """Give an op of a graph another input. The public API can only add to graphs."""
     op._update_input(number, tensor)
 
 
 def add_control_inputs(op: Operation, awaited: Iterable[Operation]) -> None:
-    """Let an op of a graph wait for others, after it was made."""
+    """Make an existing op of a graph wait for others."""
     op._add_control_inputs(list(awaited))
 
 

@@ -16,12 +16,12 @@ def iterator_type() -> Any:
 
 
 def next_element() -> Place:
-    """What gets an element: `(iterator) -> element`."""
+    """The method that gets an element: `(iterator) -> element`."""
     return iterator_type(), "_next_internal"
 
 
 def next_distributed_element() -> Place:
-    """What gets the elements of all replicas: `(iterator) -> element`."""
+    """The method that gets the elements of all replicas: `(iterator) -> element`."""
     from tensorflow.python.distribute import input_lib
 
     return input_lib.DistributedIteratorBase, "get_next"
@@ -38,5 +38,5 @@ def resource(iterator: DatasetIterator) -> Tensor:
 
 
 def drop_resource(iterator: DatasetIterator) -> None:
-    """Let go of TensorFlow's side of an iterator, which waits for the pipeline's threads."""
+    """Release TensorFlow's side of an iterator, which waits for the pipeline's threads."""
     iterator.__dict__.pop("_iterator_resource", None)

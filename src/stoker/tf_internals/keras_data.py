@@ -11,7 +11,7 @@ from stoker.tf_internals.types import Data, DataAdapter, Dataset, Nest
 
 
 def adapter_for(x: Data, **options: object) -> DataAdapter:
-    """What reads the data as `model.fit` would, or refuses it with the same words.
+    """The adapter that reads the data as `model.fit` would, or refuses it with the same message.
 
     It has `get_tf_dataset()`, `num_batches`, `batch_size`, `on_epoch_begin()` and `on_epoch_end()`.
 

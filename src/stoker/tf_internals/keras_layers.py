@@ -1,4 +1,4 @@
-"""Keras layers, models and losses: what is inside of them, where it lies, and what they were traced through."""
+"""Keras layers, models and losses: their inner layers, their variables, and the calls they were traced through."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def split_texts(vectorization: Layer, texts: Tensor) -> Tensor:
 
 
 def mask_of(tensor: Tensor) -> Tensor:
-    """The mask that hangs on a tensor; None if there is none."""
+    """The mask attached to a tensor; None if there is none."""
     from keras.src.backend.common import masking
 
     return masking.get_keras_mask(tensor)
 
 
 def set_mask(tensor: Tensor, mask: Tensor) -> None:
-    """Hang a mask on a tensor."""
+    """Attach a mask to a tensor."""
     from keras.src.backend.common import masking
 
     masking.set_keras_mask(tensor, mask)

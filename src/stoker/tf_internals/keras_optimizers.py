@@ -13,7 +13,7 @@ Update = Callable[..., None]
 
 
 def application() -> Place:
-    """What all optimizers' ways to apply gradients come to: `(optimizer, gradients, variables=None)`."""
+    """The method that every way to apply gradients ends in: `(optimizer, gradients, variables=None)`."""
     from keras.src.optimizers import base_optimizer
 
     return base_optimizer.BaseOptimizer, "apply"
@@ -36,7 +36,7 @@ def average_of(optimizer: Optimizer, variable: Variable) -> Variable:
 
 
 def clip(optimizer: Optimizer, gradients: list[Tensor]) -> list[Tensor]:
-    """The gradients as the optimizer's `clipnorm`, `clipvalue` or `global_clipnorm` has them."""
+    """Clip gradients by the optimizer's `clipnorm`, `clipvalue` or `global_clipnorm`."""
     return list(optimizer._clip_gradients(gradients))
 
 
@@ -49,7 +49,7 @@ def update_all(
 
 @contextmanager
 def update_replaced(optimizer: Optimizer, make: Callable[[Update], Update]) -> Iterator[None]:
-    """While this lasts, the optimizer updates its variables by what `make` makes of its own way."""
+    """Context in which the optimizer updates its variables by `make(its own update)`."""
     optimizer._backend_update_step = make(optimizer._backend_update_step)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Keras' trainer: what a compiled model holds, what its loops call, its callbacks and its progress bar."""
+"""Keras' trainer: the parts of a compiled model, the functions its loops call, its callbacks and its progress bar."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ CALLBACK_ATTRIBUTES = frozenset({"params", "_model", "validation_data"})
 
 
 def epoch_iterator_creation() -> Place:
-    """What `fit` makes for its data: `(iterator, ...)`, which then has `data_adapter` and `steps_per_epoch`."""
+    """The constructor of the iterator that `fit` makes for its data; it has `data_adapter` and `steps_per_epoch`."""
     return _trainer.TFEpochIterator, "__init__"
 
 

@@ -14,7 +14,7 @@ from stoker.tf_internals.types import ProtoMessage
 
 
 def new_session() -> Place:
-    """What makes a session: `()`, with `start(directory, options)` and `stop() -> bytes`.
+    """The class of profiler sessions: `()`, with `start(directory, options)` and `stop() -> bytes`.
 
     The public `tf.profiler.experimental.stop` always writes files.
     """
@@ -24,7 +24,7 @@ def new_session() -> Place:
 
 
 def start_server() -> Place:
-    """What `tf.profiler.experimental.server.start` calls."""
+    """The function that `tf.profiler.experimental.server.start` calls."""
     from tensorflow.python.profiler.internal import _pywrap_profiler
 
     return _pywrap_profiler, "start_server"
@@ -38,7 +38,7 @@ def trace_me() -> Any:
 
 
 def trace_parser() -> Callable[[bytes], ProtoMessage]:
-    """What makes a message of the bytes that a session gives when it is stopped."""
+    """The parser of the bytes that a session returns when it is stopped."""
     from tensorflow.tsl.profiler.protobuf import trace_events_pb2
 
     parse: Callable[[bytes], ProtoMessage] = trace_events_pb2.Trace.FromString
@@ -46,7 +46,7 @@ def trace_parser() -> Callable[[bytes], ProtoMessage]:
 
 
 def is_profiling() -> Callable[[], bool]:
-    """What tells whether the program has started the profiler itself."""
+    """The function that tells whether the program has started the profiler itself."""
     from tensorflow.python.profiler import profiler_v2
 
     return lambda: profiler_v2._profiler is not None

@@ -1,4 +1,4 @@
-"""Eager ops as TensorFlow tells of them: watched as they run, run again, and built into graphs."""
+"""Eager ops as TensorFlow reports them: watched as they run, run again, and built into graphs."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from stoker.tf_internals.types import Array, ProtoMessage
 
 
 def savers() -> list[Place]:
-    """What all of TensorFlow's ways to save come to."""
+    """The functions that every way to save ends in."""
     from tensorflow.python.checkpoint import checkpoint
     from tensorflow.python.saved_model import save
 
@@ -18,7 +18,7 @@ def savers() -> list[Place]:
 
 
 def restorers() -> list[Place]:
-    """What all of TensorFlow's ways to restore come to."""
+    """The functions that every way to restore ends in."""
     from tensorflow.python.checkpoint import checkpoint
     from tensorflow.python.saved_model import load
 
@@ -26,14 +26,14 @@ def restorers() -> list[Place]:
 
 
 def keras_savers() -> list[Place]:
-    """What writes Keras' own formats."""
+    """The functions that write Keras' own formats."""
     from keras.src.saving import saving_lib
 
     return [(saving_lib, "save_model"), (saving_lib, "save_weights_only")]
 
 
 def keras_restorers() -> list[Place]:
-    """What reads Keras' own formats."""
+    """The functions that read Keras' own formats."""
     from keras.src.saving import saving_lib
 
     return [(saving_lib, "load_model"), (saving_lib, "load_weights_only")]
@@ -60,7 +60,7 @@ def parse_saved_model(directory: str) -> ProtoMessage:
 def session_callable(
     session: Any, feeds: Sequence[str], fetches: Sequence[str]
 ) -> Callable[[list[Array]], list[Array]]:
-    """What runs a session's graph on arrays, from tensors to tensors by name.
+    """A callable that runs a session's graph on arrays, from tensors to tensors by name.
 
     The public `make_callable` looks at feeds and fetches anew in every call, which takes longer than a small model.
     """

@@ -10,13 +10,13 @@
 | room | subject |
 |---|---|
 | fit, trainer, evaluate | the public verbs |
-| request, tracebacks | their arguments, read once and checked; errors without the frames between |
-| preparing | from a request to a run: what is read, by whom, and how |
+| request, tracebacks | their arguments, parsed and checked once; short tracebacks |
+| preparing | from a request to a run: which data each worker reads |
 | servers | `fit` with the weights on parameter servers |
-| first_look | what would train in vain, said before the first step |
-| custom/ | `stoker.Trainer`: a step of one's own in the loop |
+| first_look | mistakes in the model or the data, found before the first step |
+| custom/ | `stoker.Trainer`: your own step in the loop |
 | loop/ | one training run: its epochs, and what it shows |
-| checkpoint/ | saving, and going on where it was |
+| checkpoint/ | saving, and exact resume |
 | planning/ | how to run, decided by measuring, remembered |
 | program, variables | what is trained, in three parts; every variable, by name |
 | execution/ | what training and inference share: feeds, compiled loops and their cache, callbacks |

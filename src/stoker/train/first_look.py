@@ -2,7 +2,7 @@
 
     stoker.fit(model, x, y, validation_split=0.1, check=True)
 
-What cannot be right (labels the loss cannot take) is raised; what may be intended is a warning. Only the first eight
+Certain mistakes (labels the loss cannot take) are errors; what may be intended is a warning. Only the first eight
 batches of a dataset are checked, in a pass of their own.
 """
 
@@ -171,7 +171,7 @@ def _check_labels(model: Model, y: Array, all_rows: bool) -> Iterator[Fault]:
 
 
 def _check_order(model: Model, rows: DataSample, held_out: float) -> Iterator[Fault]:
-    """What is held out is all of one class: the rows are sorted."""
+    """Warn if all held-out rows have one class: the data is sorted."""
     y = rows.labels
     classes = _loss_name(model).endswith("crossentropy")
     if y is None or not held_out or not rows.all_rows or y.ndim != 1 or not classes:
@@ -298,7 +298,7 @@ def _is_scaled(model: Model) -> bool:
 
 
 def _handles_missing(model: Model) -> bool:
-    """The model itself, or a layer of the user's, may take care of missing values."""
+    """Whether the model or one of the user's layers may handle missing values."""
     made = [*getattr(model, "operations", []), *_layers(model)]
     return any(
         type(one).__name__ in _FILLING or not type(one).__module__.startswith("keras.") for one in made
@@ -312,7 +312,7 @@ def _layers(model: Model) -> Iterator[Layer]:
 
 
 def _check_columns(name: str, values: Array, labels: Array | None) -> Iterator[Fault]:
-    """Columns of a table that tell nothing, or too much."""
+    """Find table columns that carry no information, or give the label away."""
     if values.dtype.kind not in "fiu" or values.ndim > 2 or len(values) < 2:
         return
     table = values.reshape(len(values), -1).astype(float)

@@ -1,4 +1,4 @@
-"""From what a call of `fit` asks for to a training run: what is read, by whom, and how."""
+"""From a call of `fit` to a training run: which data each worker reads, and how."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _keep_in_memory(request: FitRequest) -> Dataset | None:
 
 
 def _tune(request: FitRequest) -> tuple[Dataset, str, dict[str, float]]:
-    """The pipeline, tuned, and what that brought in words and figures."""
+    """The tuned pipeline, and what tuning gained, in words and figures."""
     if not isinstance(request.x, tf.data.Dataset):
         raise ArgumentError(f"tune=True needs x to be a tf.data.Dataset, not {type(request.x).__name__}")
     if request.checkpoint is not None:
@@ -114,7 +114,7 @@ def _tune(request: FitRequest) -> tuple[Dataset, str, dict[str, float]]:
 
 
 def _share_data(request: FitRequest, data: tuple[Data, Data, Data], group: Group) -> Share:
-    """What this worker reads."""
+    """The data that this worker reads."""
     if request.data_service is None:
         return divide_data(*data, request.batch_size, request.divide, group)
     if request.divide != "share":

@@ -70,7 +70,7 @@ class StepLoops:
         return self.loop("train_step", feed, jit, fused=fused)
 
     def jit_refusal(self) -> str | None:
-        """Why XLA is out of question, or None."""
+        """Why XLA cannot be used, or None."""
         return None
 
     def jit_demanded(self) -> bool:
@@ -94,7 +94,7 @@ class TrainingCourse:
         self.model = model
 
     def reset(self) -> None:
-        """Before an epoch and before a validation: metrics to zero."""
+        """Reset the metrics, before an epoch and before a validation."""
 
     def end_epoch(self) -> None:
         """After an epoch's last step, before its logs and its validation."""
@@ -150,7 +150,7 @@ class CheckpointedState:
         return {}
 
     def restore_progress(self, progress: Mapping[str, Any]) -> None:
-        """In a new process: what `progress` gave."""
+        """Restore what `progress` returned, in a new process."""
 
 
 @dataclass(frozen=True)

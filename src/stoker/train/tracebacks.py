@@ -1,4 +1,4 @@
-"""Errors of a training run show the program's own lines, as those of Keras' `fit` do, not the forty lines between them.
+"""Errors of a training run show the program's own lines, as Keras' `fit` does, without forty internal frames.
 
 `keras.config.disable_traceback_filtering()` shows everything, here as there.
 """

@@ -118,7 +118,7 @@ def _add_optimizer(found: _Found, name: str, optimizer: Optimizer) -> None:
 
 
 def _add_attributes(found: _Found, name: str, layer: Layer) -> None:
-    """What people hang on their models: second optimizers, counters, generators, metrics."""
+    """Add what people store on their models: second optimizers, counters, generators, metrics."""
     for attribute, value in list(vars(layer).items()):
         if isinstance(value, list | tuple):
             inner = [(f"{name}/{attribute}.{number}", item) for number, item in enumerate(value)]

@@ -156,7 +156,7 @@ def _split_by_rows(one: Run, many: Run) -> Run:
 
 
 def _is_right(known: Bundle, run: Run, examples: _Recorded) -> bool | None:
-    """Whether it gives the recorded answers; None if it cannot run at all."""
+    """Whether an engine gives the recorded answers; None if it cannot run at all."""
     inputs, answers = examples
     try:
         found = run([inputs[field.name] for field in known.signature.inputs])

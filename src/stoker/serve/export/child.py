@@ -132,7 +132,7 @@ def next_prover() -> Prover:
 
 
 def main() -> int:
-    """Prove, and say what came of it in one line."""
+    """Prove the bundles named on standard input, and print one line for each result."""
     for name in _NOT_NEEDED:
         sys.modules[name] = None  # type: ignore[assignment]
     # The slow imports, before there is something to prove.

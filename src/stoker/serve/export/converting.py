@@ -50,7 +50,7 @@ def convert(
     """Write the engine's file.
 
     Raises:
-        BundleError: it cannot be done; the line says which operation stands in the way.
+        BundleError: it cannot be converted; the line names the operation that prevents it.
     """
     texts = [field.name for field in inputs if field.dtype == "string"]
     if texts:
@@ -130,7 +130,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """What is missing, out of a message of many lines."""
+    """The reason in a message of many lines."""
     text = str(error)
     operations = re.findall(r"tf\.(\w+)\(|op: \"?(\w+)\"?|Unsupported ops: (.+)", text)
     named = sorted({one for found in operations for one in found if one})

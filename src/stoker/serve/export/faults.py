@@ -35,7 +35,7 @@ def blame_layer(error: BaseException) -> str:
 
 
 def find_restless_layer(model: keras.Model, inputs: Nest) -> str | None:
-    """The first layer that does not give the same twice, called as `predict` calls it."""
+    """The first layer that answers the same input differently each time, called as `predict` calls it."""
     first, second = _record_layers(model, inputs), _record_layers(model, inputs)
     for (layer, one), (_, other) in zip(first, second, strict=False):
         if not all(map(is_identical, one, other)):

@@ -90,7 +90,7 @@ class Traced:
         return list(found.values())
 
     def weights(self) -> dict[str, int]:
-        """How many numbers the weights have, in how many bytes."""
+        """The number of weights, and their size in bytes."""
         sizes = [int(one.shape.num_elements()) for one in self._variables()]
         width = [one.dtype.size for one in self._variables()]
         return {

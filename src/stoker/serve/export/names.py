@@ -35,7 +35,7 @@ def choose_names(tensors: list[Tensor], plain: str) -> list[str]:
 
 
 def number_names(count: int, plain: str) -> list[str]:
-    """Names where there is nothing to name them after."""
+    """Numbered names, for tensors that have none."""
     return [plain] if count == 1 else [f"{plain}_{number}" for number in range(1, count + 1)]
 
 

@@ -1,4 +1,4 @@
-"""`stoker.export`: trace, save, record examples, prove it elsewhere, and only then put it in its place."""
+"""`stoker.export`: trace, save, record examples, prove the bundle in a new process, then move it into place."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _write_rest(
     description: Description,
     engines: list[str],
 ) -> None:
-    """All but the models."""
+    """Write everything but the models."""
     fields = (traced.signature.inputs, traced.signature.outputs)
     write_examples(
         directory / bundle.EXAMPLES,
@@ -219,7 +219,7 @@ def _predict(model: keras.Model, ready: Nest) -> list[Array]:
 
 
 def _save_keras(model: keras.Model, file: Path) -> str | None:
-    """Why it could not be written, if it could not."""
+    """Write `model.keras`; return why if that failed."""
     try:
         model.save(file, include_optimizer=False)
     except (TypeError, ValueError, NotImplementedError) as error:

@@ -118,7 +118,7 @@ class App:
         await send({"type": "http.response.body", "body": response.body})
 
     def begin(self, method: str, path: str, headers: dict[bytes, bytes]) -> HttpRequest:
-        """A request whose body is still to come."""
+        """Start a request whose body is still to come."""
         given = headers.get(b"x-request-id")
         name = given.decode("latin-1")[:128] if given else self._next_id()
         return HttpRequest(path, name, started=now(), method=method, headers=headers)

@@ -46,7 +46,7 @@ class Direct(Exchange):
         return self
 
     def set(self) -> None:
-        """Nobody waits for it."""
+        """Does nothing: nothing waits for the event."""
 
     def is_admitted(self) -> bool:
         """Whether its body may be read; if not, it is answered now."""
@@ -58,7 +58,7 @@ class Direct(Exchange):
         return True
 
     def take(self, part: bytes) -> None:
-        """A part of the body has come."""
+        """Add a part of the body."""
         self.parts.append(part)
         try:
             self.app.plane.hold(self.request, len(part))
@@ -67,7 +67,7 @@ class Direct(Exchange):
             self.finish(error)
 
     def complete(self) -> None:
-        """All of the request is there."""
+        """Answer the request, now that all of it has come."""
         parts = self.parts
         self.is_whole, self.request.body = True, parts[0] if len(parts) == 1 else b"".join(parts)
         self.start()

@@ -171,7 +171,7 @@ class Protocol(HttpToolsProtocol):
             self._rest()
 
     def _rest(self) -> None:
-        """Begin to be idle. One timer is enough: when it runs out, it looks whether that is still so."""
+        """Mark the connection idle. One timer is enough: when it fires, it checks whether that still holds."""
         self._idle_since = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self._look_in(min(self.timeout_keep_alive, self.app.settings.body_timeout))

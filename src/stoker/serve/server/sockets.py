@@ -1,4 +1,4 @@
-"""The server's sockets: listening on an address of its own, and refusing new connections before the end."""
+"""The server's sockets: listening on an address of its own, and refusing new connections before it ends."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Saving a training run, and going on where it was, bit for bit.
+"""Save a training run and resume it, bit for bit.
 
 | module | subject |
 |---|---|
 | options | `stoker.Checkpoint`: where, how often, how many; its error and its warning |
-| resume | what a run finds when it begins, puts back, and saves |
+| resume | what a run reads at its start, restores, and saves |
 | saved | the newest good checkpoint, read and checked once |
 | job | the checkpoint of a job: the chief's file and a part of each other worker |
 | saver | copying the variables into memory that is allocated once; writing them in a thread |

@@ -45,7 +45,7 @@ def callbacks_state(callbacks: Iterable[Callback]) -> dict[str, object]:
 
 
 def restore_callbacks(callbacks: Iterable[Callback], state: Mapping[str, Any]) -> None:
-    """Give it back; call it after `on_train_begin`. Callbacks are matched by class and order."""
+    """Restore the callbacks' state, matched by class and order; call it after `on_train_begin`."""
     for name, callback in _name_callbacks(callbacks):
         saved = state.get(name)
         if saved is None:
@@ -111,7 +111,7 @@ def _restore_csv(callback: Callback, saved: CsvState) -> None:
 
 
 def _remembers_unsaved(callback: Callback) -> bool:
-    """Whether it is the user's own and holds values besides Keras' and its functions."""
+    """Whether a callback is the user's own and holds values that Keras' base class does not."""
     if type(callback).__module__.startswith("keras."):
         return False
     if any(isinstance(callback, kind) for kind, _ in CALLBACK_STATE):

@@ -1,4 +1,4 @@
-"""The directory of a run's checkpoints: names in order, one process at a time, leftovers away, the oldest pruned."""
+"""The directory of a run's checkpoints: ordered names, one process at a time, no leftovers, the oldest pruned."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class CheckpointDirectory:
             raise
 
     def release(self) -> None:
-        """Let others use it."""
+        """Let other processes use the directory."""
         if self.path in _open_here:
             _open_here.discard(self.path)
             os.close(self._lock)
@@ -85,14 +85,14 @@ class CheckpointDirectory:
         return list_finished(self.path)
 
     def new(self, step: int) -> Path:
-        """The name of the next one."""
+        """The path of the next checkpoint."""
         existing = self.files()
         match = _NAME.fullmatch(existing[-1].name) if existing else None
         number = int(match[1]) + 1 if match else 1
         return self.path / f"checkpoint-{number:08d}-step-{step}.stoker"
 
     def prune(self, keep: int, useless: set[Path]) -> None:
-        """Remove all but the newest `keep` of the good ones, and the useless ones."""
+        """Remove damaged checkpoints and all but the newest `keep` good ones."""
         files = self.files()
         good = [path for path in files if path not in useless]
         old = [path for path in files if path not in good[-keep:]]
@@ -115,7 +115,7 @@ def parts_of(path: Path) -> list[Path]:
 
 
 def list_finished(directory: Path) -> list[Path]:
-    """The finished checkpoints in it, oldest first: in the order they were saved, whatever their steps."""
+    """List the finished checkpoints, oldest first, in the order they were saved, whatever their steps."""
     paths = directory.iterdir() if directory.is_dir() else ()
     names = ((_NAME.fullmatch(path.name), path) for path in paths)
     return [path for _, path in sorted((int(match[1]), path) for match, path in names if match)]

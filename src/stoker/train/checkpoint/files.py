@@ -7,8 +7,8 @@
 
 The index stands behind the arrays so that they are streamed from where they are: no copy of the whole is ever made.
 A file has its name only once it is complete and on the disk (temporary name, fsync, rename, fsync of the directory);
-what is cut short lacks its tail, and what was changed later fails a checksum. Checksums do not keep out who wants to
-harm: every length and offset is compared with the file's own length before anything is allocated or read.
+a file that was cut short lacks its tail, and one that was changed later fails a checksum. Checksums do not stop an
+attacker: every length and offset is compared with the file's own length before anything is allocated or read.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def _read_index(path: Path, file: BufferedReader) -> Index:
 
 
 def _check_entry(entry: ArrayEntry, end: int) -> None:
-    """An array that the file really holds, before the index."""
+    """Check that the array lies within the file, before the index."""
     numbers = (*entry.shape, entry.offset, entry.size, entry.crc)
     if not isinstance(entry.name, str) or not all(type(one) is int and one >= 0 for one in numbers):
         raise DamagedFile("its index has a length, an offset or a name that is none")

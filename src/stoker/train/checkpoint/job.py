@@ -71,7 +71,7 @@ class ChiefSaver(Saver):
 
 
 class WorkerSaver(Saver):
-    """Of a worker that is not the chief: writes its parts, and reads what the chief reads."""
+    """The saver of a worker that is not the chief: writes its own parts, and reads what the chief reads."""
 
     def __init__(
         self, checkpoint: Checkpoint, variables: Mapping[str, Variable], fingerprint: str, *, group: Group
@@ -81,7 +81,7 @@ class WorkerSaver(Saver):
         self._path = Path(checkpoint.directory).expanduser().absolute()
 
     def _due(self, step: int) -> bool:
-        """The chief says when."""
+        """Always False: the chief decides when to save."""
         return False
 
     def _own_variables(self) -> Iterable[tuple[str, Variable]]:

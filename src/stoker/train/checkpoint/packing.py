@@ -44,7 +44,7 @@ def pack(value: object, arrays: dict[str, Array], where: str = "progress") -> ob
 
 
 def _set_aside(array: Array, arrays: dict[str, Array], where: str) -> str:
-    """The name it got: the key "a/b" and the key "b" in "a" lead to the same place."""
+    """Store the array under a free name, and return it: the key "a/b" and the key "b" in "a" want the same name."""
     while where in arrays:
         where += "'"
     arrays[where] = array

@@ -1,4 +1,4 @@
-"""Going on from a checkpoint, bit for bit: what a training run finds when it begins, puts back, and saves.
+"""Resuming from a checkpoint, bit for bit: what a training run reads at its start, restores, and saves.
 
 resume = Resume(checkpoint)             # takes the directory, reads the newest good checkpoint: once
 resume.plan                             # how the run before went about it
@@ -93,10 +93,10 @@ class Resume:
             self._saved = job.read_chosen(Path(checkpoint.directory), self.group)
 
     def _check_progress(self) -> None:
-        """The checkpoint is of a run: what every one of them says stands in it, as what it is.
+        """Check that the checkpoint has every field of a run, each with its type.
 
         Raises:
-            CheckpointError: something is missing, or something else.
+            CheckpointError: a field is missing or has another type.
         """
         found = self._saved
         for name, kind in _PROGRESS.items():
@@ -107,7 +107,7 @@ class Resume:
 
     @property
     def progress(self) -> RunProgress | None:
-        """Where the run was; None when there is nothing to go on from."""
+        """Where the run was; None if there is nothing to resume."""
         return None if self._saved is None else cast(RunProgress, self._saved.progress)
 
     def pin_plan(self, plan: Plan) -> Plan:
@@ -164,7 +164,7 @@ class Resume:
     def put_back(
         self, epoch_steps: EpochSteps | None, callbacks: keras.callbacks.CallbackList
     ) -> RunProgress:
-        """Bring everything to where the checkpoint was taken: after the hooks that reset and begin.
+        """Restore everything but the variables; call it after the hooks that reset state.
 
         Args:
             epoch_steps: moved to its place; None when no more data is wanted.

@@ -65,7 +65,7 @@ class Saved:
             variable.assign(self._divide_anew(name) if anew else self.variables[name])
 
     def _divide_anew(self, name: str) -> Array:
-        """A part for another number of replicas: the first one takes over what all of them had."""
+        """The values for another number of replicas: the first replica takes over what all of them had."""
         whole = whole_name(name)
         parts = [array for other, array in self.variables.items() if whole_name(other) == whole]
         return sum(parts[1:], parts[0]) if name == whole else parts[0] * 0
@@ -127,7 +127,7 @@ def _select(contents: files.Contents, prefix: str) -> dict[str, Array]:
 
 
 def _count_replicas(variables: Mapping[str, Variable]) -> int:
-    """For files that do not say it."""
+    """The number of replicas, for files that do not state it."""
     return 1 + max((int(name.partition("@")[2] or 0) for name in variables), default=0)
 
 
@@ -135,7 +135,7 @@ _Kinds = Mapping[str, tuple[str, tuple[int, ...]]]
 
 
 def _differences(here: _Kinds, saved: _Kinds) -> list[str]:
-    """What differs, a line each: type or shape first, since a changed layer shifts many names."""
+    """The differences, one line each: type or shape first, since a changed layer shifts many names."""
     shared = [name for name in here if name in saved and here[name] != saved[name]]
     lines = [f"{name} is {_describe(saved[name])} there, {_describe(here[name])} here" for name in shared]
     lines += [

@@ -43,7 +43,7 @@ class BackgroundWriter:
 
     @property
     def busy(self) -> bool:
-        """Whether the last job is still at work."""
+        """Whether the last job is still running."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self, job: Callable[[], None]) -> None:
@@ -63,7 +63,7 @@ class BackgroundWriter:
             self._failure = error
 
     def check(self) -> None:
-        """Raise what went wrong, once.
+        """Raise the error of the last job, once.
 
         Raises:
             CheckpointError: the last write failed.
@@ -189,11 +189,11 @@ class Saver:
         return True
 
     def _own_variables(self) -> Iterable[tuple[str, Variable]]:
-        """What this process writes."""
+        """The variables that this process writes."""
         return self._variables.items()
 
     def _new_path(self, step: int) -> Path:
-        """The file of a new checkpoint."""
+        """The path of a new checkpoint."""
         assert self._directory is not None
         return self._directory.new(step)
 
@@ -251,12 +251,12 @@ class Saver:
         self._every.mark(found.step)
 
     def use_memory_of(self, found: Saved) -> None:
-        """Copy variables to where a checkpoint's were read to, which nobody needs any more."""
+        """Reuse the memory that a checkpoint was read into, now that its values are restored."""
         names = [name for name, _ in self._own_variables()]
         self._copies = {name: found.variables[name] for name in names if name in found.variables}
 
     def wait(self) -> None:
-        """Until what is being written is safe.
+        """Wait until the current write is on disk.
 
         Raises:
             CheckpointError: the last write failed.
@@ -276,7 +276,7 @@ class Saver:
                 self._directory.release()
 
     def give_up(self) -> None:
-        """Training has failed: wait for nobody else."""
+        """Release the directory after training failed, without waiting for other workers."""
 
     def __enter__(self) -> Saver:
         return self

@@ -8,5 +8,5 @@
 | parts | the models, each with its optimizer and its update; everything kept beside them, in variables |
 | program | the trainer as `loop.epochs` sees it |
 
-A step that is not sane sets `Halt`: from there nothing is written until the host, after the call, stops or rewinds.
+A step with a bad loss sets `Halt`: from there on nothing is written until the host stops or rewinds, after the call.
 """

@@ -120,7 +120,7 @@ class KerasSteps(TracedSteps):
         return self.optimizers["model"] is getattr(model.optimizer, "inner_optimizer", model.optimizer)
 
     def build(self, batch: Nest) -> None:
-        """Make all variables, the metrics' included: under a strategy they cannot be made on a replica."""
+        """Create all variables, including the metrics': under a strategy they cannot be created on a replica."""
         if self._update_state is None:
             with tf.init_scope(), self.replicas.scope():
                 keras_training.build(self.model, first_part(batch))
@@ -131,7 +131,7 @@ class KerasSteps(TracedSteps):
             self.update_state.parts["model"].update.scaler = KerasLossScaler(scaled)
 
     def train_step(self, batch: Nest) -> Logs:
-        """The update, as Keras makes it."""
+        """One training step, as Keras does it."""
 
         def local() -> Any:
             with tf.GradientTape() as tape:
@@ -145,16 +145,16 @@ class KerasSteps(TracedSteps):
         return {}
 
     def test_step(self, batch: Nest) -> Logs:
-        """The metrics alone."""
+        """One test step: metrics only."""
         self._measure(batch, *self._forward_pass(batch, training=False))
         return {}
 
     def _forward_pass(self, batch: Nest, *, training: bool) -> tuple[Tensor, Tensor]:
-        """The loss of a pass forward, and what was predicted."""
+        """The loss of a forward pass, and its predictions."""
         return keras_training.forward(self.model, batch, training=training)
 
     def _measure(self, batch: Nest, loss: Tensor, predicted: Tensor) -> None:
-        """Take a pass into the metrics."""
+        """Update the metrics with a forward pass."""
         x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
         rows = row_count(x)
         # A replica without rows has a mean over nothing.
@@ -211,7 +211,7 @@ class KerasReplicaCourse(TrainingCourse):
 
 
 class KerasReplicaState(CheckpointedState):
-    """That of the model alone: what a single process saves, and goes on from."""
+    """The state of the model alone: what a single process saves and resumes from."""
 
     def __init__(self, steps: KerasSteps) -> None:
         super().__init__(steps.callback_model)
@@ -251,7 +251,7 @@ def _check(model: Model) -> None:
 
 
 def _masks(predicted: Tensor) -> list[Tensor]:
-    """Keras' masks hang on tensors, and stay behind when these leave a function."""
+    """The masks that Keras attached to tensors, which are lost when the tensors leave a function."""
     return [keras_layers.mask_of(one) for one in keras.tree.flatten(predicted)]
 
 

@@ -60,7 +60,7 @@ class UpdateOptions:
 
     @property
     def watched(self) -> bool:
-        """Whether every step's loss is looked at."""
+        """Whether every step's loss is checked."""
         return self.stop_on_nan or self.on_spike is not None
 
 
@@ -80,7 +80,7 @@ class TrainedPart:
 
     @property
     def state(self) -> dict[str, Variable]:
-        """Everything but the model and the optimizer."""
+        """The state besides the model and the optimizer."""
         found: dict[str, Tensor] = dict(self.watch.variables)
         for piece in (self.update.accumulation, self.update.averages, self.update.scaler):
             if piece is not None:

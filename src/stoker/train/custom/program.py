@@ -41,7 +41,7 @@ class Division:
     rate_factor: float = 1.0
 
     def apply(self, trainer: TracedSteps) -> None:
-        """Have the trainer's next steps run this way."""
+        """Make the trainer's next steps run this way."""
         trainer.apart = self.apart
         trainer.replicas.rate_factor = self.rate_factor
 
@@ -128,7 +128,7 @@ class TrainerLoops(StepLoops):
         return run
 
     def _results(self) -> Callable[[], Logs]:
-        """Traced after the last step of a call: on replicas the logs are costly to have at every step."""
+        """The logs, traced after the last step of a call: on replicas they are costly at every step."""
         owner = weakref.ref(self.trainer)
 
         def results() -> Logs:
@@ -207,7 +207,7 @@ class TrainerCourse(TrainingCourse):
             show(f"step {step}: {shown}", self._verbose)
 
     def _deal_with(self, trouble: Trouble, step: int, loss: float) -> str:
-        """A loss that was not sane: go back, or stop."""
+        """Handle a bad loss: rewind, or stop."""
         spike = self.trainer.options.on_spike
         recoveries = sum(event["event"] == "recovery" for event in self.events)
         if spike is not None and recoveries < spike.retries:
@@ -223,13 +223,13 @@ class TrainerCourse(TrainingCourse):
         return "stop"
 
     def choose_rewind_limit(self, step: int) -> int:
-        """A spike no later than the last one: the checkpoint was taken too late, so further back than then."""
+        """Rewind further than last time if the spike came no later: that checkpoint was taken too late."""
         *_, before, now = [None, *(event for event in self.events if event["event"] == "recovery")]
         again = before is not None and now is not None and now["step"] <= before["step"]
         return int(before["back_to"]) if again and before is not None else step
 
     def go_on_from(self, step: int) -> int:
-        """Back at a checkpoint: go on with a lower rate or another order, and write it down."""
+        """After a rewind: continue with a lower rate or another order, and record it."""
         spike = self.trainer.options.on_spike
         assert spike is not None
         update_state = self.trainer.update_state
@@ -247,7 +247,7 @@ class TrainerCourse(TrainingCourse):
         self.events.append({"event": event, "reason": reason, "step": step, "loss": loss})
 
     def _complete(self, more: TrainingEvent) -> None:
-        """Add to the last event what came of it, and say it."""
+        """Add the outcome to the last event, and print it."""
         event = self.events[-1]
         event.update(more)
         if self._verbose:

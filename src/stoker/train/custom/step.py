@@ -57,7 +57,7 @@ class TracedSteps(Updating):
         self._size: Tensor = None
 
     def identity(self, jit: str) -> object:
-        """Of the step as it would be traced now."""
+        """Identifies the step as it would be traced now."""
         return self._identities.setdefault((self.apart, self.replicas.rate_factor, jit), object())
 
     @property
@@ -126,7 +126,7 @@ class TracedSteps(Updating):
         return {**self.update_state.account(logs, made, rows), **self._read_each_step(), **going}
 
     def run_alone(self, batch: Nest, *, compiled: bool) -> dict[str, Tensor]:
-        """In graph, for a trial: a step as far as a replica gets by itself; how large its gradients and loss were."""
+        """In graph, for a trial: what a replica runs alone; returns the size of its gradients and loss."""
         self.build(batch)
         if self._size is None:
             with tf.init_scope():
@@ -199,7 +199,7 @@ class TracedSteps(Updating):
             metric.reset_state()
 
     def flush(self) -> None:
-        """On the host: write what accumulation still holds."""
+        """On the host: apply the gradients that are still accumulated."""
         self.update_state.flush()
 
     @property

@@ -56,13 +56,13 @@ class Updating:
 
     @property
     def update_state(self) -> UpdateState:
-        """Everything that is kept beside models and optimizers."""
+        """The state that is kept besides models and optimizers."""
         if self._update_state is None:
             raise ArgumentError("the trainer has not seen a batch yet: call fit, or build(batch).")
         return self._update_state
 
     def alone(self, compute: Callable[[], Any]) -> Any:
-        """What a replica computes before it hears of the others: by XLA, if the step is to be compiled."""
+        """Run what a replica computes before the collective, compiled by XLA if the step is."""
         if not (self._updating and self._moment.compiled):
             return compute()
         # A function for every replica that is traced: each has variables of its own in it.

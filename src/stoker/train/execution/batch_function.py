@@ -78,7 +78,7 @@ class BatchFunction:
         self.single_calls = 0  # batches of datasets that were too short to be worth a loop
 
     def joinable(self) -> bool:
-        """Can the outputs of several batches be joined in the graph: dense, all but the rows known?"""
+        """Whether outputs can be joined in the graph: dense, with all dimensions known but the rows."""
         return all(
             isinstance(spec, tf.TensorSpec)
             and spec.shape.rank is not None

@@ -38,12 +38,12 @@ class EpochPosition(TypedDict):
 
 
 def steps_per_execution(model: Model) -> int:
-    """As `compile` has set it; a trainer's model need not be compiled."""
+    """Steps per execution, as `compile` has set them; a trainer's model need not be compiled."""
     return int(getattr(model, "steps_per_execution", 1))
 
 
 def whole_executions(steps: int, steps_per_execution: int) -> int:
-    """So many steps in executions that are never cut: as many as Keras runs."""
+    """The number of steps rounded up to whole executions, as Keras runs them."""
     return -(-steps // steps_per_execution) * steps_per_execution
 
 
@@ -70,7 +70,7 @@ class EpochSteps:
 
     @property
     def target(self) -> int | None:
-        """Steps in an epoch as callbacks are told them, None when only running out of data tells."""
+        """Steps in an epoch as callbacks see them; None if only the end of the data tells."""
         return self.steps_per_epoch or self.feed.steps
 
     def reset(self) -> None:
@@ -110,7 +110,7 @@ class EpochSteps:
         return max(min(limits), 0) if limits else None
 
     def advance(self, asked: int, ran: int) -> None:
-        """`ran` steps were done of `asked`; fewer means that the data is out."""
+        """Count `ran` steps of the `asked` ones; fewer means that the data ran out."""
         self.step += ran
         self.taken += ran
         if ran < asked:
@@ -131,7 +131,7 @@ class EpochSteps:
             self._adapter.on_epoch_end()
 
     def position(self) -> EpochPosition:
-        """Where we are, in values a checkpoint takes."""
+        """The current position, in values that a checkpoint can store."""
         own = self._own_data
         return {
             "ended": self._ended,

@@ -108,10 +108,10 @@ class BatchFeed:
         raise NotImplementedError
 
     def reseed(self, salt: int) -> None:
-        """Use another order from here on, unless the user's pipeline has its own."""
+        """Use another order from now on, unless the user's pipeline has its own."""
 
     def close(self) -> None:
-        """The last pass is over: let go of what holds data or threads."""
+        """Release data and threads after the last pass."""
 
 
 def without_optionals(batch: Nest) -> Nest:

@@ -10,7 +10,7 @@ from stoker.train.execution import fused_layers, fused_update
 
 
 def find_parts(model: Model) -> list[str]:
-    """What is worth fusing of its step, as reasons for the plan."""
+    """The parts of the step that are worth fusing, as reasons for the plan."""
     normalization, update = fused_layers.normalizes_images(model), _fuses_update(model)
     found = [
         "batch normalisation is fused" if normalization else None,
@@ -26,7 +26,7 @@ def find_parts(model: Model) -> list[str]:
 
 
 def _fuses_update(model: Model) -> bool:
-    """Whether the update is worth it: of a small network without such layers, Keras' very bits are not given up."""
+    """Whether fusing the update is worth it: a small network without such layers keeps Keras' exact bits."""
     return fused_update.is_plain_adam(model.optimizer) and (
         fused_layers.normalizes_images(model) or _has_large(model)
     )

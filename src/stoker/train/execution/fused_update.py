@@ -32,7 +32,7 @@ def on_processors() -> bool:
 
 
 def size_of(variable: Variable) -> int:
-    """How many weights it has."""
+    """The number of weights."""
     return int(tf.TensorShape(variable.shape).num_elements() or 0)
 
 
@@ -54,7 +54,7 @@ def is_plain_adam(optimizer: Optimizer) -> bool:
 
 @contextmanager
 def fuse_adam(optimizer: Optimizer, worth_it: Callable[[], bool] = lambda: True) -> Iterator[None]:
-    """What is traced inside has the kernel update the variables, if it is worth it by then."""
+    """Context in which traced steps update variables with the kernel, if that is worth it."""
     plain = optimizer.update_step
 
     def update_step(gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
@@ -130,7 +130,7 @@ _LEAST_WORK = 2_000_000_000
 
 
 def refusal(model: Model, steps: int) -> str | None:
-    """Why it is not worth it for so many steps, or cannot be done; None if it is."""
+    """Why compiling the update is impossible or not worth it for so many steps; None if it is."""
     if type(model.optimizer) not in _OPTIMIZERS:
         return f"{type(model.optimizer).__name__} is not compiled by itself"
     if not model.built:

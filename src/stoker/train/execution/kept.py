@@ -88,7 +88,7 @@ class KeptTraces:
         return loop
 
     def keep_owned(self, kind: type[Owned], holds: Callable[[Owned], bool], *given: object) -> Owned:
-        """What makes the steps of loops, one of its kind, for as long as it `holds`."""
+        """Keep one object of each kind that makes steps, for as long as it `holds`."""
         found = self._owned.get(kind)
         if found is None or not holds(found):
             found = self._owned[kind] = kind(*given)
@@ -99,7 +99,7 @@ class KeptTraces:
         self.python_side = PythonSide(self.model)
 
     def release(self) -> None:
-        """After a run: the loops are kept, the data they ran over is not."""
+        """After a run: keep the loops, but release the data they ran over."""
         for entry in self._loops.values():
             entry.loop.release()
 

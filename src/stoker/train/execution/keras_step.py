@@ -1,4 +1,4 @@
-"""A Keras model's own steps as steps of a loop, and what their logs come to."""
+"""A Keras model's own steps as steps of a loop, and their logs."""
 
 from __future__ import annotations
 

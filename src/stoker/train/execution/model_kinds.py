@@ -1,4 +1,4 @@
-"""Which models Stoker can run: those of Keras 3 on TensorFlow. Some of these Keras must run itself."""
+"""Which models Stoker can run: those of Keras 3 on TensorFlow. Keras itself must run some of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stoker.train.execution.own_methods import is_own, is_set_by_user
 
 
 class ModelTypeError(ArgumentError, TypeError):
-    """What was given as a model is none that can be run here."""
+    """The object given as a model is not one that Stoker can run."""
 
 
 def check_model(model: object, verb: str) -> None:

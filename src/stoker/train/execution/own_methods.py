@@ -29,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 @dataclass
 class Redirect:
-    """What Keras' method is, for one model and for the time of a call.
+    """What replaces Keras' method, for one model during one call.
 
     Attributes:
         given: by name, what the caller gave before the model's own method changed it.

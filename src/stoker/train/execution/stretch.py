@@ -29,11 +29,11 @@ class CallLength:
             self.steps = max(1, int(CALL_SECONDS / step_seconds))
 
     def ask(self, room: int | None) -> int:
-        """How many steps to run now, of those there is room for."""
+        """The number of steps to run now, at most `room`."""
         return self.steps if room is None else min(self.steps, room)
 
     def record(self, steps: int, seconds: float) -> None:
-        """A call of so many steps took so long. The first one compiled: it says nothing."""
+        """Record how long a call took. The first call compiled, so it does not count."""
         if steps == 0:
             return
         first, self.step_seconds = self.step_seconds is None, seconds / steps

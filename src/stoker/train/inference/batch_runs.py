@@ -54,7 +54,7 @@ class PredictHooks:
         self._list.on_predict_batch_begin(batch)
 
     def after_batch(self, batch: int, logs: LogValue) -> bool:
-        """False where a callback wants to stop."""
+        """Returns False if a callback asks to stop."""
         self._list.on_predict_batch_end(batch, logs)
         return not self._model.stop_predicting
 
@@ -146,14 +146,14 @@ class BatchSource(Protocol):
         """Runs up to `count` more; how many there were (0 at the end), and what came out."""
 
     def ended(self) -> bool:
-        """Is it known that there is no further batch?"""
+        """Whether it is known that no batch follows."""
 
     def close(self) -> None:
-        """The data is not read any further."""
+        """Stop reading the data."""
 
     @property
     def most(self) -> int:
-        """The largest number worth putting into one call."""
+        """The largest number of batches worth running in one call."""
 
 
 class RowSource:

@@ -31,7 +31,7 @@ class Tested(Protocol):
         """Around the steps: metrics from zero, and whatever else the test needs."""
 
     def results(self, logs: Logs) -> Logs:
-        """What the evaluation comes to, given the last step's logs."""
+        """The results of the evaluation, given the last step's logs."""
 
 
 class Evaluation:

@@ -36,7 +36,7 @@ class Epochs:
         plan: how it runs.
         resume: its checkpoints, if it has any.
         tracked: the run in the store.
-        leaving, interrupted: whether the process was asked to go by SIGTERM, or by Ctrl-C.
+        leaving, interrupted: whether SIGTERM or Ctrl-C asked the process to stop.
     """
 
     program: TrainingProgram
@@ -95,7 +95,7 @@ class Epochs:
         return self._history()
 
     def _epoch(self) -> Logs:
-        """An epoch, from where it stands to its end."""
+        """Run an epoch from the current step to its end."""
         begun = False
         while not self._stop_at_once and (steps := self._plan_call(begun)):
             self._call(steps)
@@ -141,7 +141,7 @@ class Epochs:
         return steps
 
     def _leave(self) -> None:
-        """This worker, or another, was asked to go: all save what they have done, and go."""
+        """Save on all workers and exit, because one of them was asked to stop."""
         self._save_now()
         self.group.agree(saved=True)
         raise JobLeft
@@ -212,7 +212,7 @@ class Epochs:
         }
 
     def _restore(self) -> None:
-        """In an epoch that has begun: everything as it was when the checkpoint was taken."""
+        """Restore a checkpoint that was taken inside an epoch."""
         assert self.resume is not None
         rewound = self.step
         progress = self.resume.put_back(self.training.epoch_steps, self.callbacks)
@@ -243,12 +243,12 @@ class Epochs:
         return False
 
     def _save_start(self) -> None:
-        """What there is to go back to before the first checkpoint is due."""
+        """Save the initial state, so that a run can rewind before its first checkpoint is due."""
         if self.resume is not None and self.program.state.saves_start and self.step == 0:
             self.resume.save(self.step, wait=True, **self._progress())
 
     def _save_end(self) -> None:
-        """The same call again must find that it is done."""
+        """Save the end, so that the same call finds the run complete."""
         if self.resume is None:
             return
         progress = {**self._progress(), "begun": False}

@@ -40,12 +40,12 @@ class ProgressBar(keras_training.BarCallback):
 
 
 def show_plan(plan: Plan) -> None:
-    """One line: how this runs, and why."""
+    """Print the plan and its reasons in one line."""
     keras_training.show(f"stoker: {plan.line()}")
 
 
 def show_resume(progress: RunProgress, directory: str | os.PathLike[str], epochs: int) -> None:
-    """One line: what a checkpoint has of this run."""
+    """Print one line about the checkpoint that this run resumes from."""
     done = int(progress["epoch"])
     if progress["begun"]:
         show(f"{directory} goes on in epoch {done + 1} of {epochs}, at step {progress['step']:,}")

@@ -63,7 +63,7 @@ class TrainingRun:
         return rows if self.share.apart else rows // self.group.count
 
     def train(self) -> History:
-        """Decide, train, and give the history."""
+        """Decide the plan, train, and return the history."""
         with announced.region(announced.LOOP, batch_size=self._own_rows()):
             checkpoint = self.request.checkpoint
             resume = None if checkpoint is None else Resume(Checkpoint.of(checkpoint), self.group, self.share)
@@ -87,7 +87,7 @@ class TrainingRun:
         return usual and self.request.checkpoint is not None and self.group.alone and not in_a_job()
 
     def _parameters(self) -> dict[str, int | None]:
-        """What the store keeps of how it was called."""
+        """The call's parameters, as the store keeps them."""
         return {
             "epochs": self.request.epochs,
             "batch_size": self.data.batch_size,

@@ -31,7 +31,7 @@ class Tracked:
         data: Mapping[str, Data],
         callbacks: Callbacks = None,
     ) -> None:
-        """Of a job's workers the chief alone keeps it."""
+        """Only the chief of a job records the run."""
         self._program = program
         self._callbacks = callbacks
         self._logged: set[str] = set()
@@ -70,7 +70,7 @@ class Tracked:
         return {"steps_per_s": rate, **rows}
 
     def log_call(self, step: int, ran: int, values: Mapping[str, LogValue]) -> None:
-        """A compiled call has run, up to this step of the run."""
+        """Log a compiled call that ended at this step of the run."""
         self._steps += ran
         self._last = (step, clock.real_ns())
         self._first = self._first or self._last
@@ -79,11 +79,11 @@ class Tracked:
         self.run.log(step, numbers)
 
     def note_evaluation(self, step: int, logs: Mapping[str, LogValue]) -> None:
-        """A validation inside an epoch."""
+        """Log a validation inside an epoch."""
         self.run.log(step, {f"val_{name}": value for name, value in scalars(logs).items()})
 
     def log_epoch(self, step: int, epoch: int, logs: Mapping[str, LogValue]) -> None:
-        """The results of an epoch, without what its last call has told already."""
+        """Log the results of an epoch, without those its last call has logged."""
         numbers = {name: value for name, value in scalars(logs).items() if name not in self._logged}
         self.run.log(step, {**numbers, "epoch": epoch + 1})
 

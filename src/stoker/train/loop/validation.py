@@ -41,7 +41,7 @@ class Validation:
         return [] if self._by_model else [self._own_loop(plan).build().graph]
 
     def prepare(self, plan: Plan, callbacks: keras.callbacks.CallbackList) -> None:
-        """Once the plan is decided: validate this way, with the callbacks of the training."""
+        """Validate by this plan, with the callbacks of the training."""
         self._plan, self._callbacks = plan, callbacks
         if not self._by_model:
             loop = self._own_loop(plan)

@@ -5,8 +5,8 @@
 | plan | a plan, as decided or as given with `plan=` |
 | decide | the decision; its thresholds are at the top |
 | choices | choices made by measuring, remembered under `.stoker/plans/` |
-| trials | XLA tried: the state before, put back after; time that others took the cores |
+| trials | trials of XLA, which restore the state and allow for busy cores |
 | largest_batch | the error for a batch that does not fit, with one that does |
 
-XLA rounds in its own way, so the clock may decide about it only once; what cannot change a bit may follow it always.
+XLA rounds differently, so timing decides about it only once; whatever cannot change a bit may follow the clock.
 """

@@ -85,7 +85,7 @@ def recall(key: str) -> Choice | None:
 
 
 def remember(key: str, choice: Choice) -> Choice:
-    """Keep a choice, and give the one that holds: another process' that was first, or none if it cannot be kept."""
+    """Store a choice and return the valid one: another process may have been first. None if it cannot be stored."""
     try:
         return _store(key, choice)
     except OSError as error:

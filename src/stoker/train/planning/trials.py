@@ -38,7 +38,7 @@ MakeLoop = Callable[[str], CompiledLoop]
 
 @dataclass(frozen=True)
 class Trial:
-    """What is tried.
+    """A trial of XLA.
 
     Attributes:
         feed: the data.
@@ -193,7 +193,7 @@ class Snapshot:
             variable.assign(value)
 
     def read(self) -> list[tf.Tensor]:
-        """What the variables hold now."""
+        """The current values of the variables."""
         return [tf.identity(variable.read_value()) for variable in self.variables]
 
 

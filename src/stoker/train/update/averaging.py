@@ -48,7 +48,7 @@ class Averages:
         return {**averages, "ema/updates": self._updates}
 
     def update(self) -> None:
-        """Take in the weights as they are now."""
+        """Update the averages with the current weights."""
         decay = tf.constant(self._options.decay)
         if self._options.warmup:
             made = tf.cast(self._updates, tf.float32)

@@ -1,4 +1,4 @@
-"""Several losses, one number to minimise: fixed weights, or weights that find themselves.
+"""Several losses, one number to minimise: fixed weights, or automatic ones.
 
     losses={"mask": 1.0, "box": 0.5}                   fixed
     losses={"mask": "auto", "box": "auto"}             by uncertainty
@@ -100,7 +100,7 @@ class Balancing:
         return {name: tf.math.divide_no_nan(common, norm) for name, norm in norms.items()}
 
     def remember(self, norms: Mapping[str, Tensor]) -> None:
-        """Take in the norms of a step, unless it overflowed."""
+        """Update the averages with the norms of a step, unless it overflowed."""
         finite = tf.reduce_all([tf.math.is_finite(norm) for norm in norms.values()])
         for name, norm in norms.items():
             kept = self._norms[name]

@@ -29,7 +29,7 @@ class RunningMeans:
     def add(
         self, values: Mapping[str, Tensor], rows: Tensor, counted: Tensor = True, halted: Tensor = None
     ) -> dict[str, Tensor]:
-        """Take in a step's values, unless it is not to be counted; the means so far.
+        """Add a step's values, if the step counts; return the means so far.
 
         Before the first step that counts they are 0, but NaN where training `halted` before it.
         """

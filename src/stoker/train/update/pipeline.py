@@ -43,7 +43,7 @@ class Accumulation:
         }
 
     def add(self, gradients: Sequence[Tensor], rows: Tensor) -> None:
-        """Take in the mean gradient of a batch of so many rows; None where a variable takes no part."""
+        """Add the mean gradient of a batch of so many rows; None for a variable that takes no part."""
         for total, gradient in zip(self._sums, gradients, strict=True):
             if gradient is not None:
                 total.assign_add(gradient * tf.cast(rows, gradient.dtype))
@@ -61,7 +61,7 @@ class Accumulation:
         return self._rows > 0
 
     def take(self) -> list[Tensor]:
-        """The mean gradient of all rows taken in; the sums start over."""
+        """The mean gradient of all rows added; resets the sums."""
         # Identities, because the variables are cleared before the means are used.
         rows = tf.identity(self._rows)
         means = [tf.identity(total) / tf.cast(rows, total.dtype) for total in self._sums]
@@ -147,12 +147,12 @@ class Update:
         return [tf.ensure_shape(dense(one), shape) for one, shape in zip(present, shapes, strict=True)]
 
     def apply(self, means: Sequence[Tensor], *, rows: Tensor, allowed: Tensor = True) -> Any:
-        """Write; whether the gradients were finite.
+        """Write the update; return whether the gradients were finite.
 
         Args:
             means: of what `prepared` gave, over the rows of all replicas.
             rows: of all replicas' batches together.
-            allowed: False keeps the step from writing.
+            allowed: False prevents the step from writing.
         """
         present, count = self._present, len(self.optimizing.variables)
         whole = self._unscale(means)

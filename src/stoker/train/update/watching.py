@@ -1,4 +1,4 @@
-"""Is the loss still sane? NaN, infinity and spikes, seen inside the compiled loop at the step where they happen.
+"""Detect bad losses (NaN, infinity, spikes) inside the compiled loop, at the step where they happen.
 
 From that step on nothing is written any more: the weights are those of the last good step. The host learns of it at
 the end of the call and decides: stop, or restore the checkpoint before and go on differently.
@@ -75,7 +75,7 @@ class LossWatch:
         return tf.where(tf.math.is_finite(loss), found, tf.constant(Trouble.NOT_FINITE, tf.float32))
 
     def learn(self, loss: Tensor, good: Tensor) -> None:
-        """Take in the loss of a step, if it was a good one."""
+        """Update the average with the loss of a step, if it was a good one."""
         if self._spike is None:
             return
         good &= tf.math.is_finite(loss)
@@ -85,7 +85,7 @@ class LossWatch:
 
 
 class Halt:
-    """The first step that was not sane: from there on no step writes, until the host has dealt with it."""
+    """The first step with a bad loss: from there on no step writes, until the host has handled it."""
 
     def __init__(self) -> None:
         # Trouble, step and loss in one: a step writes them at once, and the host reads them at once.
@@ -100,7 +100,7 @@ class Halt:
         return self._note[0] != Trouble.NONE
 
     def note(self, trouble: Tensor, step: Tensor, loss: Tensor) -> None:
-        """Write down a step's trouble; the first one stays."""
+        """Record a step's trouble; the first one stays."""
         new = tf.logical_not(self.on) & (trouble != Trouble.NONE)
         content = tf.stack([tf.cast(value, tf.float64) for value in (trouble, step, loss)])
         self._note.assign(tf.where(new, content, self._note))
@@ -111,5 +111,5 @@ class Halt:
         return Trouble(int(trouble)), int(step), float(loss)
 
     def clear(self) -> None:
-        """On the host: go on."""
+        """On the host: continue training."""
         self._note.assign([0.0, 0.0, 0.0])

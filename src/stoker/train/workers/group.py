@@ -1,4 +1,4 @@
-"""The workers of a job, as one of them sees it: who they are, what all agree on, what the chief tells the others."""
+"""The workers of a job as one of them sees it: who they are, what they agree on, what the chief tells the others."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _PREFIX = "stoker"
 
 
 class Group:
-    """One process alone: it agrees with itself. `Workers` are several."""
+    """A single process, which agrees with itself; `Workers` stands for several."""
 
     rank = 0
     count = 1

@@ -17,7 +17,7 @@ EXIT_CODE = 75
 
 
 class JobLeft(SystemExit):
-    """The job was asked to leave and has saved its work."""
+    """The job was asked to stop and has saved its work."""
 
     def __init__(self) -> None:
         super().__init__(EXIT_CODE)

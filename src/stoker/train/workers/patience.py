@@ -42,13 +42,13 @@ class Patience:
 
     @contextmanager
     def watch_agreement(self) -> Iterator[None]:
-        """Around a wait for the others."""
+        """Context around a wait for the other workers."""
         with self._until(self.seconds):
             yield
 
     @contextmanager
     def watch_call(self, steps: int, step_s: float | None) -> Iterator[None]:
-        """Around a call of some steps; `step_s` is what one took last, if that is known."""
+        """Context around a call of some steps; `step_s` is how long the last step took, if known."""
         each = self.seconds if step_s is None else _SLOWER * step_s
         with self._until(self.seconds + steps * each):
             yield

@@ -112,6 +112,6 @@ def _make_for_workers(
 
 
 def _watch_for_lost_workers(cluster: dict[str, list[str]], heartbeat: float) -> None:
-    """What the strategy would set up by itself, with a heartbeat of our choice."""
+    """Set up what the strategy would, with a heartbeat of our own."""
     tasks = {name: len(cluster[name]) for name in _JOBS if name in cluster}
     watch_workers(tasks, "chief" if "chief" in cluster else "worker", int(heartbeat * 1000))

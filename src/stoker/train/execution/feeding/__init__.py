@@ -1,4 +1,4 @@
-"""Data on its way into the step: what the caller gave, as feeds that give batch `i` inside the graph.
+"""Data on its way into the step: the caller's data as feeds that give batch `i` inside the graph.
 
 | module | subject |
 |---|---|

@@ -21,7 +21,7 @@ def room_for_data() -> int:
 
 
 def free() -> int | None:
-    """The memory of the default device that nothing uses; None where nothing tells."""
+    """The free memory of the default device; None if the device does not report it."""
     return _free_on_gpu() if tf.config.list_logical_devices("GPU") else _free_on_host()
 
 

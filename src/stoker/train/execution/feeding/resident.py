@@ -149,7 +149,7 @@ class Resident(BatchFeed):
 
 
 def map_leaves(function: Callable[..., Nest], data: Nest) -> Nest:
-    """The structure again, with the function of each leaf; what is None stays None."""
+    """Apply a function to each leaf of a structure; None stays None."""
     return keras.tree.map_structure(lambda leaf: None if leaf is None else function(leaf), data)
 
 

@@ -71,7 +71,7 @@ class DataSource:
         )
 
     def too_large(self) -> str | None:
-        """Why the rows cannot lie on the device, None if they can."""
+        """Why the rows do not fit on the device; None if they do."""
         if self.rows is None:
             return self.why_streamed
         size, room = self.bytes, memory.room_for_data()

@@ -77,7 +77,7 @@ class Streamed(BatchFeed):
             let_go()
 
     def close(self) -> None:
-        """The last pass is over: let go of its iterator, and of the batches made ahead."""
+        """Release the iterator and its prefetched batches after the last pass."""
         if self._iterator is not None:
             hand_over(self._iterator)
             self._iterator = None
@@ -126,7 +126,7 @@ class _Order:
         self._batch_size = batch_size
 
     def batches(self) -> Iterator[Array]:
-        """From batch number `first` on."""
+        """The batches from number `first` on."""
         for start in range(self.first * self._batch_size, len(self.rows), self._batch_size):
             yield self.rows[start : start + self._batch_size]
 
