@@ -37,8 +37,8 @@ def main() -> None:
             "data",
             "rows",
             "figure",
-            "network",
-            "best baseline",
+            "exported model",
+            "best of the others",
             "",
             "served alike",
             "ejected equal",
@@ -60,13 +60,14 @@ def row(name: str, where: Path, more: list[str]) -> str:
         return f"| {name} | {done.stderr.strip().splitlines()[-1]} |"
     seconds = time.perf_counter() - start
     result = json.loads((run / "result.json").read_text())
-    network, *others = result["contenders"]
-    metric = next(iter(network["scores"]))
+    exported, *others = result["contenders"]
+    metric = next(iter(exported["scores"]))
     best = min(others, key=lambda one: one["behind"]["value"])
     said = result["verdict"].split(":")[0]
     winner = f"ties with {best['name']}" if said.endswith(" are tied") else said
     return (
-        f"| {name} | {rows_in(Path(words[1])):,} | {metric} | {shown(network['scores'][metric])} | "
+        f"| {name} | {rows_in(Path(words[1])):,} | {metric} | "
+        f"{exported['name']}: {shown(exported['scores'][metric])} | "
         f"{best['name']}: {shown(best['scores'][metric])} | {winner} | {served_alike(result)} | "
         f"{ejected_alike(words, run)} | {seconds:.0f} |"
     )

@@ -45,6 +45,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="TEXTS",
         help="cells that mean a missing value, separated by commas, such as '?,n.a.'",
     )
+    table.add_argument(
+        "--only",
+        choices=("network", "linear", "trees"),
+        help="export this model, even if another one is better (the best on the validation rows)",
+    )
     _add_dividing(table)
     _add_rest(table)
     text = kinds.add_parser("text", help=_TEXT, description=_TEXT)
@@ -145,7 +150,7 @@ def _recipe(args: argparse.Namespace, options: dict[str, Any]) -> Any:
         columns = None if args.columns is None else [name.strip() for name in args.columns.split(",")]
         options["missing"] = () if args.missing is None else tuple(args.missing.split(","))
         return functools.partial(
-            recipes.table, args.data, args.target, task=args.task, columns=columns, **options
+            recipes.table, args.data, args.target, task=args.task, columns=columns, only=args.only, **options
         )
     if args.kind == "text":
         return functools.partial(recipes.text, args.data, column=args.column, target=args.target, **options)

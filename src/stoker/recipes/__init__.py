@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from stoker.recipes.images import image
     from stoker.recipes.precisions import precision
     from stoker.recipes.progress import Progress, Trained
+    from stoker.recipes.rivals import table_rivals
     from stoker.recipes.rows import Rows, balanced_weights, rows_of, weighted
     from stoker.recipes.tables import table
     from stoker.recipes.texts import text
@@ -43,6 +44,7 @@ _HOMES = {
     "rows_of": "stoker.recipes.rows",
     "table": "stoker.recipes.tables",
     "table_baselines": "stoker.recipes.baselines",
+    "table_rivals": "stoker.recipes.rivals",
     "text": "stoker.recipes.texts",
     "text_baselines": "stoker.recipes.baselines",
     "weighted": "stoker.recipes.rows",
@@ -62,6 +64,7 @@ __all__ = [
     "rows_of",
     "table",
     "table_baselines",
+    "table_rivals",
     "text",
     "text_baselines",
     "weighted",

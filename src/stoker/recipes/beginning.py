@@ -76,9 +76,10 @@ def begin(
 def _sign(settings: Settings, read: Iterable[Path]) -> str:
     """A hash of the settings and of the state of the files, which tells one run from another."""
     asked = {key: value for key, value in dataclasses.asdict(settings).items() if key not in _ASIDE}
-    if not asked.get("missing"):
-        # Runs from before this setting existed can still be resumed.
-        asked.pop("missing", None)
+    for later in ("missing", "only"):
+        if not asked.get(later):
+            # Runs from before this setting existed can still be resumed.
+            asked.pop(later, None)
     state = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in read]
     text = json.dumps([asked, state], sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

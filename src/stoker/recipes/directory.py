@@ -16,9 +16,10 @@ import gc
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,15 +29,20 @@ from stoker.data.array_types import Array
 from stoker.data.labels import ClassName
 from stoker.data.layer_names import any_column_names
 from stoker.doctor.report.page.data import portable
-from stoker.errors import StokerError
+from stoker.errors import ArgumentError, StokerError
+from stoker.recipes.choosing import ENSEMBLE, choose_weights
 from stoker.recipes.ejecting import Settings
 from stoker.recipes.progress import Trained, say
-from stoker.recipes.report import doubts, report, worst
+from stoker.recipes.report import describe_model, doubts, report, worst
 from stoker.recipes.rows import Inputs, Rows, count_repeated
 from stoker.recipes.scores import Contender, Result, Score, contest, importance, verdict
 from stoker.serve.export import child
 from stoker.tf_internals.types import Dataset, Model
 
+if TYPE_CHECKING:
+    from stoker.recipes.rivals import Rival
+
+NETWORK = "network"
 RESULT = "result.json"
 BUNDLE = "bundle"
 REPORT = "report.html"
@@ -89,23 +95,27 @@ class Run:
     def conclude(
         self,
         tried: list[Trained],
-        peers: Mapping[str, Array],
+        peers: Mapping[str, Array] | Sequence[Rival],
         train: Dataset,
         seen: Rows,
         test: Rows,
         *,
+        validation: Rows | None = None,
+        only: str | None = None,
         classes: list[ClassName] | None = None,
         balanced: bool = False,
         ids: Callable[[Inputs], Inputs] | None = None,
     ) -> Result:
-        """Choose the best network, compare it, export it, and write the report.
+        """Choose the model that is best on the validation rows, compare it, export it, and write the report.
 
         Args:
             tried: the networks that were trained.
-            peers: the baselines' predictions for the test rows, by name.
+            peers: the other models; or only their predictions for the test rows, by name, if they cannot be exported.
             train: the dataset of `stoker.data` that the networks learned from.
             seen: training rows, as raw as the test rows.
-            test: rows that no network has seen.
+            test: rows that no model has seen.
+            validation: the rows by which the model is chosen; without them, the network is exported.
+            only: export this model ("network", "linear", "boosted trees"), whichever is best.
             classes: the names of the classes; None if numbers are predicted.
             balanced: all classes count the same.
             ids: makes what the model takes from the inputs of the test rows; None if it takes them as they are.
@@ -124,11 +134,19 @@ class Run:
             )
         best = min(tried, key=lambda one: one.loss)
         given = test.inputs if ids is None else ids(test.inputs)
-        own = _predict(best.model, given, classes)
+        count = len(classes or ())
+        answers = {NETWORK: _predict(best.model, given, classes), **_answers_of(peers, test)}
+        shares = {NETWORK: 1.0}
+        model = best.model
+        if validation is not None and not isinstance(peers, Mapping):
+            model, shares = _choose(best.model, peers, validation, train, classes, balanced, only)
+        exported = _name_model(shares)
+        own = _predict(model, given, classes) if model is not best.model else answers[NETWORK]
+        # The exported model comes first: the others are compared with it.
         contenders = contest(
             test.labels,
-            {"network": own, **peers},
-            classes=len(classes or ()),
+            {exported: own, **{name: one for name, one in answers.items() if name != exported}},
+            classes=count,
             balanced=balanced,
             seed=self.settings.seed,
         )
@@ -137,6 +155,7 @@ class Run:
             "state": stopped or FINISHED,
             "settings": dataclasses.asdict(self.settings),
             "network": best.name,
+            "exported": shares,
             "networks": {
                 one.name: {"loss": one.loss, "epochs": len(one.curves), "curves": one.curves} for one in tried
             },
@@ -151,29 +170,37 @@ class Run:
         }
         if isinstance(test.inputs, Mapping):
             result["importance"] = importance(
-                lambda inputs: _predict(best.model, inputs, classes),
+                lambda inputs: _predict(model, inputs, classes),
                 test,
-                classes=len(classes or ()),
+                classes=count,
                 balanced=balanced,
                 seed=self.settings.seed,
             )
-        self._export(best, train, contenders[0], result)
+        self._export(model, best, train, contenders[0], result)
         self._write(result, report(result, own, test, train.features, _pictures(own, test)))
         show(result)
         return result
 
-    def _export(self, best: Trained, train: Dataset, network: Contender, result: Result) -> None:
-        scores = {name: score.value for name, score in network.scores.items()}
+    def _export(
+        self, model: Model, best: Trained, train: Dataset, contender: Contender, result: Result
+    ) -> None:
+        scores = {name: score.value for name, score in contender.scores.items()}
         stoker.export(
-            best.model,
+            model,
             self.directory / BUNDLE,
             features=train,
             evaluation={name: value for name, value in scores.items() if np.isfinite(value)},
-            lineage={"recipe": self.kind, "data": self.data, "run": self._kept.id, "network": best.name},
+            lineage={
+                "recipe": self.kind,
+                "data": self.data,
+                "run": self._kept.id,
+                "network": best.name,
+                "model": contender.name,
+            },
             overwrite=True,
         )
         self._kept.log(len(best.curves), {f"test {name}": value for name, value in scores.items()})
-        self._kept.params(network=best.name, verdict=result["verdict"])
+        self._kept.params(network=best.name, exported=contender.name, verdict=result["verdict"])
 
     def _write(self, result: Result, page: str) -> None:
         """Write the files, the links in the store, and the result last."""
@@ -187,9 +214,53 @@ class Run:
         _link_latest(self.directory)
 
 
+def _answers_of(peers: Mapping[str, Array] | Sequence[Rival], rows: Rows) -> dict[str, Array]:
+    if isinstance(peers, Mapping):
+        return dict(peers)
+    return {one.name: one.predict(rows) for one in peers}
+
+
+def _choose(
+    network: Model,
+    rivals: Sequence[Rival],
+    validation: Rows,
+    train: Dataset,
+    classes: list[ClassName] | None,
+    balanced: bool,
+    only: str | None,
+) -> tuple[Model, dict[str, float]]:
+    """The model to export, and the weights of its members by name."""
+    from stoker.recipes.rivals import mix
+
+    builders = {NETWORK: lambda: network, **{one.name: one.build for one in rivals if one.build is not None}}
+    if only is not None:
+        if only not in builders:
+            raise ArgumentError(f"only={only!r}: this data gives no such model that can be exported")
+        return builders[only](), {only: 1.0}
+    answers = {NETWORK: _predict(network, validation.inputs, classes)}
+    answers |= {one.name: one.predict(validation) for one in rivals if one.build is not None}
+    count = len(classes or ())
+    shares = choose_weights(validation.labels, answers, classes=count, balanced=balanced)
+    models = [builders[name]() for name in shares]
+    if len(models) == 1:
+        return models[0], shares
+    return mix(models, list(shares.values()), train.features, count), shares
+
+
+def _name_model(shares: Mapping[str, float]) -> str:
+    return next(iter(shares)) if len(shares) == 1 else ENSEMBLE
+
+
 def _predict(model: Model, inputs: Inputs, classes: list[ClassName] | None) -> Array:
     """Probabilities of the classes, or a number for each row."""
-    answers: Array = stoker.predict(model, inputs, batch_size=1024, verbose=0)
+    if isinstance(inputs, Mapping) and any(one.dtype == np.float64 for one in inputs.values()):
+        # Keras rounds arrays to float32, but takes a dataset as it is: so does a server.
+        import tensorflow as tf
+
+        inputs = tf.data.Dataset.from_tensor_slices(dict(inputs)).batch(1024)
+        answers: Array = stoker.predict(model, inputs, verbose=0)
+    else:
+        answers = stoker.predict(model, inputs, batch_size=1024, verbose=0)
     return answers if classes else answers.reshape(-1)
 
 
@@ -213,6 +284,7 @@ def show(result: Result) -> None:
         say(f"  {row['name']:<18}{shown.rstrip()}")
     say("")
     say(f"  {result['verdict'][0].upper()}{result['verdict'][1:]}.")
+    say(f"  The bundle holds {describe_model(result)}.")
     for doubt in doubts(result):
         say(f"  {doubt}")
     say(f"  bundle: {result['bundle']}   report: {result['report']}")

@@ -20,7 +20,7 @@ from stoker.data.features import Feature
 from stoker.recipes import drawing
 from stoker.recipes.drawing import escape
 from stoker.recipes.rows import Rows
-from stoker.recipes.scores import Result, Score
+from stoker.recipes.scores import Result, Score, name_contender
 
 # One value of an array: bytes or a number.
 Cell: TypeAlias = Any
@@ -40,7 +40,7 @@ def report(
 
     Args:
         result: as in `result.json`.
-        answers: of the network, for the test rows.
+        answers: of the exported model, for the test rows.
         test: the raw test rows.
         features: of a table: what the ids of its categories stand for.
         pictures: of the rows that `worst` gives, as PNG.
@@ -87,6 +87,7 @@ def _chips(result: Result) -> str:
         "training rows": f"{result['rows']['train']:,}",
         "test rows": f"{result['rows']['test']:,}",
         "held out": _name_split(result["settings"]),
+        "exported": describe_model(result),
         "network": result["network"],
         "epochs": best["epochs"],
         "state": result["state"],
@@ -96,6 +97,15 @@ def _chips(result: Result) -> str:
     )
     notes = "".join(f"<li>{escape(note)}</li>" for note in doubts(result))
     return f'<dl class="chips">{chips}</dl>' + (f'<ul class="notes">{notes}</ul>' if notes else "")
+
+
+def describe_model(result: Result) -> str:
+    """The exported model in words; a result from before there was a choice has the network."""
+    shares = result.get("exported") or {"network": 1.0}
+    if len(shares) == 1:
+        return name_contender(next(iter(shares)))
+    parts = [f"{share * 100:.0f} % {name}" for name, share in shares.items()]
+    return f"a mix of {', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def doubts(result: Result) -> list[str]:
@@ -185,7 +195,7 @@ def _confusion(answers: Array, labels: Array, classes: Sequence[str]) -> str:
 
 
 def _calibration(answers: Array, labels: Array) -> str:
-    """How often the network is right, by how sure it is."""
+    """How often the model is right, by how sure it is."""
     sure, right = answers.max(1), answers.argmax(1) == labels
     place = np.minimum((sure * _BINS).astype(int), _BINS - 1)
     bins = [place == one for one in range(_BINS) if (place == one).any()]
@@ -198,7 +208,7 @@ def _calibration(answers: Array, labels: Array) -> str:
         chart.dots([point], "one", 2 + 8 * float(np.sqrt(rows / len(labels))))
     off = sum(abs(x - y) * rows for (x, y), rows in zip(points, counts, strict=True)) / len(labels)
     lead = (
-        '<p class="lead">On the dashed line, the network is right as often as it claims. Larger dots stand for more '
+        '<p class="lead">On the dashed line, the model is right as often as it claims. Larger dots stand for more '
         f"rows. It is off by {off:.3f} on average.</p>"
     )
     return lead + chart.svg("calibration")

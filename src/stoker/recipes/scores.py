@@ -51,9 +51,9 @@ class Contender:
     """A model in the comparison.
 
     Attributes:
-        name: "network", or the name of a baseline.
+        name: "network", "ensemble", or the name of a baseline.
         scores: by metric.
-        behind: how far it is behind the network in the first metric; negative if it is ahead.
+        behind: how far it is behind the first contender in the first metric; negative if it is ahead.
     """
 
     name: str
@@ -106,19 +106,29 @@ def contest(
     return found
 
 
+def name_contender(name: str) -> str:
+    """A contender in a sentence."""
+    return f"the {name}" if name in ("network", "ensemble") else name
+
+
 def verdict(contenders: list[Contender]) -> str:
-    """The winner, in one sentence."""
-    network, *others = contenders
-    metric = next(iter(network.scores))
+    """The winner, in one sentence; the first contender is the one that is exported."""
+    first, *others = contenders
+    metric = next(iter(first.scores))
     best = min(others, key=lambda one: one.behind.value)
-    ours, theirs = format_score(network.scores[metric].value), format_score(best.scores[metric].value)
+    own, other = name_contender(first.name), name_contender(best.name)
+    ours, theirs = format_score(first.scores[metric].value), format_score(best.scores[metric].value)
     if best.behind.high < 0:
-        verb = "win" if best.name.endswith("s") else "wins"
         gain = Score(-best.behind.value, -best.behind.high, -best.behind.low)
-        return f"{best.name} {verb}: {metric} {theirs} against {ours}, better by {gain}"
+        return f"{other} {_win(best)}: {metric} {theirs} against {ours}, better by {gain}"
     if best.behind.low > 0:
-        return f"the network wins: {metric} {ours} against {theirs} of {best.name}, the best baseline"
-    return f"the network and {best.name} are tied: {metric} {ours} and {theirs}, within the noise"
+        rest = ", the best baseline" if first.name == "network" else ", the next best"
+        return f"{own} {_win(first)}: {metric} {ours} against {theirs} of {other}{rest}"
+    return f"{own} and {other} are tied: {metric} {ours} and {theirs}, within the noise"
+
+
+def _win(contender: Contender) -> str:
+    return "win" if contender.name.endswith("s") else "wins"
 
 
 _Metric = Callable[[Array, Array], float]

@@ -18,6 +18,7 @@ from stoker.data.odd_cells import check_missing
 from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
 from stoker.recipes.arguments import RunRequest, check_columns, path_of, separator
+from stoker.recipes.baselines import BOOSTED, LINEAR
 from stoker.recipes.beginning import begin
 from stoker.recipes.data_checks import (
     LEAST_ROWS,
@@ -30,6 +31,7 @@ from stoker.recipes.data_checks import (
     report_odd_classes,
     too_small,
 )
+from stoker.recipes.directory import NETWORK
 from stoker.recipes.programs.table import Settings, read
 from stoker.recipes.progress import say
 from stoker.recipes.rows import Rows, rows_of
@@ -37,6 +39,8 @@ from stoker.recipes.scores import Result
 from stoker.tf_internals.types import Dataset
 from stoker.units import counted
 
+# What `only` may name, and what the report calls it.
+_MODELS = {"network": NETWORK, "linear": LINEAR, "trees": BOOSTED}
 _MOST_COLUMNS = 1_000
 _FEW_VALUES = 20
 # Rows that are checked before training.
@@ -65,6 +69,7 @@ def table(
     time_column: str | None = None,
     epochs: int | None = None,
     time: str | float | None = None,
+    only: str | None = None,
     seed: int = 0,
     runs: str = "runs",
     name: str | None = None,
@@ -72,7 +77,7 @@ def table(
     eject: str | None = None,
     overwrite: bool = False,
 ) -> Result | None:
-    """Train, compare and export a network that predicts a column of a table.
+    """Train models that predict a column of a table, compare them, and export the best one.
 
     Args:
         data: CSV, Parquet or JSON lines: a file, a glob or a folder.
@@ -87,6 +92,7 @@ def table(
         time_column: a column of dates or numbers: the latest rows are held out. It is not an input.
         epochs: the most epochs to train; training ends earlier when it no longer helps.
         time: the longest that training may take: seconds, or "10min".
+        only: export this model, "network", "linear" or "trees", even if another one is better.
         seed: of the split, the shuffles and the initial weights.
         runs: the directory of all runs.
         name: of this run's directory; derived from the request by default.
@@ -113,6 +119,8 @@ def table(
         eject=eject,
         overwrite=overwrite,
     )
+    if only not in (None, *_MODELS):
+        raise ArgumentError(f"only={only!r} must be {', '.join(map(repr, _MODELS))}")
     check_columns(group=group, time_column=time_column)
     sep = separator(sep, path)
     absent = check_missing(missing)
@@ -134,6 +142,7 @@ def table(
         time_column=time_column,
         columns=None if columns is None else (*columns, *(() if target in columns else (target,))),
         seed=seed,
+        only=None if only is None else _MODELS[only],
         time_s=run.time_s,
     )
     return begin("table", _choose(asked, task), run, found, (Path(path).name.split(".")[0], target))

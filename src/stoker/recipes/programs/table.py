@@ -48,6 +48,7 @@ class Settings:
     held_out: float = 0.3  # half of it to choose the best network, half to test it
     group: str | None = None  # a column: rows with the same value in it are held out together
     time_column: str | None = None  # or one of dates or numbers: the latest rows are held out
+    only: str | None = None  # export this model ("network", "linear", "boosted trees"), whichever is best
     seed: int = 0
     save_every: str | int = "5s"  # when to save, to resume after a crash; a number counts steps
     time_s: float | None = None  # for all networks together
@@ -150,9 +151,9 @@ def train_one(kind: str, labels: np.ndarray, run: recipes.Run, settings: Setting
 
 
 def main(settings: Settings) -> dict[str, Any]:
-    """Train the networks and the baselines; export and report the best network."""
+    """Train the networks and their rivals; export and report what is best on the validation rows."""
     with recipes.Run(settings.run, settings, "table", settings.data) as run:
-        train, _, test = read(settings)
+        train, validation, test = read(settings)
         seen, unseen = recipes.rows_of(train, most=100_000), recipes.rows_of(test)
         tried = []
         for kind in settings.networks:
@@ -160,15 +161,24 @@ def main(settings: Settings) -> dict[str, Any]:
             if tried[-1].stopped == "interrupted":
                 break
         classes = train.class_names if settings.classes else None
-        peers = recipes.table_baselines(
+        rivals = recipes.table_rivals(
             train.features,
             seen,
-            unseen,
             classes=len(classes or ()),
             balanced=settings.balanced,
             seed=settings.seed,
         )
-        return run.conclude(tried, peers, train, seen, unseen, classes=classes, balanced=settings.balanced)
+        return run.conclude(
+            tried,
+            rivals,
+            train,
+            seen,
+            unseen,
+            validation=recipes.rows_of(validation),
+            only=settings.only,
+            classes=classes,
+            balanced=settings.balanced,
+        )
 
 
 if __name__ == "__main__":

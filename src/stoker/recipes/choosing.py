@@ -1,0 +1,61 @@
+"""Which model to export: the one, or the mix of several, with the lowest loss on the validation rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from stoker.data.array_types import Array, Floats
+from stoker.recipes.rows import balanced_weights
+
+ENSEMBLE = "ensemble"
+# Weights in a mix are multiples of a quarter.
+_PARTS = 4
+# A mix answers more slowly than its best member: it must be clearly better.
+_WORTH = 0.99
+_TINY = 1e-7
+
+
+def choose_weights(
+    labels: Array, predictions: Mapping[str, Array], *, classes: int = 0, balanced: bool = False
+) -> dict[str, float]:
+    """The weights of the models to export, by name; a single model has weight 1.
+
+    Args:
+        labels: of the validation rows: class indices, or numbers if `classes` is 0.
+        predictions: for the validation rows, by name: probabilities [rows, classes], or numbers.
+        classes: how many there are.
+        balanced: all classes count the same.
+    """
+    weights = _row_weights(labels, classes) if balanced else np.ones(len(labels))
+
+    def loss(shares: dict[str, float]) -> float:
+        mixed = sum(share * np.asarray(predictions[name], float) for name, share in shares.items())
+        return float(np.average(_losses(labels, np.asarray(mixed), classes), weights=weights))
+
+    alone = min(({name: 1.0} for name in predictions), key=loss)
+    together = min(_mixes(list(predictions)), key=loss, default=alone)
+    return together if loss(together) < _WORTH * loss(alone) else alone
+
+
+def _mixes(names: list[str]) -> Iterator[dict[str, float]]:
+    """All mixes of two models or more."""
+    for parts in itertools.product(range(_PARTS + 1), repeat=len(names)):
+        shares = {name: part / _PARTS for name, part in zip(names, parts, strict=True) if part}
+        if sum(parts) == _PARTS and len(shares) > 1:
+            yield shares
+
+
+def _row_weights(labels: Array, classes: int) -> Floats:
+    by_class = balanced_weights(labels, classes)
+    return np.array([by_class[int(one)] for one in labels])
+
+
+def _losses(labels: Array, answers: Floats, classes: int) -> Floats:
+    if not classes:
+        squares: Floats = (labels - answers) ** 2
+        return squares
+    sure: Floats = -np.log(np.maximum(answers[np.arange(len(labels)), labels], _TINY))
+    return sure

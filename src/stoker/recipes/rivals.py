@@ -1,0 +1,229 @@
+"""Models of scikit-learn that a table's network competes with, and how each becomes a Keras model to export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import keras
+import numpy as np
+from keras import ops
+
+from stoker.data.array_types import Array
+from stoker.data.features import Features
+from stoker.recipes import trees
+from stoker.recipes.baselines import (
+    BOOSTED,
+    CONSTANT,
+    LINEAR,
+    MOST_CODES,
+    Estimator,
+    answer,
+    constant,
+    fit_quietly,
+    linear_model,
+    vectorizer,
+)
+from stoker.recipes.rows import Rows
+from stoker.tf_internals.types import Model, Tensor
+
+# Layers and operations of the models below: a column with such a name gets another input name.
+_NAMES = {
+    *("thresholds", "missing", "paths", "leaves", "decisions", "take", "reshape", "less_equal", "logical_or"),
+    *("logical_and", "greater", "zeros_like", "get_item", "weights", "logits", "probabilities", "prediction"),
+    *("embedding", "concatenate", "add", "negative", "multiply", "functional"),
+}
+
+# Makes the answers, before softmax, from a Keras input for each column.
+Margins: TypeAlias = Callable[[Mapping[str, Tensor]], Tensor]
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A trained model beside the network.
+
+    Attributes:
+        name: as the report has it.
+        predict: the answers for rows: probabilities of the classes, or numbers.
+        build: makes the Keras model that gives the same answers; None if it cannot be one.
+    """
+
+    name: str
+    predict: Callable[[Rows], Array]
+    build: Callable[[], Model] | None = None
+
+
+def table_rivals(
+    features: Features, train: Rows, *, classes: int = 0, balanced: bool = False, seed: int = 0
+) -> list[Rival]:
+    """A constant, a linear model and boosted trees, trained on the columns of a table.
+
+    Args:
+        features: of the training dataset.
+        train: the rows to learn from.
+        classes: how many classes the labels have; 0 for numbers.
+        balanced: all classes count the same.
+        seed: of the boosted trees.
+    """
+    found = [Rival(CONSTANT, lambda rows: constant(train.labels, len(rows), classes, balanced))]
+    if classes and len(np.unique(train.labels)) == 1:
+        # There is nothing to learn: every model answers as the constant does.
+        return found + [Rival(name, found[0].predict) for name in (LINEAR, BOOSTED)]
+    found.append(_linear(features, train, classes, balanced))
+    if any(features[name].kind != "text" for name in features):
+        found.append(_boosted(features, train, classes, balanced, seed))
+    return found
+
+
+def _linear(features: Features, train: Rows, classes: int, balanced: bool) -> Rival:
+    encoder = _LinearColumns(features, train)
+    model = linear_model(classes, balanced)
+    fit_quietly(model, encoder.encode(train), train.labels)
+    build = None
+    if _knows_all_classes(model, classes) and not encoder.has_texts:
+        build = _builder(features, classes, lambda inputs: encoder.margins(model, inputs))
+    return Rival(LINEAR, lambda rows: answer(model, encoder.encode(rows), classes), build)
+
+
+def _boosted(features: Features, train: Rows, classes: int, balanced: bool, seed: int) -> Rival:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    names = [name for name in features if features[name].kind != "text"]
+    sizes = [len(features[name].vocabulary or ()) for name in names]
+    few = [size in range(1, MOST_CODES) for size in sizes]
+    kind: Callable[..., Estimator] = (
+        HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
+    )
+    options = {"class_weight": "balanced" if balanced else None} if classes else {}
+    model = kind(random_state=seed, categorical_features=few, **options)
+
+    def columns(rows: Rows) -> Array:
+        return np.stack([rows.inputs[name] for name in names], 1).astype(float)
+
+    fit_quietly(model, columns(train), train.labels)
+    build = None
+    if _knows_all_classes(model, classes) and trees.can_convert(model):
+        taken = [
+            trees.TreeColumn(name, size, tuple(np.unique(train.inputs[name]).tolist()))
+            if short
+            else trees.TreeColumn(name, 0)
+            for name, size, short in zip(names, sizes, few, strict=True)
+        ]
+        build = _builder(features, classes, lambda inputs: trees.boosted_margins(model, taken, inputs))
+    return Rival(BOOSTED, lambda rows: answer(model, columns(rows), classes), build)
+
+
+def _knows_all_classes(model: Estimator, classes: int) -> bool:
+    return not classes or len(model.classes_) == classes
+
+
+def _builder(features: Features, classes: int, margins: Margins) -> Callable[[], Model]:
+    def build() -> Model:
+        inputs = features.inputs(avoid=_NAMES)
+        found = margins(inputs)
+        if not classes:
+            return keras.Model(inputs, _named_number(found))
+        if classes == 2:
+            # One number for two classes: half of it for the second class, and half against the first.
+            half = ops.multiply(found, 0.5)
+            found = keras.layers.Concatenate(dtype="float64", name="logits")([ops.negative(half), half])
+        return keras.Model(inputs, keras.layers.Softmax(name="probabilities")(ops.cast(found, "float32")))
+
+    return build
+
+
+def _named_number(found: Tensor) -> Tensor:
+    return keras.layers.Activation("linear", name="prediction")(ops.cast(found, "float32"))
+
+
+def mix(models: Sequence[Model], weights: Sequence[float], features: Features, classes: int) -> Model:
+    """The weighted mean of the answers of several models, as one model."""
+    inputs = features.inputs(avoid=_NAMES)
+    answers = [ops.multiply(model(inputs), weight) for model, weight in zip(models, weights, strict=True)]
+    total = keras.layers.Add(name="weights")(answers)
+    if not classes:
+        return keras.Model(inputs, _named_number(total))
+    # The softmax of logarithms of probabilities is these probabilities: the model ends as a classifier does.
+    logits = ops.log(ops.maximum(total, keras.config.epsilon() ** 2))
+    return keras.Model(inputs, keras.layers.Softmax(name="probabilities")(logits))
+
+
+class _LinearColumns:
+    """The columns of a table for a linear model: scaled numbers, a flag for missing ones, categories one-hot."""
+
+    def __init__(self, features: Features, train: Rows) -> None:
+        self._features = features
+        self._numbers = [name for name in features if features[name].kind not in ("text", "category")]
+        self._categories = [name for name in features if features[name].kind == "category"]
+        self._moments = {name: _moments(train.inputs[name].astype(float)) for name in self._numbers}
+        texts = [name for name in features if features[name].kind == "text"]
+        self._words: dict[str, Any] = {name: vectorizer().fit(list(train.inputs[name])) for name in texts}
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether words are among the columns, which have no Keras layer here."""
+        return bool(self._words)
+
+    def encode(self, rows: Rows) -> Any:
+        """A sparse matrix with the columns side by side."""
+        from scipy import sparse
+
+        parts: list[Any] = []
+        for name in self._numbers:
+            values = rows.inputs[name].astype(float)
+            mean, spread = self._moments[name]
+            parts.append(np.stack([np.nan_to_num((values - mean) / spread), np.isnan(values)], 1))
+        for name in self._categories:
+            ids, size = rows.inputs[name], len(self._features[name].vocabulary or ())
+            parts.append(sparse.csr_matrix((np.ones(len(ids)), (np.arange(len(ids)), ids)), (len(ids), size)))
+        parts += [words.transform(list(rows.inputs[name])) for name, words in self._words.items()]
+        return sparse.hstack([sparse.csr_matrix(part) for part in parts], "csr")
+
+    def margins(self, model: Estimator, inputs: Mapping[str, Tensor]) -> Tensor:
+        """The linear model over the raw columns, with the scaling inside its weights."""
+        weights = np.atleast_2d(model.coef_).T
+        offset = np.atleast_1d(model.intercept_).astype(float)
+        parts = []
+        if self._numbers:
+            means, spreads = np.array([self._moments[name] for name in self._numbers]).T
+            scaled, flags = weights[: 2 * len(means) : 2], weights[1 : 2 * len(means) : 2]
+            slopes = scaled / spreads[:, None]
+            moved = slopes * means[:, None]
+            offset = offset - moved.sum(0)
+            values = ops.stack([ops.cast(inputs[name], "float64") for name in self._numbers], axis=1)
+            absent = ops.isnan(values)
+            both = ops.concatenate(
+                [ops.where(absent, ops.zeros_like(values), values), ops.cast(absent, "float64")], axis=1
+            )
+            dense = keras.layers.Dense(weights.shape[1], use_bias=False, dtype="float64", trainable=False)
+            parts.append(dense(both))
+            # A missing number counts as the mean: its flag gives back what the offset has taken off.
+            dense.set_weights([np.concatenate([slopes, flags + moved])])
+        at = 2 * len(self._numbers)
+        for name in self._categories:
+            size = len(self._features[name].vocabulary or ())
+            lookup = keras.layers.Embedding(size, weights.shape[1], dtype="float64", trainable=False)
+            parts.append(lookup(inputs[name]))
+            lookup.set_weights([weights[at : at + size]])
+            at += size
+        total = parts[0] if len(parts) == 1 else keras.layers.Add(dtype="float64")(parts)
+        return _shift(total, offset)
+
+
+def _shift(total: Tensor, offset: Array) -> Tensor:
+    """Add an offset for each output."""
+    bias = keras.layers.EinsumDense(
+        "bk,k->bk", (len(offset),), bias_axes="k", dtype="float64", trainable=False
+    )
+    moved = bias(total)
+    bias.set_weights([np.ones(len(offset)), offset])
+    return moved
+
+
+def _moments(values: Array) -> tuple[float, float]:
+    """Mean and spread of the numbers that are there; 0 and 1 if none is."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return 0.0, 1.0
+    return float(known.mean()), float(known.std()) or 1.0

@@ -1,0 +1,73 @@
+"""The rivals of a network: each is exported as a model that answers as scikit-learn does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stoker
+from stoker.recipes import rivals
+from stoker.recipes.rows import Rows, rows_of
+from stoker.tf_internals.types import Dataset
+
+
+@pytest.fixture(scope="module", params=["numbers", "two classes", "three classes"])
+def data(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Dataset, Rows, int]:
+    """A table with a missing number, a category, a date and, called like a layer, a column `paths`."""
+    random = np.random.default_rng(0)
+    classes = {"numbers": 0, "two classes": 2, "three classes": 3}[request.param]
+    lines = ["paths,town,day,goal"]
+    for row in range(400):
+        paths, town = random.normal(), random.choice(["Oslo", "Rome", "Lima"])
+        goal: Any = 3 * paths + len(town) * (paths > 0) + random.normal() / 4
+        if classes:
+            goal = "abc"[min(classes - 1, int(goal > 0) + int(goal > 2))]
+        lines.append(f"{'' if row % 9 == 0 else f'{paths:.4f}'},{town},2024-0{1 + row % 9}-11,{goal}")
+    path = tmp_path_factory.mktemp("rivals") / "table.csv"
+    path.write_text("\n".join(lines) + "\n")
+    mode = "int" if classes else "number"
+    whole = stoker.data.csv(str(path), label="goal", batch_size=100, label_mode=mode)
+    return whole, rows_of(whole), classes
+
+
+def _answers(model: Any, rows: Rows, classes: int) -> Any:
+    found = model(rows.inputs).numpy()
+    return found if classes else found[:, 0]
+
+
+def test_each_exported_rival_answers_as_the_original(data: tuple[Dataset, Rows, int]) -> None:
+    whole, rows, classes = data
+    found = {one.name: one for one in rivals.table_rivals(whole.features, rows, classes=classes)}
+    assert set(found) == {"constant", "linear", "boosted trees"}
+    assert found["constant"].build is None
+    for name in ("linear", "boosted trees"):
+        build = found[name].build
+        assert build is not None
+        # float32 at the end.
+        np.testing.assert_allclose(
+            _answers(build(), rows, classes), found[name].predict(rows), rtol=1e-5, atol=1e-6
+        )
+
+
+def test_a_mix_gives_the_weighted_mean(data: tuple[Dataset, Rows, int]) -> None:
+    whole, rows, classes = data
+    _, linear, boosted = rivals.table_rivals(whole.features, rows, classes=classes)
+    assert linear.build is not None
+    assert boosted.build is not None
+    mixed = rivals.mix([linear.build(), boosted.build()], [0.25, 0.75], whole.features, classes)
+    wanted = 0.25 * linear.predict(rows) + 0.75 * boosted.predict(rows)
+    np.testing.assert_allclose(_answers(mixed, rows, classes), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_a_class_that_no_training_row_has_keeps_a_rival_out_of_the_bundle(
+    data: tuple[Dataset, Rows, int],
+) -> None:
+    whole, rows, classes = data
+    if classes:
+        found = rivals.table_rivals(whole.features, rows, classes=classes + 1)
+        assert all(one.build is None for one in found)
+        assert found[1].predict(rows).shape == (400, classes + 1)
