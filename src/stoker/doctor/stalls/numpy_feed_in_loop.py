@@ -53,7 +53,8 @@ class NumpyFeedInLoop(Rule):
     severity = "error"
     what = (
         "Reports ndarrays that are turned into tensors in a loop of steps: by `tf.convert_to_tensor`, "
-        "`tf.constant` or `tf.cast`, or by being passed to a compiled function, a model or `train_on_batch`."
+        "`tf.constant` or `tf.cast`, or by being passed to a compiled function, a model, `train_on_batch` or an "
+        "operation such as `tf.matmul` that computes on them."
     )
     why = (
         "Each conversion allocates, checks and copies on the Python thread, and on a GPU the copy to the device "

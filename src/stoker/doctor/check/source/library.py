@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stoker.doctor.check.source import (
     builtin_calls,
+    classes,
     functions,
     keras_calls,
     loops,
@@ -98,6 +99,31 @@ _PLAIN = frozenset(
         "grad_pass_through",
     )
 )
+# Functions whose arguments are data. Others take indices, axes, shapes and the like as well, which NumPy often makes.
+_ON_DATA = ("tf.nn.", "tf.linalg.", "tf.reduce_", "tf.math.", "tf.losses.")
+_ON_DATA_TOO = frozenset(
+    f"tf.{name}"
+    for name in (
+        "abs",
+        "add",
+        "divide",
+        "einsum",
+        "exp",
+        "matmul",
+        "maximum",
+        "minimum",
+        "multiply",
+        "pow",
+        "sqrt",
+        "square",
+        "subtract",
+        "tensordot",
+    )
+)
+# Arguments that say how, not on what.
+_HOW = frozenset(
+    {"axis", "axes", "name", "strides", "padding", "dilations", "ksize", "depth_radius", "num_segments"}
+)
 # Evaluated once, while the graph is traced: the value is frozen into it.
 _FROZEN = ("np.random.", "random.", "time.", "datetime.", "uuid.")
 _CONTROL = frozenset(
@@ -185,6 +211,9 @@ def _tensorflow(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> 
             host=True, dtype="string" if name.startswith("tf.strings.") and "to_" not in name else ""
         )
     m.work(strong=False)
+    if name.startswith(_ON_DATA) or name in _ON_DATA_TOO:
+        data = {key: pair for key, pair in arguments.named.items() if key not in _HOW}
+        classes.feed(m, node, Arguments(arguments.positional, data), f"is passed to `{name}`")
     return _compute(name, arguments)
 
 
