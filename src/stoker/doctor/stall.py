@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _PACKAGE = "stoker.doctor.stalls"
 _CASES = Path(__file__).with_name("stalls") / "cases"
+# Not a stall: a `# stoker: ignore` comment that leaves nothing out. It is selected and ignored by name like one.
+UNUSED_KIND, UNUSED_CODE = "unused-allow", "STK001"
 # Ends a line of a case on which the rule must report.
 MARK = "  #!"
 
@@ -132,6 +134,7 @@ def _load(name: str) -> Stall:
 
 def is_known(name: str) -> bool:
     """Whether this is a slug, a code, the beginning of a code (`STK3` is the input family), or `ALL`."""
-    if name == "ALL" or name in stalls():
+    if name in ("ALL", UNUSED_KIND) or name in stalls():
         return True
-    return bool(name) and any(stall.code.startswith(name) for stall in stalls().values())
+    codes = [UNUSED_CODE, *(stall.code for stall in stalls().values())]
+    return bool(name) and any(code.startswith(name) for code in codes)

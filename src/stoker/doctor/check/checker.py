@@ -19,12 +19,13 @@ from stoker.doctor.check.source.comments import Allow, allows
 from stoker.doctor.check.source.files import STDIN, load
 from stoker.doctor.check.source.module import SourceError, SourceModule
 from stoker.doctor.check.source.project import Project
+from stoker.doctor.stall import UNUSED_CODE, UNUSED_KIND, is_known, stalls
+from stoker.errors import suggest
 
 # Fewer files than this are checked sooner than a second process starts.
 _PARALLEL = 24
 # What the analyses leave behind is freed after so many files.
 _COLLECTED = 32
-UNUSED_KIND, UNUSED_CODE = "unused-allow", "STK001"
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,14 @@ def check_file(path: str, project: Project) -> FileResult:
         return FileResult(path, error=str(error))
     problems = tuple(_move_into_cell(module, p) if p.file == path else p for p in check(analysis))
     consulted = tuple(sorted(analysis.consulted - {path}))
-    return FileResult(path, problems, None, allows(module.text), tuple(sorted(analysis.followed)), consulted)
+    return FileResult(
+        path,
+        problems,
+        None,
+        allows(module.text, module.cells or ()),
+        tuple(sorted(analysis.followed)),
+        consulted,
+    )
 
 
 def _move_into_cell(module: SourceModule, problem: Problem) -> Problem:
@@ -184,7 +192,7 @@ def _drop_allowed(problems: list[Problem], allowed: dict[str, tuple[Allow, ...]]
         covering = [
             allow
             for allow in allowed.get(problem.file, ())
-            if allow.covers(problem.line, problem.end_line, problem.kind, problem.code)
+            if allow.covers(problem.line, problem.end_line, problem.kind, problem.code, problem.cell)
         ]
         used.update((problem.file, allow) for allow in covering)
         if not covering:
@@ -192,10 +200,21 @@ def _drop_allowed(problems: list[Problem], allowed: dict[str, tuple[Allow, ...]]
     for path, comments in allowed.items():
         for allow in comments:
             if (path, allow) not in used:
-                message = f"this comment allows {allow.name!r}, but nothing here needs it"
-                yield Problem(
-                    UNUSED_KIND, UNUSED_CODE, path, allow.line, allow.column, allow.line, message, "warning"
-                )
+                yield _report_comment(path, allow)
+
+
+def _report_comment(path: str, allow: Allow) -> Problem:
+    """A comment that leaves nothing out, because nothing is there or because it cannot be read."""
+    if allow.unreadable:
+        message = f"cannot read this comment ({allow.name!r}): write `# stoker: ignore[kind]` or `ignore-file[kind]`"
+    elif allow.name and not is_known(allow.name):
+        hint = suggest(allow.name, stalls()) or "; `stoker explain --list` names them all"
+        message = f"this comment ignores {allow.name!r}, which is no kind or code{hint}"
+    else:
+        what = repr(allow.name) if allow.name else "every kind"
+        message = f"this comment ignores {what}, but nothing here needs it"
+    place = (path, allow.line, allow.column, allow.line)
+    return Problem(UNUSED_KIND, UNUSED_CODE, *place, message, "warning", cell=allow.cell)
 
 
 # A result as plain tuples: path, problems, error, allow-comments, followed, consulted.

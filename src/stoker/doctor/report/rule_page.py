@@ -44,7 +44,7 @@ def page(rule: Rule) -> str:
             "",
             rule.known_problems,
             "",
-            f"Allow it on a line with `# stoker: allow[{rule.slug}]`.",
+            f"Leave it out on one line with `# stoker: ignore[{rule.slug}]`.",
             "",
         )
     )

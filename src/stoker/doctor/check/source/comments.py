@@ -1,56 +1,106 @@
-"""`# stoker: allow[kind]` comments: which kinds are allowed on which lines."""
+"""`# stoker: ignore[kind]` comments: which kinds are left out on which lines. `allow` means the same."""
 
 from __future__ import annotations
 
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-_ALLOW = re.compile(r"#\s*stoker:\s*allow(-file)?\s*\[([^\]]*)\]")
+from stoker.doctor.check.source.notebook import Cell
+
+_DIRECTIVE = re.compile(r"#\s*stoker:\s*(?:ignore|allow)(-file)?(?:\s*\[([^\]]*)\]|(?=\s*(?:$|#|--)))")
+# One word, alone or before brackets, is meant as a directive; prose that begins with "stoker:" is not.
+_ATTEMPT = re.compile(r"#\s*stoker:\s*([\w-]+)\s*(?:\[|\(|$)|#\s*stoker:\s*((?:ignore|allow)(?:-file)?)\b")
+# What a comment without brackets names.
+EVERYTHING = ""
+_NOT_CODE = frozenset({tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT})
 
 
 @dataclass(frozen=True)
 class Allow:
-    """One kind or code that a comment allows; `whole_file` ones count everywhere."""
+    """One kind, code or family that a comment leaves out; `whole_file` ones count everywhere."""
 
     line: int
     column: int
     name: str
     whole_file: bool
-    # The comment stands on a line of its own: it speaks for the next line.
-    alone: bool
+    # The line it speaks for: its own, or the next line of code if the comment has a line to itself.
+    subject: int
+    # A notebook's cell; the lines are then lines of that cell.
+    cell: int | None = None
+    # Begins with "stoker:" and cannot be read: it leaves nothing out.
+    unreadable: bool = False
 
-    def covers(self, line: int, end_line: int, kind: str, code: str) -> bool:
-        """Whether it allows this kind at these lines."""
-        if self.name not in (kind, code):
+    def covers(self, line: int, end_line: int, kind: str, code: str, cell: int | None = None) -> bool:
+        """Whether it leaves out this kind at these lines."""
+        if self.unreadable or not (self.name == kind or code.startswith(self.name)):
             return False
-        if self.whole_file or line <= self.line <= end_line:
+        if self.whole_file:
             return True
-        return self.alone and self.line + 1 == line
+        same_lines = line <= self.line <= end_line or self.subject == line
+        return same_lines and self.cell == cell
 
 
-def allows(text: str) -> tuple[Allow, ...]:
-    """Every allow-comment of a file."""
+def allows(text: str, cells: Sequence[Cell] = ()) -> tuple[Allow, ...]:
+    """Every such comment of a file, or of a notebook's joined text with its cells."""
     if "stoker:" not in text:
         return ()
-    return tuple(_read(text))
+    found = _read(text)
+    return tuple(_move_into_cell(allow, cells) for allow in found) if cells else tuple(found)
 
 
 def _read(text: str) -> Iterator[Allow]:
+    waiting: list[tuple[tokenize.TokenInfo, bool]] = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type != tokenize.COMMENT:
-                continue
-            found = _ALLOW.search(token.string)
-            if found is None:
-                continue
-            line, column = token.start
-            alone = token.line[:column].strip() == ""
-            for name in found.group(2).split(","):
-                if name.strip():
-                    yield Allow(line, column + 1, name.strip(), found.group(1) is not None, alone)
+            if token.type == tokenize.COMMENT and "stoker:" in token.string:
+                alone = token.line[: token.start[1]].strip() == ""
+                waiting.append((token, alone))
+            elif token.type not in _NOT_CODE or token.type == tokenize.NEWLINE:
+                yield from _flush(waiting, token.start[0])
     except (tokenize.TokenError, IndentationError):
         # The parser accepted the file; what the tokenizer cannot finish holds no further comment.
+        pass
+    yield from _flush(waiting, 0)
+
+
+def _flush(waiting: list[tuple[tokenize.TokenInfo, bool]], next_code: int) -> Iterator[Allow]:
+    """The comments read since the last line of code; those with a line to themselves speak for the next one."""
+    for token, alone in waiting:
+        yield from _parse(token, next_code if alone else token.start[0])
+    waiting.clear()
+
+
+def _parse(token: tokenize.TokenInfo, subject: int) -> Iterator[Allow]:
+    line, column = token.start[0], token.start[1] + 1
+    found = _DIRECTIVE.search(token.string)
+    if found is None:
+        attempt = _ATTEMPT.search(token.string)
+        if attempt is not None:
+            yield Allow(line, column, attempt[1] or attempt[2], False, subject, unreadable=True)
         return
+    whole_file = found[1] is not None
+    if found[2] is None:
+        yield Allow(line, column, EVERYTHING, whole_file, subject)
+        return
+    for name in filter(None, map(str.strip, found[2].split(","))):
+        yield Allow(line, column, name, whole_file, subject)
+
+
+def _move_into_cell(allow: Allow, cells: Sequence[Cell]) -> Allow:
+    """Say a comment's lines in its cell's own lines, as problems are."""
+    for cell in cells:
+        if cell.first <= allow.line <= cell.last:
+            by = 1 - cell.first
+            return Allow(
+                allow.line + by,
+                allow.column,
+                allow.name,
+                allow.whole_file,
+                allow.subject + by,
+                cell.number,
+                allow.unreadable,
+            )
+    return allow
