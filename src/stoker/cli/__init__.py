@@ -24,7 +24,17 @@ from stoker.version import __version__
 
 # Every verb, by what people come for.
 GROUPS = {
-    "Find what is slow": ("run", "check", "fix", "explain", "report", "compare", "whatif", "software-gpu"),
+    "Find what is slow": (
+        "run",
+        "check",
+        "fix",
+        "lsp",
+        "explain",
+        "report",
+        "compare",
+        "whatif",
+        "software-gpu",
+    ),
     "Feed and train": ("train", "launch", "data", "tune"),
     "Serve": ("export", "serve", "bundle", "package"),
     "Keep track": ("runs", "ui", "audit"),

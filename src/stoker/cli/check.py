@@ -20,6 +20,7 @@ from stoker.doctor.check.checker import Checked, check_paths
 from stoker.doctor.check.rule import Problem
 from stoker.doctor.check.source.files import STDIN, discover, display, project_root
 from stoker.doctor.report import problems as report
+from stoker.doctor.report.line_prices import read_prices
 from stoker.doctor.stall import is_known
 from stoker.files import CACHE, RUNS
 from stoker.printing import print_answer, print_note
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if args.fail_on:
         config = dataclasses.replace(config, fail_on=args.fail_on)
     checked = checked_paths(args.paths, config, use_cache=not args.no_cache, jobs=args.jobs)
-    found = [_priced(problem, price) for problem, price in _prices(checked.problems)]
+    found = _add_prices(checked.problems)
     shown = [dataclasses.replace(problem, file=display(problem.file)) for problem in found]
     if args.statistics:
         print_answer(report.statistics(shown), end="")
@@ -94,37 +95,13 @@ def checked_paths(paths: list[str], config: Config, *, use_cache: bool, jobs: in
     return dataclasses.replace(checked, problems=kept)
 
 
-def _prices(problems: list[Problem]) -> list[tuple[Problem, float | None]]:
+def _add_prices(problems: list[Problem]) -> list[Problem]:
     """Each problem with what saved runs say its line costs."""
-    if not problems or not RUNS.is_dir():
-        return [(problem, None) for problem in problems]
-    known = _measured()
-    return [(problem, known.get((problem.file, problem.line, problem.kind))) for problem in problems]
-
-
-def _measured() -> dict[tuple[str, int, str], float]:
-    # Imported where a saved run is read: most checks need none, and must start quickly.
-    from stoker.errors import RecordError
-    from stoker.records import speedup_without
-    from stoker.tracking.store import record_files
-
-    known: dict[tuple[str, int, str], float] = {}
-    # Oldest first, so that the latest run of a line has the last word.
-    for run_id in record_files.ids():
-        try:
-            record = record_files.read(record_files.path_of(run_id))
-        except RecordError:
-            # A damaged record is `stoker runs`'s business; here it only means that no price is known.
-            continue
-        for finding in record.findings:
-            price = speedup_without(finding, record)
-            if price is not None:
-                known[(os.path.abspath(finding.file), finding.line, finding.kind)] = price
-    return known
-
-
-def _priced(problem: Problem, price: float | None) -> Problem:
-    return problem if price is None else dataclasses.replace(problem, measured=price)
+    if not problems:
+        return []
+    prices = read_prices([RUNS.absolute()])
+    found = ((problem, prices.find(problem)) for problem in problems)
+    return [p if price is None else dataclasses.replace(p, measured=price.speedup) for p, price in found]
 
 
 def _summary(problems: list[Problem], checked: Checked) -> str:

@@ -8,6 +8,7 @@
 |---|---|
 | stall, stalls/ | what a stall is; the patterns that lose time, one module each |
 | check/ | reading source: what the code says, without TensorFlow, in many files at once |
+| lsp/ | the checker inside an editor |
 | fix/ | from findings to edits, verified by running |
 | attach/ | how Stoker gets into a program: patches, the user's lines, what the trainer announces |
 | probes/ | what is measured: one module for each thing |

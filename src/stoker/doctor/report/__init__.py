@@ -11,5 +11,6 @@
 | comparison, whatif | two sides of runs; the answer of `stoker whatif` |
 | tuning | what `stoker tune` found |
 | problems, rule_page | what `stoker check` found, in each format; a rule's page |
+| line_prices | what saved runs say a line costs |
 | words, headline | figures and accounts in words; the sentence at the top |
 """

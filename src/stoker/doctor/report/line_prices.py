@@ -1,0 +1,92 @@
+"""What saved runs say a line costs: the prices that `stoker check` and editors show beside a finding."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from stoker.doctor.check.rule import Problem
+
+
+@dataclass(frozen=True)
+class LinePrice:
+    """What one run said about one kind at one line."""
+
+    file: str
+    line: int
+    kind: str
+    # The line as it stood when the program ran, "" where the record does not say.
+    source: str
+    speedup: float
+    # "measured" or "modelled", "" where the record does not say.
+    basis: str
+    run_id: str
+
+
+class PriceList:
+    """The prices of all lines that saved runs know; the latest run of a line has the last word."""
+
+    def __init__(self, prices: Iterable[LinePrice] = ()) -> None:
+        self._by_kind: dict[tuple[str, str], dict[int, LinePrice]] = {}
+        for price in prices:
+            self._by_kind.setdefault((price.file, price.kind), {})[price.line] = price
+
+    def find(self, problem: Problem) -> LinePrice | None:
+        """The price of a problem: of its line, or of the nearest line that reads the same, since lines move."""
+        known = self._by_kind.get((problem.file, problem.kind), {})
+        source = problem.source.strip()
+        here = known.get(problem.line)
+        if here is not None and (not here.source or not source or here.source.strip() == source):
+            return here
+        moved = [price for price in known.values() if source and price.source.strip() == source]
+        return min(moved, key=lambda price: abs(price.line - problem.line), default=None)
+
+
+def read_prices(folders: Iterable[Path]) -> PriceList:
+    """Read the records in these folders (`.stoker/runs`), each folder's oldest first."""
+    found: list[LinePrice] = []
+    for folder in folders:
+        if folder.is_dir():
+            # Imported where a saved run is read: most checks need none, and must start quickly.
+            from stoker.tracking.store import record_files
+
+            for run_id in record_files.ids(folder):
+                path = record_files.path_of(run_id, folder)
+                found += _read_record(path, _stamp(path))
+    return PriceList(found)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size
+
+
+# An editor asks again and again; a record is written once, or for as long as its program runs.
+@functools.lru_cache(maxsize=1024)
+def _read_record(path: Path, stamp: tuple[int, int]) -> tuple[LinePrice, ...]:
+    from stoker.errors import RecordError
+    from stoker.records import speedup_without
+    from stoker.tracking.store import record_files
+
+    try:
+        record = record_files.read(path)
+    except RecordError:
+        # A damaged record is `stoker runs`'s business; here it only means that no price is known.
+        return ()
+    # A record names files as the program did, from the directory that holds `.stoker/runs`.
+    base = path.parent.parent.parent
+    prices = []
+    for finding in record.findings:
+        speedup = speedup_without(finding, record)
+        if speedup is not None:
+            file = os.path.abspath(base / finding.file)
+            basis = (finding.what_if.basis or "") if finding.what_if is not None else ""
+            place = (file, finding.line, finding.kind, finding.source)
+            prices.append(LinePrice(*place, speedup, basis, record.id))
+    return tuple(prices)
