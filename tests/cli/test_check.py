@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,34 @@ def test_github_and_sarif(project: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} >= {"STK101", "STK505"}
 
 
+def test_annotations_have_a_level_a_price_and_escaped_names(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "100%, new.py").write_text(WARNING, encoding="utf-8")
+    cells = [{"cell_type": "code", "source": BAD}]
+    (project / "nb.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    _save_run(project, {"what_if": {"speedup": 3.14, "low": 3.0, "high": 3.3}})
+    main(["check", "--format", "github", "."])
+    first, notebook, error = capsys.readouterr().out.splitlines()
+    assert first.startswith("::warning title=stoker STK302,file=100%25%2C new.py,line=2,")
+    # A line of a cell is not a line of the file.
+    assert notebook.startswith("::error title=stoker STK101,file=nb.ipynb::nb.ipynb:cell 1:5:11: STK101")
+    assert error.startswith("::error title=stoker STK101,file=train.py,line=5,")
+    assert error.endswith("(measured: 3.1x)")
+
+
+def test_the_workflow_in_the_docs_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
+    shown = page.partition("### GitHub annotations")[2].partition("Run it at the top")[0]
+    snippet = shown[shown.index("    name:") :]
+    yaml = pytest.importorskip("yaml")
+    steps = yaml.safe_load(textwrap.dedent(snippet))["jobs"]["check"]["steps"]
+    command = steps[-1]["run"].split()
+    assert command[0] == "stoker"
+    assert main(command[1:]) == 1
+    assert capsys.readouterr().out.startswith("::error ")
+
+
 def test_statistics(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["check", "--statistics", "."])
     assert capsys.readouterr().out == "1  STK101  [ ]  sync-in-loop\n"
@@ -135,6 +164,13 @@ def test_configuration(project: Path, section: str, code: int) -> None:
 def test_a_measured_price_is_shown(
     project: Path, capsys: pytest.CaptureFixture[str], price: dict[str, object], shown: str
 ) -> None:
+    _save_run(project, price)
+    main(["check", "train.py"])
+    assert shown in capsys.readouterr().out
+
+
+def _save_run(project: Path, price: dict[str, object]) -> None:
+    """Write a record that knows this of line 5 of train.py, and a damaged one."""
     together = {"all": {"speedup": 1.0, "low": 1.0, "high": 1.0}, "order": [], "assumptions": []}
     finding = {
         "kind": "sync-in-loop",
@@ -165,8 +201,6 @@ def test_a_measured_price_is_shown(
     runs.mkdir(parents=True)
     (runs / "1.json").write_text(json.dumps(record), encoding="utf-8")
     (runs / "2.json").write_text("damaged", encoding="utf-8")
-    main(["check", "train.py"])
-    assert shown in capsys.readouterr().out
 
 
 def test_one_file_is_checked_without_what_is_slow_to_import(project: Path) -> None:

@@ -143,10 +143,16 @@ def _location(problem: Problem) -> dict[str, Any]:
 def github(problems: Sequence[Problem]) -> str:
     """Annotations for a GitHub workflow."""
     return "".join(
-        f"::{_GITHUB[p.severity]} title=stoker {p.code},file={_escape(p.file)},line={p.line},col={p.column},"
-        f"endLine={p.end_line}::{_message(place(p) + ': ' + p.code + ' ' + p.kind + ': ' + p.message)}\n"
+        f"::{_GITHUB[p.severity]} title=stoker {p.code},file={_escape(p.file)}{_lines(p)}::{_message(_line(p))}\n"
         for p in problems
     )
+
+
+def _lines(problem: Problem) -> str:
+    # The lines of a notebook's cell are not those of its file.
+    if problem.cell is not None:
+        return ""
+    return f",line={problem.line},col={problem.column},endLine={problem.end_line}"
 
 
 def _message(value: str) -> str:
